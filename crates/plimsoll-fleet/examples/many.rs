@@ -129,6 +129,7 @@ fn main() {
             let own = agent::Options {
                 server: reached.clone(),
                 name: format!("node{number}"),
+                labels: Vec::new(),
                 trust: trust.clone(),
                 allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
                 places: places(&root.join(format!("node{number}")), None),

@@ -32,6 +32,9 @@ pub struct Access {
     /// The key of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_key: Option<PathBuf>,
+    /// Words that plans may choose the agent by, such as `rack=1`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// Public keys that an agent takes plans of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<String>,

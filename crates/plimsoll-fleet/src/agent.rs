@@ -20,7 +20,7 @@ use plimsoll_runner::places::Places;
 use plimsoll_sys::clock;
 
 use crate::broker::{Broker, Role, Server};
-use crate::card::{Card, boot_id, is_name};
+use crate::card::{Card, boot_id, is_label, is_name};
 use crate::message::{Stamp, Told};
 use crate::on_a_runtime;
 use crate::order::{self, Order, Signed, check};
@@ -42,6 +42,8 @@ pub struct Options {
     pub server: Server,
     /// Its name in the fleet.
     pub name: String,
+    /// Words that plans may choose it by, such as `rack=1`.
+    pub labels: Vec<String>,
     /// Public keys that it takes plans of.
     pub trust: Vec<String>,
     /// What plans may work on.
@@ -67,6 +69,10 @@ pub fn run(
     if !is_name(&options.name) {
         let says = format!("{:?} can't be an agent's name", options.name);
         return Err(RunnerError::usage(says).hint("use letters, digits, - and _ (--name)"));
+    }
+    if let Some(wrong) = options.labels.iter().find(|label| !is_label(label)) {
+        return Err(RunnerError::usage(format!("{wrong:?} can't be a label"))
+            .hint("write a word, or a word and a value: rack=1"));
     }
     if options.trust.is_empty() {
         return Err(RunnerError::usage("no key is trusted: every plan would be refused")
@@ -182,6 +188,7 @@ fn card(options: &Options, broker: &Broker) -> Card {
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
         kernel: text(host.release()),
         allows: options.allow.words(),
+        labels: options.labels.clone(),
         trusts: options.trust.clone(),
         busy_with: None,
     }
@@ -295,6 +302,9 @@ fn take(options: &Options, payload: &[u8]) -> (String, Result<Accepted, String>)
         let text = order.plan_text.replace("{host}", &options.name);
         let plan = Plan::parse(&text, &order.plan_name)
             .map_err(|errors| errors.to_string().trim_start_matches("error: ").trim().to_owned())?;
+        let plan = plan
+            .on_host(&options.name, &options.labels)
+            .map_err(|errors| format!("what differs on this host: {errors}"))?;
         let resolved = part_of(&plan, &order, &options.name)?;
         if order.only_asks {
             options.allow.would_take(&resolved)?;

@@ -25,6 +25,9 @@ pub struct Card {
     pub kernel: String,
     /// What its operator allows, in words.
     pub allows: Vec<String>,
+    /// Words that its operator gave it, such as `rack=1`.
+    #[serde(default)]
+    pub labels: Vec<String>,
     /// The public keys that it takes plans of.
     pub trusts: Vec<String>,
     /// The fleet's run that it is in, if any.
@@ -36,6 +39,13 @@ pub struct Card {
 pub fn is_name(name: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_safe)
+}
+
+/// Whether a text may be a label: a word, or a word and a value.
+#[must_use]
+pub fn is_label(label: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.=:/".contains(c);
+    !label.is_empty() && label.len() <= 128 && label.chars().all(is_word)
 }
 
 /// Identity of this host's boot; empty where the kernel does not tell.

@@ -28,7 +28,7 @@ use crate::evidence::{self, Collected};
 use crate::offset::{measure, measured};
 use crate::on_a_runtime;
 use crate::order::Order;
-use choose::{cards, choose};
+use choose::{Wanted, cards, choose};
 use host::Asked;
 use kept::Kept;
 use under_way::Fleet;
@@ -102,6 +102,14 @@ pub fn check(plan: &Plan, resolved: &ResolvedPlan) -> Result<(), RunnerError> {
         let hint = "give a time to `measure`: hosts become steady at different times";
         return refused("a fleet measures for as long as the plan says", hint);
     }
+    let whole = plan.resolve();
+    let differs = whole.fleet.as_ref().is_some_and(|fleet| !fleet.hosts.is_empty());
+    if differs && *resolved != whole {
+        return refused(
+            "hosts on which the plan differs carry all of it, not a point, a step or a target",
+            "leave [[fleet.host]] out, or run the plan",
+        );
+    }
     if plan.job().is_some() {
         return refused(
             "a fleet does not carry fio jobs",
@@ -135,7 +143,7 @@ async fn coordinate(
         return Err(unsigned());
     };
     let broker = Broker::connect(&options.server, Role::Coordinator).await?;
-    let chosen = chosen(&broker, options).await?;
+    let chosen = chosen(&broker, options, &part.resolved).await?;
     let names: Vec<String> = chosen.iter().map(|card| card.name.clone()).collect();
     let plan = part.plan;
     let run_id = RunId::now(plan.name()).name().replace('.', "_");
@@ -155,7 +163,8 @@ async fn coordinate(
     let given = (plan.source_name(), plan.text());
     let mut order = Order::new(&run_id, names, given, started_unix_ns)?;
     if part.resolved != plan.resolve() {
-        let text = part.resolved.to_toml();
+        // Its agents are chosen here.
+        let text = ResolvedPlan { fleet: None, ..part.resolved.clone() }.to_toml();
         order.resolved_text = Some(text.map_err(|error| RunnerError::usage(error.to_string()))?);
     }
     order.experiment.clone_from(&part.experiment);
@@ -180,18 +189,30 @@ async fn coordinate(
 }
 
 /// The agents that carry the run: those that were chosen before, or the first by name that are free.
-async fn chosen(broker: &Broker, options: &Options) -> Result<Vec<Card>, RunnerError> {
-    let mut there = cards(broker, options.agents, &options.names).await?;
+async fn chosen(
+    broker: &Broker,
+    options: &Options,
+    plan: &ResolvedPlan,
+) -> Result<Vec<Card>, RunnerError> {
+    let placed = plan.fleet.clone().unwrap_or_default();
+    let wanted = match options.names.is_empty() {
+        false => Wanted { names: options.names.clone(), ..Wanted::default() },
+        true if options.agents.is_some() && !placed.names.is_empty() => {
+            return Err(RunnerError::usage(
+                "the plan names its agents, and --agents another number",
+            )
+            .hint("leave one of the two out"));
+        }
+        true => Wanted {
+            agents: options.agents.or(placed.agents),
+            names: placed.names,
+            labels: placed.labels,
+        },
+    };
+    let mut there = cards(broker, &wanted).await?;
     let drained = ask::drained(broker, &there).await?;
     there.retain(|name, _| !drained.contains(name));
-    let wanted = match options.names.len() {
-        0 => options.agents,
-        count => u32::try_from(count).ok(),
-    };
-    if !options.names.is_empty() {
-        there.retain(|name, _| options.names.contains(name));
-    }
-    choose(there, wanted, plimsoll_report::BUILD).map_err(|error| match drained.is_empty() {
+    choose(there, &wanted, plimsoll_report::BUILD).map_err(|error| match drained.is_empty() {
         true => error,
         false => {
             error.hint(format!("taken out with `plimsoll fleet drain`: {}", drained.join(", ")))
@@ -203,10 +224,10 @@ async fn chosen(broker: &Broker, options: &Options) -> Result<Vec<Card>, RunnerE
 ///
 /// # Errors
 /// Too few of them, a server that can't be reached.
-pub fn choice(options: &Options) -> Result<Vec<String>, RunnerError> {
+pub fn choice(options: &Options, plan: &ResolvedPlan) -> Result<Vec<String>, RunnerError> {
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
-        let cards = chosen(&broker, options).await?;
+        let cards = chosen(&broker, options, plan).await?;
         Ok(cards.into_iter().map(|card| card.name).collect())
     })
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use plimsoll_plan::Plan;
+use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::asked::{Driver, Request};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::finished::Finished;
@@ -21,12 +21,12 @@ pub struct FleetDriver {
 }
 
 impl FleetDriver {
-    /// Chooses the agents.
+    /// Chooses the agents that carry a plan.
     ///
     /// # Errors
     /// Too few of them, a server that can't be reached.
-    pub fn new(options: Options) -> Result<Self, RunnerError> {
-        let names = coordinator::choice(&options)?;
+    pub fn new(options: Options, plan: &ResolvedPlan) -> Result<Self, RunnerError> {
+        let names = coordinator::choice(&options, plan)?;
         Ok(Self { options: Options { names, ..options }, left: Mutex::new(None) })
     }
 }

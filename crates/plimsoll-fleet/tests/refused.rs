@@ -58,6 +58,7 @@ impl Set {
         let options = agent::Options {
             server: self.server(),
             name: "a".to_owned(),
+            labels: Vec::new(),
             trust: vec![self.own.public().to_owned()],
             allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
             places: Places {
@@ -193,6 +194,7 @@ fn a_name_that_is_none_and_an_agent_that_trusts_nobody_do_not_start() {
     let options = |name: &str, trust: &[&str]| agent::Options {
         server: Server::default(),
         name: name.to_owned(),
+        labels: Vec::new(),
         trust: trust.iter().map(|key| (*key).to_owned()).collect(),
         allow: Allow::default(),
         places: Places {

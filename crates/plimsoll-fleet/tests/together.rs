@@ -47,6 +47,7 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
         let own = agent::Options {
             server: reached.clone(),
             name: format!("node{number}"),
+            labels: Vec::new(),
             trust: trust.clone(),
             allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
             places: places(&root.join(format!("node{number}")), None),

@@ -44,6 +44,12 @@ impl Change {
         Ok(Self { path, value: Some(read_value(value.trim())) })
     }
 
+    /// Without the field or section of this name.
+    #[must_use]
+    pub fn remove(field: &str) -> Self {
+        Self { path: field.split('.').map(str::to_owned).collect(), value: None }
+    }
+
     /// The field of this name with this value.
     #[must_use]
     pub fn set(field: &str, value: Value) -> Self {

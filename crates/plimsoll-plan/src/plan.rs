@@ -96,6 +96,26 @@ impl Plan {
         Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)), read_job)
     }
 
+    /// The plan as an agent of a fleet carries it out: with what differs on its host, and without `[fleet]`. Where several
+    /// changes name one field, the last counts.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it then.
+    pub fn on_host(&self, name: &str, labels: &[String]) -> Result<Self, PlanErrors> {
+        let Some(placement) = &self.resolved.fleet else { return Ok(self.clone()) };
+        let own = placement.hosts.iter().filter(|host| host.is_of(name, labels));
+        let set = own.flat_map(|host| &host.set);
+        let fault = |message: String| {
+            let error =
+                PlanError::new("", &(0..0), "fleet.host".to_owned(), message, String::new());
+            PlanErrors { source_name: self.source_name.clone(), errors: vec![error] }
+        };
+        let changes = set.map(|(field, value)| Change::parse(&format!("{field}={value}")));
+        let mut changes = changes.collect::<Result<Vec<_>, _>>().map_err(fault)?;
+        changes.insert(0, Change::remove("fleet"));
+        self.with_text(&overlay(&self.text, &self.source_name, &changes)?)
+    }
+
     /// Every default filled in.
     #[must_use]
     pub fn resolve(&self) -> ResolvedPlan {

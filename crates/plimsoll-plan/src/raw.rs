@@ -1,5 +1,6 @@
 //! The plan as written, section by section.
 
+mod fleet;
 mod mailbox;
 mod matrix;
 mod requirement;
@@ -8,6 +9,7 @@ mod surroundings;
 mod target;
 mod trace;
 
+pub(crate) use fleet::{FleetHostRaw, FleetRaw};
 pub(crate) use mailbox::{MailboxRaw, MixRaw};
 pub(crate) use matrix::{FioRaw, MatrixRaw, MetadataMixRaw, SizeShareRaw};
 pub(crate) use requirement::{RequirementFields, RequirementRaw, latency_fields};
@@ -61,4 +63,6 @@ pub(crate) const SECTIONS: &[SectionDoc] = &[
     documented::<RepeatRaw>("repeat"),
     documented::<CompareRaw>("compare"),
     documented::<EngineRaw>("engine"),
+    documented::<FleetRaw>("fleet"),
+    documented::<FleetHostRaw>("fleet.host"),
 ];

@@ -2,6 +2,7 @@
 //! that need more than one field. All problems are noted, each at its field.
 
 mod fio;
+mod fleet;
 mod mailbox;
 mod matrix;
 mod phases;
@@ -66,6 +67,7 @@ pub(crate) fn resolve(
         observe: observe?,
         repeat: surroundings::repeat(&root.repeat.value, cx),
         engine,
+        fleet: root.fleet.as_ref().map(|given| fleet::fleet(&given.value, cx)),
     })
 }
 

@@ -5,6 +5,7 @@
 //! added later carry a serde default that means what older versions did, none is renamed, and
 //! [`RESOLVED_VERSION`] goes up when an older reader would misunderstand the form.
 
+mod fleet;
 mod limits;
 mod mailbox;
 mod matrix;
@@ -20,6 +21,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use fleet::{HostChange, Placement};
 pub use limits::{LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet};
 pub use mailbox::{
     CACHE_BYTES_PER_THREAD, Mailbox, Maintenance, OperationMix, default_cache_bytes,
@@ -89,6 +91,9 @@ pub struct ResolvedPlan {
     pub repeat: Repeat,
     /// How I/O is issued.
     pub engine: EngineChoice,
+    /// Which agents of a fleet carry it; `None`: whoever runs it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Placement>,
 }
 
 /// The source of operations.

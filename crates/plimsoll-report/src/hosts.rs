@@ -24,6 +24,8 @@ pub struct HostRow {
     pub busy_with: Option<String>,
     /// Whether it is left out.
     pub is_drained: bool,
+    /// Words that plans may choose it by.
+    pub labels: Vec<String>,
     /// What its operator allows.
     pub allows: Vec<String>,
 }
@@ -39,6 +41,7 @@ pub fn hosts_table(hosts: impl Iterator<Item = HostRow>) -> Table {
         Column::numbers("CPUs", "cpus").rank(1),
         Column::numbers("clock known to", "clock_error_ns"),
         Column::words("state", "state"),
+        Column::words("labels", "labels").rank(4),
         Column::remarks("allows", "allows"),
     ];
     let mut table = Table::new("", columns);
@@ -88,6 +91,7 @@ fn host(host: HostRow) -> Vec<Cell> {
         Cell::text(host.cpus.to_string()),
         Cell::maybe(Unit::Latency, host.clock_error_ns.map(|ns| ns as f64)),
         Cell::text(state),
+        Cell::text(host.labels.join(", ")),
         Cell::text(allows),
     ]
 }

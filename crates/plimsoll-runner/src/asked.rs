@@ -69,3 +69,16 @@ pub trait Driver: Sync {
         Ok(())
     }
 }
+
+/// Refuses a plan that says which agents of a fleet carry it, where one host is to.
+///
+/// # Errors
+/// Such a plan.
+pub fn of_one_host(plan: &ResolvedPlan) -> Result<(), RunnerError> {
+    if plan.fleet.is_none() {
+        return Ok(());
+    }
+    let says = "the plan says which agents of a fleet carry it, and this is one host";
+    Err(RunnerError::usage(says)
+        .hint("name the fleet's server, `--fleet nats://host`, or leave [fleet] out"))
+}

@@ -12,6 +12,7 @@ use plimsoll_sys::clock;
 use rustix::fs::{Access, access};
 
 use crate::arms;
+use crate::asked::of_one_host;
 use crate::error::{RunnerError, engine_error};
 use crate::exit::Exit;
 use crate::listener::Listener;
@@ -104,6 +105,7 @@ pub fn begins(
     before: &Before,
     listener: &mut dyn Listener,
 ) -> Result<bool, RunnerError> {
+    of_one_host(plan)?;
     tell(plan, before, listener)?;
     if !before.dry_run {
         return there(plan).map(|()| true);

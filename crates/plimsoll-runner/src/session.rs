@@ -15,7 +15,7 @@ use plimsoll_plan::{Condition, Mailbox, Matrix, ResolvedPlan, Target, TargetKind
 use plimsoll_record::recording::Recording;
 use plimsoll_sys::{clock, inject};
 
-use crate::asked::Request;
+use crate::asked::{Request, of_one_host};
 use crate::ceilings;
 use crate::custody;
 use crate::error::{RunnerError, engine_error};
@@ -221,6 +221,7 @@ fn data_set(
 
 /// The target and workload of a plan that can be run.
 fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, RunnerError> {
+    of_one_host(plan)?;
     let [target] = &plan.targets[..] else {
         return Err(RunnerError::usage("the plan names several targets: they are to be compared")
             .hint("name one [target]"));

@@ -201,3 +201,66 @@ fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
     sandbox.run(&["runs", "rm", &experiment]).expect(5).says("note.txt");
     fs::remove_dir_all(place).unwrap();
 }
+
+#[test]
+fn a_plan_chooses_its_agents_and_says_what_differs_on_one() {
+    let fleet = Fleet::new();
+    let sandbox = &fleet.sandbox;
+    let _one = fleet.agent_with("one", &["--label", "rack=1"]);
+    let _two = fleet.agent_with("two", &["--label", "rack=2", "--label", "slow"]);
+    let _three = fleet.agent_with("three", &["--label", "rack=2"]);
+    let key = sandbox.path("key").display().to_string();
+    let placed = plan(sandbox, "placed", &[("", sandbox.data().join("{host}"))], "rate = 300");
+    let text = fs::read_to_string(&placed).unwrap();
+    let other = sandbox.data().join("other");
+    let text = text.replace("rate = 300", "arrival = \"constant\"\nrate = 300\nsizes = \"4KiB\"");
+    let fleet_of = format!(
+        "[fleet]\nlabels = \"rack=2\"\n[[fleet.host]]\nlabel = \"slow\"\n\
+         set = {{ \"target.path\" = {:?}, \"workload.matrix.rate\" = 100 }}\n",
+        other.display().to_string()
+    );
+    fs::write(&placed, format!("{text}{fleet_of}")).unwrap();
+    let of = ["--fleet", fleet.server.url(), "--sign", &key, "--json"];
+    let ran = sandbox.run(&[&["run", &placed][..], &of].concat());
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    let verdict = ran.json();
+    let rates: Vec<(String, f64)> = verdict["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| {
+            (host["name"].as_str().unwrap().to_owned(), host["ops_per_s"].as_f64().unwrap())
+        })
+        .collect();
+    let names: Vec<&str> = rates.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["three", "two"], "{verdict:#}");
+    assert!(
+        (rates[0].1 / 300.0 - 1.0).abs() < 0.05 && (rates[1].1 / 100.0 - 1.0).abs() < 0.05,
+        "{rates:?}"
+    );
+    let run = fleets::fleet_in(&sandbox.path("share/plimsoll/runs"));
+    let bundle = |agent: &str| {
+        fs::read_dir(run.join("hosts").join(agent)).unwrap().flatten().next().unwrap().path()
+    };
+    let two = fs::read_to_string(bundle("two").join("plan.toml")).unwrap();
+    assert!(two.contains("/other") && !two.contains("fleet"), "{two}");
+    let whole = fs::read_to_string(run.join("all/plan.toml")).unwrap();
+    assert!(whole.contains("[[fleet.host]]"), "what was given is kept");
+    sandbox.run(&["judge", &run.display().to_string()]);
+
+    // Points of a sweep are not what differs on a host.
+    let sizes = ["--set", "workload.matrix.sizes=[4KiB, 8KiB]"];
+    sandbox.run(&[&["sweep", &placed][..], &sizes, &of].concat()).expect(2).says("carry all of it");
+    let named = ["--set", "fleet.names=[\"nobody\"]"];
+    sandbox
+        .run(&[&["run", &placed][..], &named, &of].concat())
+        .expect(5)
+        .says("(nobody) with rack=2");
+    sandbox.run(&["run", &placed]).expect(2).says("--fleet nats://host");
+    let seen = sandbox.run(&["fleet", "status", fleet.server.url(), "--json"]).json();
+    let labels = |name: &str| {
+        let one = seen.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
+        one["labels"].clone()
+    };
+    assert_eq!(labels("two"), serde_json::json!(["rack=2", "slow"]));
+}

@@ -12,7 +12,7 @@ use plimsoll_runner::run_id::RunId;
 use plimsoll_sys::clock;
 use serde::Serialize;
 
-use super::choose::cards;
+use super::choose::{Wanted, cards};
 use super::{Options, check, unsigned};
 use crate::broker::{Broker, Role, Server};
 use crate::card::{Card, is_name};
@@ -60,7 +60,7 @@ pub struct Would {
 pub fn status(server: &Server) -> Result<Vec<Seen>, RunnerError> {
     on_a_runtime(async {
         let broker = Broker::connect(server, Role::Coordinator).await?;
-        let found = cards(&broker, None, &[]).await?;
+        let found = cards(&broker, &Wanted::default()).await?;
         let drained = drained(&broker, &found).await?;
         let mut seen = Vec::new();
         for card in found.into_values() {
@@ -142,7 +142,7 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
-        let found = cards(&broker, None, &[]).await?;
+        let found = cards(&broker, &Wanted::default()).await?;
         let names: Vec<String> = found.keys().cloned().collect();
         let drained = drained(&broker, &found).await?;
         let run_id = RunId::now("check").name().replace('.', "_");

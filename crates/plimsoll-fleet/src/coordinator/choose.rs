@@ -14,21 +14,56 @@ const CARDS: Duration = Duration::from_millis(2_500);
 /// Agents that are wanted and not there yet are waited for so long.
 const WANTED: Duration = Duration::from_secs(20);
 
+/// Which agents are wanted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    /// How many; `None`: all that are there, or all that are named.
+    pub(super) agents: Option<u32>,
+    /// These alone; empty: any.
+    pub(super) names: Vec<String>,
+    /// Those with all of these labels.
+    pub(super) labels: Vec<String>,
+}
+
+impl Wanted {
+    /// How many.
+    fn count(&self) -> Option<u32> {
+        match self.names.len() {
+            0 => self.agents,
+            count => u32::try_from(count).ok(),
+        }
+    }
+
+    /// Whether an agent is one of them.
+    fn takes(&self, card: &Card) -> bool {
+        let has = |label: &String| card.labels.contains(label);
+        (self.names.is_empty() || self.names.contains(&card.name)) && self.labels.iter().all(has)
+    }
+
+    /// Which, in words.
+    fn words(&self) -> String {
+        let named = match self.names.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", self.names.join(", ")),
+        };
+        match self.labels.is_empty() {
+            true => named,
+            false => format!("{named} with {}", self.labels.join(", ")),
+        }
+    }
+}
+
 /// Cards of all agents, or of so many as are wanted, or of these, as soon as they are there.
 pub(super) async fn cards(
     broker: &Broker,
-    wanted: Option<u32>,
-    names: &[String],
+    wanted: &Wanted,
 ) -> Result<BTreeMap<String, Card>, RunnerError> {
     let failed = |error: String| RunnerError::environment(format!("the agents' cards: {error}"));
     let mut watch =
         broker.agents.watch_with_history(">").await.map_err(|e| failed(e.to_string()))?;
     let mut found: BTreeMap<String, Card> = BTreeMap::new();
-    let wanted = match names.len() {
-        0 => wanted,
-        count => u32::try_from(count).ok(),
-    };
-    let patience = if wanted.is_some() { WANTED } else { CARDS };
+    let count = wanted.count();
+    let patience = if count.is_some() { WANTED } else { CARDS };
     let until = tokio::time::Instant::now() + patience;
     while let Ok(Some(entry)) = tokio::time::timeout_at(until, watch.next()).await {
         let entry = entry.map_err(|error| failed(error.to_string()))?;
@@ -38,10 +73,10 @@ pub(super) async fn cards(
             }
             _ => drop(found.remove(&entry.key)),
         }
-        let is_asked = |card: &&Card| names.is_empty() || names.contains(&card.name);
-        let free = found.values().filter(is_asked).filter(|card| card.busy_with.is_none()).count();
+        let free = found.values().filter(|card| wanted.takes(card) && card.busy_with.is_none());
+        let free = free.count();
         // All that are there already are looked at: the first by name are wanted, not the first to be read.
-        if entry.delta == 0 && wanted.is_some_and(|wanted| free >= wanted as usize) {
+        if entry.delta == 0 && count.is_some_and(|count| free >= count as usize) {
             break;
         }
     }
@@ -51,24 +86,28 @@ pub(super) async fn cards(
 /// The agents that carry the run: the first of those that are free, by name.
 pub(super) fn choose(
     cards: BTreeMap<String, Card>,
-    wanted: Option<u32>,
+    wanted: &Wanted,
     own_build: &str,
 ) -> Result<Vec<Card>, RunnerError> {
     let there = cards.len();
+    let cards: BTreeMap<String, Card> =
+        cards.into_iter().filter(|(_, card)| wanted.takes(card)).collect();
     let (free, busy): (Vec<Card>, Vec<Card>) =
         cards.into_values().partition(|card| card.busy_with.is_none());
     let named =
         |cards: &[Card]| cards.iter().map(|card| card.name.as_str()).collect::<Vec<_>>().join(", ");
-    let wanted = wanted.map_or(free.len().max(1), |wanted| wanted as usize);
-    if free.len() < wanted {
-        let says = format!("{wanted} agents are wanted, and {} of {there} are free", free.len());
+    let number = wanted.count().map_or(free.len().max(1), |count| count as usize);
+    if free.len() < number {
+        let which = wanted.words();
+        let says =
+            format!("{number} agents{which} are wanted, and {} of {there} are free", free.len());
         let error = RunnerError::environment(says).hint("start `plimsoll agent` on each host");
         return Err(match busy.is_empty() {
             true => error,
             false => error.hint(format!("busy with another run: {}", named(&busy))),
         });
     }
-    let chosen: Vec<Card> = free.into_iter().take(wanted).collect();
+    let chosen: Vec<Card> = free.into_iter().take(number).collect();
     let other: Vec<Card> = chosen.iter().filter(|card| card.build != own_build).cloned().collect();
     if !other.is_empty() {
         let says = format!("{} have another build of Plimsoll than this host", named(&other));
@@ -95,6 +134,7 @@ mod tests {
             cpus: 2,
             kernel: String::new(),
             allows: Vec::new(),
+            labels: Vec::new(),
             trusts: Vec::new(),
             busy_with: busy.then(|| "other".into()),
         };
@@ -103,7 +143,8 @@ mod tests {
 
     fn chosen(cards: &[(&str, &str, bool)], wanted: Option<u32>) -> Result<Vec<String>, String> {
         let cards = cards.iter().map(|(name, build, busy)| card(name, build, *busy)).collect();
-        let chosen = choose(cards, wanted, "b").map_err(|error| error.to_string())?;
+        let wanted = Wanted { agents: wanted, ..Wanted::default() };
+        let chosen = choose(cards, &wanted, "b").map_err(|error| error.to_string())?;
         Ok(chosen.into_iter().map(|card| card.name).collect())
     }
 
@@ -117,5 +158,31 @@ mod tests {
         assert!(chosen(&[], None).unwrap_err().contains("0 of 0"));
         let error = chosen(&[("a", "b", false), ("z", "old", false)], None).unwrap_err();
         assert!(error.contains("z have another build"), "{error}");
+    }
+
+    #[test]
+    fn agents_are_chosen_by_name_and_by_label() {
+        let all = || -> BTreeMap<String, Card> {
+            let labels = [("a", "rack=1"), ("b", "rack=2"), ("c", "rack=2")];
+            let of = labels.into_iter().map(|(name, label)| {
+                let (name, mut card) = card(name, "b", false);
+                card.labels = vec![label.to_owned(), "ssd".to_owned()];
+                (name, card)
+            });
+            of.collect()
+        };
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let of = |agents, names: &[&str], labels: &[&str]| {
+            let wanted = Wanted { agents, names: texts(names), labels: texts(labels) };
+            let chosen = choose(all(), &wanted, "b").map_err(|error| error.to_string())?;
+            Ok::<_, String>(chosen.into_iter().map(|card| card.name).collect::<Vec<_>>())
+        };
+        assert_eq!(of(None, &[], &["rack=2", "ssd"]).unwrap(), ["b", "c"]);
+        assert_eq!(of(Some(1), &[], &["rack=2"]).unwrap(), ["b"]);
+        assert_eq!(of(None, &["c", "a"], &[]).unwrap(), ["a", "c"]);
+        let error = of(Some(3), &[], &["rack=2"]).unwrap_err();
+        assert!(error.contains("3 agents with rack=2 are wanted, and 2 of 3"), "{error}");
+        assert!(of(None, &["d"], &[]).unwrap_err().contains("1 agents (d) are wanted"));
+        assert!(of(None, &[], &["rack=3"]).is_err());
     }
 }

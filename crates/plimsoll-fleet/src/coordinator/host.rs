@@ -158,6 +158,7 @@ mod tests {
             cpus: 1,
             kernel: String::new(),
             allows: Vec::new(),
+            labels: Vec::new(),
             trusts: Vec::new(),
             busy_with: None,
         };

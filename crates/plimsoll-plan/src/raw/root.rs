@@ -1,8 +1,8 @@
 //! The top of a plan.
 
 use super::{
-    CompareRaw, EngineRaw, EvidenceRaw, FioRaw, MailboxRaw, MatrixRaw, ObserveRaw, PhasesRaw,
-    RepeatRaw, RequirementRaw, TargetRaw, TraceRaw,
+    CompareRaw, EngineRaw, EvidenceRaw, FioRaw, FleetRaw, MailboxRaw, MatrixRaw, ObserveRaw,
+    PhasesRaw, RepeatRaw, RequirementRaw, TargetRaw, TraceRaw,
 };
 use crate::read::list::OneOrMore;
 use crate::read::section::section;
@@ -46,6 +46,8 @@ section! {
         compare: CompareRaw = "{}";
         /// How I/O is issued.
         engine: EngineRaw = "{}";
+        /// Which agents of a fleet carry it.
+        fleet: FleetRaw | "one host, or all agents of `--fleet`";
     }
 }
 

@@ -36,6 +36,9 @@ pub struct Options {
     /// Name of this agent in the fleet, in place of the host's. A plan's {host} stands for it.
     #[arg(long)]
     name: Option<String>,
+    /// A word that plans may choose this host by, such as rack=1. May be given several times.
+    #[arg(long)]
+    label: Vec<String>,
     /// Take plans that this public key signed: the key or its file. May be given several times.
     #[arg(long, value_name = "KEY", required_unless_present = "config")]
     trust: Vec<String>,
@@ -82,6 +85,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             (Some(url), false) => options.access.server(url),
         },
         name: options.name.clone().or(config.name).unwrap_or_else(host),
+        labels: config.labels.iter().chain(&options.label).cloned().collect(),
         trust,
         allow,
         places: keys::places(&options.sign)?,

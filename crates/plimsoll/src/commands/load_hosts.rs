@@ -115,6 +115,6 @@ impl LoadHosts {
         };
         let (bundles, own, names) = (places.runs.clone(), places.clone(), Vec::new());
         let options = FleetOptions { server, agents, names, places: own, bundles };
-        Ok(Carried { places, driver: Box::new(FleetDriver::new(options)?), _local: local })
+        Ok(Carried { places, driver: Box::new(FleetDriver::new(options, plan)?), _local: local })
     }
 }

@@ -142,11 +142,16 @@ impl Fleet {
     }
 
     pub fn agent(&self, name: &str) -> Process {
+        self.agent_with(name, &[])
+    }
+
+    /// An agent with more options.
+    pub fn agent_with(&self, name: &str, more: &[&str]) -> Process {
         let trust = self.sandbox.path("key.pub");
         let allow = self.sandbox.data();
         let arguments = ["agent", "--server", self.server.url(), "--name", name, "--trust"];
         let mut command = self.sandbox.command(&arguments);
-        command.arg(trust).arg("--allow-path").arg(allow);
+        command.arg(trust).arg("--allow-path").arg(allow).args(more);
         command.env("XDG_DATA_HOME", self.sandbox.path(&format!("share-{name}")));
         command.env("XDG_STATE_HOME", self.sandbox.path(&format!("state-{name}")));
         command.stdout(Stdio::null());

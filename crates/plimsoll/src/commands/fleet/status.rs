@@ -48,6 +48,7 @@ fn row(one: Seen) -> HostRow {
         clock_error_ns: one.clock.map(|clock| clock.error_ns),
         busy_with: one.card.busy_with,
         is_drained: one.is_drained,
+        labels: one.card.labels,
         allows: one.card.allows,
     }
 }

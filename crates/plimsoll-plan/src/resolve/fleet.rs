@@ -1,0 +1,132 @@
+//! `[fleet]`.
+
+use std::collections::BTreeMap;
+
+use super::target::small;
+use crate::overlay::Change;
+use crate::raw::{FleetHostRaw, FleetRaw};
+use crate::read::list::OneOrMore;
+use crate::read::value::Name;
+use crate::read::{At, Cx};
+use crate::resolved::{HostChange, Placement};
+
+/// Agents at most: beyond that it is a slip of the finger.
+const AGENTS_MAX: u64 = 100_000;
+
+pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
+    let names = |given: &Option<crate::read::Given<OneOrMore<Name>>>| -> Vec<String> {
+        let items = given.as_ref().map_or(&[][..], |given| given.value.items.as_slice());
+        items.iter().map(|(name, _)| name.0.trim().to_owned()).collect()
+    };
+    let agents = raw.agents.as_ref().map(|given| small(given.value.0, AGENTS_MAX, &given.at, cx));
+    let placement = Placement {
+        agents,
+        names: names(&raw.names),
+        labels: names(&raw.labels),
+        hosts: Vec::new(),
+    };
+    if let (Some(count), Some(given)) = (agents, &raw.names)
+        && placement.names.len() != count as usize
+    {
+        let says = format!("names {} agents, and `agents` says {count}", placement.names.len());
+        cx.fail(&given.at, says, "leave one of the two out");
+    }
+    let hosts = raw.host.as_ref().map_or(&[][..], |given| given.value.items.as_slice());
+    let hosts = hosts.iter().filter_map(|(host, at)| changes(host, at, cx)).collect();
+    Placement { hosts, ..placement }
+}
+
+fn changes(raw: &FleetHostRaw, at: &At, cx: &mut Cx) -> Option<HostChange> {
+    let text = |name: &Option<crate::read::Given<Name>>| {
+        name.as_ref().map(|given| given.value.0.trim().to_owned())
+    };
+    let (name, label) = (text(&raw.name), text(&raw.label));
+    if name.is_some() == label.is_some() {
+        cx.fail(
+            at,
+            "names no host, or both ways",
+            "write `name` of an agent, or a `label` of several",
+        );
+    }
+    let Some(set) = &raw.set else {
+        cx.missing(
+            &raw.at.unwritten("set"),
+            "is missing",
+            "write such as set = { \"target.path\" = \"/mnt/b\" }",
+        );
+        return None;
+    };
+    let mut fields = BTreeMap::new();
+    for (field, value) in &set.value.0 {
+        if let Err(says) = Change::parse(&format!("{field}={value}")) {
+            cx.fail(&set.at, says, "name fields as docs/plan.md lists them");
+        } else if field == "version" || field.split('.').next() == Some("fleet") {
+            let says = format!("`{field}` is of the plan, not of a host");
+            cx.fail(&set.at, says, "leave it out here");
+        }
+        fields.insert(field.clone(), value.clone());
+    }
+    Some(HostChange { name, label, set: fields })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::Plan;
+
+    const PLAN: &str = "version = 1\nname = \"p\"\n[target]\npath = \"/mnt/a\"\n[workload.matrix]\nfile_size = \"1GiB\"\n\
+        [fleet]\nlabels = [\"rack=1\"]\nagents = 2\n\
+        [[fleet.host]]\nname = \"b\"\nset = { \"target.path\" = \"/mnt/b\", \"workload.matrix.queue_depth\" = 8 }\n\
+        [[fleet.host]]\nlabel = \"slow\"\nset = { \"workload.matrix.queue_depth\" = 1 }\n";
+
+    fn wrong(from: &str, to: &str) -> String {
+        assert!(PLAN.contains(from));
+        Plan::parse(&PLAN.replace(from, to), "p.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_host_carries_the_plan_with_what_differs_there_and_without_the_fleet() {
+        let plan = Plan::parse(PLAN, "p.toml").unwrap();
+        let placed = plan.resolve().fleet.unwrap();
+        assert_eq!((placed.agents, placed.labels), (Some(2), vec!["rack=1".to_owned()]));
+        let of = |name: &str, labels: &[&str]| {
+            let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+            let own = plan.on_host(name, &labels).unwrap();
+            assert!(own.resolve().fleet.is_none() && !own.text().contains("fleet"));
+            let resolved = own.resolve();
+            let depth = resolved.workload.matrix().unwrap().streams[0].queue_depth;
+            (resolved.targets[0].database_directories().len(), resolved.to_toml().unwrap(), depth)
+        };
+        let (_, a, depth_a) = of("a", &["rack=1"]);
+        let (_, b, depth_b) = of("b", &["rack=1"]);
+        assert!(a.contains("/mnt/a") && b.contains("/mnt/b") && !b.contains("/mnt/a"));
+        assert_eq!((depth_a, depth_b), (4, 8));
+        assert_eq!(of("b", &["slow"]).2, 1, "the last counts");
+        let plain = Plan::parse(PLAN.split("[fleet]").next().unwrap(), "p.toml").unwrap();
+        assert_eq!(plain.on_host("b", &[]).unwrap(), plain);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_fleet_is_said_at_its_field() {
+        let says = [
+            ("agents = 2", "agents = 0", "fleet.agents"),
+            ("agents = 2", "agents = 2\nnames = [\"a\"]", "names 1 agents"),
+            ("name = \"b\"\n", "", "names no host, or both ways"),
+            ("name = \"b\"\n", "name = \"b\"\nlabel = \"c\"\n", "names no host, or both ways"),
+            ("\"target.path\"", "\"fleet.agents\"", "is of the plan, not of a host"),
+            (
+                "label = \"slow\"\nset = { \"workload.matrix.queue_depth\" = 1 }",
+                "label = \"slow\"",
+                "fleet.host[1].set",
+            ),
+            ("agents = 2", "agent = 2", "fleet.agent"),
+        ];
+        for (from, to, expected) in says {
+            let said = wrong(from, to);
+            assert!(said.contains(expected), "{said}");
+        }
+        let plan = PLAN.replace("queue_depth\" = 8", "queue_depht\" = 8");
+        let plan = Plan::parse(&plan, "p.toml").unwrap();
+        assert!(plan.on_host("b", &[]).unwrap_err().to_string().contains("queue_depht"));
+    }
+}

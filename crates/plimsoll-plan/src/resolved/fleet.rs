@@ -1,0 +1,44 @@
+//! Which agents of a fleet carry a plan.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Which agents, and what differs on some of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// How many; `None`: all that there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<u32>,
+    /// These alone; empty: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Those with all of these labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// What differs on some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostChange>,
+}
+
+/// What differs on a host, or on all with a label.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostChange {
+    /// The agent's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A label of agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Fields of the plan by name, with their values there as TOML.
+    pub set: BTreeMap<String, String>,
+}
+
+impl HostChange {
+    /// Whether it is meant for this agent.
+    #[must_use]
+    pub fn is_of(&self, name: &str, labels: &[String]) -> bool {
+        self.name.as_deref().is_none_or(|own| own == name)
+            && self.label.as_ref().is_none_or(|own| labels.contains(own))
+    }
+}
