@@ -209,6 +209,21 @@ impl Drop for FewReads {
     }
 }
 
+/// The thread that tells others of a run waits for them: a signal that it happened to take once kept the process from ending.
+#[test]
+fn a_run_ends_whichever_of_its_threads_took_the_signal() {
+    let sandbox = Sandbox::new();
+    let child = sandbox.start(&["run", &on_files(&sandbox, "60s"), "--json", "-q"]);
+    wait_until_it_measures(&child);
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+    let name = |path: PathBuf| std::fs::read_to_string(path.join("comm")).unwrap_or_default();
+    let told = tasks.map(|task| task.path()).find(|path| name(path.clone()).trim() == "told");
+    let told = told.expect("the thread that tells of the run");
+    support::tool("kill", &["-INT", told.file_name().unwrap().to_str().unwrap()]);
+    let ran = ended(child).expect(130);
+    assert_eq!(ran.json()["verdict"], "INCONCLUSIVE", "{}", ran.stdout);
+}
+
 #[test]
 fn a_slow_device_is_given_the_time_to_finish_what_is_in_flight_at_the_end() {
     let sandbox = Sandbox::new();

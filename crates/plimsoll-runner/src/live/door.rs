@@ -82,6 +82,8 @@ impl Door {
         answers: Box<Answers>,
         one: fn(&L, &Answers) -> io::Result<()>,
     ) -> io::Result<Self> {
+        // Who asked may have gone before it is answered: it is not waited for.
+        rustix::io::ioctl_fionbio(&listener, true)?;
         let close = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let closed = Arc::clone(&close);
         let keep = move || {
@@ -122,14 +124,17 @@ impl Drop for Door {
 
 /// Waits until somebody asks; false: the door is closed.
 fn is_asked(listener: &impl AsFd, close: &OwnedFd) -> bool {
-    let mut fds = [
-        PollFd::new(close, PollFlags::IN),
-        PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
-    ];
-    match poll(&mut fds, None) {
-        Ok(_) => fds[0].revents().is_empty(),
-        Err(rustix::io::Errno::INTR) => true,
-        Err(_) => false,
+    loop {
+        let mut fds = [
+            PollFd::new(close, PollFlags::IN),
+            PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) => return fds[0].revents().is_empty(),
+            // A signal that this thread took: nobody asked.
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
     }
 }
 
