@@ -5,9 +5,13 @@
 //! measured at the same time, that their sum is the sum of all. A host that is missing makes the run INVALID: what is
 //! left is a smaller load than the one that was asked for, and no figure of it.
 
+mod network;
+mod slow;
+
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use plimsoll_evidence::Bundle;
 use plimsoll_evidence::fleet::{Class, Common, Fleet, Host, HostEnd, Merged};
 use plimsoll_evidence::run::PhaseKind;
 use serde::{Deserialize, Serialize};
@@ -26,6 +30,8 @@ pub const SUMS: &str = "fleet-sums";
 pub const ALIKE: &str = "fleet-alike";
 /// No host carried much less than the others.
 pub const BALANCE: &str = "fleet-balance";
+/// What all hosts asked of network mounts went over the network.
+pub const NETWORK: &str = "fleet-network";
 
 /// Starts this far apart are told. Phases of storage loads are seconds long at the least, and a hypervisor's scheduler
 /// takes a host away for a few milliseconds as a matter of course.
@@ -125,21 +131,23 @@ pub struct HostLine {
 }
 
 /// Judges a fleet's evidence. `verdicts` are those of the hosts' own bundles by the agents' names, `merged` is what the
-/// bundles add up to, where they do.
+/// bundles add up to, where they do; `bundles` are those that arrived, by the agents' names too.
 #[must_use]
 pub fn judge_fleet(
     fleet: &Fleet,
     verdicts: &BTreeMap<String, Verdict>,
     merged: Option<&Merged>,
+    bundles: &BTreeMap<String, &Bundle>,
 ) -> FleetVerdict {
     let hosts: Vec<HostLine> = fleet.hosts.iter().map(|host| line(fleet, host, verdicts)).collect();
-    let all = [
+    let mut all = vec![
         complete(fleet, verdicts),
         together(fleet),
         sums(fleet, merged),
         alike(fleet),
-        balance(fleet, &hosts, verdicts),
+        balance(fleet, &hosts, verdicts, bundles),
     ];
+    all.extend(network::check(fleet, bundles));
     let passed = all.iter().filter(|finding| finding.outcome == Outcome::Pass);
     let passed = passed.map(|finding| finding.rule.clone()).collect();
     let mut findings: Vec<Finding> =
@@ -364,7 +372,12 @@ fn alike(fleet: &Fleet) -> Finding {
     Finding::new(ALIKE, Outcome::Pass, "the agents are of one build, on machines of their own")
 }
 
-fn balance(fleet: &Fleet, hosts: &[HostLine], verdicts: &BTreeMap<String, Verdict>) -> Finding {
+fn balance(
+    fleet: &Fleet,
+    hosts: &[HostLine],
+    verdicts: &BTreeMap<String, Verdict>,
+    bundles: &BTreeMap<String, &Bundle>,
+) -> Finding {
     let rates: Vec<(&HostLine, f64)> =
         hosts.iter().filter_map(|host| Some((host, host.ops_per_s?))).collect();
     let average = rates.iter().map(|(_, rate)| rate).sum::<f64>() / rates.len().max(1) as f64;
@@ -382,19 +395,25 @@ fn balance(fleet: &Fleet, hosts: &[HostLine], verdicts: &BTreeMap<String, Verdic
         );
         return Finding::new(BALANCE, Outcome::Pass, says);
     }
-    // What its own evidence says, and the others' does not.
+    let others: Vec<&Bundle> =
+        bundles.iter().filter(|(name, _)| **name != host.name).map(|(_, bundle)| *bundle).collect();
+    let shown = bundles.get(&host.name).map(|own| slow::causes(own, &others)).unwrap_or_default();
+    // Where none stands out by its value: what the rules find in its evidence, and not in the others'.
     let told = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
     let elsewhere = |rule: &str| {
         let others = hosts.iter().filter(|other| other.name != host.name);
         others.filter_map(|o| told(&o.name)).flatten().any(|finding| finding.rule == rule)
     };
     let own = told(&host.name).into_iter().flatten().filter(|finding| !elsewhere(&finding.rule));
-    let cause = own.map(|finding| finding.says.as_str()).next();
+    let cause = match shown.is_empty() {
+        true => own.map(|finding| finding.says.clone()).next(),
+        false => Some(shown.join("; ")),
+    };
     let says = format!(
         "{} carries {rate:.1}/s, {:.1} % of the average of {average:.1}/s: {}",
         host.name,
         share * 100.0,
-        cause.unwrap_or("its own evidence does not show why")
+        cause.as_deref().unwrap_or("its own evidence does not show why")
     );
     Finding::new(BALANCE, Outcome::Warn, says)
         .with("ops_per_s", *rate)

@@ -148,8 +148,9 @@ pub fn read(directory: &Path) -> Result<Left, RunnerError> {
         .collect();
     let named = fleet.hosts.iter().filter(|host| host.run.is_some()).map(|host| host.name.clone());
     let judged = hosts.iter().map(|(_, verdict)| verdict.clone());
-    let verdicts: BTreeMap<String, Verdict> = named.zip(judged).collect();
-    let verdict = judge_fleet(&fleet, &verdicts, merged.as_ref());
+    let verdicts: BTreeMap<String, Verdict> = named.clone().zip(judged).collect();
+    let bundles = named.zip(hosts.iter().map(|(bundle, _)| bundle)).collect();
+    let verdict = judge_fleet(&fleet, &verdicts, merged.as_ref(), &bundles);
     let plan = plan_of(&all, &sealed)?;
     let one = one::as_one(&fleet, &verdict, plan, &hosts, merged, &sealed.sha256);
     // A host that is missing is no failure of its own: it makes the run INVALID.

@@ -5,6 +5,15 @@ use crate::finding::Finding;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// The judgement where no bundle is looked into.
+fn judge_fleet(
+    fleet: &Fleet,
+    verdicts: &BTreeMap<String, Verdict>,
+    merged: Option<&Merged>,
+) -> FleetVerdict {
+    super::judge_fleet(fleet, verdicts, merged, &BTreeMap::new())
+}
+
 fn class(count: u64) -> Class {
     Class {
         name: "load.read".into(),
@@ -224,4 +233,50 @@ fn agents_of_one_machine_or_of_several_builds_are_told() {
     one.hosts[1].build = "other".into();
     let judged = judge_fleet(&one, &verdicts, Some(&merged));
     assert!(found(&judged, ALIKE).says.contains("several builds"));
+}
+
+#[test]
+fn a_slow_hosts_cause_is_the_value_that_stands_out() {
+    let (slow, verdicts, merged) = fleet(&[1_000, 400, 1_000], VerdictKind::Pass);
+    let well = crate::rules::fixtures::reads();
+    let mut held = well.clone();
+    held.observed.cpu.steal_avg = Some(0.25);
+    let bundles: BTreeMap<String, &Bundle> =
+        [("a", &well), ("b", &held), ("c", &well)].map(|(name, b)| (name.into(), b)).into();
+    let judged = super::judge_fleet(&slow, &verdicts, Some(&merged), &bundles);
+    let says = &found(&judged, BALANCE).says;
+    assert!(says.contains("the hypervisor took CPU time from it: 25 %"), "{says}");
+    assert!(!judged.passed.contains(&NETWORK.to_owned()), "no network, nothing passed");
+}
+
+#[test]
+fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
+    use plimsoll_evidence::observed::NetworkMount;
+    let (mut two, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
+    let asked = crate::rules::seen::read_bytes(&crate::rules::fixtures::reads());
+    let far = |server_read_bytes| {
+        let mut bundle = crate::rules::fixtures::reads();
+        let mount_point = "/mnt".to_owned();
+        bundle.observed.network_mounts =
+            vec![NetworkMount { mount_point, server_read_bytes, ..NetworkMount::default() }];
+        bundle
+    };
+    let judge = |fleet: &Fleet, a: &Bundle, b: &Bundle| {
+        let bundles = [("a".to_owned(), a), ("b".to_owned(), b)].into();
+        super::judge_fleet(fleet, &verdicts, Some(&merged), &bundles)
+    };
+    let (whole, none) = (far(asked), far(0));
+    assert!(judge(&two, &whole, &whole).passed.contains(&NETWORK.to_owned()));
+    let judged = judge(&two, &whole, &none);
+    assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn);
+    assert_eq!(found(&judged, NETWORK).evidence["read_network_bytes"], asked);
+    // One machine's mount shows both agents the same bytes.
+    two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
+    let judged = judge(&two, &whole, &whole);
+    assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn, "counted once");
+    let both = far(asked * 2);
+    assert!(judge(&two, &both, &both).passed.contains(&NETWORK.to_owned()));
+    let judged = judge(&two, &both, &crate::rules::fixtures::reads());
+    let says = &found(&judged, NETWORK).says;
+    assert!(says.contains("not known of b"), "not checked is not passed: {says}");
 }

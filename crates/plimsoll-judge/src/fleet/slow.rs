@@ -1,0 +1,240 @@
+//! Why one host carried less than the others, as far as its own evidence shows it beside theirs.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::{DeviceTotals, NetworkMount};
+
+use crate::figures::{NS_PER_S, Pick, measured, totals};
+use crate::rules::seen;
+
+/// A cause is named where the host's value is at least this many times the largest of the others': our choice, beyond
+/// what alike hosts differ by.
+const TIMES_MIN: f64 = 1.5;
+/// The CPUs' lowest frequency below this share of the others': as `cpu-frequency` has it within one run.
+const FREQUENCY_SHARE_MIN: f64 = 0.8;
+
+/// What may hold a host back.
+struct Cause {
+    /// What is said of it before the value.
+    says: &'static str,
+    /// From this value on; below it nobody is held back.
+    least: f64,
+    show: fn(f64) -> String,
+    /// `None`: not known.
+    of: fn(&Bundle) -> Option<f64>,
+}
+
+/// Named in this order. The least values are those of the rules of a run (`cpu-steal`, `generator-limit`,
+/// `memory-pressure`).
+const CAUSES: [Cause; 9] = [
+    Cause {
+        says: "a CPU quota withheld it for",
+        least: 0.01,
+        show: seen::percent,
+        of: |bundle| {
+            let throttled_ns = bundle.observed.cpu.throttled_ns? as f64;
+            Some(throttled_ns / measured(bundle)?.duration_ns.max(1) as f64)
+        },
+    },
+    Cause {
+        says: "the hypervisor took CPU time from it:",
+        least: 0.02,
+        show: seen::percent,
+        of: |bundle| bundle.observed.cpu.steal_avg,
+    },
+    Cause {
+        says: "its CPUs were busy for",
+        least: 0.9,
+        show: seen::percent,
+        of: |bundle| bundle.observed.cpu.busy_avg,
+    },
+    Cause {
+        says: "its busiest load thread worked for",
+        least: 0.9,
+        show: seen::percent,
+        of: |bundle| bundle.observed.generator.busiest_thread_share,
+    },
+    Cause {
+        says: "its programs waited for memory for",
+        least: 0.05,
+        show: seen::percent,
+        of: |bundle| bundle.observed.pressure.memory_some_share,
+    },
+    Cause {
+        says: "its kernel logged I/O errors of the devices:",
+        least: 1.0,
+        show: |count| format!("{count:.0}"),
+        of: |bundle| Some(bundle.observed.device_errors.as_ref()?.values().sum::<u64>() as f64),
+    },
+    Cause {
+        says: "calls were sent again over its link:",
+        least: 0.1,
+        show: |rate| format!("{rate:.1}/s"),
+        of: |bundle| {
+            let mounts = &bundle.observed.network_mounts;
+            let sent_again: u64 = mounts.iter().map(|m: &NetworkMount| m.retransmissions).sum();
+            let seconds = measured(bundle)?.duration_ns.max(1) as f64 / NS_PER_S;
+            (!mounts.is_empty()).then_some(sent_again as f64 / seconds)
+        },
+    },
+    Cause {
+        says: "other programs moved bytes to and from its storage:",
+        least: (1u64 << 20) as f64,
+        show: |rate| format!("{}/s", seen::size(rate as u64)),
+        of: |bundle| {
+            let others = &bundle.observed.neighbours;
+            let bytes = others.storage_read_bytes?.saturating_add(others.storage_written_bytes?);
+            Some(bytes as f64 / (measured(bundle)?.duration_ns.max(1) as f64 / NS_PER_S))
+        },
+    },
+    Cause { says: "its device took longer for an I/O:", least: 0.0, show: ms, of: device_ns },
+];
+
+fn ms(ns: f64) -> String {
+    format!("{:.2} ms", ns / 1e6)
+}
+
+/// Mean time of an I/O on the devices that the target lies on.
+fn device_ns(bundle: &Bundle) -> Option<f64> {
+    let devices = seen::top_devices(bundle)?;
+    let sum =
+        |of: fn(&DeviceTotals) -> u64| -> u64 { devices.iter().map(|device| of(device)).sum() };
+    let ios = sum(|device| device.reads + device.writes);
+    let ns = sum(|device| device.read_ns + device.write_ns);
+    // Devices that do not count their time have none.
+    (ios > 0 && ns > 0).then(|| ns as f64 / ios as f64)
+}
+
+/// What its evidence shows that holds it back and the others' does not; a value that another host lacks is held
+/// against those that have it, and against nothing where none has.
+pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
+    let mut found: Vec<String> = CAUSES
+        .iter()
+        .filter_map(|cause| {
+            let own = (cause.of)(slow)?;
+            let most = largest(others, cause.of)?;
+            let stands_out = own >= cause.least && own > 0.0 && stands_out(cause, own, most);
+            let (own, most) = ((cause.show)(own), (cause.show)(most));
+            stands_out.then(|| format!("{} {own}, the others' at most {most}", cause.says))
+        })
+        .collect();
+    let lowest = |bundle: &Bundle| bundle.observed.cpu.frequency_hz_min;
+    if let (Some(own), Some(least)) =
+        (lowest(slow), others.iter().filter_map(|other| lowest(other)).min())
+        && (own as f64) < least as f64 * FREQUENCY_SHARE_MIN
+    {
+        let ghz = |hz: u64| hz as f64 / 1e9;
+        found.push(format!(
+            "its CPUs fell to {:.2} GHz, the others' to no less than {:.2} GHz",
+            ghz(own),
+            ghz(least)
+        ));
+    }
+    if found.is_empty() {
+        found.extend(by_its_way(slow, others));
+    }
+    found
+}
+
+/// A share has nowhere to go beyond one: there it is enough that the others stay below the least.
+fn stands_out(cause: &Cause, own: f64, most: f64) -> bool {
+    own >= most * TIMES_MIN || cause.least == 0.9 && most < cause.least
+}
+
+fn largest(others: &[&Bundle], of: impl Fn(&Bundle) -> Option<f64>) -> Option<f64> {
+    others.iter().filter_map(|other| of(other)).reduce(f64::max)
+}
+
+/// Over a network, where nothing on the host stands out: its I/Os took longer on the way.
+fn by_its_way(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
+    let latency_ns =
+        |bundle: &Bundle| totals(bundle, Pick::Transactional).mean_ns().map(|n| n as f64);
+    let (own, most) = (latency_ns(slow)?, largest(others, latency_ns)?);
+    (seen::is_remote(slow) && own >= most * TIMES_MIN).then(|| {
+        format!(
+            "its I/Os took {}, the others' at most {}, and nothing on the host stands out: look at its link to \
+             the storage",
+            ms(own),
+            ms(most)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::rules::fixtures::{self, SECOND_NS, SECONDS};
+
+    /// What is found of a host whose evidence was changed so, beside one whose was not.
+    fn found(change: impl Fn(&mut Bundle)) -> Vec<String> {
+        let mut other = fixtures::reads();
+        other.observed.pressure.memory_some_share = Some(0.0);
+        other.observed.cpu.throttled_ns = Some(0);
+        other.observed.cpu.frequency_hz_min = Some(3_000_000_000);
+        other.observed.device_errors = Some(BTreeMap::new());
+        other.observed.neighbours.storage_read_bytes = Some(0);
+        other.observed.neighbours.storage_written_bytes = Some(0);
+        other.observed.devices[0].read_ns = other.observed.devices[0].reads * 100_000;
+        let mut slow = other.clone();
+        change(&mut slow);
+        causes(&slow, &[&other, &other])
+    }
+
+    #[test]
+    fn alike_hosts_have_no_cause() {
+        assert_eq!(found(|_| ()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_cause_is_named_alone() {
+        type Change = fn(&mut Bundle);
+        let cases: [(&str, Change); 9] = [
+            ("quota", |b| b.observed.cpu.throttled_ns = Some(SECONDS * SECOND_NS / 4)),
+            ("hypervisor", |b| b.observed.cpu.steal_avg = Some(0.2)),
+            ("CPUs were busy", |b| b.observed.cpu.busy_avg = Some(0.97)),
+            ("busiest load thread", |b| b.observed.generator.busiest_thread_share = Some(0.99)),
+            ("memory", |b| b.observed.pressure.memory_some_share = Some(0.3)),
+            ("I/O errors", |b| b.observed.device_errors = Some([("sda".into(), 3)].into())),
+            ("other programs", |b| b.observed.neighbours.storage_read_bytes = Some(60 << 30)),
+            ("its device took longer", |b| b.observed.devices[0].read_ns *= 2),
+            ("fell to 2.00 GHz", |b| b.observed.cpu.frequency_hz_min = Some(2_000_000_000)),
+        ];
+        for (word, change) in cases {
+            let found = found(change);
+            assert_eq!(found.len(), 1, "{word}: {found:?}");
+            assert!(found[0].contains(word), "{word}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_all_hosts_share_or_is_not_known_is_no_cause() {
+        let mut slow = fixtures::reads();
+        slow.observed.cpu.steal_avg = Some(0.2);
+        assert!(causes(&slow, &[&slow.clone()]).is_empty());
+        let mut blind = fixtures::reads();
+        blind.observed.cpu.steal_avg = None;
+        assert!(causes(&slow, &[&blind]).is_empty(), "unknown is not zero");
+    }
+
+    #[test]
+    fn over_a_network_calls_sent_again_or_else_the_link_are_named() {
+        let far = |retransmissions, times| {
+            let mut bundle = fixtures::reads();
+            bundle.environment.mounts[0].file_system = Some("nfs4".into());
+            bundle.observed.devices.clear();
+            bundle.observed.network_mounts =
+                vec![NetworkMount { retransmissions, ..NetworkMount::default() }];
+            bundle.run.classes[0].latency_ns_sum *= times;
+            bundle
+        };
+        let (well, lossy, slow) = (far(0, 1), far(600, 5), far(0, 5));
+        let of_lossy = causes(&lossy, &[&well]);
+        assert_eq!(of_lossy.len(), 1, "{of_lossy:?}");
+        assert!(of_lossy[0].contains("sent again over its link: 10.0/s"), "{of_lossy:?}");
+        let of_slow = causes(&slow, &[&well]);
+        assert!(of_slow[0].contains("look at its link"), "{of_slow:?}");
+        assert!(causes(&fixtures::reads(), &[&well]).is_empty(), "not over a network");
+    }
+}
