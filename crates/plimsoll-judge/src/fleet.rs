@@ -397,7 +397,10 @@ fn balance(
     }
     let others: Vec<&Bundle> =
         bundles.iter().filter(|(name, _)| **name != host.name).map(|(_, bundle)| *bundle).collect();
-    let shown = bundles.get(&host.name).map(|own| slow::causes(own, &others)).unwrap_or_default();
+    let boot = fleet.hosts.iter().find(|known| known.name == host.name).map(|host| &host.boot_id);
+    let is_alone = fleet.hosts.iter().filter(|known| Some(&known.boot_id) == boot).count() <= 1;
+    let shown = bundles.get(&host.name).map(|own| slow::causes(own, &others, is_alone));
+    let shown = shown.unwrap_or_default();
     // Where none stands out by its value: what the rules find in its evidence, and not in the others'.
     let told = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
     let elsewhere = |rule: &str| {

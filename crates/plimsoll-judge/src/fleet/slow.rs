@@ -12,6 +12,8 @@ const TIMES_MIN: f64 = 1.5;
 /// The CPUs' lowest frequency below this share of the others': as `cpu-frequency` has it within one run.
 const FREQUENCY_SHARE_MIN: f64 = 0.8;
 
+const OTHERS: &str = "other programs moved bytes to and from its storage:";
+
 /// What may hold a host back.
 struct Cause {
     /// What is said of it before the value.
@@ -77,7 +79,7 @@ const CAUSES: [Cause; 9] = [
         },
     },
     Cause {
-        says: "other programs moved bytes to and from its storage:",
+        says: OTHERS,
         least: (1u64 << 20) as f64,
         show: |rate| format!("{}/s", seen::size(rate as u64)),
         of: |bundle| {
@@ -105,10 +107,12 @@ fn device_ns(bundle: &Bundle) -> Option<f64> {
 }
 
 /// What its evidence shows that holds it back and the others' does not; a value that another host lacks is held
-/// against those that have it, and against nothing where none has.
-pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
+/// against those that have it, and against nothing where none has. `is_alone`: no other agent runs on its machine;
+/// where one does, the other programs that it sees are that agent.
+pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<String> {
     let mut found: Vec<String> = CAUSES
         .iter()
+        .filter(|cause| is_alone || cause.says != OTHERS)
         .filter_map(|cause| {
             let own = (cause.of)(slow)?;
             let most = largest(others, cause.of)?;
@@ -179,7 +183,7 @@ mod tests {
         other.observed.devices[0].read_ns = other.observed.devices[0].reads * 100_000;
         let mut slow = other.clone();
         change(&mut slow);
-        causes(&slow, &[&other, &other])
+        causes(&slow, &[&other, &other], true)
     }
 
     #[test]
@@ -212,10 +216,17 @@ mod tests {
     fn what_all_hosts_share_or_is_not_known_is_no_cause() {
         let mut slow = fixtures::reads();
         slow.observed.cpu.steal_avg = Some(0.2);
-        assert!(causes(&slow, &[&slow.clone()]).is_empty());
+        assert!(causes(&slow, &[&slow.clone()], true).is_empty());
         let mut blind = fixtures::reads();
         blind.observed.cpu.steal_avg = None;
-        assert!(causes(&slow, &[&blind]).is_empty(), "unknown is not zero");
+        assert!(causes(&slow, &[&blind], true).is_empty(), "unknown is not zero");
+        let mut calm = fixtures::reads();
+        calm.observed.neighbours.storage_read_bytes = Some(0);
+        calm.observed.neighbours.storage_written_bytes = Some(0);
+        let mut beside = calm.clone();
+        beside.observed.neighbours.storage_read_bytes = Some(60 << 30);
+        assert_eq!(causes(&beside, &[&calm], true).len(), 1);
+        assert!(causes(&beside, &[&calm], false).is_empty(), "the other agent of its machine");
     }
 
     #[test]
@@ -230,11 +241,11 @@ mod tests {
             bundle
         };
         let (well, lossy, slow) = (far(0, 1), far(600, 5), far(0, 5));
-        let of_lossy = causes(&lossy, &[&well]);
+        let of_lossy = causes(&lossy, &[&well], true);
         assert_eq!(of_lossy.len(), 1, "{of_lossy:?}");
         assert!(of_lossy[0].contains("sent again over its link: 10.0/s"), "{of_lossy:?}");
-        let of_slow = causes(&slow, &[&well]);
+        let of_slow = causes(&slow, &[&well], true);
         assert!(of_slow[0].contains("look at its link"), "{of_slow:?}");
-        assert!(causes(&fixtures::reads(), &[&well]).is_empty(), "not over a network");
+        assert!(causes(&fixtures::reads(), &[&well], true).is_empty(), "not over a network");
     }
 }
