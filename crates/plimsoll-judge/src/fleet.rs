@@ -363,8 +363,10 @@ fn alike(fleet: &Fleet) -> Finding {
         return Finding::new(ALIKE, Outcome::Warn, says).advise("install one build on all hosts");
     }
     if let Some(names) = boots.values().find(|names| names.len() > 1) {
-        let says =
-            format!("{} run on one machine: they share its CPUs and links", names.join(", "));
+        let says = format!(
+            "agents {} run on one machine: they share its CPUs and links",
+            names.join(", ")
+        );
         return Finding::new(ALIKE, Outcome::Warn, says).advise(
             "a fleet of one machine shows how it works, and no more load than one run does",
         );
@@ -413,7 +415,7 @@ fn balance(
         false => Some(shown.join("; ")),
     };
     let says = format!(
-        "{} carries {rate:.1}/s, {:.1} % of the average of {average:.1}/s: {}",
+        "host {} carries {rate:.1}/s, {:.1} % of the average of {average:.1}/s: {}",
         host.name,
         share * 100.0,
         cause.as_deref().unwrap_or("its own evidence does not show why")

@@ -229,7 +229,7 @@ fn verdict_of(fleet: &FleetVerdict, bundle: &Bundle, hosts: &[(Bundle, Verdict)]
     for (name, (host, verdict)) in named() {
         let name = if name.is_empty() { own(host) } else { name };
         findings.extend(verdict.findings.iter().cloned().map(|mut finding| {
-            finding.says = format!("{name}: {}", finding.says);
+            finding.says = format!("on {name}: {}", finding.says);
             finding
         }));
     }
