@@ -1,5 +1,7 @@
 //! What a comparison found, as a report.
 
+use std::collections::BTreeSet;
+
 use plimsoll_judge::compare::{Comparison, Metric, Outcome, Parting, SideFigure, Why};
 use plimsoll_judge::metrics::{self, Counted, Figure};
 
@@ -35,7 +37,7 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
             (false, true) => " (accepted)",
             (false, false) => "",
         };
-        (format!("{}{accepted}", one.name), one.values.clone())
+        (format!("{}{accepted}", one.name), with_units(&one.name, &one.values))
     });
     let mut document = study::Comparison {
         names: comparison.names.clone(),
@@ -53,6 +55,28 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
         document.sections.insert(at, why);
     }
     document
+}
+
+/// Values of a condition in the unit that its name ends with: `measure_ns` 600000000000 is 10:00 min. Where two that differ would read
+/// alike, they stay as they are.
+fn with_units(name: &str, values: &[String]) -> Vec<String> {
+    let unit = match name {
+        _ if name.ends_with("_bytes_per_s") => Unit::Bandwidth,
+        _ if name.ends_with("_per_s") => Unit::Rate,
+        _ if name.ends_with("_bytes") => Unit::Size,
+        _ if name.ends_with("_ns") => Unit::Latency,
+        _ => return values.to_vec(),
+    };
+    let one = |value: &str| match value.parse::<f64>() {
+        Ok(ns) if unit == Unit::Latency && ns >= 60e9 => Unit::Elapsed.show(ns, Letters::Unicode),
+        Ok(number) => unit.show(number, Letters::Unicode),
+        Err(_) => value.to_owned(),
+    };
+    // Several values of one side are joined so.
+    let all = |value: &String| value.split(" and ").map(one).collect::<Vec<_>>().join(" and ");
+    let shown: Vec<String> = values.iter().map(all).collect();
+    let tells = |values: &[String]| values.iter().collect::<BTreeSet<_>>().len();
+    if tells(&shown) == tells(values) { shown } else { values.to_vec() }
 }
 
 /// Plans, date, host, file system, kernel and device of all runs.
@@ -175,4 +199,28 @@ pub fn unit(key: &str) -> Unit {
 pub(crate) fn figure(key: &str) -> Option<&'static Figure> {
     let key = key.strip_suffix("_cpu_adjusted_estimate").unwrap_or(key);
     metrics::all().find(|figure| figure.key == key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_have_the_unit_that_their_name_ends_with() {
+        let shown = |name: &str, values: &[&str]| {
+            with_units(name, &values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            shown("plan.phases.measure_ns", &["600000000000", "30000000000"]),
+            ["10:00", "30.0 s"]
+        );
+        assert_eq!(shown("plan.size_bytes", &["4096", "null"]), ["4.00 KiB", "null"]);
+        assert_eq!(
+            shown("plan.rate_per_s", &["500", "1000 and 2000"]),
+            ["500/s", "1,000/s and 2,000/s"]
+        );
+        assert_eq!(shown("kernel", &["6.1", "6.18"]), ["6.1", "6.18"]);
+        let close = ["1000000000001", "1000000000002"];
+        assert_eq!(shown("plan.x_ns", &close), close, "what differs must not read alike");
+    }
 }
