@@ -57,7 +57,7 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     document
 }
 
-/// Values of a condition in the unit that its name ends with: `measure_ns` 600000000000 is 10:00 min. Where two that differ would read
+/// Values of a condition in the unit that its name ends with: `measure_ns` 600000000000 is 10 min. Where two that differ would read
 /// alike, they stay as they are.
 fn with_units(name: &str, values: &[String]) -> Vec<String> {
     let unit = match name {
@@ -212,7 +212,7 @@ mod tests {
         };
         assert_eq!(
             shown("plan.phases.measure_ns", &["600000000000", "30000000000"]),
-            ["10:00", "30.0 s"]
+            ["10 min", "30.0 s"]
         );
         assert_eq!(shown("plan.size_bytes", &["4096", "null"]), ["4.00 KiB", "null"]);
         assert_eq!(
