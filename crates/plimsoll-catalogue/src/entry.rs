@@ -136,6 +136,9 @@ fn target(plan: &Plan, environment: &Environment) -> Option<String> {
     }
 }
 
+/// How a fleet's run ended in the ledger that an agent refused.
+const REFUSED: &str = "refused";
+
 impl Entry {
     /// Whether its bundle can be read: here, or once it was fetched from the team's catalogue.
     pub fn has_bundle(&self) -> bool {
@@ -151,13 +154,14 @@ impl Entry {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = match self.end.as_deref() {
             Some("completed") => Vec::new(),
+            Some(REFUSED) => vec!["refused by an agent: nothing was run".to_owned()],
             Some(end) => vec![end.to_owned()],
             None if self.is_under_way => vec!["under way".to_owned()],
             None => vec!["did not end: it was killed, or its host was".to_owned()],
         };
         if self.origin.is_some() {
             remarks.push(format!("from {}", self.host.as_deref().unwrap_or("another host")));
-        } else if self.bundle.is_none() && self.end.is_some() {
+        } else if self.bundle.is_none() && self.end.as_deref().is_some_and(|end| end != REFUSED) {
             remarks.push("bundle removed".to_owned());
         }
         match &self.hosts[..] {

@@ -62,8 +62,16 @@ impl Driver for FleetDriver {
             *left = Some(asked.plan.clone());
         }
         let options = Options { bundles: asked.bundles.to_path_buf(), ..self.options.clone() };
-        let mut tell = |event: Event| tell(listener, event);
-        let left = coordinator::run(&part, &options, asked.interrupt, &mut tell)?;
+        let run =
+            coordinator::run(&part, &options, asked.interrupt, &mut |event| tell(listener, event));
+        let left = match run {
+            Ok(left) => left,
+            Err(error) => {
+                // No further run comes: its data would lie there until agents lose their patience.
+                let _ = self.release(listener);
+                return Err(error);
+            }
+        };
         let (evidence, verdict) = *left.one;
         Ok(Finished {
             directory: left.directory,

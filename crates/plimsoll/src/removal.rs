@@ -61,14 +61,12 @@ fn of_fleet(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     fleet::read(directory)?;
     let mut left = Vec::new();
     let hosts = directory.join(fleet::HOSTS);
-    for host in fs::read_dir(&hosts).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        for path in fs::read_dir(&host).into_iter().flatten().flatten().map(|entry| entry.path()) {
-            match Bundle::read(&path) {
-                Ok(_) => left.extend(remove_bundle(&path)?),
-                Err(_) => left.push(path),
+    for host in entries(&hosts)?.into_iter().filter(|path| path.is_dir()) {
+        for path in entries(&host)?.into_iter().filter(|path| path.is_dir()) {
+            if Bundle::read(&path).is_ok() {
+                remove_bundle(&path)?;
             }
         }
-        remove_empty(&host, &left)?;
     }
     let all = directory.join(fleet::ALL);
     let files = fleet::FILES.iter().map(|name| all.join(name));
@@ -76,15 +74,31 @@ fn of_fleet(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     for path in files.chain(derived) {
         remove_file(&path)?;
     }
-    for within in [hosts, all, directory.to_path_buf()].iter().filter(|path| path.is_dir()) {
-        let entries = fs::read_dir(within).map_err(|error| unread(within, &error))?;
-        let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        match paths.is_empty() {
-            true => remove_empty(within, &[])?,
-            false => left.extend(paths.into_iter().filter(|path| path.is_file())),
+    left_in(directory, &mut left)?;
+    Ok(left)
+}
+
+/// Removes directories that are empty; notes what lies in the others.
+fn left_in(directory: &Path, left: &mut Vec<PathBuf>) -> Result<(), CliError> {
+    for path in entries(directory)? {
+        match path.is_dir() && !path.is_symlink() {
+            true => left_in(&path, left)?,
+            false => left.push(path),
         }
     }
-    Ok(left)
+    match entries(directory)?.is_empty() {
+        true => remove_empty(directory, &[]),
+        false => Ok(()),
+    }
+}
+
+/// What lies in a directory; nothing where there is none.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let found = fs::read_dir(directory).map_err(|error| unread(directory, &error))?;
+    Ok(found.flatten().map(|entry| entry.path()).collect())
 }
 
 fn remove_bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {

@@ -152,6 +152,21 @@ fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
     let mut arms: Vec<Value> = runs.iter().map(of).collect();
     arms.sort_by_key(ToString::to_string);
     assert_eq!(arms, ["a", "b"]);
+    // Data that is handed on stays with its side.
+    let handed =
+        ["--few", "--set", "repeat.runs=2", "--set", "repeat.fresh=false", "--set", "name=handed"];
+    by_fleet(&[&["compare", &sides][..], &handed].concat());
+    let (_, runs_on) = experiment(sandbox, "handed");
+    assert_eq!(runs_on.len(), 4);
+    for run in runs_on.iter().flat_map(|run| [own(run, "one"), own(run, "two")]) {
+        let (arm, path) =
+            (run["experiment"]["arm"].as_str(), run["engine"]["paths"][0]["path"].as_str());
+        let on = format!("/data/{}/", arm.unwrap());
+        assert!(path.unwrap().contains(&on), "{arm:?} ran on {path:?}");
+        let later = run["experiment"]["number"].as_u64().unwrap() > 2;
+        assert_eq!(run["experiment"]["data_of_run"].is_string(), later, "{run:#}");
+    }
+    nothing_is_left(sandbox);
     let again = sandbox.run(&["report", &place.display().to_string(), "--json"]).json();
     assert_eq!(again["metrics"], ran["metrics"], "the same from the bundles");
 
@@ -198,8 +213,15 @@ fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
     sandbox.run(&["verify", &one]).expect(0);
 
     fs::write(runs[0].join("hosts/note.txt"), "mine").unwrap();
-    sandbox.run(&["runs", "rm", &experiment]).expect(5).says("note.txt");
-    fs::remove_dir_all(place).unwrap();
+    sandbox.run(&["runs", "rm", &experiment]).expect(5).says("note.txt: Plimsoll did not make it");
+    let mut left = Vec::new();
+    let mut places = vec![place.to_path_buf()];
+    while let Some(place) = places.pop() {
+        for path in fs::read_dir(place).unwrap().flatten().map(|entry| entry.path()) {
+            if path.is_dir() { places.push(path) } else { left.push(path) }
+        }
+    }
+    assert_eq!(left, [runs[0].join("hosts/note.txt")], "all else was removed");
 }
 
 #[test]

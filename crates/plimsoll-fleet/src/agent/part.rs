@@ -116,7 +116,7 @@ async fn work(
         gate: Arc::clone(&gate) as Arc<dyn plimsoll_record::progress::Gate>,
         resolved: resolved.clone(),
         experiment: order.experiment.clone(),
-        data: held.of(order).await,
+        data: held.of(order, &resolved.targets).await,
     });
     let handle = match Runner::start(plan, run_options) {
         Ok(handle) => handle,

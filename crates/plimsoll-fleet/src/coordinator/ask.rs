@@ -198,7 +198,8 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
     })
 }
 
-/// Has agents remove the data that they keep for another run. Those that could not or did not answer, and why.
+/// Has those of the agents that are there remove the data that they keep for another run. Those that could not or did not
+/// answer, and why.
 ///
 /// # Errors
 /// No key to sign with, a server that can't be reached.
@@ -210,6 +211,13 @@ pub fn release(
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
+        // Who is not there any more removes its data by itself, or its next run does.
+        let there = cards(&broker, &Wanted::default()).await?;
+        let names = &names
+            .iter()
+            .filter(|name| there.contains_key(*name))
+            .cloned()
+            .collect::<BTreeSet<_>>();
         let run_id = RunId::now("release").name().replace('.', "_");
         let given = (plan.source_name(), plan.text());
         let agents = names.iter().cloned().collect();

@@ -61,7 +61,9 @@ fn sums(directory: &Path) -> Result<BTreeMap<String, String>, RunnerError> {
 fn names(directory: &Path) -> Result<BTreeSet<String>, RunnerError> {
     let entries = fs::read_dir(directory).map_err(|error| unread(directory, &error))?;
     let names = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
-    Ok(names.filter(|name| !(name.starts_with('.') && name.ends_with(".new"))).collect())
+    // A file that is not whole, and a fleet's evidence that is not.
+    let half = |name: &String| name.ends_with(".new") || name.ends_with("-half");
+    Ok(names.filter(|name| !(name.starts_with('.') && half(name))).collect())
 }
 
 fn sum(path: &Path) -> Result<String, RunnerError> {
