@@ -7,9 +7,10 @@
 //! Blocks of 4 KiB are numbered through all files. The working set is counted exactly in a bitmap, or
 //! in a spatial sample of it where that would be large ([`place`]); reuse distances always in a sample
 //! ([`reuse`], after SHARDS: C. Waldspurger et al., *Efficient MRC Construction with SHARDS*, FAST
-//! '15). Content is kept in a reservoir and looked at when the run is over ([`content`]).
+//! '15). Other threads may look on while it goes on ([`live`]). Content is kept in a reservoir and looked at when the run is over ([`content`]).
 
 mod content;
+mod live;
 mod order;
 mod place;
 mod reuse;
@@ -21,6 +22,7 @@ use order::Order;
 use place::{Blocks, Seen};
 use reuse::Reuse;
 
+pub use live::{AccessNow, Followed, LiveAccess};
 pub use place::BLOCK_BYTES;
 
 /// Reads from one look at their content to the next: a look copies one transfer.
@@ -165,6 +167,12 @@ impl AccessProfiler {
         self.misaligned += other.misaligned;
         self.content.merge(&other.content);
         self.parts += other.parts;
+    }
+
+    /// Looks on from another thread while this goes on.
+    #[must_use]
+    pub fn live(&self) -> LiveAccess {
+        LiveAccess::of(self)
     }
 
     /// Reads seen, and writes.

@@ -26,6 +26,7 @@ pub mod servers;
 pub mod stack;
 pub mod surroundings;
 pub mod sysfs;
+pub mod workload;
 
-pub use access_profile::AccessProfiler;
+pub use access_profile::{AccessProfiler, LiveAccess};
 pub use observer::Observer;

@@ -23,7 +23,8 @@ use crate::pulse::Pulse;
 use crate::servers::{ServerWatch, Sought};
 use crate::surroundings::Surroundings;
 use crate::sysfs::Sysfs;
-use crate::{between, files, mount, network, raid, stack};
+use crate::workload::WorkloadWatch;
+use crate::{LiveAccess, between, files, mount, network, raid, stack};
 
 /// Watches the devices beneath some paths, the host and this process.
 pub struct Observer {
@@ -36,6 +37,7 @@ pub struct Observer {
     mount_points: Vec<String>,
     data: Found,
     metrics: Vec<Watch>,
+    workload: WorkloadWatch,
     /// Processes whose I/O is not a neighbour's: a foreign tool that is watched.
     mine: Vec<i32>,
     last: Reading,
@@ -128,6 +130,7 @@ impl Observer {
             mount_points,
             data: Found::default(),
             metrics: Vec::new(),
+            workload: WorkloadWatch::default(),
             mine: Vec::new(),
             last,
             begun: None,
@@ -153,6 +156,11 @@ impl Observer {
         self.metrics = endpoints.into_iter().map(Watch::new).collect();
     }
 
+    /// Looks on at what the load's threads count of their operations.
+    pub fn watch_workload(&mut self, threads: Vec<LiveAccess>) {
+        self.workload = WorkloadWatch::of(threads, self.last.at_ns);
+    }
+
     /// The target lies behind these addresses, which this process connects to itself.
     pub fn watch_servers(&mut self, addresses: Vec<SocketAddr>) {
         self.sought.addresses = addresses;
@@ -172,6 +180,7 @@ impl Observer {
         let kernel = KernelWatch::begin(now_ns);
         self.last = Reading::now(&self.devices, now_ns);
         self.metrics.iter_mut().for_each(Watch::begin);
+        self.workload.begin(now_ns);
         self.begun = Some(Begun {
             reading: self.last.clone(),
             process: ProcessReading::now(),
@@ -226,6 +235,7 @@ impl Observer {
         for (name, value) in self.metrics.iter().flat_map(Watch::values) {
             gauge(format!("metrics.{name}"), value);
         }
+        self.workload.sample(now_ns, phase, rows);
         self.samples.host(&now.host, &self.last.host);
         self.last = now;
         if let Some(begun) = &mut self.begun {

@@ -10,6 +10,7 @@
 pub mod counters;
 pub mod door;
 pub mod feed;
+pub mod gauges;
 pub mod metrics;
 pub mod state;
 pub mod told;

@@ -140,6 +140,13 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     );
     let live = || server.get(&format!("/api/live{asked}")).expect(200).json();
     wait_until("percentiles", || live()["classes"]["db0.read"]["latency_ns_p99"].is_u64());
+    // What its operations are comes a second after the measurement began.
+    wait_until("a working set", || live()["reads"]["working_set_bytes"].is_u64());
+    wait_until("how random it is", || live()["reads"]["random_share"].is_f64());
+    let (share, data) = (live()["reads"]["random_share"].clone(), 64 << 20);
+    assert!((0.0..=1.0).contains(&share.as_f64().unwrap()), "{share}");
+    let touched = live()["reads"]["working_set_bytes"].as_u64().unwrap();
+    assert!((4_096..=data).contains(&touched), "{touched}");
     // Two watch, and one more looks without a script.
     let watch = || {
         let mut stream = TcpStream::connect(&server.address).unwrap();
@@ -153,10 +160,19 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
         assert!(lines.any(|line| line == "event: charts"));
         assert!(lines.any(|line| line == "event: now"), "it goes on");
     }
-    let shown = server.get(&format!("/live{asked}")).expect(200).text();
-    for says in
-        ["db0.read", "live-heat", "stopped where it was started", "/api/live/events?process="]
-    {
+    let page = || server.get(&format!("/live{asked}")).expect(200).text();
+    wait_until("a second look", || page().contains("live-random"));
+    let shown = page();
+    for says in [
+        "db0.read",
+        "live-heat",
+        "working set read",
+        "random reads",
+        "live-working-set",
+        "live-random",
+        "stopped where it was started",
+        "/api/live/events?process=",
+    ] {
         assert!(shown.contains(says), "{says}\n{shown:.3000}");
     }
     let link = format!("/live{asked}");
@@ -218,20 +234,23 @@ fn the_page_shows_what_another_tool_does_to_devices_and_how_a_fleet_goes() {
 }
 
 #[test]
-fn the_page_shows_what_a_model_does_that_is_served_live() {
+fn the_page_shows_what_a_served_model_does_and_what_its_own_metrics_tell_of_a_run_on_it() {
     let sandbox = Sandbox::new();
     let server = Server::start(&sandbox, &[]);
-    let mut child = sandbox.start(&["model", "serve", "zfs-flash", "--nfs", "0", "--json"]);
+    let mut child =
+        sandbox.start(&["model", "serve", "zfs-flash", "--nfs", "0", "--metrics", "0", "--json"]);
     let mut said = String::new();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     while serde_json::from_str::<Value>(&said).is_err() {
         assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
     }
     let said: Value = serde_json::from_str(&said).unwrap();
-    let url = said["nfs"].as_str().unwrap();
+    let (url, metrics) = (said["nfs"].as_str().unwrap(), said["metrics"].as_str().unwrap());
     let plan = format!(
         "version = 1\nname = \"on-a-model\"\n[target]\nnfs = {url:?}\n[workload.matrix]\nfile_size = \"4MiB\"\n\
-         reads = 50\nclients = 2\n[phases]\nmeasure = \"600s\"\n"
+         reads = 50\nclients = 2\n[phases]\nmeasure = \"600s\"\n[observe.metrics]\nurl = {metrics:?}\n[observe.metrics.names]\n\
+         \"read_source.ssd\" = 'plimsoll_model_reads_total{{place=\"ssd\"}}'\n\"read_source.cache\" = \
+         'plimsoll_model_reads_total{{place=\"dram\"}}'\n"
     );
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, plan).unwrap();
@@ -246,6 +265,11 @@ fn the_page_shows_what_a_model_does_that_is_served_live() {
     wait_until("places", || page().contains("live-read-of") && page().contains("live-written-to"));
     let shown = page();
     assert!(!shown.contains("<dt>phase</dt>") && shown.contains("<dt>rate</dt>"), "{shown:.3000}");
+    let of_run = format!("/live?process={}", run.id());
+    wait_until("what the target tells itself", || {
+        let shown = server.get(&of_run).expect(200).text();
+        shown.contains("live-read-of") && !shown.contains("live-answered-read")
+    });
     for child in [&mut run, &mut child] {
         signal(child, "-INT");
         child.wait().unwrap();

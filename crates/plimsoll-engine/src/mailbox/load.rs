@@ -52,6 +52,7 @@ impl Running<'_> {
         let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
         let stage = conductor.running.stage.clone();
         let groups = Profiled::all(groups, &control, conductor.running.mail.plan.seed);
+        conductor.observer.watch_workload(groups.iter().map(Profiled::live).collect());
         let ended = run_stage(groups, &stage, &control, glance, |event| conductor.hear(event));
         let measured = conductor.measure_phase.is_some();
         let counters = conductor.finish();

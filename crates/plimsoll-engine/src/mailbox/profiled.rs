@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_observe::AccessProfiler;
+use plimsoll_observe::{AccessProfiler, LiveAccess};
 use plimsoll_sys::inject;
 use plimsoll_workload::mailbox::Group;
 use plimsoll_workload::step::{
@@ -47,6 +47,11 @@ impl Profiled {
                 Self { group, profiler, first_file, counts, control, measures: false }
             })
             .collect()
+    }
+
+    /// Looks on from another thread.
+    pub(super) fn live(&self) -> LiveAccess {
+        self.profiler.live()
     }
 
     /// What was counted in the measured phase; `None` where it was not come to.

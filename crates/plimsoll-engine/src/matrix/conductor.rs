@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_observe::Observer;
+use plimsoll_observe::{LiveAccess, Observer};
 use plimsoll_record::scribe::{Phases, Scribe, totals};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::inject;
@@ -68,6 +68,11 @@ impl<'r, 'a> Conductor<'r, 'a> {
             may_end: false,
             running,
         }
+    }
+
+    /// Looks on at what the threads count of their operations.
+    pub(super) fn watch_workload(&mut self, threads: Vec<LiveAccess>) {
+        self.observer.watch_workload(threads);
     }
 
     pub(super) fn hear(&mut self, event: Event<'_>) {

@@ -171,6 +171,8 @@ impl Running<'_> {
         let (sizes_bytes, conditioned_bytes) = (self.sizes_bytes(), self.conditioned_bytes());
         self.matrix.ending.begin(PhaseKind::Measure, &sizes_bytes, conditioned_bytes);
         let mut conductor = Conductor::new(self, classes, &config, &stop);
+        let profilers = groups.iter().filter_map(|group| group.source.profiler());
+        conductor.watch_workload(profilers.map(AccessProfiler::live).collect());
         let outcome = watch(&config, groups, &stop, &mut |event| conductor.hear(event));
         let (report, sources) = match outcome {
             Ok(ended) => ended,

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use plimsoll_evidence::environment::Unknown;
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Clock, EndKind, PathEngine, PhaseKind};
+use plimsoll_observe::LiveAccess;
+use plimsoll_observe::workload::WorkloadWatch;
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_record::recorder::Snapshot;
@@ -113,6 +115,8 @@ impl<'a> Running<'a> {
 pub(super) struct Watch<W> {
     /// The measurement begins.
     pub(super) begins: fn(&mut W),
+    /// Looks on at what a part counts.
+    pub(super) live: fn(&W) -> LiveAccess,
     /// What all parts together asked for.
     pub(super) access_profile: fn(&mut dyn Iterator<Item = &W>) -> AccessProfile,
 }
@@ -124,6 +128,7 @@ pub(super) struct Load<'r, 'a, 's, W> {
     /// Whether a part has warmed up; `None` where its warm-up goes by time alone.
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
+    looks: WorkloadWatch,
     /// How long what is in flight at the end is waited for; `None`: until it has come back, as a store
     /// cannot be closed without it.
     drain_ns: Option<u64>,
@@ -146,12 +151,15 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         ready: Option<fn(&W) -> bool>,
     ) -> Self {
         let (latest, counters) = (Latest::default(), Counters::new());
-        Self { running, time, ready, watch: None, drain_ns: None, latest, counters }
+        let looks = WorkloadWatch::default();
+        Self { running, time, ready, watch: None, looks, drain_ns: None, latest, counters }
     }
 
     /// Asks the workload what it asked for while it was measured.
     pub(super) fn watched(self, watch: Watch<W>) -> Self {
-        Self { watch: Some(watch), ..self }
+        let looks =
+            WorkloadWatch::of(self.time.workloads().map(watch.live).collect(), self.time.now_ns());
+        Self { watch: Some(watch), looks, ..self }
     }
 
     /// Gives up what has not come back so long after the end.
@@ -208,6 +216,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
             if now_ns >= sample_ns || now_ns >= end_ns {
                 let series = &mut self.running.recording.series;
                 self.running.gauges.sample(self.time.system(), phase, series);
+                self.looks.sample(now_ns, phase, series);
                 sample_ns += gauges_ns;
             }
             let progress = self.progress(now_ns - start_ns, length_ns, interval_ns);
@@ -257,6 +266,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         if let Some(watch) = &self.watch {
             self.time.workloads_mut().for_each(watch.begins);
         }
+        self.looks.begin(self.time.now_ns());
         let reached = self.interval(PhaseKind::Measure, phase, length_ns);
         let run = &self.running.run;
         let inside = self.running.gauges.close(self.time.system(), run.model, run.seed);

@@ -5,6 +5,7 @@
 
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Instance, PhaseKind};
+use plimsoll_observe::LiveAccess;
 use plimsoll_plan::{CacheState, Layout, Matrix};
 use plimsoll_record::drain;
 use plimsoll_record::recording::Recording;
@@ -56,7 +57,7 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
         let histograms_ns = histogram_interval_ns(running.run.plan);
         let place = placer(&configs);
         let time = VirtualTime::new(&mut system, on_nodes(clients), place, warm_up, histograms_ns);
-        let watch = Watch { begins: Clients::measure_begins, access_profile };
+        let watch = Watch { begins: Clients::measure_begins, live, access_profile };
         let load = Load::new(&mut running, time, None).watched(watch);
         let parts = load.drained_within(drain::IN_FLIGHT_NS).carry_out(warm_up, Clients::is_idle);
         let laid = configs.iter().find_map(|config| config.trace.as_ref());
@@ -67,6 +68,11 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
     }
     clip(&mut running.recording);
     Ok(running.recording)
+}
+
+/// Looks on at what a node's clients ask for.
+fn live(part: &Clients) -> LiveAccess {
+    part.profiler().live()
 }
 
 /// What the clients of all nodes asked for.

@@ -5,6 +5,10 @@
 //! blocks whose scattered number begins with `k` zero bits are a spatial sample of one in 2^k, and
 //! the remaining bits number them without gaps.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 /// The unit in which working sets are counted.
 pub const BLOCK_BYTES: u64 = 4096;
 
@@ -58,44 +62,72 @@ impl Blocks {
     }
 }
 
-/// Which blocks were touched.
-#[derive(Clone, Debug)]
+/// Which blocks were touched. One thread writes; others may look on, which costs it nothing: words are loaded and
+/// stored, never locked.
+#[derive(Debug)]
 pub(super) struct Seen {
     /// Places below this are of the sample.
     limit: u64,
     shift: u32,
-    words: Box<[u64]>,
+    pub(super) words: Arc<[AtomicU64]>,
+}
+
+impl Clone for Seen {
+    /// With bits of its own.
+    fn clone(&self) -> Self {
+        let copied = |word: &AtomicU64| AtomicU64::new(word.load(Relaxed));
+        Self { words: self.words.iter().map(copied).collect(), ..*self }
+    }
 }
 
 impl Seen {
     pub(super) fn new(blocks: &Blocks) -> Self {
         let bits = blocks.bits.min(BITS_MAX);
         let words = (1usize << bits).div_ceil(64);
-        Self { limit: 1 << bits, shift: blocks.bits - bits, words: vec![0; words].into() }
+        Self {
+            limit: 1 << bits,
+            shift: blocks.bits - bits,
+            words: std::iter::repeat_with(AtomicU64::default).take(words).collect(),
+        }
     }
 
     #[inline]
     pub(super) fn take(&mut self, place: u64) {
         if place < self.limit
-            && let Some(word) = self.words.get_mut((place / 64) as usize)
+            && let Some(word) = self.words.get((place / 64) as usize)
         {
-            *word |= 1 << (place % 64);
+            word.store(word.load(Relaxed) | 1 << (place % 64), Relaxed);
         }
     }
 
     pub(super) fn clear(&mut self) {
-        self.words.fill(0);
+        self.words.iter().for_each(|word| word.store(0, Relaxed));
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
-            *mine |= theirs;
+        for (mine, theirs) in self.words.iter().zip(&*other.words) {
+            mine.store(mine.load(Relaxed) | theirs.load(Relaxed), Relaxed);
         }
     }
 
     /// Distinct bytes touched, in whole blocks.
     pub(super) fn bytes(&self, blocks: &Blocks) -> u64 {
-        let touched: u64 = self.words.iter().map(|word| u64::from(word.count_ones())).sum();
-        (touched << self.shift).saturating_mul(BLOCK_BYTES).min(blocks.total_bytes())
+        touched_bytes(&[&self.words], self.shift, blocks.total_bytes())
     }
+
+    /// Blocks of the sample stand for two to this power each.
+    pub(super) fn shift(&self) -> u32 {
+        self.shift
+    }
+}
+
+/// Distinct bytes that bitmaps of the same blocks have between them, in whole blocks.
+pub(super) fn touched_bytes(bitmaps: &[&Arc<[AtomicU64]>], shift: u32, total_bytes: u64) -> u64 {
+    let words = bitmaps.first().map_or(0, |bitmap| bitmap.len());
+    let of_all = |at: usize| {
+        let word = |bitmap: &&Arc<[AtomicU64]>| bitmap.get(at).map_or(0, |word| word.load(Relaxed));
+        bitmaps.iter().map(word).fold(0, |all, word| all | word)
+    };
+    let touched: u64 = (0..words).map(|at| u64::from(of_all(at).count_ones())).sum();
+    (touched << shift).saturating_mul(BLOCK_BYTES).min(total_bytes)
 }

@@ -81,6 +81,42 @@ fn sequential_and_random_are_told_apart() {
 }
 
 #[test]
+fn who_looks_on_sees_what_all_threads_did_and_how_random_it_was_since() {
+    let [mut one, mut two] = [3, 4].map(|seed| AccessProfiler::new(&[1 << 30], 1, seed));
+    let live = [one.live(), two.live()];
+    let mut random = Random(5);
+    for turn in 0..1_000 {
+        one.operation(0, 0, true, turn * 4096, 4096);
+        two.operation(0, 0, false, random.below(1 << 18) * 4096, 4096);
+    }
+    let first = LiveAccess::now(&live).unwrap();
+    for turn in 500..1_500 {
+        one.operation(0, 0, true, random.below(1 << 18) * 4096, 4096);
+        two.operation(0, 0, true, turn * 4096, 4096);
+    }
+    let second = LiveAccess::now(&live).unwrap();
+    assert_eq!(first.working_set_read_bytes, 1_000 * 4096);
+    assert!(first.reads.random_share_since(Followed::default()).unwrap() < 0.001);
+    assert!(first.writes.random_share_since(Followed::default()).unwrap() > 0.99);
+    let share = second.reads.random_share_since(first.reads).unwrap();
+    assert!((share - 0.5).abs() < 0.01, "{share}");
+    assert_eq!(second.writes.random_share_since(first.writes), None, "there were none");
+    let mut all = one.clone();
+    all.merge(&two);
+    let totals = all.totals();
+    assert_eq!(Some(second.working_set_read_bytes), totals.working_set_read_bytes);
+    assert_eq!(Some(second.working_set_written_bytes), totals.working_set_written_bytes);
+    let both = second.reads.random_share_since(Followed::default()).unwrap();
+    assert!((1.0 - both - totals.read_sequential_share.unwrap()).abs() < 1e-9);
+    assert_eq!(LiveAccess::now(&live), Some(second), "a clone has bits and counts of its own");
+    one.reset();
+    two.reset();
+    let none = LiveAccess::now(&live).unwrap();
+    assert_eq!(none, AccessNow::default());
+    assert_eq!(none.reads.random_share_since(second.reads), None, "it began anew");
+}
+
+#[test]
 fn clients_that_share_a_cursor_are_sequential() {
     let mut profiler = AccessProfiler::new(&[1 << 30], 4, 1);
     for turn in 0..10_000u64 {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use plimsoll_evidence::series::{Data, Row};
 use plimsoll_record::progress::Watcher;
 
-use super::state::{READ_OF, WRITTEN_TO};
+use super::gauges::{READ_OF, WRITTEN_TO};
 use super::told::Told;
 
 /// Time from one look to the next.

@@ -2,7 +2,7 @@
 
 use plimsoll_report::exports::prometheus::Families;
 
-use super::state::{ClassNow, DeviceNow, State};
+use super::state::{AccessNow, ClassNow, DeviceNow, State};
 use crate::listener::HostNow;
 
 /// A value of a class; `None`: not known yet.
@@ -92,11 +92,40 @@ pub fn text(state: &State) -> String {
             all.line(&format!("live_{name}"), &[plan, ("host", host.as_str())], value);
         }
     }
+    accesses(&mut all, state);
     if let Some(busy) = state.cpu_busy_share {
         all.family("live_cpu_busy_ratio", "gauge", "Share of the processors that was busy.");
         all.line("live_cpu_busy_ratio", &[plan], busy);
     }
     all.text()
+}
+
+/// What the operations are.
+fn accesses(all: &mut Families, state: &State) {
+    let plan = ("plan", state.plan.as_str());
+    let sides = [("read", &state.reads), ("written", &state.writes)];
+    let values: [(&str, &str, fn(&AccessNow) -> Option<f64>); 2] = [
+        (
+            "live_working_set_bytes",
+            "Distinct bytes touched in the phase so far, in blocks of 4 KiB.",
+            |now| now.working_set_bytes.map(|bytes| bytes as f64),
+        ),
+        (
+            "live_random_ratio",
+            "Share of the I/Os of late that did not follow their client's last one.",
+            |now| now.random_share,
+        ),
+    ];
+    for (name, help, value) in values {
+        let known: Vec<_> =
+            sides.iter().filter_map(|(side, now)| Some((*side, value(now)?))).collect();
+        if !known.is_empty() {
+            all.family(name, "gauge", help);
+        }
+        for (side, value) in known {
+            all.line(name, &[plan, ("side", side)], value);
+        }
+    }
 }
 
 fn classes(all: &mut Families, state: &State) {
@@ -158,6 +187,7 @@ mod tests {
         state.devices.insert("sda".to_owned(), DeviceNow::default());
         let host = HostNow { rate_ops_per_s: 7.0, ..HostNow::default() };
         state.hosts.insert("one".to_owned(), host);
+        state.reads.working_set_bytes = Some(4_096);
         let text = text(&state);
         for line in [
             "plimsoll_live_under_way{plan=\"a \\\"b\\\"\"} 1",
@@ -166,6 +196,7 @@ mod tests {
             "plimsoll_live_latency_seconds{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db1.read\",quantile=\"0.5\"} 0.001",
             "plimsoll_live_latency_seconds_sum{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db1.read\"} 0.006",
             "plimsoll_live_device_reads_per_second{plan=\"a \\\"b\\\"\",device=\"sda\"} 0",
+            "plimsoll_live_working_set_bytes{plan=\"a \\\"b\\\"\",side=\"read\"} 4096",
             "plimsoll_live_host_operations_per_second{plan=\"a \\\"b\\\"\",host=\"one\"} 7",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
@@ -173,6 +204,8 @@ mod tests {
         for unknown in [
             "quantile=\"0.99\"",
             "host_latency",
+            "live_random_ratio",
+            "side=\"written\"",
             "busy_ratio",
             "phase_seconds",
             "latency_max_seconds{plan=\"a \\\"b\\\"\",phase=\"\",class=\"db2",

@@ -24,11 +24,7 @@ const NOTES_MAX: usize = 40;
 const ENDED_MAX: usize = 50;
 /// Rows of the heat map for each power of ten of latency.
 pub const PER_DECADE: f64 = 5.0;
-/// What a gauge's name begins with that says how many reads came from a place.
-pub const READ_OF: &str = "read-of.";
-/// And how many writes went to one.
-pub const WRITTEN_TO: &str = "written-to.";
-const SECOND_NS: u64 = 1_000_000_000;
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
 /// A run under way, or the last one.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -65,6 +61,10 @@ pub struct State {
     pub read_bytes: u64,
     /// Share of the processors that was busy.
     pub cpu_busy_share: Option<f64>,
+    /// What the reads are: of the phase so far, and of late.
+    pub reads: AccessNow,
+    /// What the writes are.
+    pub writes: AccessNow,
     /// Outcomes of rules other than `pass`; they come when a run is judged.
     pub findings: Vec<Finding>,
     /// Sentences and warnings, the latest last.
@@ -77,6 +77,9 @@ pub struct State {
     pub together: Option<String>,
     /// Why it left no verdict.
     pub failed: Option<Failed>,
+    /// Counters of the target's own metrics, and when they last rose.
+    #[serde(skip)]
+    pub(super) counters: BTreeMap<String, (f64, u64)>,
     /// What is drawn over time.
     #[serde(skip)]
     pub charts: Charts,
@@ -100,6 +103,12 @@ pub struct Charts {
     /// I/Os of each host of a fleet.
     #[serde(default)]
     pub hosts: Series,
+    /// Distinct bytes read and written so far: their sum over the looks of a column, and how many looks.
+    #[serde(default)]
+    pub working_set: Series,
+    /// Share of random I/Os, in billionths: the sum over the looks of a column, and how many looks.
+    #[serde(default)]
+    pub random: Series,
 }
 
 /// The phase that goes on.
@@ -173,6 +182,15 @@ pub struct DeviceNow {
     pub busy_share: Option<f64>,
     /// Bytes read of it in the phase so far.
     pub read_bytes: u64,
+}
+
+/// Reads or writes as they were issued.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct AccessNow {
+    /// Distinct bytes that were touched in the phase so far, in blocks of 4 KiB; `None`: not known, or none.
+    pub working_set_bytes: Option<u64>,
+    /// Share of late that did not follow its client's last operation.
+    pub random_share: Option<f64>,
 }
 
 /// A sentence.
@@ -315,6 +333,7 @@ impl State {
             Some(PhaseNow { kind: kind.label().to_owned(), expected_ns, ..PhaseNow::default() });
         self.classes.clear();
         self.read_bytes = 0;
+        (self.reads, self.writes) = (AccessNow::default(), AccessNow::default());
         self.devices.values_mut().for_each(|device| device.read_bytes = 0);
         (self.rate_ops_per_s, self.rate_bytes_per_s) = (None, None);
     }
@@ -372,14 +391,8 @@ impl State {
         if name == "cpu.busy_share" {
             self.cpu_busy_share = Some(value);
         }
-        let places =
-            [(READ_OF, &mut self.charts.read_of), (WRITTEN_TO, &mut self.charts.written_to)];
-        for (begins, series) in places {
-            if let Some(place) = name.strip_prefix(begins) {
-                let ios = Sums { count: value.max(0.0) as u64, sum_ns: 0 };
-                series.add(start_ns, duration_ns, place.to_owned(), ios);
-            }
-        }
+        self.place(name, value, start_ns, duration_ns);
+        self.access(name, value, start_ns, duration_ns);
         let Some((device, what)) =
             name.strip_prefix("device.").and_then(|rest| rest.rsplit_once('.'))
         else {
@@ -454,7 +467,11 @@ fn keep_latest<T>(all: &mut Vec<T>, most: usize) {
     }
 }
 
-fn entry<V: Default>(all: &mut BTreeMap<String, V>, name: String, most: usize) -> Option<&mut V> {
+pub(super) fn entry<V: Default>(
+    all: &mut BTreeMap<String, V>,
+    name: String,
+    most: usize,
+) -> Option<&mut V> {
     if all.len() >= most && !all.contains_key(&name) {
         return None;
     }
@@ -462,7 +479,7 @@ fn entry<V: Default>(all: &mut BTreeMap<String, V>, name: String, most: usize) -
 }
 
 impl Series {
-    fn add(&mut self, start_ns: u64, duration_ns: u64, kind: String, sums: Sums) {
+    pub(super) fn add(&mut self, start_ns: u64, duration_ns: u64, kind: String, sums: Sums) {
         if self.width_ns == 0 {
             self.width_ns = duration_ns.max(1);
         }

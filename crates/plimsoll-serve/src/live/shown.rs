@@ -7,6 +7,7 @@ use plimsoll_report::chart::{Axis, Mark, Plot};
 use plimsoll_report::number::{Letters, Unit, elapsed};
 use plimsoll_report::time::utc;
 use plimsoll_runner::listener::HostNow;
+use plimsoll_runner::live::gauges::SHARE_PARTS;
 use plimsoll_runner::live::state::{ClassNow, DeviceNow, PER_DECADE, Series, State, Sums};
 
 use crate::ask::quoted;
@@ -92,6 +93,15 @@ pub fn now(
         context! { rule => finding.rule.as_str(), outcome, says => finding.says.as_str() }
     });
     let reads_at_devices = reads_at_devices(state);
+    let access = [("read", &state.reads), ("written", &state.writes)];
+    let access = access.into_iter().filter(|(_, now)| now.working_set_bytes.is_some());
+    let access = access.map(|(side, now)| {
+        context! {
+            side,
+            working_set => maybe(Unit::Size, now.working_set_bytes.map(|bytes| bytes as f64)),
+            random => now.random_share.map(|share| show(Unit::Share, share)),
+        }
+    });
     let values = context! {
         plan => state.plan.as_str(),
         started => utc(state.started_unix_ns),
@@ -108,6 +118,7 @@ pub fn now(
         hosts => state.hosts.iter().map(host).collect::<Vec<_>>(),
         devices => state.devices.iter().map(device).collect::<Vec<_>>(),
         reads_at_devices,
+        access => access.collect::<Vec<_>>(),
         findings => findings.collect::<Vec<_>>(),
         notes => Value::from(Serde(&state.notes)),
         ended => ended.collect::<Vec<_>>(),
@@ -168,8 +179,17 @@ pub fn charts(state: &State) -> String {
         answered(state, "written"),
         stacked("live-read-of", "Where reads came from", &places.read_of),
         stacked("live-written-to", "Where writes went", &places.written_to),
+        looks("live-working-set", "Working set so far", &places.working_set, Unit::Size, 1.0),
+        looks("live-random", "Share of random I/Os", &places.random, Unit::Share, SHARE_PARTS),
     ];
     all.into_iter().flatten().map(|plot| plot.figure()).collect()
+}
+
+/// Lines of what was looked at, the mean of a column's looks.
+fn looks(id: &str, title: &str, series: &Series, unit: Unit, parts: f64) -> Option<Plot> {
+    let value =
+        |sums: &Sums| (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64 / parts);
+    drawn(id, title, Axis::linear("read, written", unit), lines(series, value))
 }
 
 fn kinds(series: &Series) -> Vec<&str> {
@@ -330,7 +350,7 @@ fn heat(state: &State) -> Option<Plot> {
 mod tests {
     use plimsoll_evidence::run::PhaseKind;
     use plimsoll_evidence::series::{Data, Row};
-    use plimsoll_runner::live::state::READ_OF;
+    use plimsoll_runner::live::gauges::READ_OF;
     use plimsoll_runner::run::Event;
 
     use super::*;

@@ -1,0 +1,57 @@
+//! What the load's operations are while they go on, as rows of the series: working sets so far, and how random it is
+//! of late.
+
+use plimsoll_evidence::series::{Data, Row};
+
+use crate::access_profile::{AccessNow, LiveAccess};
+
+/// Time from one look to the next: a look reads the bitmaps of all driving threads, at most half a mebibyte each.
+const EVERY_NS: u64 = 1_000_000_000;
+
+/// Looks on at the profilers of a load's threads.
+#[derive(Debug, Default)]
+pub struct WorkloadWatch {
+    threads: Vec<LiveAccess>,
+    before: AccessNow,
+    looked_ns: u64,
+}
+
+impl WorkloadWatch {
+    /// Looks on at these from now on.
+    #[must_use]
+    pub fn of(threads: Vec<LiveAccess>, now_ns: u64) -> Self {
+        Self { threads, before: AccessNow::default(), looked_ns: now_ns }
+    }
+
+    /// The threads forget what they counted: the measured phase starts.
+    pub fn begin(&mut self, now_ns: u64) {
+        (self.before, self.looked_ns) = (AccessNow::default(), now_ns);
+    }
+
+    /// Appends what is to be said, where the last look is long enough ago.
+    pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
+        let (start_ns, duration_ns) = (self.looked_ns, now_ns.saturating_sub(self.looked_ns));
+        // Looks come on time or a little early.
+        if duration_ns < EVERY_NS / 10 * 9 {
+            return;
+        }
+        let Some(now) = LiveAccess::now(&self.threads) else { return };
+        let sides = [
+            ("read", now.working_set_read_bytes, now.reads, self.before.reads),
+            ("written", now.working_set_written_bytes, now.writes, self.before.writes),
+        ];
+        for (side, bytes, operations, before) in sides {
+            let share = operations.random_share_since(before);
+            let values = [
+                ("working_set_bytes", (bytes > 0).then_some(bytes as f64)),
+                ("random_share", share),
+            ];
+            for (what, value) in values {
+                let Some(value) = value else { continue };
+                let (name, data) = (format!("workload.{side}.{what}"), Data::Gauge(value));
+                rows.push(Row { phase, start_ns, duration_ns, name, data });
+            }
+        }
+        (self.before, self.looked_ns) = (now, now_ns);
+    }
+}
