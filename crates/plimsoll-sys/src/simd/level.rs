@@ -1,6 +1,7 @@
 //! Which instructions a kernel may use, decided once and carried as a value.
 
 use core::fmt;
+use std::sync::OnceLock;
 
 use super::{STAMP_BYTES, Shape, ars, crc, unit};
 
@@ -20,7 +21,19 @@ impl Level {
     /// Every level, best first.
     pub const ALL: [Self; 3] = [Self::Vaes, Self::AesNi, Self::Portable];
 
+    /// Whether this processor has the instructions, and they do what they should: an emulator may get them wrong
+    /// (QEMU 7.2 has the upper half of a 256-bit AES round equal the lower one).
     fn is_available(self) -> bool {
+        self.is_there() && self.is_right()
+    }
+
+    fn is_right(self) -> bool {
+        let here = Kernels { level: self };
+        self == Self::Portable
+            || computes_right(&|seed, out| here.fill_crc32c_at(KEY, HIGH, LOW, seed, out))
+    }
+
+    fn is_there(self) -> bool {
         match self {
             Self::Portable => true,
             #[cfg(target_arch = "x86_64")]
@@ -31,7 +44,7 @@ impl Level {
             }
             #[cfg(target_arch = "x86_64")]
             Self::Vaes => {
-                Self::AesNi.is_available()
+                Self::AesNi.is_there()
                     && is_x86_feature_detected!("vaes")
                     && is_x86_feature_detected!("avx2")
             }
@@ -40,6 +53,24 @@ impl Level {
         }
     }
 }
+
+/// What the kernels are tried with: any values, none of them zero.
+const KEY: [u64; 2] = [0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210];
+const HIGH: u64 = 0x5A5A;
+const LOW: u64 = 0xFFFF_FFFF_FFFF_FFF0;
+/// Lanes side by side, a part that is left, and one that is cut.
+const TRIED_BYTES: usize = 4096 + 32 + 5;
+
+/// Whether bytes and checksum are those of the portable kernels.
+fn computes_right(fill: &dyn Fn(u32, &mut [u8]) -> u32) -> bool {
+    let (mut got, mut expected) = ([0; TRIED_BYTES], [0; TRIED_BYTES]);
+    let sum = fill(7, &mut got);
+    ars::fill(KEY, HIGH, LOW, &mut expected);
+    got == expected && sum == !crc::raw(!7, &expected)
+}
+
+/// The best level of this processor, once it was looked for.
+static BEST: OnceLock<Level> = OnceLock::new();
 
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,8 +106,8 @@ impl Kernels {
     #[must_use]
     #[inline]
     pub fn best() -> Self {
-        let level = Level::ALL.into_iter().find(|level| level.is_available());
-        Self { level: level.unwrap_or(Level::Portable) }
+        let find = || Level::ALL.into_iter().find(|level| level.is_available());
+        Self { level: *BEST.get_or_init(|| find().unwrap_or(Level::Portable)) }
     }
 
     /// The level in use.
@@ -275,6 +306,22 @@ mod tests {
                 prop_assert!(!kernels.is_unit(key, counter, &shape, &stamp, &got));
             }
         }
+    }
+
+    #[test]
+    fn a_processor_that_computes_wrongly_is_found_out() {
+        let right =
+            |seed: u32, out: &mut [u8]| portable().fill_crc32c_at(KEY, HIGH, LOW, seed, out);
+        assert!(computes_right(&right));
+        let halves_alike = |seed: u32, out: &mut [u8]| {
+            right(seed, out);
+            out.as_chunks_mut::<32>().0.iter_mut().for_each(|part| part.copy_within(16.., 0));
+            portable().crc32c(seed, out)
+        };
+        assert!(!computes_right(&halves_alike));
+        assert!(!computes_right(&|seed, out| right(seed, out) ^ 1), "a wrong sum");
+        let all_there = Level::ALL.into_iter().filter(|level| level.is_there());
+        assert!(all_there.eq(Level::ALL.into_iter().filter(|level| level.is_available())));
     }
 
     /// Every single bit of a unit counts, whichever kernel looks at it.
