@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// An agent's card.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
     /// The agent's name: of letters, digits, `-` and `_`, and the only one of this name.
     pub name: String,

@@ -1,5 +1,6 @@
 //! The coordinator: chooses agents, sends them the plan, has their phases begin together, collects what they measured.
 
+mod apart;
 mod ask;
 mod choose;
 mod host;
@@ -146,6 +147,7 @@ async fn coordinate(
     let chosen = chosen(&broker, options, &part.resolved).await?;
     let names: Vec<String> = chosen.iter().map(|card| card.name.clone()).collect();
     let plan = part.plan;
+    apart::check(plan, &chosen)?;
     let run_id = RunId::now(plan.name()).name().replace('.', "_");
     tell(Event::Note(format!("{run_id} on {} agents: {}", names.len(), names.join(", "))));
     let mut hosts = Vec::new();

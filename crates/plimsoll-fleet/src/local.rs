@@ -122,7 +122,7 @@ pub struct Local {
 
 impl Local {
     /// Starts a server and `count` agents, that keep what is theirs below `directory`; `program` is this one, `trust` the
-    /// key that they take plans of, `allow` the directory below which these may work.
+    /// key that they take plans of, `allow` the options that say where these may work.
     ///
     /// # Errors
     /// As [`PrivateServer::start`], and an agent that can't be started.
@@ -131,7 +131,7 @@ impl Local {
         count: u32,
         program: &Path,
         trust: &str,
-        allow: Option<&Path>,
+        allow: &[String],
         stop: &AtomicBool,
     ) -> Result<Self, RunnerError> {
         let server = PrivateServer::start(&directory.join("nats"), stop)?;
@@ -146,9 +146,7 @@ impl Local {
             let mut agent = Command::new(program);
             agent.args(["agent", "--server", server.url(), "--trust", trust, "--name"]);
             agent.arg(format!("local-{number}"));
-            if let Some(allow) = allow {
-                agent.arg("--allow-path").arg(allow);
-            }
+            agent.args(allow);
             for (variable, name) in [
                 ("XDG_STATE_HOME", "state"),
                 ("XDG_DATA_HOME", "share"),

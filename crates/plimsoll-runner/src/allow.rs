@@ -14,6 +14,47 @@ pub struct Allow {
     paths: Vec<PathBuf>,
     devices: Vec<PathBuf>,
     exports: Vec<String>,
+    buckets: Vec<Bucket>,
+}
+
+/// A bucket of an object store, or what begins with a prefix in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bucket {
+    /// `https://host:port`, and nothing more.
+    endpoint: String,
+    /// `bucket/prefix`.
+    within: String,
+}
+
+impl Bucket {
+    /// Of an endpoint and what is in it; `None` where either could stand for something else.
+    fn of(endpoint: &str, within: &str) -> Option<Self> {
+        let endpoint = endpoint.trim_end_matches('/');
+        let scheme = ["https://", "http://"].into_iter().find(|s| endpoint.starts_with(s))?;
+        let host = &endpoint[scheme.len()..];
+        let is_host = |c: char| c.is_ascii_alphanumeric() || "-.:[]_".contains(c);
+        if host.is_empty() || !host.chars().all(is_host) {
+            return None;
+        }
+        let within = within.trim_matches('/');
+        let climbs = within.contains('\\')
+            || within.split('/').any(|part| part.is_empty() || part == "." || part == "..");
+        let endpoint = endpoint.to_ascii_lowercase();
+        (!climbs).then(|| Self { endpoint, within: within.to_owned() })
+    }
+
+    /// As `--allow-s3` has it: `https://host:port/bucket/prefix`.
+    fn parse(text: &str) -> Option<Self> {
+        let host = text.find("://")? + 3;
+        let end = host + text[host..].find('/')?;
+        Self::of(&text[..end], &text[end..])
+    }
+
+    fn holds(&self, other: &Self) -> bool {
+        let rest = other.within.strip_prefix(&self.within);
+        self.endpoint == other.endpoint
+            && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
 }
 
 impl Allow {
@@ -44,13 +85,31 @@ impl Allow {
             return Err(RunnerError::usage(says).hint("write nfs://host/export"));
         }
         let exports = exports.iter().map(|export| export.trim_end_matches('/').to_owned());
-        Ok(Self { paths, devices, exports: exports.collect() })
+        Ok(Self { paths, devices, exports: exports.collect(), buckets: Vec::new() })
+    }
+
+    /// Buckets too, or what begins with a prefix in one: `https://host:port/bucket/prefix`.
+    ///
+    /// # Errors
+    /// What is none.
+    pub fn with_buckets(self, buckets: &[String]) -> Result<Self, RunnerError> {
+        let parsed = |given: &String| {
+            Bucket::parse(given).ok_or_else(|| {
+                RunnerError::usage(format!("--allow-s3 {given}: it is no bucket"))
+                    .hint("write https://host:port/bucket or https://host:port/bucket/prefix")
+            })
+        };
+        let buckets = buckets.iter().map(parsed).collect::<Result<_, _>>()?;
+        Ok(Self { buckets, ..self })
     }
 
     /// Whether nothing that writes is allowed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.paths.is_empty() && self.devices.is_empty() && self.exports.is_empty()
+        self.paths.is_empty()
+            && self.devices.is_empty()
+            && self.exports.is_empty()
+            && self.buckets.is_empty()
     }
 
     /// In words, an entry each.
@@ -59,7 +118,9 @@ impl Allow {
         let paths = self.paths.iter().map(|path| format!("path {}", path.display()));
         let devices = self.devices.iter().map(|path| format!("device {}", path.display()));
         let exports = self.exports.iter().map(|export| format!("nfs {export}"));
-        paths.chain(devices).chain(exports).collect()
+        let bucket = |bucket: &Bucket| format!("s3 {}/{}", bucket.endpoint, bucket.within);
+        let buckets = self.buckets.iter().map(bucket);
+        paths.chain(devices).chain(exports).chain(buckets).collect()
     }
 
     /// Whether a plan stays within what is allowed, and asks for what can be done for others. A directory that is
@@ -104,7 +165,7 @@ impl Allow {
             }
             TargetKind::Device { device } => self.device(device),
             TargetKind::Nfs { exports, .. } => exports.iter().try_for_each(|e| self.export(e)),
-            TargetKind::S3 { .. } => Err("S3 is not driven for others yet".to_owned()),
+            TargetKind::S3 { url, endpoint, .. } => self.bucket(url, endpoint),
             TargetKind::Model { .. } => Err("a model is not driven for others".to_owned()),
         }
     }
@@ -141,6 +202,15 @@ impl Allow {
         match self.devices.contains(&real) {
             true => Ok(()),
             false => Err(format!("{device} is not allowed: no --allow-device names it")),
+        }
+    }
+
+    /// A bucket with its prefix. The credentials are those of this host's environment.
+    fn bucket(&self, url: &str, endpoint: &str) -> Result<(), String> {
+        let asked = Bucket::of(endpoint, url.strip_prefix("s3://").unwrap_or_default());
+        match asked.is_some_and(|asked| self.buckets.iter().any(|allowed| allowed.holds(&asked))) {
+            true => Ok(()),
+            false => Err(format!("{url} at {endpoint} is not allowed: no --allow-s3 names it")),
         }
     }
 
@@ -264,9 +334,55 @@ mod tests {
             assert!(allow.check(&plan(&format!("nfs = [{export:?}]"))).is_err(), "{export}");
         }
         allow.check(&plan("null = true")).unwrap();
-        for target in ["s3 = \"s3://b/p\"\nendpoint = \"http://h:1\"", "model = \"adsf-hybrid\""] {
-            assert!(allow.check(&plan(target)).is_err(), "{target}");
-        }
+        assert!(allow.check(&plan("model = \"adsf-hybrid\"")).is_err());
         assert!(Allow::new(&[], &[], &["filer:/vol1".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_bucket_is_one_of_a_store_and_nothing_that_only_looks_like_it() {
+        let of = |text: &str| Allow::default().with_buckets(&[text.to_owned()]);
+        let allow = of("https://Store.example:9000/load/unit/").unwrap();
+        assert!(!allow.is_empty());
+        assert_eq!(allow.words(), ["s3 https://store.example:9000/load/unit"]);
+        let check = |url: &str, endpoint: &str| {
+            allow.check(&plan(&format!("s3 = {url:?}\nendpoint = {endpoint:?}")))
+        };
+        let store = "https://store.example:9000";
+        for url in ["s3://load/unit", "s3://load/unit/", "s3://load/unit/node1"] {
+            check(url, store).unwrap();
+        }
+        check("s3://load/unit", "https://STORE.example:9000/").unwrap();
+        for url in [
+            "s3://load",
+            "s3://load/united",
+            "s3://load/unit/../other",
+            "s3://load/unit/./..",
+            "s3://load/unit//x",
+            "s3://load/unit\\..\\..\\x",
+            "s3://other/load/unit",
+        ] {
+            assert!(check(url, store).is_err(), "{url}");
+        }
+        for endpoint in [
+            "http://store.example:9000",
+            "https://store.example:9001",
+            "https://store.example",
+            "https://store.example:9000@evil",
+            "https://store.example:9000/load/unit?",
+            "https://store.example:9000/load/unit/#",
+            "https://store.example:9000.evil",
+            "https://user@store.example:9000",
+        ] {
+            let error = check("s3://load/unit", endpoint).unwrap_err();
+            assert!(error.contains("no --allow-s3 names it"), "{error}");
+        }
+        for wrong in
+            ["store/load", "https://store", "https://store/", "ftp://store/load", "s3://load"]
+        {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+        let whole = of("http://h/load").unwrap();
+        whole.check(&plan("s3 = \"s3://load\"\nendpoint = \"http://h\"")).unwrap();
+        whole.check(&plan("s3 = \"s3://load/any\"\nendpoint = \"http://h\"")).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod after;
 pub mod agent;
+pub mod allowed;
 pub mod arms;
 pub mod audit;
 pub mod bundle;

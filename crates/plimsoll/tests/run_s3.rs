@@ -138,3 +138,39 @@ fn a_store_over_https_is_trusted_by_the_authority_that_is_named() {
     let nowhere = command().env("AWS_CA_BUNDLE", "/nowhere.pem").output().unwrap();
     Ran::from(nowhere).says("/nowhere.pem");
 }
+
+#[test]
+fn a_fleet_loads_a_bucket_each_host_its_own_objects() {
+    let server = Server::start();
+    let sandbox = Sandbox::new();
+    let workload = "sizes = \"16KiB\"\nreads = 70\nfiles = 2\nfile_size = \"1MiB\"\nrate = 100\n\
+                    arrival = \"constant\"";
+    let text = plan(&server.endpoint(), workload, "measure = \"2s\"");
+    let fleet = |target: &str| {
+        let path = sandbox.path("plan.toml");
+        std::fs::write(&path, text.replace("s3://load/unit", target)).unwrap();
+        let path = path.display().to_string();
+        let mut command = sandbox.command(&["run", &path, "--fleet", "local:2", "--json", "-q"]);
+        command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+        Ran::from(command.output().unwrap())
+    };
+    fleet("s3://load/unit").expect(2).says("local-1 and local-2 would both work on s3://load/unit");
+    assert!(sandbox.bundles().is_empty(), "nothing was run");
+    let verdict = fleet("s3://load/unit/{host}").json();
+    let passed = verdict["passed"].as_array().unwrap();
+    for rule in ["fleet-complete", "fleet-sums"] {
+        assert!(passed.iter().any(|one| one == rule), "{verdict:#}");
+    }
+    let bundle = sandbox.bundle();
+    let stated = json(&bundle.join("all/fleet.json"));
+    for host in stated["hosts"].as_array().unwrap() {
+        let (name, run_id) = (host["name"].as_str().unwrap(), host["run"]["run_id"].as_str());
+        let run = json(&bundle.join("hosts").join(name).join(run_id.unwrap()).join("run.json"));
+        assert_eq!(run["engine"]["kind"], "s3");
+        let done = count(&run, "matrix.read") + count(&run, "matrix.write");
+        assert!((195..=205).contains(&done), "{name}: {done}");
+        let own = server.directory.path().join("load/unit").join(name);
+        assert!(own.is_dir(), "{}", own.display());
+    }
+    assert_eq!(stated["hosts"].as_array().unwrap().len(), 2);
+}

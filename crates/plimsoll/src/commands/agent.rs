@@ -9,9 +9,9 @@ use plimsoll_fleet::access::Access as FleetAccess;
 use plimsoll_fleet::agent;
 use plimsoll_fleet::broker::Server;
 use plimsoll_plan::DurationNs;
-use plimsoll_runner::allow::Allow;
 
 use super::access::Access;
+use super::allowed::Allowed;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -42,15 +42,8 @@ pub struct Options {
     /// Take plans that this public key signed: the key or its file. May be given several times.
     #[arg(long, value_name = "KEY", required_unless_present = "config")]
     trust: Vec<String>,
-    /// Directory in which plans may work; links that lead out of it are refused. May be given several times.
-    #[arg(long, value_name = "DIR")]
-    allow_path: Vec<PathBuf>,
-    /// Block device that plans may work on. One that holds anything is refused all the same.
-    #[arg(long, value_name = "DEVICE")]
-    allow_device: Vec<PathBuf>,
-    /// NFS export below which plans may work, nfs://host/export.
-    #[arg(long, value_name = "EXPORT")]
-    allow_nfs: Vec<String>,
+    #[command(flatten)]
+    allowed: Allowed,
     /// End a run that waits while whoever coordinates says nothing for so long; 10m unless stated. Its evidence is kept.
     #[arg(long, value_name = "TIME")]
     alone_max: Option<DurationNs>,
@@ -72,7 +65,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let config = config.unwrap_or_default();
     let trust = config.trust.iter().chain(&options.trust).map(|key| signature::public_key(key));
     let trust = trust.collect::<Result<Vec<_>, _>>()?;
-    let allow = Allow::new(&options.allow_path, &options.allow_device, &options.allow_nfs)?;
+    let allow = options.allowed.read()?;
     let host = || {
         let name = rustix::system::uname();
         let name = name.nodename().to_string_lossy();

@@ -43,22 +43,28 @@ pub fn start(
     let trust = places.signer.as_ref().map(|signer| signer.public().to_owned());
     let program = std::env::current_exe()
         .map_err(|error| CliError::environment(format!("where this program lies: {error}")))?;
-    let (trust, allow) = (trust.unwrap_or_default(), allow.as_deref());
-    let local = Local::start(&scratch.0, count, &program, &trust, allow, interrupt)?;
+    let trust = trust.unwrap_or_default();
+    let local = Local::start(&scratch.0, count, &program, &trust, &allow, interrupt)?;
     progress.say(&format!("a private server and {count} agents run on this host"));
     Ok((local, scratch, count, places))
 }
 
-/// The directory below which a local fleet's agents work. Several need one each.
+/// What lets a local fleet's agents work: the directory or the prefix below which each has its own.
 ///
 /// # Errors
-/// A target that is no directory, or one that several would share.
-fn place(plan: &ResolvedPlan, count: u32) -> Result<Option<PathBuf>, CliError> {
+/// Another kind of target, or a directory that several would share.
+fn place(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, CliError> {
     let path = match plan.targets.first().map(|target| &target.kind) {
         Some(TargetKind::Path { path }) => path,
-        Some(TargetKind::Null) => return Ok(None),
+        Some(TargetKind::Null) => return Ok(Vec::new()),
+        Some(TargetKind::S3 { url, endpoint, .. }) => {
+            let whole = format!("{}/{}", endpoint.trim_end_matches('/'), &url["s3://".len()..]);
+            let above = whole.split("{host}").next().unwrap_or_default();
+            let at = if above == whole { whole.len() } else { above.rfind('/').unwrap_or(0) };
+            return Ok(vec!["--allow-s3".to_owned(), whole[..at].to_owned()]);
+        }
         _ => {
-            return Err(CliError::usage("a local fleet runs on `path` or `null`")
+            return Err(CliError::usage("a local fleet runs on `path`, `s3` or `null`")
                 .hint("name a directory: path = \"/mnt/test/{host}\""));
         }
     };
@@ -72,7 +78,7 @@ fn place(plan: &ResolvedPlan, count: u32) -> Result<Option<PathBuf>, CliError> {
         return Err(CliError::usage(format!("{} is no directory", parent.display()))
             .hint("make it first, or name another"));
     }
-    Ok(Some(parent))
+    Ok(vec!["--allow-path".to_owned(), parent.display().to_string()])
 }
 
 fn is_of_host(part: &std::ffi::OsStr) -> bool {

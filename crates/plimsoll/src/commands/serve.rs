@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_runner::allow::Allow;
 use plimsoll_serve::{ServeOptions, Tls, Tokens, serve};
 use serde_json::json;
 
+use super::allowed::Allowed;
 use super::bundle;
 use super::fleet::status::hosts;
 use crate::catalogue;
@@ -48,16 +48,8 @@ pub struct Options {
     /// A name that this host is called by, beside its addresses. May be given several times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
-    /// Directory in which plans may work that are started from the page; links that lead out of it are refused. Without
-    /// this option and the next two nothing that writes is started. May be given several times.
-    #[arg(long, value_name = "DIR")]
-    allow_path: Vec<PathBuf>,
-    /// Block device that such plans may work on. One that holds anything is refused all the same.
-    #[arg(long, value_name = "DEVICE")]
-    allow_device: Vec<PathBuf>,
-    /// NFS export below which such plans may work, nfs://host/export.
-    #[arg(long, value_name = "EXPORT")]
-    allow_nfs: Vec<String>,
+    #[command(flatten)]
+    allowed: Allowed,
     /// Show the hosts of this fleet: the fleet.toml of `plimsoll fleet init`, or the NATS server's address.
     #[arg(long, value_name = "FLEET")]
     fleet: Option<String>,
@@ -80,7 +72,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
     let tokens =
         options.token_file.as_deref().map(Tokens::read).transpose().map_err(refused::tokens)?;
-    let allow = Allow::new(&options.allow_path, &options.allow_device, &options.allow_nfs)?;
+    let allow = options.allowed.read()?;
     let files = options.tls_cert.as_deref().zip(options.tls_key.as_deref());
     let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose();
     let tls = tls.map_err(|error| CliError::environment(error.to_string()))?;
