@@ -33,8 +33,17 @@ fn counter(run: &Value, name: &str) -> u64 {
 const ALL_KINDS: &str = "sizes = \"4KiB\"\nreads = 60\nmetadata = 20\nqueue_depth = 4\nclients = 3\n\
     sync = \"fsync\"\nsync_every = 16";
 
+/// A second is enough for some of every kind, where nobody takes the disk away meanwhile.
+const MEASURES: [&str; 3] = ["1s", "5s", "20s"];
+
 #[test]
 fn calls_are_those_that_a_relay_counts() {
+    let all = MEASURES.iter().any(|measure| calls_are_counted(measure));
+    assert!(all, "there was every kind of call within {MEASURES:?}");
+}
+
+/// Holds the calls of a run against those that a relay saw; whether there were some of every kind.
+fn calls_are_counted(measure: &str) -> bool {
     let server = Ganesha::start(2);
     let (address, counts) = relay::start(server.address());
     let url = |n: u32| {
@@ -42,7 +51,7 @@ fn calls_are_those_that_a_relay_counts() {
         format!("nfs://127.0.0.1/export{n}?nfsport={nfs}&mountport={mount}")
     };
     let sandbox = Sandbox::new();
-    let path = plan(&sandbox, &[url(1), url(2)], ALL_KINDS, "1s");
+    let path = plan(&sandbox, &[url(1), url(2)], ALL_KINDS, measure);
     // Kept, so that no call comes after those that are counted.
     let ran = sandbox.run(&["run", &path, "--json", "-q", "--keep"]).measured_on_this_host();
     let verdict = ran.json();
@@ -70,7 +79,6 @@ fn calls_are_those_that_a_relay_counts() {
     for (name, procedure) in numbers {
         let (ours, seen) = (counter(&run, &format!("calls.{name}")), counts.distinct(procedure));
         assert_eq!(ours, seen, "{name}");
-        assert!(seen > 0, "{name}");
     }
     let total: u64 = counts.calls.values().map(|xids| xids.len() as u64).sum();
     let named: u64 = numbers.iter().map(|(_, procedure)| counts.distinct(*procedure)).sum();
@@ -80,10 +88,17 @@ fn calls_are_those_that_a_relay_counts() {
         findings.into_iter().find(|finding| finding["rule"] == "server-outage")
     };
     assert!(finding(&verdict).is_none_or(|found| found["outcome"] == "pass"), "{verdict}");
+    numbers.iter().all(|(_, procedure)| counts.distinct(*procedure) > 0)
 }
 
 #[test]
 fn several_streams_at_once_have_files_of_their_own() {
+    let all = MEASURES.iter().any(|measure| streams_have_their_own(measure));
+    assert!(all, "every stream did what it has to within {MEASURES:?}");
+}
+
+/// Whether every kind of operation of every stream was done.
+fn streams_have_their_own(measure: &str) -> bool {
     let server = Ganesha::start(2);
     let sandbox = Sandbox::new();
     let exports = [server.url_text(1), server.url_text(2)];
@@ -93,7 +108,7 @@ fn several_streams_at_once_have_files_of_their_own() {
          file_size = \"1MiB\"\nverify_reads = true\n\
          [[workload.matrix]]\nname = \"log\"\nsizes = \"64KiB\"\nreads = 0\npatterns = \
          \"sequential\"\nsync = \"file-sync\"\nmetadata = 30\nfile_size = \"2MiB\"\n\
-         [phases]\nwarm_up = \"100ms\"\nmeasure = \"1s\"\nverify = true\n[evidence]\n\
+         [phases]\nwarm_up = \"100ms\"\nmeasure = {measure:?}\nverify = true\n[evidence]\n\
          min_measure = \"1s\"\ninterval = \"50ms\"\n"
     );
     let path = sandbox.path("plan.toml");
@@ -103,10 +118,10 @@ fn several_streams_at_once_have_files_of_their_own() {
     let run = json(&sandbox.bundle().join("run.json"));
     let classes = run["classes"].as_array().unwrap();
     let kinds = ["db.read", "db.write", "log.write", "log.lookup", "log.create", "log.getattr"];
-    for name in kinds {
-        let class = classes.iter().find(|class| class["name"] == name).unwrap();
-        assert!(class["count"].as_u64().unwrap() > 0 && class["errors"] == 0, "{class}");
-    }
+    let found = kinds.map(|name| classes.iter().find(|class| class["name"] == name));
+    assert!(found.iter().flatten().all(|class| class["errors"] == 0), "{run}");
+    let done = |class: &&Value| class["count"].as_u64().unwrap() > 0;
+    let is_all = found.iter().all(|class| class.as_ref().is_some_and(done));
     // Two shares of each stream, one after the other over both exports: 4 MiB in files of 1 MiB, 4 MiB in
     // files of 2 MiB, checked in blocks of 4 KiB but for those that were written twice at the same time.
     assert_eq!(run["checks"]["errors"], 0);
@@ -120,8 +135,10 @@ fn several_streams_at_once_have_files_of_their_own() {
             assert_eq!(std::fs::metadata(&file).unwrap().len(), size << 20, "{}", file.display());
         }
         let small = std::fs::read_dir(share.join("small")).unwrap().count();
-        assert_eq!(small > 0, files == 1, "only the second stream has operations on names");
+        assert!(small == 0 || files == 1, "only the second stream has operations on names");
+        assert!(small > 0 || files != 1 || !is_all, "the second stream has operations on names");
     }
+    is_all
 }
 
 #[test]
