@@ -186,6 +186,8 @@ mod tests {
         wrong(|b| b.run.phases[1].read_bytes += 4096, "phase");
         wrong(|b| b.run.phases[1].duration_ns *= 2, "longer than the run");
         wrong(|b| b.run.phases[1].start_ns -= 1_000_000_000, "before");
+        let shorter_ns = 3 * fixtures::SECOND_NS / 10;
+        wrong(|b| b.run.phases[1].duration_ns -= shorter_ns, "outside of the phases");
         wrong(|b| b.run.duration_ns = 1, "longer than the run");
     }
 

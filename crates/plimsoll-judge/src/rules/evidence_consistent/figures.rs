@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::latency::LATENCY_NS_MAX;
-use plimsoll_evidence::run::{ClassTotals, PhaseKind};
+use plimsoll_evidence::run::{ClassTotals, Driver, EndKind, PhaseKind};
 use plimsoll_evidence::series::{Data, drained_class};
 
 use super::Ledgered;
@@ -18,7 +18,8 @@ const BUCKET: f64 = 0.002;
 const SHORT: f64 = 0.01;
 /// What the tags of the generator's own histograms begin with.
 const GENERATOR: &str = "generator";
-/// Rows are cut on a grid that a thread meets at its next completion.
+/// Rows are cut on a grid that a thread meets at its next completion. That of a foreign tool is its own affair, and
+/// that of a run which did not come to its end may be met late.
 const GRID_NS: u64 = 1_000_000_000;
 
 pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
@@ -89,6 +90,7 @@ struct Sums {
 
 fn rows(bundle: &Bundle) -> Rows<'_> {
     let mut rows = Rows::default();
+    let grid_ns = grid_ns(bundle);
     for row in &bundle.series {
         let Some(phase) = bundle.run.phases.get(row.phase as usize) else {
             rows.astray += 1;
@@ -104,9 +106,9 @@ fn rows(bundle: &Bundle) -> Rows<'_> {
         let drained = drained_class(&row.name);
         let (from_ns, to_ns) = match drained {
             Some(_) => (end_ns, u64::MAX),
-            None => (phase.start_ns, end_ns.saturating_add(GRID_NS)),
+            None => (phase.start_ns, end_ns.saturating_add(grid_ns)),
         };
-        if row.start_ns.saturating_add(GRID_NS) < from_ns || row.start_ns > to_ns {
+        if row.start_ns.saturating_add(grid_ns) < from_ns || row.start_ns > to_ns {
             rows.astray += 1;
         }
         let of_class = match drained {
@@ -121,6 +123,13 @@ fn rows(bundle: &Bundle) -> Rows<'_> {
         sums.absurd += u64::from(count == 0 || !possible(count, sum_ns, max_ns));
     }
     rows
+}
+
+/// How far from its phase a row may begin.
+fn grid_ns(bundle: &Bundle) -> u64 {
+    let is_ours = bundle.run.driver != Driver::Foreign;
+    let is_whole = bundle.run.end.kind == EndKind::Completed;
+    if is_ours && is_whole { GRID_NS.min(bundle.plan.evidence.interval_ns) } else { GRID_NS }
 }
 
 /// Whether so many latencies, none above `max_ns`, can have this sum.
