@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::observed::Sources;
 use crate::run::{LedgerPosition, Membership, PhaseKind};
 
 pub use merge::{Merged, Part, merge};
@@ -49,6 +50,10 @@ pub struct Fleet {
     pub ledger: Option<LedgerPosition>,
     /// The time in which every host measured, where all of them did.
     pub window: Option<Common>,
+    /// What the storage system's own counters say of that time; `None` where the plan names none, or there is no such
+    /// time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<System>,
     /// Every host that was asked, in the order of their names.
     pub hosts: Vec<Host>,
     /// What all hosts did within the window, by class; empty without a window.
@@ -73,6 +78,17 @@ pub struct Common {
     /// Whether hosts lay so far apart that whole intervals of some were cut away. Where not, each host's measured phase
     /// is counted whole.
     pub cut: bool,
+}
+
+/// What a storage system's own counters rose by while all hosts measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct System {
+    /// By source and destination, in the unit of its counters.
+    pub sources: Sources,
+    /// The longest time from one answer to the next.
+    pub gap_ns_max: u64,
+    /// What is not known, and why.
+    pub unknown: Vec<String>,
 }
 
 /// A host, and what became of its part.

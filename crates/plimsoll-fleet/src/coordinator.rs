@@ -5,6 +5,7 @@ mod ask;
 mod choose;
 mod host;
 mod kept;
+mod system;
 mod under_way;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use crate::order::Order;
 use choose::{Wanted, cards, choose};
 use host::Asked;
 use kept::Kept;
+use system::SystemWatch;
 use under_way::Fleet;
 
 pub use ask::{Seen, Would, drain, release, status, would_take};
@@ -166,7 +168,9 @@ async fn coordinate(
     let mut order = Order::new(&run_id, names, given, started_unix_ns)?;
     if part.resolved != plan.resolve() {
         // Its agents are chosen here.
-        let text = ResolvedPlan { fleet: None, ..part.resolved.clone() }.to_toml();
+        let mut of_hosts = ResolvedPlan { fleet: None, ..part.resolved.clone() };
+        of_hosts.observe.metrics.clear();
+        let text = of_hosts.to_toml();
         order.resolved_text = Some(text.map_err(|error| RunnerError::usage(error.to_string()))?);
     }
     order.experiment.clone_from(&part.experiment);
@@ -332,6 +336,7 @@ async fn finish(
     tell: &mut dyn FnMut(Event),
 ) -> Result<Left, RunnerError> {
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
+    let system = SystemWatch::start(&resolved.observe);
     fleet.follow(told, interrupt, tell).await?;
     let refused =
         fleet.hosts.iter().find_map(|host| Some((&host.card.name, host.refused.as_ref()?)));
@@ -343,6 +348,10 @@ async fn finish(
             "what its operator allows is stated where the agent is started (--trust, --allow-path)",
         ));
     }
+    // What moved up to the end is known by an answer after it.
+    if let Some(system) = &system {
+        system.look();
+    }
     let objects = fleet.collect(tell).await;
     let Fleet { broker, hosts, stopped, .. } = fleet;
     let left = evidence::leave(Collected {
@@ -353,6 +362,7 @@ async fn finish(
         started_unix_ns: kept.started_unix_ns,
         ended_early: stopped.unwrap_or_default(),
         hosts: hosts.into_iter().map(Asked::into_came).collect(),
+        system: &|start_ns, duration_ns| Some(system.as_ref()?.within(start_ns, duration_ns)),
         places: &options.places,
         bundles: &options.bundles,
     })?;

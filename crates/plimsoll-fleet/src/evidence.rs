@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_catalogue as archive;
 use plimsoll_evidence::fleet::{
-    Fleet, Host, HostEnd, HostPhase, HostRun, Merged, Offset, Start, VERSION, between,
+    Fleet, Host, HostEnd, HostPhase, HostRun, Merged, Offset, Start, System, VERSION, between,
 };
 use plimsoll_evidence::latency::{self, Window};
 use plimsoll_evidence::ledger::Ledger;
@@ -45,6 +45,8 @@ pub(crate) struct Collected<'a> {
     pub(crate) started_unix_ns: u64,
     pub(crate) ended_early: String,
     pub(crate) hosts: Vec<Came>,
+    /// What the storage system's own counters rose by from a time of the coordinator's clock, for so long.
+    pub(crate) system: &'a dyn Fn(u64, u64) -> Option<System>,
     pub(crate) places: &'a Places,
     pub(crate) bundles: &'a Path,
 }
@@ -86,6 +88,7 @@ pub(crate) fn leave(collected: Collected<'_>) -> Result<Left, RunnerError> {
         experiment: collected.order.experiment.clone(),
         ledger: collected.ledger.clone(),
         window: None,
+        system: None,
         hosts: Vec::new(),
         classes: Vec::new(),
     };
@@ -95,6 +98,10 @@ pub(crate) fn leave(collected: Collected<'_>) -> Result<Left, RunnerError> {
     }
     fleet.hosts.sort_by(|a, b| a.name.cmp(&b.name));
     let merged = add_up(&directory, &mut fleet)?;
+    fleet.system = fleet.window.and_then(|window| {
+        let start_ns = zero_ns.saturating_add_unsigned(window.start_ns);
+        (collected.system)(u64::try_from(start_ns).ok()?, window.duration_ns)
+    });
     write_all(&all, &collected, &fleet, merged.as_ref())?;
     let writer = BundleWriter::open(&all);
     seal::seal(&all)?;

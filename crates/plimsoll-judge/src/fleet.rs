@@ -7,6 +7,7 @@
 
 mod network;
 mod slow;
+mod system;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::fleet::{Class, Common, Fleet, Host, HostEnd, Merged};
 use plimsoll_evidence::run::PhaseKind;
+use plimsoll_plan::MetricsEndpoint;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Outcome};
@@ -32,6 +34,8 @@ pub const ALIKE: &str = "fleet-alike";
 pub const BALANCE: &str = "fleet-balance";
 /// What all hosts asked of network mounts went over the network.
 pub const NETWORK: &str = "fleet-network";
+/// The storage system itself counted what all hosts did.
+pub const SYSTEM: &str = "fleet-system";
 
 /// Starts this far apart are told. Phases of storage loads are seconds long at the least, and a hypervisor's scheduler
 /// takes a host away for a few milliseconds as a matter of course.
@@ -131,13 +135,15 @@ pub struct HostLine {
 }
 
 /// Judges a fleet's evidence. `verdicts` are those of the hosts' own bundles by the agents' names, `merged` is what the
-/// bundles add up to, where they do; `bundles` are those that arrived, by the agents' names too.
+/// bundles add up to, where they do; `bundles` are those that arrived, by the agents' names too, and `metrics` are the
+/// storage system's own that the plan names.
 #[must_use]
 pub fn judge_fleet(
     fleet: &Fleet,
     verdicts: &BTreeMap<String, Verdict>,
     merged: Option<&Merged>,
     bundles: &BTreeMap<String, &Bundle>,
+    metrics: &[MetricsEndpoint],
 ) -> FleetVerdict {
     let hosts: Vec<HostLine> = fleet.hosts.iter().map(|host| line(fleet, host, verdicts)).collect();
     let mut all = vec![
@@ -148,6 +154,7 @@ pub fn judge_fleet(
         balance(fleet, &hosts, verdicts, bundles),
     ];
     all.extend(network::check(fleet, bundles));
+    all.extend(system::check(fleet, metrics, bundles));
     let passed = all.iter().filter(|finding| finding.outcome == Outcome::Pass);
     let passed = passed.map(|finding| finding.rule.clone()).collect();
     let mut findings: Vec<Finding> =

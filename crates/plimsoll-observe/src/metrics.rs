@@ -34,7 +34,7 @@ pub struct Endpoint {
 }
 
 /// Values by our name.
-type Values = BTreeMap<String, f64>;
+pub type Values = BTreeMap<String, f64>;
 
 #[derive(Debug, Default)]
 struct Latest {
@@ -159,6 +159,15 @@ fn ask_in_time(endpoint: &Endpoint) -> Latest {
             .unwrap_or_else(|_| Latest { values: None, problem: late() }),
         Err(error) => Latest { values: None, problem: Some(error.to_string()) },
     }
+}
+
+/// Asks an endpoint once, and waits for its answer for two and a half seconds.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn read(endpoint: &Endpoint) -> Result<Values, String> {
+    let Latest { values, problem } = ask_in_time(endpoint);
+    values.ok_or_else(|| problem.unwrap_or_else(|| "it gave no answer".to_owned()))
 }
 
 fn ask(endpoint: &Endpoint) -> Latest {

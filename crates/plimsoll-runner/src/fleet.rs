@@ -150,8 +150,9 @@ pub fn read(directory: &Path) -> Result<Left, RunnerError> {
     let judged = hosts.iter().map(|(_, verdict)| verdict.clone());
     let verdicts: BTreeMap<String, Verdict> = named.clone().zip(judged).collect();
     let bundles = named.zip(hosts.iter().map(|(bundle, _)| bundle)).collect();
-    let verdict = judge_fleet(&fleet, &verdicts, merged.as_ref(), &bundles);
     let plan = plan_of(&all, &sealed)?;
+    let metrics = &plan.1.observe.metrics;
+    let verdict = judge_fleet(&fleet, &verdicts, merged.as_ref(), &bundles, metrics);
     let one = one::as_one(&fleet, &verdict, plan, &hosts, merged, &sealed.sha256);
     // A host that is missing is no failure of its own: it makes the run INVALID.
     let ends = hosts.iter().map(|(bundle, judged)| Exit::of(&bundle.run, judged.verdict));

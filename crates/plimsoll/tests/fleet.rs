@@ -4,6 +4,7 @@ mod fleets;
 mod support;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -89,6 +90,74 @@ fn what_was_left_is_judged_again_and_defended(sandbox: &Sandbox, fleet: &Path) {
     sandbox.run(&["judge", name]).expect(3).says("series.csv was changed");
     fs::remove_dir_all(&host).unwrap();
     assert_ne!(sandbox.run(&["judge", name]).code, 0, "a host's evidence is missing");
+}
+
+/// A storage system of two controllers, each with counters of its own: no host sees more than its half of the load, and who
+/// coordinates asks both.
+#[test]
+fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
+    let system = Sandbox::new();
+    let controllers = [Controller::start(&system), Controller::start(&system)];
+    let named = |endpoint: &str| {
+        format!(
+            "[[observe.metrics]]\nurl = {endpoint:?}\ninterval = \"200ms\"\n[observe.metrics.names]\n\
+             \"read_source.ssd\" = 'plimsoll_model_reads_total{{place=\"ssd\"}}'\n\
+             \"read_source.cache\" = 'plimsoll_model_reads_total{{place=\"dram\"}}'\n"
+        )
+    };
+    let run = |named: &str| {
+        let sandbox = Sandbox::new();
+        let text = format!(
+            "version = 1\nname = \"controllers\"\n[target]\nnfs = {:?}\n[workload.matrix]\n\
+             file_size = \"4MiB\"\nreads = 90\narrival = \"constant\"\nrate = 200\n[phases]\n\
+             measure = \"4s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"500ms\"\n{named}\
+             [fleet]\n[[fleet.host]]\nname = \"local-2\"\nset = {{ \"target.nfs\" = {:?} }}\n",
+            controllers[0].nfs, controllers[1].nfs
+        );
+        let plan = sandbox.path("controllers.toml");
+        fs::write(&plan, text).unwrap();
+        let ran = sandbox.run(&["run", plan.to_str().unwrap(), "--fleet", "local:2", "-q"]);
+        assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+        let left = fleet_in(&sandbox.path("share/plimsoll/runs"));
+        let fleet = json(&left.join("verdict.json"));
+        let found = fleet["findings"].as_array().unwrap().iter();
+        let found = found.cloned().find(|finding| finding["rule"] == "fleet-system");
+        (fleet, found)
+    };
+    let both = controllers.each_ref().map(|one| named(&one.metrics)).concat();
+    let (fleet, found) = run(&both);
+    let passed = fleet["passed"].as_array().unwrap().iter().any(|rule| rule == "fleet-system");
+    assert!(passed && found.is_none(), "{fleet:#}");
+    // What one host's controller counted is half of the load.
+    let (fleet, found) = run(&named(&controllers[0].metrics));
+    let found = found.unwrap_or_else(|| panic!("{fleet:#}"));
+    assert_eq!(found["outcome"], "unknown", "{found:#}");
+    assert!(["INCONCLUSIVE", "INVALID"].iter().any(|kind| fleet["verdict"] == *kind), "{fleet:#}");
+    let counted = found["evidence"]["read_by_the_system"].as_f64().unwrap();
+    let asked = found["evidence"]["read_count"].as_f64().unwrap();
+    assert!((0.4..0.6).contains(&(counted / asked)), "{found:#}");
+}
+
+/// A served model: a controller with its counters.
+struct Controller {
+    _process: Process,
+    nfs: String,
+    metrics: String,
+}
+
+impl Controller {
+    fn start(sandbox: &Sandbox) -> Self {
+        let asked = ["model", "serve", "zfs-flash", "--nfs", "0", "--metrics", "0", "--json"];
+        let mut child = sandbox.start(&asked);
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut said = String::new();
+        while serde_json::from_str::<Value>(&said).is_err() {
+            assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
+        }
+        let said: Value = serde_json::from_str(&said).unwrap();
+        let text = |name: &str| said[name].as_str().unwrap().to_owned();
+        Self { _process: Process(child), nfs: text("nfs"), metrics: text("metrics") }
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn judge_fleet(
     verdicts: &BTreeMap<String, Verdict>,
     merged: Option<&Merged>,
 ) -> FleetVerdict {
-    super::judge_fleet(fleet, verdicts, merged, &BTreeMap::new())
+    super::judge_fleet(fleet, verdicts, merged, &BTreeMap::new(), &[])
 }
 
 fn class(count: u64) -> Class {
@@ -94,6 +94,7 @@ fn fleet(counts: &[u64], kind: VerdictKind) -> (Fleet, BTreeMap<String, Verdict>
         ended_early: String::new(),
         experiment: None,
         ledger: None,
+        system: None,
         window: Some(Common {
             start_ns: 0,
             duration_ns: 10 * SECOND,
@@ -243,7 +244,7 @@ fn a_slow_hosts_cause_is_the_value_that_stands_out() {
     held.observed.cpu.steal_avg = Some(0.25);
     let bundles: BTreeMap<String, &Bundle> =
         [("a", &well), ("b", &held), ("c", &well)].map(|(name, b)| (name.into(), b)).into();
-    let judged = super::judge_fleet(&slow, &verdicts, Some(&merged), &bundles);
+    let judged = super::judge_fleet(&slow, &verdicts, Some(&merged), &bundles, &[]);
     let says = &found(&judged, BALANCE).says;
     assert!(says.contains("the hypervisor took CPU time from it: 25 %"), "{says}");
     assert!(!judged.passed.contains(&NETWORK.to_owned()), "no network, nothing passed");
@@ -263,7 +264,7 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     };
     let judge = |fleet: &Fleet, a: &Bundle, b: &Bundle| {
         let bundles = [("a".to_owned(), a), ("b".to_owned(), b)].into();
-        super::judge_fleet(fleet, &verdicts, Some(&merged), &bundles)
+        super::judge_fleet(fleet, &verdicts, Some(&merged), &bundles, &[])
     };
     let (whole, none) = (far(asked), far(0));
     assert!(judge(&two, &whole, &whole).passed.contains(&NETWORK.to_owned()));
@@ -279,4 +280,57 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     let judged = judge(&two, &both, &crate::rules::fixtures::reads());
     let says = &found(&judged, NETWORK).says;
     assert!(says.contains("not known of b"), "not checked is not passed: {says}");
+}
+
+#[test]
+fn what_all_hosts_did_is_held_against_what_the_system_counted() {
+    use plimsoll_evidence::fleet::System;
+    use plimsoll_evidence::observed::Sources;
+    let (fleet, verdicts, merged) = fleet(&[1_000, 1_100], VerdictKind::Pass);
+    let with = |counted: &[(&str, f64)], unknown: &[&str], gap_ns_max| {
+        let reads_from = counted.iter().map(|(from, n)| ((*from).to_owned(), *n)).collect();
+        let sources = Sources { reads_from, ..Sources::default() };
+        let unknown = unknown.iter().map(|&why| why.to_owned()).collect();
+        let fleet =
+            Fleet { system: Some(System { sources, gap_ns_max, unknown }), ..fleet.clone() };
+        let judged = judge_fleet(&fleet, &verdicts, Some(&merged));
+        let found = judged.findings.into_iter().find(|finding| finding.rule == SYSTEM);
+        assert_eq!(found.is_none(), judged.passed.iter().any(|rule| rule == SYSTEM));
+        (judged.verdict, found.map(|finding| (finding.outcome, finding.says)))
+    };
+    let (kind, none) = with(&[("cache", 100.0), ("hdd", 2_050.0)], &[], SECOND / 10);
+    assert_eq!((kind, none), (VerdictKind::Pass, None), "in I/Os");
+    let (kind, none) = with(&[("cache", 2_100.0 * 4096.0)], &[], SECOND / 10);
+    assert_eq!((kind, none), (VerdictKind::Pass, None), "in bytes");
+    let (kind, found) = with(&[("cache", 1_000.0)], &[], SECOND / 10);
+    let (outcome, says) = found.unwrap();
+    assert_eq!((kind, outcome), (VerdictKind::Inconclusive, Outcome::Unknown));
+    assert!(says.contains("counted 48 % of 2100 I/Os that all hosts read"), "{says}");
+    let (kind, found) = with(&[("cache", 0.0)], &[], SECOND / 10);
+    assert_eq!((kind, found.unwrap().0), (VerdictKind::Inconclusive, Outcome::Unknown));
+    let (kind, found) = with(&[("cache", 6_300.0)], &[], SECOND / 10);
+    let (outcome, says) = found.unwrap();
+    assert_eq!((kind, outcome), (VerdictKind::Pass, Outcome::Warn));
+    assert!(says.contains("3.0 times 2100 I/Os"), "{says}");
+    let (kind, found) = with(&[], &["the metrics of http://h: refused"], 0);
+    assert_eq!(kind, VerdictKind::Pass);
+    assert!(found.unwrap().1.contains("refused"));
+    let (_, found) = with(&[], &[], 0);
+    assert!(found.unwrap().1.contains("say nothing"));
+    // Answers that come rarely tell less.
+    let (kind, none) = with(&[("cache", 1_300.0)], &[], 4 * SECOND);
+    assert_eq!((kind, none), (VerdictKind::Pass, None));
+}
+
+#[test]
+fn counters_that_the_plan_names_and_the_evidence_lacks_are_missed() {
+    let (fleet, verdicts, merged) = fleet(&[1_000, 1_100], VerdictKind::Pass);
+    let asked = plimsoll_plan::MetricsEndpoint {
+        url: "http://h:1/m".into(),
+        interval_ns: SECOND,
+        names: BTreeMap::new(),
+    };
+    let judged = super::judge_fleet(&fleet, &verdicts, Some(&merged), &BTreeMap::new(), &[asked]);
+    assert_eq!(judged.verdict, VerdictKind::Inconclusive, "{judged:#?}");
+    assert_eq!(judged.findings[0].rule, SYSTEM);
 }

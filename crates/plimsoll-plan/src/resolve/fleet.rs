@@ -106,6 +106,23 @@ mod tests {
         assert_eq!(plain.on_host("b", &[]).unwrap(), plain);
     }
 
+    /// The system's counters rise by what all hosts do: each host by itself would be told the others' too.
+    #[test]
+    fn the_storage_system_is_asked_by_who_coordinates_and_by_no_host() {
+        let metrics = "[observe]\nmedia = \"hdd\"\n[observe.metrics]\nurl = \"http://h:1/m\"\n\
+            [observe.metrics.names]\n\"read_source.cache\" = \"hits\"\n";
+        for text in
+            [format!("{PLAN}{metrics}"), PLAN.replace("[fleet]", &format!("{metrics}[fleet]"))]
+                .into_iter()
+                .chain([format!("{}{metrics}", PLAN.split("[fleet]").next().unwrap())])
+        {
+            let plan = Plan::parse(&text, "p.toml").unwrap();
+            assert_eq!(plan.resolve().observe.metrics.len(), 1);
+            let own = plan.on_host("b", &[]).unwrap().resolve().observe;
+            assert!(own.metrics.is_empty() && own.media.is_some());
+        }
+    }
+
     #[test]
     fn what_is_wrong_with_a_fleet_is_said_at_its_field() {
         let says = [

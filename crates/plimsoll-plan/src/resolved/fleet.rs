@@ -34,6 +34,21 @@ pub struct HostChange {
     pub set: BTreeMap<String, String>,
 }
 
+impl Placement {
+    /// NFS exports that hosts have of their own.
+    #[must_use]
+    pub fn exports(&self) -> Vec<String> {
+        let given = self.hosts.iter().filter_map(|host| host.set.get("target.nfs"));
+        let values = given.filter_map(|text| format!("v = {text}").parse::<toml::Table>().ok());
+        let all = values.flat_map(|table| match table.get("v") {
+            Some(toml::Value::Array(several)) => several.clone(),
+            Some(one) => vec![one.clone()],
+            None => Vec::new(),
+        });
+        all.filter_map(|value| value.as_str().map(str::to_owned)).collect()
+    }
+}
+
 impl HostChange {
     /// Whether it is meant for this agent.
     #[must_use]

@@ -59,12 +59,16 @@ fn place(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, CliError> {
         Some(TargetKind::Null) => return Ok(Vec::new()),
         Some(TargetKind::S3 { url, endpoint, .. }) => {
             let whole = format!("{}/{}", endpoint.trim_end_matches('/'), &url["s3://".len()..]);
-            let above = whole.split("{host}").next().unwrap_or_default();
-            let at = if above == whole { whole.len() } else { above.rfind('/').unwrap_or(0) };
-            return Ok(vec!["--allow-s3".to_owned(), whole[..at].to_owned()]);
+            return Ok(vec!["--allow-s3".to_owned(), above_hosts(&whole).to_owned()]);
+        }
+        Some(TargetKind::Nfs { exports, .. }) => {
+            let of_hosts = plan.fleet.iter().flat_map(|fleet| fleet.exports());
+            let all = exports.iter().cloned().chain(of_hosts);
+            let allowed = all.map(|export| above_hosts(&export).to_owned());
+            return Ok(allowed.flat_map(|export| ["--allow-nfs".to_owned(), export]).collect());
         }
         _ => {
-            return Err(CliError::usage("a local fleet runs on `path`, `s3` or `null`")
+            return Err(CliError::usage("a local fleet runs on `path`, `nfs`, `s3` or `null`")
                 .hint("name a directory: path = \"/mnt/test/{host}\""));
         }
     };
@@ -79,6 +83,14 @@ fn place(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, CliError> {
             .hint("make it first, or name another"));
     }
     Ok(vec!["--allow-path".to_owned(), parent.display().to_string()])
+}
+
+/// What lies above the part of a place that each host has of its own.
+fn above_hosts(place: &str) -> &str {
+    match place.find("{host}") {
+        Some(at) => &place[..place[..at].rfind('/').unwrap_or(0)],
+        None => place,
+    }
 }
 
 fn is_of_host(part: &std::ffi::OsStr) -> bool {

@@ -1,0 +1,266 @@
+//! The storage system's own counters over the time in which all hosts measured.
+//!
+//! They rise by what all hosts do, so that no host can ask for them: the others' load would be in its own. Who
+//! coordinates asks once, keeps what was answered with its time, and reads off the rise when the time in which all
+//! hosts measured is known.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use plimsoll_evidence::fleet::System;
+use plimsoll_evidence::observed::Sources;
+use plimsoll_observe::metrics::{self, Endpoint};
+use plimsoll_plan::{MetricsEndpoint, Observe};
+use plimsoll_sys::clock;
+
+/// Endpoints that are asked until this is dropped.
+#[derive(Debug)]
+pub(super) struct SystemWatch {
+    asked: Vec<Asked>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    endpoint: Endpoint,
+    readings: Arc<Mutex<Readings>>,
+    // Dropped before the thread is waited for: that ends it.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What an endpoint answered, in the order of time.
+#[derive(Debug, Default)]
+struct Readings {
+    all: Vec<Reading>,
+    /// Why the last question had no answer.
+    problem: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Reading {
+    /// Between the question and its answer, on this host's clock.
+    at_ns: u64,
+    values: metrics::Values,
+}
+
+impl SystemWatch {
+    /// Begins to ask; `None` where the plan names no metrics.
+    pub(super) fn start(observe: &Observe) -> Option<Self> {
+        let asked: Vec<Asked> = observe.metrics.iter().map(Asked::start).collect();
+        (!asked.is_empty()).then_some(Self { asked })
+    }
+
+    /// Asks once more, now.
+    pub(super) fn look(&self) {
+        for asked in &self.asked {
+            look(&asked.endpoint, &asked.readings);
+        }
+    }
+
+    /// What the counters rose by in `duration_ns` from `start_ns` of this host's clock.
+    pub(super) fn within(&self, start_ns: u64, duration_ns: u64) -> System {
+        let mut system = System::default();
+        for asked in &self.asked {
+            let readings = asked.readings.lock().unwrap_or_else(PoisonError::into_inner);
+            let end_ns = start_ns.saturating_add(duration_ns);
+            readings.within(&asked.endpoint, start_ns, end_ns, &mut system);
+        }
+        system
+    }
+}
+
+impl Asked {
+    fn start(endpoint: &MetricsEndpoint) -> Self {
+        let endpoint = Endpoint {
+            url: endpoint.url.clone(),
+            interval_ns: endpoint.interval_ns,
+            names: endpoint.names.clone(),
+        };
+        let (stop, stopped) = channel();
+        let readings = Arc::new(Mutex::new(Readings::default()));
+        let (kept, asked) = (Arc::clone(&readings), endpoint.clone());
+        let thread = std::thread::Builder::new().name("metrics".into());
+        let thread = thread.spawn(move || ask_until(&asked, &kept, &stopped));
+        if let Err(error) = &thread {
+            let mut readings = readings.lock().unwrap_or_else(PoisonError::into_inner);
+            readings.problem = Some(error.to_string());
+        }
+        Self { endpoint, readings, stop: Some(stop), thread: thread.ok() }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        // It ends by itself, when its question has an answer or has waited long enough.
+        self.stop = None;
+        drop(self.thread.take());
+    }
+}
+
+fn ask_until(endpoint: &Endpoint, kept: &Mutex<Readings>, stopped: &Receiver<()>) {
+    let interval = Duration::from_nanos(endpoint.interval_ns.max(10_000_000));
+    loop {
+        look(endpoint, kept);
+        if !matches!(stopped.recv_timeout(interval), Err(RecvTimeoutError::Timeout)) {
+            return;
+        }
+    }
+}
+
+fn look(endpoint: &Endpoint, kept: &Mutex<Readings>) {
+    let asked_ns = clock::monotonic_ns();
+    let answer = metrics::read(endpoint);
+    let at_ns = asked_ns + clock::monotonic_ns().saturating_sub(asked_ns) / 2;
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    match answer {
+        // Another question may have been answered meanwhile.
+        Ok(values) if kept.all.last().is_none_or(|last| last.at_ns < at_ns) => {
+            kept.all.push(Reading { at_ns, values });
+        }
+        Ok(_) => {}
+        Err(problem) => kept.problem = Some(problem),
+    }
+}
+
+impl Readings {
+    /// Adds what rose between two times, or why that is not known.
+    fn within(&self, endpoint: &Endpoint, start_ns: u64, end_ns: u64, system: &mut System) {
+        let url = &endpoint.url;
+        let before = self.all.iter().rposition(|one| one.at_ns <= start_ns);
+        let after = self.all.iter().position(|one| one.at_ns >= end_ns);
+        let (Some(before), Some(after)) = (before, after) else {
+            let silent = || "it was not asked over all of the time".to_owned();
+            let why = self.problem.clone().unwrap_or_else(silent);
+            return system.unknown.push(format!("the metrics of {url}: {why}"));
+        };
+        let over = &self.all[before..=after];
+        // What moved within the first and the last of these gaps is taken to have moved evenly.
+        let gap_ns = |pair: &[Reading]| pair[1].at_ns - pair[0].at_ns;
+        let gaps = over.windows(2).map(gap_ns);
+        system.gap_ns_max = system.gap_ns_max.max(gaps.max().unwrap_or(0));
+        for (ours, theirs) in &endpoint.names {
+            let say = |why: &str| format!("{theirs} of {url}: {why}");
+            let values: Option<Vec<(u64, f64)>> =
+                over.iter().map(|one| Some((one.at_ns, *one.values.get(ours)?))).collect();
+            let Some(values) = values else {
+                system.unknown.push(say("it is not in every answer"));
+                continue;
+            };
+            if ours == "data_reduction" {
+                system.sources.data_reduction = values.last().map(|(_, value)| *value);
+                continue;
+            }
+            if values.windows(2).any(|pair| pair[1].1 < pair[0].1) {
+                system.unknown.push(say("it was set back while it was measured"));
+                continue;
+            }
+            let Some(rise) = at(&values, end_ns).zip(at(&values, start_ns)).map(|(b, a)| b - a)
+            else {
+                continue;
+            };
+            let Sources { reads_from, writes_to, .. } = &mut system.sources;
+            match ours.split_once('.') {
+                Some(("read_source", from)) => {
+                    *reads_from.entry(from.to_owned()).or_default() += rise;
+                }
+                Some(("write_destination", to)) => {
+                    *writes_to.entry(to.to_owned()).or_default() += rise;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A counter at a time between two readings, as if it rose evenly from one to the other.
+fn at(values: &[(u64, f64)], at_ns: u64) -> Option<f64> {
+    let after = values.iter().position(|(ns, _)| *ns >= at_ns)?;
+    let (to_ns, to) = values[after];
+    let (from_ns, from) = values[after.saturating_sub(1)];
+    if to_ns <= from_ns {
+        return Some(to);
+    }
+    let share = at_ns.saturating_sub(from_ns) as f64 / (to_ns - from_ns) as f64;
+    Some(from + (to - from) * share)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const NAMES: [(&str, &str); 3] = [
+        ("read_source.cache", "hits"),
+        ("write_destination.hdd", "writes"),
+        ("data_reduction", "ratio"),
+    ];
+
+    /// Answers of `hits`, `writes` and `ratio` at so many seconds.
+    fn readings(all: &[(u64, f64, f64)]) -> Readings {
+        let reading = |(seconds, hits, writes): &(u64, f64, f64)| Reading {
+            at_ns: seconds * 1_000_000_000,
+            values: [("read_source.cache", *hits), ("write_destination.hdd", *writes)]
+                .into_iter()
+                .chain([("data_reduction", 2.0)])
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        };
+        let all = all.iter().map(reading).collect();
+        Readings { all, problem: None }
+    }
+
+    fn within(readings: &Readings, from_ms: u64, to_ms: u64) -> System {
+        let names = NAMES.map(|(ours, theirs)| (ours.to_owned(), theirs.to_owned())).into();
+        let endpoint =
+            Endpoint { url: "http://h:1/m".to_owned(), interval_ns: 1_000_000_000, names };
+        let mut system = System::default();
+        readings.within(&endpoint, from_ms * 1_000_000, to_ms * 1_000_000, &mut system);
+        system
+    }
+
+    #[test]
+    fn a_rise_is_read_off_between_two_answers() {
+        let readings =
+            readings(&[(1, 0.0, 5.0), (2, 100.0, 5.0), (3, 300.0, 6.0), (4, 300.0, 9.0)]);
+        let system = within(&readings, 1500, 3500);
+        assert_eq!(system.sources.reads_from["cache"], 250.0);
+        assert_eq!(system.sources.writes_to["hdd"], 2.5);
+        assert_eq!(system.sources.data_reduction, Some(2.0));
+        assert_eq!((system.gap_ns_max, system.unknown.len()), (1_000_000_000, 0));
+        let whole = within(&readings, 1000, 4000);
+        assert_eq!(whole.sources.reads_from["cache"], 300.0);
+        let at_once = within(&readings, 2000, 2000);
+        assert_eq!(at_once.sources.reads_from["cache"], 0.0);
+    }
+
+    #[test]
+    fn what_was_not_asked_for_all_of_the_time_is_unknown() {
+        let some = readings(&[(1, 0.0, 0.0), (2, 100.0, 1.0)]);
+        for (from_ms, to_ms) in [(500, 1500), (1500, 2500), (3000, 4000)] {
+            let system = within(&some, from_ms, to_ms);
+            assert!(system.sources.reads_from.is_empty());
+            assert_eq!(
+                system.unknown,
+                ["the metrics of http://h:1/m: it was not asked over all of the time"]
+            );
+        }
+        let refused = Readings { problem: Some("refused".into()), ..readings(&[]) };
+        assert_eq!(within(&refused, 1, 2).unknown, ["the metrics of http://h:1/m: refused"]);
+    }
+
+    #[test]
+    fn a_counter_that_is_set_back_or_missing_is_unknown() {
+        let set_back = readings(&[(1, 50.0, 0.0), (2, 100.0, 1.0), (3, 90.0, 2.0)]);
+        let system = within(&set_back, 1000, 3000);
+        assert!(system.sources.reads_from.is_empty());
+        assert_eq!(system.sources.writes_to["hdd"], 2.0);
+        assert!(system.unknown[0].contains("set back"), "{:?}", system.unknown);
+        let mut gone = readings(&[(1, 50.0, 0.0), (2, 100.0, 1.0), (3, 120.0, 2.0)]);
+        gone.all[1].values.remove("read_source.cache");
+        let system = within(&gone, 1000, 3000);
+        assert!(system.sources.reads_from.is_empty());
+        assert!(system.unknown[0].contains("not in every answer"), "{:?}", system.unknown);
+    }
+}

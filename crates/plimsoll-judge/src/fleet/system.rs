@@ -1,0 +1,150 @@
+//! What all hosts did, held against what the storage system counted meanwhile.
+//!
+//! A host's own caches, a server between it and the system, or a share that is not the one that was meant answer what
+//! the system never sees. The hosts cannot tell; the system's own counters do, where the plan names them.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::fleet::{Class, Common, Fleet, System};
+use plimsoll_plan::MetricsEndpoint;
+
+use super::SYSTEM;
+use crate::finding::{Finding, Outcome};
+use crate::rules::seen;
+
+/// Counters may be off by this much, and by what moves between two answers.
+const SLACK: f64 = 0.1;
+/// Fewer I/Os than these are not held against counters: what a system does for itself is of this size.
+const COUNT_MIN: u64 = 100;
+
+/// What the hosts asked of the system, one way.
+struct Side {
+    word: &'static str,
+    count: u64,
+    bytes: u64,
+    /// By the system's counters; `None` where the plan names none.
+    counted: Option<f64>,
+}
+
+enum Stands {
+    Agrees,
+    /// The share that the system counted, and of what, in words.
+    Less(f64, String),
+    More(f64, String),
+}
+
+/// `None` where the plan names no metrics of the system, or the hosts asked for them themselves (earlier versions).
+pub(super) fn check(
+    fleet: &Fleet,
+    metrics: &[MetricsEndpoint],
+    bundles: &BTreeMap<String, &Bundle>,
+) -> Option<Finding> {
+    let by_hosts = bundles.values().any(|bundle| !bundle.plan.observe.metrics.is_empty());
+    let window = fleet.window?;
+    let Some(system) = &fleet.system else {
+        if metrics.is_empty() || by_hosts {
+            return None;
+        }
+        let says = "the plan names the storage system's own counters, and what they say is not in the evidence";
+        let finding = Finding::new(SYSTEM, Outcome::Unknown, says);
+        return Some(finding.advise("run again with a version that asks for them"));
+    };
+    let sides = sides(fleet, system);
+    let slack = SLACK + system.gap_ns_max as f64 / window.duration_ns.max(1) as f64;
+    let stand: Vec<(&Side, Stands)> = sides
+        .iter()
+        .filter(|side| side.count >= COUNT_MIN)
+        .filter_map(|side| Some((side, stands(side, slack)?)))
+        .collect();
+    let finding = judged(&stand, system, window);
+    let finding = finding.with("gap_ns_max", system.gap_ns_max);
+    Some(sides.iter().fold(finding, |finding, side| {
+        let name = |of: &str| format!("{}_{of}", side.word);
+        let finding = finding.with(&name("count"), side.count).with(&name("bytes"), side.bytes);
+        match side.counted {
+            Some(counted) => finding.with(&name("by_the_system"), counted),
+            None => finding,
+        }
+    }))
+}
+
+fn judged(stand: &[(&Side, Stands)], system: &System, window: Common) -> Finding {
+    let less = stand.iter().find_map(|(side, stands)| match stands {
+        Stands::Less(share, of) => Some((side.word, *share, of)),
+        _ => None,
+    });
+    if let Some((word, share, of)) = less {
+        let says = format!(
+            "the storage system counted {} of {of} that all hosts {word}: something before it answered the rest, or \
+             its counters leave a part out",
+            seen::percent(share)
+        );
+        return Finding::new(SYSTEM, Outcome::Unknown, says).advise(
+            "use direct I/O and more data than the hosts' caches hold, and name counters of all that this volume does",
+        );
+    }
+    if !system.unknown.is_empty() {
+        let says =
+            format!("what the storage system counted is not known: {}", system.unknown.join("; "));
+        return Finding::new(SYSTEM, Outcome::Warn, says)
+            .advise("have who coordinates reach the endpoint, and keep it up for all of the run");
+    }
+    let more = stand.iter().find_map(|(side, stands)| match stands {
+        Stands::More(times, of) => Some((side.word, *times, of)),
+        _ => None,
+    });
+    if let Some((word, times, of)) = more {
+        let says = format!(
+            "the storage system counted {times:.1} times {of} that all hosts {word}: others use it too, or it counts \
+             copies"
+        );
+        return Finding::new(SYSTEM, Outcome::Warn, says)
+            .advise("name counters of this volume alone, as clients see it");
+    }
+    if stand.is_empty() {
+        let says = format!(
+            "the storage system's counters say nothing of what all hosts did in {:.1} s",
+            window.duration_ns as f64 / 1e9
+        );
+        return Finding::new(SYSTEM, Outcome::Warn, says)
+            .advise("name counters of reads or writes (`read_source.*`, `write_destination.*`)");
+    }
+    let words: Vec<&str> = stand.iter().map(|(side, _)| side.word).collect();
+    let says = format!("the storage system counted what all hosts {}", words.join(" and "));
+    Finding::new(SYSTEM, Outcome::Pass, says)
+}
+
+fn sides(fleet: &Fleet, system: &System) -> [Side; 2] {
+    let side = |word, is_read, of: &BTreeMap<String, f64>| {
+        let classes =
+            || fleet.classes.iter().filter(move |class: &&Class| class.is_read == is_read);
+        Side {
+            word,
+            count: classes().map(|class| class.count).fold(0, u64::saturating_add),
+            bytes: classes().map(|class| class.size_bytes).fold(0, u64::saturating_add),
+            counted: (!of.is_empty()).then(|| of.values().sum()),
+        }
+    };
+    [
+        side("read", true, &system.sources.reads_from),
+        side("wrote", false, &system.sources.writes_to),
+    ]
+}
+
+/// The counters are in I/Os or in bytes: what is nearer is meant.
+fn stands(side: &Side, slack: f64) -> Option<Stands> {
+    let counted = side.counted?;
+    let ratio = |asked: u64| counted / asked.max(1) as f64;
+    let far = |ratio: f64| ratio.max(f64::MIN_POSITIVE).ln().abs();
+    let (of_count, of_bytes) = (ratio(side.count), ratio(side.bytes));
+    let (ratio, of) = match far(of_count) <= far(of_bytes) {
+        true => (of_count, format!("{} I/Os", side.count)),
+        false => (of_bytes, seen::size(side.bytes)),
+    };
+    Some(match ratio {
+        r if !r.is_finite() || r < 1.0 - slack => Stands::Less(ratio, of),
+        r if r > 1.0 + slack => Stands::More(ratio, of),
+        _ => Stands::Agrees,
+    })
+}
