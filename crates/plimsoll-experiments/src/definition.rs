@@ -44,6 +44,8 @@ pub struct Overrides {
     pub set: Vec<(String, String)>,
     /// Directories, devices or exports by the names of places.
     pub places: BTreeMap<String, String>,
+    /// Whether places are on the hosts of a fleet, which look at them themselves.
+    pub on_hosts: bool,
     /// Runs of each arm.
     pub repeats: Option<u32>,
     /// Only these arms.

@@ -9,15 +9,13 @@ use plimsoll_engine::defect;
 use plimsoll_evidence::run::Membership;
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::tuning::Range;
-use plimsoll_runner::asked::{Asked, Request};
-use plimsoll_runner::driver::ThisHost;
+use plimsoll_runner::asked::{Asked, Driver, Request};
 use plimsoll_runner::error::{RunnerError, engine_error};
 use plimsoll_runner::finished::Finished;
 use plimsoll_runner::kept_data::DataSlot;
 use plimsoll_runner::listener::Listener;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::search;
-use plimsoll_runner::session::run_once;
 use plimsoll_sys::clock;
 
 use crate::analysis::SearchAnalysis;
@@ -44,6 +42,8 @@ pub struct Shared<'a> {
     pub interrupt: &'a AtomicBool,
     /// Devices whose data may be overwritten.
     pub destroy: &'a [std::path::PathBuf],
+    /// Who carries runs out.
+    pub driver: &'a dyn Driver,
     /// How many at a time.
     pub workers: usize,
     /// Makes the listener of a run: one for each, as they go on side by side.
@@ -151,8 +151,8 @@ fn search(
     let range = Range { load_min: asked.min, load_max: asked.max, steps_max };
     let destroy = shared.destroy.to_vec();
     let bundles = shared.bundles.to_path_buf();
-    let asked =
-        search::Asked { range, fresh: true, keep: false, destroy, bundles, driver: &ThisHost };
+    let driver = shared.driver;
+    let asked = search::Asked { range, fresh: true, keep: false, destroy, bundles, driver };
     let mut listener = (shared.listener)();
     let (plan, resolved) = (&planned.plan, &planned.resolved);
     let (places, interrupt) = (shared.places, shared.interrupt);
@@ -172,10 +172,10 @@ fn run_job(job: &Job<'_>, shared: &Shared<'_>) -> Result<Finished, RunnerError> 
             bundles: shared.bundles,
             places: shared.places,
             interrupt: shared.interrupt,
-            driver: &ThisHost,
+            driver: shared.driver,
         },
         experiment: Some(job.place.clone()),
         data: &data,
     };
-    run_once(&request, (shared.listener)().as_mut())
+    shared.driver.run_once(&request, (shared.listener)().as_mut())
 }

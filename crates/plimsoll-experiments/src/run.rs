@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_evidence::run::{ExperimentKind, Membership};
 use plimsoll_judge::VerdictKind;
 use plimsoll_runner::arms;
+use plimsoll_runner::asked::Driver;
 use plimsoll_runner::custody::Reader;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::exit::Exit;
@@ -45,6 +46,8 @@ pub struct Asked<'a> {
     pub places: &'a Places,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
+    /// Who carries runs out.
+    pub driver: &'a dyn Driver,
     /// Makes the listener of a run: one for each, as they may go on side by side.
     pub of_run: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
@@ -79,6 +82,7 @@ pub fn carry_out(
         places: asked.places,
         interrupt: asked.interrupt,
         destroy: asked.destroy,
+        driver: asked.driver,
         workers: match planned.on {
             On::Model => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             // Arms on real storage would disturb each other.

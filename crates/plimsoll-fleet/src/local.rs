@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use plimsoll_plan::{ResolvedPlan, TargetKind};
 use plimsoll_runner::error::RunnerError;
 
 use crate::broker::Server;
@@ -165,4 +166,69 @@ impl Local {
     pub fn server(&self) -> Server {
         Server { url: self.server.url().to_owned(), ..Server::default() }
     }
+}
+
+/// What lets a local fleet's agents work: the directory or the prefix below which each has its own.
+///
+/// # Errors
+/// Another kind of target, or a directory that several would share.
+pub fn allowed(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, RunnerError> {
+    let mut allowed = Vec::new();
+    for target in &plan.targets {
+        for option in of_target(&target.kind, plan, count)? {
+            if !allowed.contains(&option) {
+                allowed.push(option);
+            }
+        }
+    }
+    Ok(allowed.into_iter().flat_map(|(option, place)| [option.to_owned(), place]).collect())
+}
+
+fn of_target(
+    kind: &TargetKind,
+    plan: &ResolvedPlan,
+    count: u32,
+) -> Result<Vec<(&'static str, String)>, RunnerError> {
+    let path = match kind {
+        TargetKind::Path { path } => path,
+        TargetKind::Null => return Ok(Vec::new()),
+        TargetKind::S3 { url, endpoint, .. } => {
+            let whole = format!("{}/{}", endpoint.trim_end_matches('/'), &url["s3://".len()..]);
+            return Ok(vec![("--allow-s3", above_hosts(&whole).to_owned())]);
+        }
+        TargetKind::Nfs { exports, .. } => {
+            let of_hosts = plan.fleet.iter().flat_map(|fleet| fleet.exports());
+            let all = exports.iter().cloned().chain(of_hosts);
+            return Ok(all
+                .map(|export| ("--allow-nfs", above_hosts(&export).to_owned()))
+                .collect());
+        }
+        _ => {
+            return Err(RunnerError::usage("a local fleet runs on `path`, `nfs`, `s3` or `null`")
+                .hint("name a directory: path = \"/mnt/test/{host}\""));
+        }
+    };
+    let parts = Path::new(path).components();
+    let parent: PathBuf = parts.take_while(|part| !is_of_host(part.as_os_str())).collect();
+    if count > 1 && parent == Path::new(path) {
+        return Err(RunnerError::usage("several agents on this host need a directory each")
+            .hint(format!("write path = \"{}/{{host}}\"", path.trim_end_matches('/'))));
+    }
+    if !parent.is_dir() {
+        return Err(RunnerError::usage(format!("{} is no directory", parent.display()))
+            .hint("make it first, or name another"));
+    }
+    Ok(vec![("--allow-path", parent.display().to_string())])
+}
+
+/// What lies above the part of a place that each host has of its own.
+fn above_hosts(place: &str) -> &str {
+    match place.find("{host}") {
+        Some(at) => &place[..place[..at].rfind('/').unwrap_or(0)],
+        None => place,
+    }
+}
+
+fn is_of_host(part: &std::ffi::OsStr) -> bool {
+    part.to_string_lossy().contains("{host}")
 }

@@ -286,3 +286,86 @@ fn a_plan_chooses_its_agents_and_says_what_differs_on_one() {
     };
     assert_eq!(labels("two"), serde_json::json!(["rack=2", "slow"]));
 }
+
+const EXPERIMENT: &str = r#"
+version = 1
+title = "Once and twice"
+about = "Whether hosts carry twice as much where twice as much is asked."
+repeats = 2
+judged = ["achieved_iops_per_s"]
+[[arm]]
+name = "modelled"
+plan = "plan.toml"
+[[real]]
+name = "once"
+plan = "plan.toml"
+places = ["a"]
+[[real]]
+name = "twice"
+plan = "plan.toml"
+places = ["b"]
+change.workload.matrix.rate = 200
+"#;
+
+const ARM: &str = r#"
+version = 1
+name = "arm"
+[target]
+model = "laptop-nvme"
+[workload.matrix]
+file_size = "2MiB"
+arrival = "constant"
+rate = 100
+[phases]
+measure = "1s"
+[evidence]
+min_measure = "1s"
+interval = "200ms"
+"#;
+
+/// The real arms of an experiment, each on a place of its own, by all hosts at once.
+#[test]
+fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
+    let sandbox = Sandbox::new();
+    let directory = sandbox.path("twice");
+    for place in ["a", "b"] {
+        fs::create_dir_all(sandbox.data().join(place)).unwrap();
+    }
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("experiment.toml"), EXPERIMENT).unwrap();
+    fs::write(directory.join("plan.toml"), ARM).unwrap();
+    let place = |name: &str| format!("{name}={}/{{host}}", sandbox.data().join(name).display());
+    let (a, b) = (place("a"), place("b"));
+    let head = ["experiment", "run", directory.to_str().unwrap(), "--fleet", "local:2", "--json"];
+    let real = ["--on", "real", "--path", &a, "--path", &b, "-q"];
+    sandbox.run(&head).expect(2).says("a model runs on this host alone");
+    let steady = ["--set", "phases.measure=\"until-steady\""];
+    let refused = sandbox.run(&[&head[..], &real[..], &steady[..]].concat()).expect(2);
+    refused.says("measures for as long as the plan says");
+    refused.says("this is arm once");
+    assert!(!sandbox.path("share/plimsoll/runs").exists(), "nothing was begun");
+    let ran = sandbox.run(&[&head[..], &real[..]].concat());
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    let analysis = ran.json();
+    let mut again = sandbox.bundles();
+    assert_eq!(again.len(), 1, "{again:?}");
+    let experiment = again.remove(0);
+    let runs: Vec<PathBuf> =
+        fs::read_dir(&experiment).unwrap().flatten().map(|e| e.path()).collect();
+    let runs: Vec<&PathBuf> =
+        runs.iter().filter(|run| run.join("all/fleet.json").is_file()).collect();
+    assert_eq!(runs.len(), 4, "{runs:?}");
+    for (arm, asked) in [(0, 200.0), (1, 400.0)] {
+        let arm = &analysis["arms"][arm];
+        assert_eq!(arm["completed"], 2, "{arm:#}");
+        let rate = arm["figures"].as_array().unwrap().iter();
+        let rate = rate.clone().find(|one| one["key"] == "achieved_iops_per_s");
+        let mean = rate.and_then(|one| one["mean"].as_f64()).unwrap_or_else(|| panic!("{arm:#}"));
+        let is_disturbed = runs.iter().any(|run| fleets::was_disturbed(run));
+        assert!((mean / asked - 1.0).abs() < 0.05 || is_disturbed, "{arm:#}");
+    }
+    // It is analysed again from what the hosts left.
+    let told = sandbox.run(&["report", experiment.to_str().unwrap(), "--json"]);
+    assert_eq!(told.json()["arms"], analysis["arms"]);
+    nothing_is_left(&sandbox);
+}

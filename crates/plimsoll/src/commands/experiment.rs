@@ -1,6 +1,7 @@
 //! `plimsoll experiment`: the published experiments, each as one command. One file per subcommand.
 
 mod list;
+mod on_hosts;
 mod overrides;
 mod run;
 mod show;

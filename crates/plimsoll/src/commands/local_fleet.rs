@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_evidence::signature::{Signer, make_keys};
 use plimsoll_fleet::local::Local;
-use plimsoll_plan::{ResolvedPlan, TargetKind};
+use plimsoll_plan::ResolvedPlan;
 
 use crate::error::CliError;
 use crate::keys::{self, Sign};
@@ -32,7 +32,7 @@ pub fn start(
         return Err(CliError::usage(format!("--fleet local:… takes 1 to {LOCAL_MAX} agents"))
             .hint("write --fleet local:4"));
     };
-    let allow = place(plan, count)?;
+    let allow = plimsoll_fleet::local::allowed(plan, count)?;
     let mut places = keys::places(sign)?;
     let scratch = Scratch::make(&places.cache)?;
     if places.signer.is_none() {
@@ -47,54 +47,6 @@ pub fn start(
     let local = Local::start(&scratch.0, count, &program, &trust, &allow, interrupt)?;
     progress.say(&format!("a private server and {count} agents run on this host"));
     Ok((local, scratch, count, places))
-}
-
-/// What lets a local fleet's agents work: the directory or the prefix below which each has its own.
-///
-/// # Errors
-/// Another kind of target, or a directory that several would share.
-fn place(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, CliError> {
-    let path = match plan.targets.first().map(|target| &target.kind) {
-        Some(TargetKind::Path { path }) => path,
-        Some(TargetKind::Null) => return Ok(Vec::new()),
-        Some(TargetKind::S3 { url, endpoint, .. }) => {
-            let whole = format!("{}/{}", endpoint.trim_end_matches('/'), &url["s3://".len()..]);
-            return Ok(vec!["--allow-s3".to_owned(), above_hosts(&whole).to_owned()]);
-        }
-        Some(TargetKind::Nfs { exports, .. }) => {
-            let of_hosts = plan.fleet.iter().flat_map(|fleet| fleet.exports());
-            let all = exports.iter().cloned().chain(of_hosts);
-            let allowed = all.map(|export| above_hosts(&export).to_owned());
-            return Ok(allowed.flat_map(|export| ["--allow-nfs".to_owned(), export]).collect());
-        }
-        _ => {
-            return Err(CliError::usage("a local fleet runs on `path`, `nfs`, `s3` or `null`")
-                .hint("name a directory: path = \"/mnt/test/{host}\""));
-        }
-    };
-    let parts = Path::new(path).components();
-    let parent: PathBuf = parts.take_while(|part| !is_of_host(part.as_os_str())).collect();
-    if count > 1 && parent == Path::new(path) {
-        return Err(CliError::usage("several agents on this host need a directory each")
-            .hint(format!("write path = \"{}/{{host}}\"", path.trim_end_matches('/'))));
-    }
-    if !parent.is_dir() {
-        return Err(CliError::usage(format!("{} is no directory", parent.display()))
-            .hint("make it first, or name another"));
-    }
-    Ok(vec!["--allow-path".to_owned(), parent.display().to_string()])
-}
-
-/// What lies above the part of a place that each host has of its own.
-fn above_hosts(place: &str) -> &str {
-    match place.find("{host}") {
-        Some(at) => &place[..place[..at].rfind('/').unwrap_or(0)],
-        None => place,
-    }
-}
-
-fn is_of_host(part: &std::ffi::OsStr) -> bool {
-    part.to_string_lossy().contains("{host}")
 }
 
 /// A directory that is removed in the end.

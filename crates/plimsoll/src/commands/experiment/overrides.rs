@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use clap::ValueEnum;
 use plimsoll_experiments::planned::Further;
 use plimsoll_experiments::{On, Overrides};
 
@@ -17,6 +18,26 @@ pub struct Said<'a> {
     pub arm: &'a [String],
     /// Runs of each arm.
     pub repeats: Option<u32>,
+    /// Whether the hosts of a fleet run them.
+    pub on_hosts: bool,
+}
+
+/// Where the arms run.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Where {
+    /// On the experiment's model, in virtual time.
+    Model,
+    /// On real storage.
+    Real,
+}
+
+impl From<Where> for On {
+    fn from(on: Where) -> Self {
+        match on {
+            Where::Model => Self::Model,
+            Where::Real => Self::Real,
+        }
+    }
 }
 
 /// What the operator changes.
@@ -28,8 +49,9 @@ pub fn overrides(said: &Said<'_>, on: On) -> Result<Overrides, CliError> {
     let places = said.path.iter().map(place).collect::<Result<_, _>>()?;
     let field = |text: &String| pair(text, "FIELD=VALUE");
     let set = said.set.iter().map(field).collect::<Result<_, _>>()?;
-    let (repeats, arms) = (said.repeats, said.arm.to_vec());
-    Ok(Overrides { set, places, repeats, arms, ..Overrides::default() })
+    let Said { repeats, on_hosts, .. } = *said;
+    let arms = said.arm.to_vec();
+    Ok(Overrides { set, places, on_hosts, repeats, arms, ..Overrides::default() })
 }
 
 /// Published figures that the operator brings along.

@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use plimsoll_experiments::run::{self, Asked, Directory};
 use plimsoll_experiments::{Definition, Files, On, Planned};
 
-use super::overrides::{Said, further, overrides};
+use super::on_hosts::carried;
+use super::overrides::{Said, Where, further, overrides};
 use crate::commands::bundle;
+use crate::commands::load_hosts::LoadHosts;
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::keys::{self, Sign};
+use crate::keys::Sign;
 use crate::progress::StderrProgress;
 
 /// Options of `experiment run`.
@@ -21,7 +23,8 @@ use crate::progress::StderrProgress;
 #[command(
     after_help = "Examples:\n  plimsoll experiment run e1\n  plimsoll experiment run e1 --arm 3 --arm 6 \
     --set phases.measure='\"10m\"'\n  plimsoll experiment run e1 --published more.csv\n  plimsoll experiment \
-    run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs\n  plimsoll experiment run e6 --table \
+    run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs\n  plimsoll experiment run e3 --on real \
+    --path 'a=/mnt/a/{host}' --path 'b=/mnt/b/{host}' --fleet nats://server --sign fleet.key\n  plimsoll experiment run e6 --table \
     raidz1=raidz1-random.csv\n\nExit codes: 0 FITTED, PREDICTED, \
     CAUGHT, or nothing was published to hold it against;\n1 MISSED; 3 runs are missing, or INVALID where \
     they should not be; 130 interrupted (--resume)."
@@ -62,31 +65,23 @@ pub struct Options {
     out: Option<PathBuf>,
     #[command(flatten)]
     sign: Sign,
-}
-
-/// Where the arms run.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Where {
-    /// On the experiment's model, in virtual time.
-    Model,
-    /// On real storage.
-    Real,
+    #[command(flatten)]
+    hosts: LoadHosts,
 }
 
 /// Runs the arms, and shows what came of them.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let definition = Definition::read(Files::find(&options.experiment)?)?;
-    let on = match options.on {
-        Where::Model => On::Model,
-        Where::Real => On::Real,
-    };
-    let Options { path, set, arm, repeats, .. } = options;
-    let overrides = overrides(&Said { path, set, arm, repeats: *repeats }, on)?;
+    let on = options.on.into();
+    let Options { path, set, arm, repeats, hosts, .. } = options;
+    let on_hosts = hosts.is_asked_for();
+    let overrides = overrides(&Said { path, set, arm, repeats: *repeats, on_hosts }, on)?;
     let further = further(options.published.as_deref(), &options.table)?;
     let mut progress = StderrProgress::new(common.quiet);
     let planned = Planned::new(definition, on, overrides, &further, &mut progress)?;
     let interrupt = interrupt::flag_on_signal()?;
-    let places = keys::places(&options.sign)?;
+    let carried = carried(&planned, hosts, &options.sign, &mut progress, &interrupt)?;
+    let places = &carried.places;
     let place = match &options.resume {
         Some(name) => bundle::find(name)?,
         None => places.bundles(options.out.as_deref())?,
@@ -98,8 +93,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
             None => Directory::Below(&place),
         },
         destroy: &options.destroy,
-        places: &places,
+        places,
         interrupt: &interrupt,
+        driver: &*carried.driver,
         of_run: &|| Box::new(StderrProgress::new(quiet)),
     };
     let outcome = run::carry_out(&planned, &asked, &mut progress)?;
