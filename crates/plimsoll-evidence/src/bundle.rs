@@ -135,7 +135,7 @@ fn json<T: DeserializeOwned + Serialize>(
 }
 
 /// The fio job of a plan that names one.
-const JOB: &str = "job.fio";
+pub const JOB: &str = "job.fio";
 
 /// Every file of a bundle by name, those outside the seal too. Nothing else in its directory is ours.
 pub const FILES: [&str; 12] = [

@@ -34,5 +34,5 @@ pub mod series;
 pub mod signature;
 pub mod strict;
 
-pub use bundle::{Bundle, BundleWriter};
+pub use bundle::{Bundle, BundleWriter, JOB};
 pub use error::EvidenceError;

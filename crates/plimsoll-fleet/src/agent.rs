@@ -299,8 +299,8 @@ fn take(options: &Options, payload: &[u8]) -> (String, Result<Accepted, String>)
         if order.run_id != run_id {
             return Err("the name of its run can't be one".to_owned());
         }
-        let text = order.plan_text.replace("{host}", &options.name);
-        let plan = Plan::parse(&text, &order.plan_name)
+        let plan = order
+            .plan_of(&options.name)
             .map_err(|errors| errors.to_string().trim_start_matches("error: ").trim().to_owned())?;
         let plan = plan
             .on_host(&options.name, &options.labels)

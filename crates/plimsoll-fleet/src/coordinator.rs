@@ -18,7 +18,7 @@ use plimsoll_evidence::ledger::{Ledger, Start};
 use plimsoll_evidence::run::{LedgerPosition, Membership};
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
-use plimsoll_runner::fleet::Left;
+use plimsoll_runner::fleet::{Left, plan_given};
 use plimsoll_runner::listener::FleetNow;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run_id::RunId;
@@ -113,12 +113,6 @@ pub fn check(plan: &Plan, resolved: &ResolvedPlan) -> Result<(), RunnerError> {
             "leave [[fleet.host]] out, or run the plan",
         );
     }
-    if plan.job().is_some() {
-        return refused(
-            "a fleet does not carry fio jobs",
-            "`plimsoll plan import` makes a plan of one",
-        );
-    }
     Ok(())
 }
 
@@ -164,8 +158,7 @@ async fn coordinate(
         })?;
     }
     let started_unix_ns = clock::realtime_ns();
-    let given = (plan.source_name(), plan.text());
-    let mut order = Order::new(&run_id, names, given, started_unix_ns)?;
+    let mut order = Order::new(&run_id, names, plan, started_unix_ns)?;
     if part.resolved != plan.resolve() {
         // Its agents are chosen here.
         let mut of_hosts = ResolvedPlan { fleet: None, ..part.resolved.clone() };
@@ -272,9 +265,11 @@ pub fn resume(
     }
     let resolved = match &kept.order.resolved_text {
         Some(text) => ResolvedPlan::from_toml(text).map_err(|error| error.to_string()),
-        None => Plan::parse(&kept.order.plan_text, &kept.order.plan_name)
-            .map(|plan| plan.resolve())
-            .map_err(|errors| errors.to_string()),
+        None => {
+            let Order { plan_text, plan_name, job_text, .. } = &kept.order;
+            let plan = plan_given(plan_text, plan_name, job_text.as_deref());
+            plan.map(|plan| plan.resolve()).map_err(|errors| errors.to_string())
+        }
     };
     let resolved = resolved.map_err(RunnerError::usage)?;
     on_a_runtime(async {

@@ -10,7 +10,7 @@ use plimsoll_evidence::fleet::{
 use plimsoll_evidence::latency::{self, Window};
 use plimsoll_evidence::ledger::Ledger;
 use plimsoll_evidence::run::LedgerPosition;
-use plimsoll_evidence::{BundleWriter, EvidenceError, seal, series};
+use plimsoll_evidence::{BundleWriter, EvidenceError, JOB, seal, series};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::exit::Exit;
@@ -254,6 +254,9 @@ fn write_all(
     };
     write("fleet.json", render::json(fleet)?.as_bytes())?;
     write("plan.toml", collected.order.plan_text.as_bytes())?;
+    if let Some(job) = &collected.order.job_text {
+        write(JOB, job.as_bytes())?;
+    }
     let resolved = collected.resolved.to_toml();
     let resolved = resolved.map_err(|error| RunnerError::usage(error.to_string()))?;
     write("resolved.toml", resolved.as_bytes())?;

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::run::Membership;
 use plimsoll_evidence::signature::{self, Signer};
+use plimsoll_plan::{Plan, PlanErrors};
 use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::fleet::plan_given;
 use serde::{Deserialize, Serialize};
 
 /// The version of orders.
@@ -39,6 +41,9 @@ pub struct Order {
     pub plan_name: String,
     /// The plan, as every host gets it.
     pub plan_text: String,
+    /// The fio job that the plan names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_text: Option<String>,
     /// What of the plan is run, where that is not all: a point of a sweep, a step of a search, a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_text: Option<String>,
@@ -73,7 +78,7 @@ impl Order {
     pub fn new(
         run_id: &str,
         agents: Vec<String>,
-        plan: (&str, &str),
+        plan: &Plan,
         now_unix_ns: u64,
     ) -> Result<Self, RunnerError> {
         Ok(Self {
@@ -83,14 +88,24 @@ impl Order {
             issued_unix_ns: now_unix_ns,
             expires_unix_ns: now_unix_ns.saturating_add(VALID_NS),
             agents,
-            plan_name: plan.0.to_owned(),
-            plan_text: plan.1.to_owned(),
+            plan_name: plan.source_name().to_owned(),
+            plan_text: plan.text().to_owned(),
+            job_text: plan.job().map(str::to_owned),
             resolved_text: None,
             experiment: None,
             keeps_data: false,
             only_releases: false,
             only_asks: false,
         })
+    }
+
+    /// The plan with `host` for its name in it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn plan_of(&self, host: &str) -> Result<Plan, PlanErrors> {
+        let text = self.plan_text.replace("{host}", host);
+        plan_given(&text, &self.plan_name, self.job_text.as_deref())
     }
 
     /// Signs it.
@@ -214,7 +229,9 @@ mod tests {
     }
 
     fn order() -> Order {
-        Order::new("run", vec!["a".into(), "b".into()], ("p.toml", "version = 1"), NOW).unwrap()
+        let text = "version = 1\n[target]\nnull = true\n[workload.matrix]\n";
+        let plan = Plan::parse(text, "p.toml").unwrap();
+        Order::new("run", vec!["a".into(), "b".into()], &plan, NOW).unwrap()
     }
 
     #[test]

@@ -12,6 +12,7 @@ use plimsoll_fleet::agent;
 use plimsoll_fleet::broker::Server;
 use plimsoll_fleet::local::PrivateServer;
 use plimsoll_fleet::order::{Order, Signed, VALID_NS};
+use plimsoll_plan::Plan;
 use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 use plimsoll_sys::clock::realtime_ns;
@@ -107,8 +108,8 @@ impl Set {
              measure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\n",
             path.display().to_string()
         );
-        let plan = ("p.toml", text.as_str());
-        Order::new("run-1", vec!["a".to_owned()], plan, realtime_ns() - before_ns).unwrap()
+        let plan = Plan::parse(&text, "p.toml").unwrap();
+        Order::new("run-1", vec!["a".to_owned()], &plan, realtime_ns() - before_ns).unwrap()
     }
 
     fn leave(&self, signed: &Signed) {

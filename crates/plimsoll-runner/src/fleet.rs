@@ -20,10 +20,11 @@ use std::path::{Path, PathBuf};
 use plimsoll_evidence::fleet::{Common, Fleet, Host, Merged, Part, VERSION, between, merge};
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::seal::{self, Sealed};
-use plimsoll_evidence::{Bundle, EvidenceError, signature, strict};
+use plimsoll_evidence::{Bundle, EvidenceError, JOB, signature, strict};
+use plimsoll_import::fio_job::read_job;
 use plimsoll_judge::fleet::{FleetVerdict, judge_fleet};
 use plimsoll_judge::{Verdict, VerdictKind, judge};
-use plimsoll_plan::{Plan, ResolvedPlan};
+use plimsoll_plan::{Plan, PlanErrors, ResolvedPlan};
 use plimsoll_report::fleet_document;
 
 use crate::error::RunnerError;
@@ -153,7 +154,9 @@ pub fn read(directory: &Path) -> Result<Left, RunnerError> {
     let plan = plan_of(&all, &sealed)?;
     let metrics = &plan.1.observe.metrics;
     let verdict = judge_fleet(&fleet, &verdicts, merged.as_ref(), &bundles, metrics);
-    let one = one::as_one(&fleet, &verdict, plan, &hosts, merged, &sealed.sha256);
+    let mut one = one::as_one(&fleet, &verdict, plan, &hosts, merged, &sealed.sha256);
+    let has_job = sealed.names().any(|name| name == JOB);
+    one.0.job_text = has_job.then(|| sealed.text(JOB).map(str::to_owned)).transpose()?;
     // A host that is missing is no failure of its own: it makes the run INVALID.
     let ends = hosts.iter().map(|(bundle, judged)| Exit::of(&bundle.run, judged.verdict));
     let exit = ends.fold(Exit::Ok, Exit::worse).worse(match verdict.verdict {
@@ -163,6 +166,15 @@ pub fn read(directory: &Path) -> Result<Left, RunnerError> {
     });
     let directory = directory.to_path_buf();
     Ok(Left { directory, fleet, verdict, hosts, one: Box::new(one), exit })
+}
+
+/// A plan as an order or a fleet's evidence has it: its text, and that of the fio job that it names.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn plan_given(text: &str, name: &str, job: Option<&str>) -> Result<Plan, PlanErrors> {
+    let none = || "it did not come with the plan".to_owned();
+    Plan::parse_with(text, name, &|_| job.map(str::to_owned).ok_or_else(none), &read_job)
 }
 
 /// The plan as it was given, and as it was run.

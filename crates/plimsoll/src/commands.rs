@@ -8,6 +8,7 @@ pub mod arms;
 pub mod audit;
 pub mod bundle;
 pub mod calibrate;
+pub mod carried;
 pub mod chosen;
 pub mod clean;
 pub mod compare;

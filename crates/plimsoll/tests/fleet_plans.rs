@@ -46,6 +46,15 @@ fn experiment(sandbox: &Sandbox, plan: &str) -> (PathBuf, Vec<PathBuf>) {
     (found[0].clone(), runs)
 }
 
+/// The fleets' runs below a directory, in their order.
+fn fleets_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
+    let mut runs: Vec<PathBuf> =
+        entries.filter(|path| path.join("all/fleet.json").is_file()).collect();
+    runs.sort();
+    runs
+}
+
 /// What one host measured of a fleet's run: its bundle's `run.json`.
 fn own(fleet: &Path, agent: &str) -> Value {
     let bundle = fs::read_dir(fleet.join("hosts").join(agent)).unwrap().flatten().next().unwrap();
@@ -350,10 +359,7 @@ fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
     let mut again = sandbox.bundles();
     assert_eq!(again.len(), 1, "{again:?}");
     let experiment = again.remove(0);
-    let runs: Vec<PathBuf> =
-        fs::read_dir(&experiment).unwrap().flatten().map(|e| e.path()).collect();
-    let runs: Vec<&PathBuf> =
-        runs.iter().filter(|run| run.join("all/fleet.json").is_file()).collect();
+    let runs = fleets_in(&experiment);
     assert_eq!(runs.len(), 4, "{runs:?}");
     for (arm, asked) in [(0, 200.0), (1, 400.0)] {
         let arm = &analysis["arms"][arm];
@@ -368,4 +374,52 @@ fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
     let told = sandbox.run(&["report", experiment.to_str().unwrap(), "--json"]);
     assert_eq!(told.json()["arms"], analysis["arms"]);
     nothing_is_left(&sandbox);
+}
+
+/// Two sections of a job that wait for each other, and a plan that names a job: all hosts carry the job that came with the
+/// order, and the fleet's evidence has it.
+#[test]
+fn jobs_of_fio_are_carried_by_a_fleet() {
+    let sandbox = Sandbox::new();
+    let job = sandbox.path("two.fio");
+    let text = "[global]\nsize=2m\nbs=4k\nrate_iops=100\nruntime=1\ntime_based\n\
+        [reading]\nrw=randread\n[writing]\nstonewall\nrw=randwrite\n";
+    fs::write(&job, text).unwrap();
+    let path = sandbox.data().join("{host}").display().to_string();
+    let short = ["--set", "evidence.min_measure=\"1s\"", "--fleet", "local:2"];
+    let ran = sandbox.run(&[&["run", job.to_str().unwrap(), "--path", &path], &short[..]].concat());
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    ran.says("all hosts begin");
+    let count_of = |fleet: &Path, class: &str| {
+        let stated = json(&fleet.join("all/fleet.json"));
+        let classes = stated["classes"].as_array().unwrap().iter();
+        classes.filter(|one| one["name"].as_str().unwrap().ends_with(class)).count()
+    };
+    let stages = fleets_in(&sandbox.bundles()[0]);
+    assert_eq!(stages.len(), 2, "{stages:?}");
+    assert_eq!((count_of(&stages[0], "read"), count_of(&stages[0], "write")), (1, 0));
+    assert_eq!((count_of(&stages[1], "read"), count_of(&stages[1], "write")), (0, 1));
+    nothing_is_left(&sandbox);
+    let own = Sandbox::new();
+    fs::write(own.path("one.fio"), text.replace("stonewall\n", "")).unwrap();
+    let plan = own.path("of-a-job.toml");
+    let target = own.data().join("{host}");
+    let fields = format!(
+        "version = 1\nname = \"of-a-job\"\n[target]\npath = {:?}\n[workload.fio]\njob = \"one.fio\"\n[evidence]\n\
+         min_measure = \"1s\"\n",
+        target.display().to_string()
+    );
+    fs::write(&plan, fields).unwrap();
+    let ran = own.run(&["run", plan.to_str().unwrap(), "--fleet", "local:2", "-q"]);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    let fleet = fleets::fleet_in(&own.path("share/plimsoll/runs"));
+    assert_eq!(
+        fs::read_to_string(fleet.join("all/job.fio")).unwrap(),
+        fs::read_to_string(own.path("one.fio")).unwrap()
+    );
+    assert_eq!((count_of(&fleet, "read"), count_of(&fleet, "write")), (1, 1));
+    own.run(&["verify", fleet.to_str().unwrap()]).expect(0).says("INTACT");
+    // What a fleet's evidence says of its job is under its seal.
+    fs::write(fleet.join("all/job.fio"), "[other]\nrw=read\n").unwrap();
+    own.run(&["verify", fleet.to_str().unwrap()]).expect(3);
 }

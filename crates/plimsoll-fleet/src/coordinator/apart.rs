@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_plan::{Plan, TargetKind};
 use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::fleet::plan_given;
 
 use crate::card::Card;
 
@@ -37,7 +38,8 @@ fn places(plan: &Plan, host: &Card) -> Result<Vec<String>, RunnerError> {
         RunnerError::usage(format!("what {} would carry: {}", host.name, errors.trim()))
     };
     let text = plan.text().replace("{host}", &host.name);
-    let own = Plan::parse(&text, plan.source_name()).map_err(|errors| wrong(errors.to_string()))?;
+    let own = plan_given(&text, plan.source_name(), plan.job());
+    let own = own.map_err(|errors| wrong(errors.to_string()))?;
     let own = own.on_host(&host.name, &host.labels).map_err(|errors| wrong(errors.to_string()))?;
     let mut places = Vec::new();
     for target in own.resolve().targets {

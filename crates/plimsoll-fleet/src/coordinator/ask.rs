@@ -146,8 +146,7 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
         let names: Vec<String> = found.keys().cloned().collect();
         let drained = drained(&broker, &found).await?;
         let run_id = RunId::now("check").name().replace('.', "_");
-        let given = (plan.source_name(), plan.text());
-        let mut order = Order::new(&run_id, names, given, clock::realtime_ns())?;
+        let mut order = Order::new(&run_id, names, plan, clock::realtime_ns())?;
         order.only_asks = true;
         let signed = order.sign(signer)?;
         let mut told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
@@ -219,9 +218,8 @@ pub fn release(
             .cloned()
             .collect::<BTreeSet<_>>();
         let run_id = RunId::now("release").name().replace('.', "_");
-        let given = (plan.source_name(), plan.text());
         let agents = names.iter().cloned().collect();
-        let mut order = Order::new(&run_id, agents, given, clock::realtime_ns())?;
+        let mut order = Order::new(&run_id, agents, plan, clock::realtime_ns())?;
         order.only_releases = true;
         let signed = order.sign(signer)?;
         let mut told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;

@@ -64,10 +64,6 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         return fleet::resume(run, &after, common, &mut progress, &interrupt);
     }
     if let Some(name) = options.plan.as_deref().filter(|name| job::is_one(name)) {
-        if after.hosts.is_asked_for() {
-            return Err(CliError::usage("a fleet does not carry fio jobs")
-                .hint("`plimsoll plan import` makes a plan of one"));
-        }
         return stages::of_job(Path::new(name), &options.changes, &after, common);
     }
     let (plan, meant) = match &options.plan {

@@ -6,20 +6,20 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_import::fio_job::import_stages;
 use plimsoll_report::{stages_document, text};
 use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before;
-use plimsoll_runner::driver::ThisHost;
+use plimsoll_runner::before::{self, Before};
 use plimsoll_runner::run::check_accepted;
 use plimsoll_runner::stages::{self, Staged};
 
 use super::made::run_plan;
 use crate::commands::after::After;
+use crate::commands::carried::for_all;
 use crate::commands::chosen::{Changes, wrong};
 use crate::commands::{bundle, job};
 use crate::common::Common;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::progress::StderrProgress;
-use crate::{interrupt, keys};
 
 /// The stages of a job with changes of fields; one, where all of it runs together. What could not be carried over is
 /// said.
@@ -80,12 +80,20 @@ fn carry_out(
         return Err(CliError::usage("--verdict-to: a job of several stages has no one verdict")
             .hint("write a plan for each stage: plimsoll plan import JOB --out DIR"));
     }
+    after.refuse_with_fleet()?;
     let told: Vec<_> = all.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
-    if !before::stages_begin(&told, after.yes, after.dry_run, progress)? {
+    let Some(first) = all.first() else { return Ok(Exit::Ok) };
+    let runs = Before::runs(&first.resolved, after.yes, after.dry_run);
+    let begins = match after.hosts.is_asked_for() {
+        true => after.hosts.begins(&first.resolved, &runs, progress)?,
+        false => before::stages_begin(&told, after.yes, after.dry_run, progress)?,
+    };
+    if !begins {
         return Ok(Exit::Ok);
     }
-    let Some(first) = all.first() else { return Ok(Exit::Ok) };
-    let places = keys::places(&after.sign)?;
+    let named: Vec<_> = all.iter().map(|one| (&*one.name, &one.plan, &one.resolved)).collect();
+    let carried = for_all(&named, &after.hosts, &after.sign, progress, interrupt)?;
+    let places = &carried.places;
     let asked = Asked {
         plan: &first.plan,
         resolved: &first.resolved,
@@ -93,9 +101,9 @@ fn carry_out(
         witness: after.witness.as_deref(),
         destroy: &after.destroy,
         bundles: &places.bundles(after.out.as_deref())?,
-        places: &places,
+        places,
         interrupt,
-        driver: &ThisHost,
+        driver: &*carried.driver,
     };
     let ran = stages::carry_out(job, all, &asked, progress)?;
     if common.json {
