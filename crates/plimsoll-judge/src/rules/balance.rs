@@ -21,6 +21,7 @@ use plimsoll_evidence::run::{Driver, Tier};
 use plimsoll_plan::{SyncKind, Workload};
 
 use super::seen;
+use crate::figures::measured;
 
 /// Devices that moved less than this share of what was asked left the rest to something else: measured
 /// 0.001 from a warm page cache, 0.87 from a cold one, 1.00 with direct I/O.
@@ -33,6 +34,9 @@ const ALONE_MAX: f64 = 1.25;
 pub const REDUCTION_MAX: f64 = 5.0;
 /// Less than this says nothing against a target: its metadata is of this size.
 const ASKED_MIN: u64 = 1 << 20;
+/// Less time than this says nothing against a target: the counters are read for the first time some milliseconds after
+/// the measurement began (measured on a busy host: a quarter of what was written in 49 ms came before).
+const MEASURED_NS_MIN: u64 = 250_000_000;
 /// File systems on block devices that hand I/O on in the process that asks for it.
 const ON_DEVICES: [&str; 10] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "jfs", "overlay"];
@@ -199,9 +203,17 @@ impl<'a> Scale<'a> {
             Some(Stands::Short(says)) if self.asked < ASKED_MIN => {
                 Stands::Open(format!("too little was {} to tell: {says}", self.verb()))
             }
+            Some(Stands::Short(says)) if self.is_brief() => {
+                Stands::Open(format!("too short a time was measured to tell: {says}"))
+            }
             Some(stands) => stands,
             None => Stands::Moved,
         }
+    }
+
+    fn is_brief(&self) -> bool {
+        let is_ours = self.bundle.run.driver == Driver::Real;
+        is_ours && measured(self.bundle).is_some_and(|phase| phase.duration_ns < MEASURED_NS_MIN)
     }
 
     fn at_the_top(&self) -> Stands {

@@ -122,6 +122,21 @@ fn little_is_not_much_to_go_by() {
     assert_eq!(outcome(&bundle), Outcome::Unknown);
 }
 
+/// The counters are read for the first time a little after the measurement began.
+#[test]
+fn a_moment_is_not_much_to_go_by() {
+    let mut bundle = fixtures::reads();
+    bundle.observed.devices[0].read_bytes /= 2;
+    for (duration_ns, expected) in
+        [(250_000_000, Outcome::Fail), (249_000_000, Outcome::Unknown), (1, Outcome::Unknown)]
+    {
+        bundle.run.phases[1].duration_ns = duration_ns;
+        assert_eq!(outcome(&bundle), expected, "{duration_ns}");
+    }
+    bundle.run.driver = plimsoll_evidence::run::Driver::Foreign;
+    assert_eq!(outcome(&bundle), Outcome::Fail, "its counters are its own affair");
+}
+
 #[test]
 fn a_declared_reduction_is_allowed_for_up_to_what_is_believable() {
     let mut bundle = fixtures::reads();
