@@ -19,6 +19,8 @@ use plimsoll_sys::inject;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A longer answer is cut off: metrics of whole clusters are some mebibytes.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
+/// A larger value is none: 10^12 terabytes.
+const VALUE_MAX: f64 = 1e24;
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -259,6 +261,8 @@ fn pick(text: &str, names: &BTreeMap<String, String>) -> Values {
             }
         }
     }
+    // Beyond this no counter counts, and differences and sums of it would have no form in evidence.
+    values.retain(|_, value| value.abs() <= VALUE_MAX);
     values
 }
 
@@ -351,6 +355,14 @@ mod tests {
         assert_eq!(values["read_source.hdd"], 935.0);
         assert_eq!(values["data_reduction"], 3.5);
         assert!(!values.contains_key("write_destination.ssd"));
+    }
+
+    /// Two of them would be infinite, which JSON can't hold.
+    #[test]
+    fn what_no_counter_counts_is_no_value() {
+        let names = names(&[("read_source.cache", "hits"), ("read_source.hdd", "reads")]);
+        let values = pick("hits 1e308\nhits{a=\"b\"} 1e308\nreads -1e300\n", &names);
+        assert!(values.is_empty(), "{values:?}");
     }
 
     #[test]

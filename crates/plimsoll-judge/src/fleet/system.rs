@@ -77,8 +77,12 @@ fn judged(stand: &[(&Side, Stands)], system: &System, window: Common) -> Finding
     if let Some((word, share, of)) = less {
         let says = format!(
             "the storage system counted {} of {of} that all hosts {word}: something before it answered the rest, or \
-             its counters leave a part out",
-            seen::percent(share)
+             its counters leave a part out{}",
+            seen::percent(share),
+            match system.unknown.is_empty() {
+                true => String::new(),
+                false => format!(" (not known: {})", system.unknown.join("; ")),
+            }
         );
         return Finding::new(SYSTEM, Outcome::Unknown, says).advise(
             "use direct I/O and more data than the hosts' caches hold, and name counters of all that this volume does",
