@@ -171,12 +171,19 @@ impl Observer {
         self.mine = processes;
     }
 
-    /// Begins to total: the measured phase starts.
-    pub fn begin(&mut self, now_ns: u64) {
+    /// Begins to total: the measured phase starts. What passed since the last sample goes to the phase before it, whose
+    /// rows are `rows`: what the devices did meanwhile is in the series, as the load's own I/O of that time is. `clock`
+    /// tells the time since the run's start.
+    pub fn begin(&mut self, clock: impl Fn() -> u64, before: Option<(u32, &mut Vec<Row>)>) {
         // What takes longest goes first, so that the counters are read when the phase begins.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
         self.surroundings.begin();
+        if let Some((phase, rows)) = before {
+            // Not the workload: its threads may count for the new phase by now.
+            self.counters(clock(), phase, rows);
+        }
+        let now_ns = clock();
         let kernel = KernelWatch::begin(now_ns);
         self.last = Reading::now(&self.devices, now_ns);
         self.metrics.iter_mut().for_each(Watch::begin);
@@ -199,6 +206,15 @@ impl Observer {
     /// Reads all counters and appends one row for each that moved on from the last reading.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         inject::point("observer");
+        self.counters(now_ns, phase, rows);
+        self.workload.sample(now_ns, phase, rows);
+        if let Some(begun) = &mut self.begun {
+            begun.kernel.sample(now_ns);
+        }
+    }
+
+    /// What devices, host and metrics counted since the last reading.
+    fn counters(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         let now = Reading::now(&self.devices, now_ns);
         let (start_ns, duration_ns) = (self.last.at_ns, now_ns.saturating_sub(self.last.at_ns));
         if duration_ns == 0 {
@@ -235,12 +251,8 @@ impl Observer {
         for (name, value) in self.metrics.iter().flat_map(Watch::values) {
             gauge(format!("metrics.{name}"), value);
         }
-        self.workload.sample(now_ns, phase, rows);
         self.samples.host(&now.host, &self.last.host);
         self.last = now;
-        if let Some(begun) = &mut self.begun {
-            begun.kernel.sample(now_ns);
-        }
     }
 
     /// Totals since [`Observer::begin`]. Without one, nothing is known.
@@ -394,7 +406,7 @@ mod tests {
     fn writes_to_a_file_show_at_its_device_and_at_the_process() {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut observer = Observer::new(vec![directory.path().to_path_buf()], 0);
-        observer.begin(0);
+        observer.begin(|| 0, None);
         let path = directory.path().join("data");
         let mut file = std::fs::File::create(&path).unwrap();
         file.write_all(&vec![7u8; 4 << 20]).unwrap();
@@ -414,6 +426,32 @@ mod tests {
         assert_eq!(observed.file_systems.len(), 1);
         assert!(observed.memory.cached_bytes_after.is_some());
         assert_eq!(observed.clock.source_changed, None);
+    }
+
+    #[test]
+    fn no_time_between_two_phases_is_left_out_of_the_series() {
+        let mut observer = Observer::new(Vec::new(), 0);
+        let mut rows = Vec::new();
+        observer.sample(1_000_000_000, 1, &mut rows);
+        let clock = std::cell::Cell::new(1_900_000_000);
+        let told = || clock.replace(clock.get() + 40_000_000);
+        observer.begin(told, Some((1, &mut rows)));
+        observer.sample(3_000_000_000, 2, &mut rows);
+        let gauge = |row: &&Row| row.name == "memory.dirty_bytes";
+        let spans: Vec<(u32, u64, u64)> = rows
+            .iter()
+            .filter(gauge)
+            .map(|row| (row.phase, row.start_ns, row.start_ns + row.duration_ns))
+            .collect();
+        // The last two readings are as far apart as it took to make them.
+        assert_eq!(
+            spans,
+            [
+                (1, 0, 1_000_000_000),
+                (1, 1_000_000_000, 1_900_000_000),
+                (2, 1_940_000_000, 3_000_000_000)
+            ]
+        );
     }
 
     #[test]

@@ -293,8 +293,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         let instances = self.running.recording.instances.iter();
         let sizes_bytes: Vec<u64> = instances.map(|instance| instance.allocated_bytes).collect();
         self.running.mail.ending.begin(PhaseKind::Measure, &sizes_bytes, 0);
-        let now_ns = clock::monotonic_ns();
-        self.observer.begin(self.running.recording.since_start_ns(now_ns));
+        let start_ns = self.running.recording.start_ns;
+        let clock = || clock::monotonic_ns().saturating_sub(start_ns);
+        self.observer.begin(clock, Some((self.phase, &mut self.running.recording.series)));
         let at_ns = from_ns.max(clock::monotonic_ns() + drain::AHEAD_NS);
         self.running.recording.finish(self.phase, at_ns, ready, note);
         let warm_up = self.begin_phase(PhaseKind::Measure, at_ns);

@@ -120,7 +120,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.phases.measure = self.running.recording.begin(PhaseKind::Measure, from_ns);
         self.running.matrix.watcher.begin(PhaseKind::Measure);
         self.kind = PhaseKind::Measure;
-        self.observer.begin(self.running.recording.since_start_ns(now_ns));
+        let start_ns = self.running.recording.start_ns;
+        let clock = || monotonic_ns().saturating_sub(start_ns);
+        self.observer.begin(clock, Some((warm_up, &mut self.running.recording.series)));
         self.next_sample_ns = now_ns + self.interval_ns.max(SAMPLE_NS_MIN);
     }
 
