@@ -17,6 +17,9 @@ pub use merge::{Merged, Part, merge};
 /// The version of `fleet.json` that this build writes.
 pub const VERSION: u32 = 1;
 
+/// What [`Fleet::ended_early`] says of a run that the operator of its coordinator interrupted.
+pub const BY_OPERATOR: &str = "the operator interrupted it";
+
 /// The evidence of a fleet beside the bundles of its hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fleet {
@@ -40,7 +43,7 @@ pub struct Fleet {
     pub planned_measure_ns: u64,
     /// Length of an interval of the series.
     pub interval_ns: u64,
-    /// Who ended it before its end, in words; empty where nobody did.
+    /// Who ended it before its end, in words ([`BY_OPERATOR`], or another reason); empty where nobody did.
     pub ended_early: String,
     /// Its place in an experiment; `None`: it stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]

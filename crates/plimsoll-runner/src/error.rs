@@ -40,6 +40,15 @@ impl RunnerError {
         self.hints.push(hint.into());
         self
     }
+
+    /// All of it in one line, for a place within a sentence of somebody else's.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        let message = self.message.trim_start_matches("error: ");
+        let all = std::iter::once(message).chain(self.hints.iter().map(String::as_str));
+        let lines = all.flat_map(str::lines).map(str::trim).filter(|line| !line.is_empty());
+        lines.collect::<Vec<_>>().join("; ")
+    }
 }
 
 impl fmt::Display for RunnerError {

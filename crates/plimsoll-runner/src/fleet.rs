@@ -17,7 +17,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::fleet::{Common, Fleet, Host, Merged, Part, VERSION, between, merge};
+use plimsoll_evidence::fleet::{
+    BY_OPERATOR, Common, Fleet, Host, Merged, Part, VERSION, between, merge,
+};
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::seal::{self, Sealed};
 use plimsoll_evidence::{Bundle, EvidenceError, JOB, signature, strict};
@@ -157,8 +159,13 @@ pub fn read(directory: &Path) -> Result<Left, RunnerError> {
     let mut one = one::as_one(&fleet, &verdict, plan, &hosts, merged, &sealed.sha256);
     let has_job = sealed.names().any(|name| name == JOB);
     one.0.job_text = has_job.then(|| sealed.text(JOB).map(str::to_owned)).transpose()?;
-    // A host that is missing is no failure of its own: it makes the run INVALID.
+    // A host that is missing is no failure of its own: it makes the run INVALID. Neither is one that was told to end
+    // because of another: it is interrupted here only where the operator did so.
     let ends = hosts.iter().map(|(bundle, judged)| Exit::of(&bundle.run, judged.verdict));
+    let ends = ends.map(|exit| match exit {
+        Exit::Interrupted if fleet.ended_early != BY_OPERATOR => Exit::NoVerdict,
+        exit => exit,
+    });
     let exit = ends.fold(Exit::Ok, Exit::worse).worse(match verdict.verdict {
         VerdictKind::Invalid | VerdictKind::Inconclusive => Exit::NoVerdict,
         VerdictKind::Fail => Exit::Fail,

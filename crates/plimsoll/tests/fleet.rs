@@ -217,6 +217,23 @@ fn an_agent_that_is_killed_in_mid_run_makes_it_invalid_by_its_name() {
 }
 
 #[test]
+fn a_host_that_can_not_begin_is_named_and_ends_the_others_without_an_operator() {
+    let fleet = Fleet::new();
+    let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
+    let plan = plan(sandbox, &sandbox.data().join("{host}"), "3s");
+    fs::write(sandbox.data().join("two"), "a file is in the way").unwrap();
+    let key = sandbox.path("key").display().to_string();
+    let arguments =
+        ["run", &plan, "--fleet", fleet.server.url(), "--agents", "2", "--sign", &key, "--json"];
+    let ran = sandbox.run(&arguments);
+    let verdict = ran.json();
+    assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
+    let reason = verdict["reason"].as_str().unwrap();
+    assert!(reason.contains("two could not run") && !reason.contains('\n'), "{reason}");
+    assert_eq!(ran.code, 3, "nobody interrupted it: {}", ran.stderr);
+}
+
+#[test]
 fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::new(4);

@@ -120,7 +120,7 @@ async fn work(
     });
     let handle = match Runner::start(plan, run_options) {
         Ok(handle) => handle,
-        Err(error) => return failed(error.to_string()),
+        Err(error) => return failed(error.in_one_line()),
     };
     let stopper = handle.stopper();
     let (pass_on, mut events) = unbounded_channel();
@@ -237,7 +237,7 @@ impl Part<'_> {
             Event::PhaseEnded(phase) => drop(self.tell.send(Told::PhaseEnded { phase })),
             Event::Warning(says) => drop(self.tell.send(Told::Warning { says })),
             Event::Finished { directory, .. } => self.directory = Some(directory),
-            Event::Failed(error) => self.failed = Some(error.to_string()),
+            Event::Failed(error) => self.failed = Some(error.in_one_line()),
             Event::PhaseBegan { .. }
             | Event::Interval(_)
             | Event::Latencies(_)

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use async_nats::connection::State;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
+use plimsoll_evidence::fleet::BY_OPERATOR;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::listener::{FleetNow, HostNow};
 use plimsoll_sys::clock;
@@ -207,7 +208,7 @@ impl<'a> Fleet<'a> {
     /// Lets phases begin that all wait for, and ends what can't go on.
     async fn look(&mut self, interrupt: &AtomicBool, tell: &mut dyn FnMut(Event)) {
         if interrupt.load(Ordering::Relaxed) {
-            self.stop("the operator interrupted it".to_owned(), tell).await;
+            self.stop(BY_OPERATOR.to_owned(), tell).await;
         }
         let refused = self.hosts.iter().find_map(|host| {
             Some(format!("{} refused the plan: {}", host.card.name, host.refused.as_ref()?))

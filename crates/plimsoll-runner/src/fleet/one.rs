@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Environment, Unknown};
-use plimsoll_evidence::fleet::{Fleet, Merged};
+use plimsoll_evidence::fleet::{BY_OPERATOR, Fleet, Merged};
 use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Driver, End, EndKind, Engine, Membership, Phase, PhaseKind, Run,
@@ -136,12 +136,14 @@ fn end(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) -> En
     let ends = || hosts.iter().map(|(bundle, _)| &bundle.run.end);
     // Where one failed the others were interrupted because of it.
     let failed = |end: &&End| !matches!(end.kind, EndKind::Completed | EndKind::Interrupted);
-    let other = |end: &&End| end.kind != EndKind::Completed;
-    if let Some(end) = ends().find(failed).or_else(|| ends().find(other)) {
+    let interrupted =
+        |end: &&End| end.kind == EndKind::Interrupted && fleet.ended_early == BY_OPERATOR;
+    if let Some(end) = ends().find(failed).or_else(|| ends().find(interrupted)) {
         return end.clone();
     }
+    let all_completed = || ends().all(|end| end.kind == EndKind::Completed);
     let says = match fleet.ended_early.is_empty() {
-        true if hosts.len() == fleet.hosts.len() => {
+        true if hosts.len() == fleet.hosts.len() && all_completed() => {
             return End { kind: EndKind::Completed, says: String::new() };
         }
         true => verdict.reason.clone(),
