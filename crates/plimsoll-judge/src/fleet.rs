@@ -6,6 +6,7 @@
 //! left is a smaller load than the one that was asked for, and no figure of it.
 
 mod network;
+mod of_hosts;
 mod slow;
 mod system;
 
@@ -18,9 +19,10 @@ use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::MetricsEndpoint;
 use serde::{Deserialize, Serialize};
 
+use crate::claim::Standing;
 use crate::finding::{Finding, Outcome};
 use crate::stats::percentile::percentile_gate;
-use crate::verdict::{RULES_VERSION, Verdict, VerdictKind};
+use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
 /// Every host that was asked left its evidence.
 pub const COMPLETE: &str = "fleet-complete";
@@ -52,15 +54,33 @@ pub struct FleetVerdict {
     pub verdict: VerdictKind,
     /// The one sentence why.
     pub reason: String,
+    /// True where a host's run was a short demonstration.
+    #[serde(default)]
+    pub demonstration: bool,
     /// All hosts together, within the time in which all of them measured; `None` where there is no such time, or a host
     /// is missing.
     pub total: Option<Total>,
+    /// Each limit, at the host that keeps it least: what is required is required of each.
+    #[serde(default)]
+    pub checks: Vec<Check>,
+    /// What the sum may be taken to show: each claim as it stands on the host where it stands worst.
+    #[serde(default)]
+    pub claims: BTreeMap<String, Standing>,
     /// Each host that was asked.
     pub hosts: Vec<HostLine>,
     /// Outcomes of the rules of fleets other than `pass`, worst first.
     pub findings: Vec<Finding>,
+    /// What the rules of runs found on the hosts, worst first, each with the names of the hosts.
+    #[serde(default)]
+    pub host_findings: Vec<Finding>,
     /// Identifiers of those that passed.
     pub passed: Vec<String>,
+    /// Rules that stayed unknown on a host and that the plan accepts so.
+    #[serde(default)]
+    pub accepted: Vec<String>,
+    /// What was declared and the verdict on a host rests on.
+    #[serde(default)]
+    pub declared: Vec<String>,
     /// Version of the rules of runs that the hosts were judged by.
     pub rules_version: u32,
     /// The fleet's run.
@@ -163,16 +183,23 @@ pub fn judge_fleet(
     let (verdict, reason) = weigh(fleet, &findings, &hosts);
     let is_whole = fleet.hosts.iter().all(|host| host.end == HostEnd::Reported);
     let total = fleet.window.filter(|_| is_whole).and_then(|_| total(fleet, &hosts, merged?));
-    FleetVerdict {
+    let judged = FleetVerdict {
         verdict,
         reason,
+        demonstration: false,
         total,
+        checks: Vec::new(),
+        claims: BTreeMap::new(),
         hosts,
         findings,
+        host_findings: Vec::new(),
         passed,
+        accepted: Vec::new(),
+        declared: Vec::new(),
         rules_version: RULES_VERSION,
         run_id: fleet.run_id.clone(),
-    }
+    };
+    of_hosts::add(judged, fleet, verdicts)
 }
 
 /// INVALID before FAIL before INCONCLUSIVE before PASS, of the fleet's rules and the hosts' verdicts.

@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::fleet::{Fleet, Host, HostRun};
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_judge::figures::{Pick, rates_per_s};
+use plimsoll_judge::figures::{Pick, measured, rates_per_s};
 use plimsoll_judge::fleet::{FleetVerdict, HostLine, Total};
 use plimsoll_judge::{Verdict, VerdictKind};
 
@@ -11,7 +11,7 @@ use crate::chart::plot::Series as Line;
 use crate::chart::{Axis, Mark, Plot};
 use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::Unit;
-use crate::run::{distribution, findings, timeline, verdict_tone};
+use crate::run::{checks, demonstration, distribution, findings, timeline, verdict_tone};
 use crate::table::{Cell, Column, Table, Tone};
 
 /// Phases whose lengths are worth a column: what a host does by itself.
@@ -54,20 +54,35 @@ pub fn fleet_document(
             reason: verdict.reason.clone(),
             figures,
         },
+        // Where no phase was measured together, that is the verdict's reason.
+        demonstration: (verdict.demonstration && measured(&one.0).is_some())
+            .then(|| demonstration(&one.0)),
         sections: [
+            checks(verdict),
             table(verdict),
             latencies(verdict.total.as_ref()),
-            findings::list(&verdict.findings, "No rule over the hosts found anything."),
+            findings::list(&one.1.findings, "No rule found anything, on any host or over all."),
+            findings::claims_line(&one.1),
             phases(verdict),
             each(fleet, hosts),
             timeline::section(&one.0, &one.1),
             distribution::section(&one.0),
+            findings::claims_section(&one.1),
             agents(fleet, verdict),
         ]
         .into_iter()
         .filter(|section| !section.blocks.is_empty())
         .collect(),
         ..Document::default()
+    }
+}
+
+/// Each limit at the host that keeps it least.
+fn checks(verdict: &FleetVerdict) -> Section {
+    let section = Section::brief("checks", "Checks");
+    match verdict.checks.is_empty() {
+        true => section,
+        false => section.with(Block::Table(checks::table(&verdict.checks))),
     }
 }
 

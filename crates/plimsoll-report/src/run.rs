@@ -118,7 +118,7 @@ pub(crate) fn tier_words(tier: Tier, driver: Driver) -> &'static str {
     }
 }
 
-fn demonstration(bundle: &Bundle) -> String {
+pub(crate) fn demonstration(bundle: &Bundle) -> String {
     let lasted = measured(bundle).filter(|phase| phase.duration_ns > 0);
     let Some(measured) = lasted.map(|phase| elapsed(phase.duration_ns as f64)) else {
         return "This run came to no measurement: it shows nothing of this storage.".to_owned();

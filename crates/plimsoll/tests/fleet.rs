@@ -37,6 +37,8 @@ fn one_two_and_four_agents_of_this_host_carry_what_is_asked_of_each() {
             ran.says("all");
             ran.says("local-1");
             ran.says("one machine");
+            ran.says("what the figures may be taken to show");
+            stands_as_on_its_hosts(&fleet);
             what_was_left_is_judged_again_and_defended(sandbox, &fleet);
         }
     }
@@ -69,6 +71,25 @@ fn are_compared(sandbox: &Sandbox, before: &Path, after: &Path) {
     let own = fs::read_dir(after.join("hosts/local-1")).unwrap().flatten().next().unwrap().path();
     let other = format!("other={}", own.display());
     sandbox.run(&["compare", &sides[0], &other]).expect(2).says("no fleet's run");
+}
+
+/// A sum shows no more than its parts: each claim is there, and stands no better than on any host.
+fn stands_as_on_its_hosts(fleet: &Path) {
+    let verdict = json(&fleet.join("verdict.json"));
+    let claims = verdict["claims"].as_object().unwrap();
+    assert!(!claims.is_empty(), "{verdict:#}");
+    for host in ["local-1", "local-2"] {
+        let bundle = fs::read_dir(fleet.join("hosts").join(host)).unwrap().flatten().next();
+        let own = json(&bundle.unwrap().path().join("verdict.json"));
+        for (claim, standing) in own["claims"].as_object().unwrap() {
+            let good = |standing: &Value| standing.as_str().unwrap().starts_with("believable");
+            assert!(!good(&claims[claim]) || good(standing), "{claim}: {standing} on {host}");
+        }
+        for finding in own["findings"].as_array().unwrap() {
+            let all = verdict["host_findings"].as_array().unwrap();
+            assert!(all.iter().any(|told| told["rule"] == finding["rule"]), "{finding:#}");
+        }
+    }
 }
 
 fn what_was_left_is_judged_again_and_defended(sandbox: &Sandbox, fleet: &Path) {

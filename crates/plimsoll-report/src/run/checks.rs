@@ -12,10 +12,10 @@ pub(super) fn section(verdict: &Verdict) -> Section {
     if verdict.checks.is_empty() {
         return nothing();
     }
-    Section::brief("checks", "Checks").with(Block::Table(table(verdict)))
+    Section::brief("checks", "Checks").with(Block::Table(table(&verdict.checks)))
 }
 
-pub(crate) fn table(verdict: &Verdict) -> Table {
+pub(crate) fn table(checks: &[Check]) -> Table {
     let mut table = Table::new(
         "",
         vec![
@@ -27,8 +27,8 @@ pub(crate) fn table(verdict: &Verdict) -> Table {
             Column::remarks("remark", "remark"),
         ],
     );
-    table.rows = verdict.checks.iter().map(row).collect();
-    if verdict.checks.iter().all(|check| check.interval.is_none()) {
+    table.rows = checks.iter().map(row).collect();
+    if checks.iter().all(|check| check.interval.is_none()) {
         drop_column(&mut table, "interval");
     }
     table

@@ -22,14 +22,14 @@ pub(crate) fn list(findings: &[Finding], none: &str) -> Section {
     section.with(Block::Findings(findings.iter().map(line).collect()))
 }
 
-pub(super) fn claims_section(verdict: &Verdict) -> Section {
+pub(crate) fn claims_section(verdict: &Verdict) -> Section {
     Section::full("claims", "Claims and rules")
         .with(Block::Table(claims(verdict)))
         .with(passed(verdict))
 }
 
 /// The claims in a few words, for the terminal.
-pub(super) fn claims_line(verdict: &Verdict) -> Section {
+pub(crate) fn claims_line(verdict: &Verdict) -> Section {
     let names_of = |standing: Standing| {
         let names = verdict.claims.iter().filter(|(_, s)| **s == standing);
         names.map(|(claim, _)| claim.as_str()).collect::<Vec<_>>().join(", ")

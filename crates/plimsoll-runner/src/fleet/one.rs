@@ -221,20 +221,13 @@ fn observed(hosts: &[(Bundle, Verdict)]) -> Observed {
 }
 
 fn verdict_of(fleet: &FleetVerdict, bundle: &Bundle, hosts: &[(Bundle, Verdict)]) -> Verdict {
-    let own = |bundle: &Bundle| bundle.environment.host.clone().unwrap_or_default();
     let named = || {
         let names = fleet.hosts.iter().filter(|host| host.verdict.is_some());
         names.map(|host| host.name.clone()).zip(hosts)
     };
     let verdicts = || hosts.iter().map(|(_, verdict)| verdict);
     let mut findings = fleet.findings.clone();
-    for (name, (host, verdict)) in named() {
-        let name = if name.is_empty() { own(host) } else { name };
-        findings.extend(verdict.findings.iter().cloned().map(|mut finding| {
-            finding.says = format!("on {name}: {}", finding.says);
-            finding
-        }));
-    }
+    findings.extend(fleet.host_findings.iter().cloned());
     findings.sort_by_key(|finding| finding.outcome);
     let checks = named().flat_map(|(name, (_, verdict))| {
         verdict.checks.iter().cloned().map(move |mut check| {
@@ -245,18 +238,10 @@ fn verdict_of(fleet: &FleetVerdict, bundle: &Bundle, hosts: &[(Bundle, Verdict)]
             check
         })
     });
-    let mut claims = verdicts().next().map_or(BTreeMap::new(), |first| first.claims.clone());
-    claims.retain(|claim, standing| verdicts().all(|v| v.claims.get(claim) == Some(standing)));
-    let all = |of: fn(&Verdict) -> &Vec<String>| {
-        let mut all: Vec<String> = verdicts().flat_map(of).cloned().collect();
-        all.sort();
-        all.dedup();
-        all
-    };
     Verdict {
         verdict: fleet.verdict,
         reason: fleet.reason.clone(),
-        demonstration: verdicts().any(|verdict| verdict.demonstration),
+        demonstration: fleet.demonstration,
         required_iops_per_s: bundle.plan.requirement.as_ref().and_then(|r| r.iops_per_s),
         achieved_iops_per_s: match fleet.total {
             Some(_) => verdicts().map(|verdict| verdict.achieved_iops_per_s).sum(),
@@ -264,12 +249,12 @@ fn verdict_of(fleet: &FleetVerdict, bundle: &Bundle, hosts: &[(Bundle, Verdict)]
         },
         headroom: None,
         checks: checks.collect(),
-        claims,
+        claims: fleet.claims.clone(),
         tier: Tier::T1,
         findings,
         passed: fleet.passed.clone(),
-        accepted: all(|verdict| &verdict.accepted),
-        declared: all(|verdict| &verdict.declared),
+        accepted: fleet.accepted.clone(),
+        declared: fleet.declared.clone(),
         rules_version: fleet.rules_version,
         run_id: fleet.run_id.clone(),
     }
