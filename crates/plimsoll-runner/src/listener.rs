@@ -47,10 +47,14 @@ pub struct HostNow {
     pub rate_bytes_per_s: f64,
     /// Mean latency; `None`: nothing has ended lately.
     pub latency_ns_avg: Option<u64>,
+    /// How often it told of itself in this phase, about once a second.
+    pub told_in_phase: u32,
 }
 
 /// A host is told of that carries less than this share of the average: the rule `fleet-balance` has the same.
 const SLOW_SHARE: f64 = 0.9;
+/// No host is called slow before each has told this often how it goes: what is told first is of no whole interval.
+const TOLD_MIN: u32 = 3;
 
 impl FleetNow {
     /// The hosts that are in the phase that most are in.
@@ -67,7 +71,7 @@ impl FleetNow {
     /// The slowest of them with its share of their average rate, where all are in the phase and it is well below.
     #[must_use]
     pub fn slow(&self) -> Option<(&str, f64)> {
-        let count = self.together().count();
+        let count = self.together().filter(|(_, host)| host.told_in_phase >= TOLD_MIN).count();
         if count < self.count.max(2) {
             return None;
         }
@@ -89,6 +93,7 @@ mod tests {
         let host = |phase: PhaseKind, rate: f64| HostNow {
             phase: phase.label().to_owned(),
             rate_ops_per_s: rate,
+            told_in_phase: TOLD_MIN,
             ..HostNow::default()
         };
         let mut now = FleetNow { kind: Some(PhaseKind::Measure), count: 3, ..FleetNow::default() };
@@ -100,6 +105,8 @@ mod tests {
         now.hosts.insert("c".into(), host(PhaseKind::Measure, 120.0));
         let (name, share) = now.slow().unwrap();
         assert_eq!((name, share), ("b", 0.25));
+        now.hosts.get_mut("b").unwrap().told_in_phase = 1;
+        assert_eq!(now.slow(), None, "its first interval is not whole");
         now.hosts.insert("b".into(), host(PhaseKind::Measure, 101.0));
         assert_eq!(now.slow(), None);
     }

@@ -47,7 +47,8 @@ pub(super) struct Fleet<'a> {
     looked: Instant,
     /// When hosts heard last that somebody coordinates them, and how often.
     word: (Instant, u64),
-    live: BTreeMap<String, Live>,
+    /// What each host told last, and how often in that phase.
+    live: BTreeMap<String, (Live, u32)>,
     /// Since when answers to the plan are waited for.
     sent_ns: u64,
     /// Where in the stream the last message was that was heard.
@@ -187,19 +188,23 @@ impl<'a> Fleet<'a> {
     fn show(&mut self, subject: &str, payload: &[u8], tell: &mut dyn FnMut(Event)) {
         let Ok(live) = serde_json::from_slice::<Live>(payload) else { return };
         let name = subject.rsplit('.').next().unwrap_or_default();
-        self.live.insert(name.to_owned(), live);
+        let before = self.live.get(name).filter(|(before, _)| before.kind == live.kind);
+        let told = before.map_or(1, |(_, told)| told.saturating_add(1));
+        let kind = live.kind;
+        self.live.insert(name.to_owned(), (live, told));
         if self.said_busy.elapsed() < Duration::from_secs(1) {
             return;
         }
         self.said_busy = Instant::now();
-        let host = |live: &Live| HostNow {
+        let host = |(live, told): &(Live, u32)| HostNow {
             phase: live.kind.label().to_owned(),
             rate_ops_per_s: live.ops_per_s,
             rate_bytes_per_s: live.bytes_per_s,
             latency_ns_avg: live.latency_ns_avg,
+            told_in_phase: *told,
         };
         tell(Event::Live(FleetNow {
-            kind: Some(live.kind),
+            kind: Some(kind),
             count: self.hosts.len(),
             hosts: self.live.iter().map(|(name, live)| (name.clone(), host(live))).collect(),
         }));

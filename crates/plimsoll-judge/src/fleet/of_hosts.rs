@@ -89,7 +89,7 @@ fn checks(told: &[(&str, &Verdict)]) -> Vec<Check> {
     let noted = |(host, mut check): (&str, Check)| {
         let place = match told.len() {
             1 => host.to_owned(),
-            hosts => format!("{host}, the least of {hosts} hosts"),
+            hosts => format!("{host}, worst of {hosts} hosts"),
         };
         check.note = match check.note.is_empty() {
             true => place,
@@ -236,9 +236,9 @@ mod tests {
         };
         let (quick, slow) = (check(Some(5), Some(true)), check(Some(9), Some(true)));
         let (broken, open) = (check(Some(30_000_000), Some(false)), check(None, None));
-        assert_eq!(least(&[quick.clone(), slow.clone()]), "b, the least of 2 hosts");
-        assert_eq!(least(&[slow.clone(), open.clone(), quick.clone()]), "b, the least of 3 hosts");
-        assert_eq!(least(&[open, broken, slow]), "b, the least of 3 hosts");
+        assert_eq!(least(&[quick.clone(), slow.clone()]), "b, worst of 2 hosts");
+        assert_eq!(least(&[slow.clone(), open.clone(), quick.clone()]), "b, worst of 3 hosts");
+        assert_eq!(least(&[open, broken, slow]), "b, worst of 3 hosts");
         assert_eq!(least(&[quick]), "a");
         let rate = |measured: f64| Check {
             ok: Some(true),
@@ -248,7 +248,7 @@ mod tests {
                 true,
             )
         };
-        assert_eq!(least(&[rate(500.0), rate(101.0)]), "b, the least of 2 hosts");
+        assert_eq!(least(&[rate(500.0), rate(101.0)]), "b, worst of 2 hosts");
     }
 
     #[test]
