@@ -9,7 +9,11 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "told", rename_all = "kebab-case")]
 pub enum Told {
     /// It carries the plan out.
-    Accepted,
+    Accepted {
+        /// The logical units that the plan's devices are, as far as their names are unique beyond the host.
+        #[serde(default)]
+        units: Vec<String>,
+    },
     /// It does not.
     Refused {
         /// Why.

@@ -4,6 +4,7 @@
 //! a sector there is 512 bytes whatever the device's own block size.
 
 mod identity;
+mod unit;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::DeviceTotals;
 
+pub use self::unit::unit_of;
 pub use crate::sysfs::DeviceNumber;
 use crate::sysfs::{Sysfs, names_in, text};
 

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use plimsoll_catalogue as archive;
 use plimsoll_evidence::seal;
+use plimsoll_observe::device::unit_of;
+use plimsoll_plan::{ResolvedPlan, TargetKind};
 use plimsoll_runner::run::{self, Event, Runner, Shared};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -41,7 +43,7 @@ pub(super) async fn carry_out(
     let patience = Patience { stop, began: Mutex::new(None) };
     let sending = send_all(broker, subject, id, &mut outbox, &patience);
     let working = async {
-        let _ = tell.send(Told::Accepted);
+        let _ = tell.send(Told::Accepted { units: units(&taken.resolved) });
         let ended = work(options, broker, taken, held, &patience, &tell, say).await;
         if !ended.says.is_empty() {
             say(&format!("{}: {}", order.run_id, ended.says));
@@ -50,6 +52,15 @@ pub(super) async fn carry_out(
         drop(tell);
     };
     tokio::join!(working, sending);
+}
+
+/// The logical units that a plan's devices are: what two hosts must not both work on.
+fn units(plan: &ResolvedPlan) -> Vec<String> {
+    let devices = plan.targets.iter().filter_map(|target| match &target.kind {
+        TargetKind::Device { device } => Some(device),
+        _ => None,
+    });
+    devices.filter_map(|device| unit_of(Path::new(device))).collect()
 }
 
 /// Tells everything in its order, each until the broker has it.

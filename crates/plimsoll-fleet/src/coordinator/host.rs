@@ -32,8 +32,24 @@ pub(super) struct Asked {
     pub(super) says: String,
     /// Its bundle, packed.
     pub(super) archive: Option<Vec<u8>>,
+    /// The logical units that it works on.
+    units: Vec<String>,
     last_phase: Option<PhaseKind>,
     heard: Instant,
+}
+
+/// That two hosts work on one logical unit, in words: each would write over the other's data, and what it then reads
+/// would look like damage that the storage did.
+pub(super) fn shared_unit(hosts: &[Asked]) -> Option<String> {
+    hosts.iter().enumerate().find_map(|(at, host)| {
+        let of = |unit: &&String| hosts[..at].iter().find(|other| other.units.contains(unit));
+        let (unit, other) = host.units.iter().find_map(|unit| Some((unit, of(&unit)?)))?;
+        let (one, two) = (&other.card.name, &host.card.name);
+        Some(format!(
+            "{one} and {two} would write over each other's data: their device is one unit, {unit}; give each a \
+             device of its own ([[fleet.host]] set)"
+        ))
+    })
 }
 
 impl Asked {
@@ -49,6 +65,7 @@ impl Asked {
             lost: None,
             says: String::new(),
             archive: None,
+            units: Vec::new(),
             last_phase: None,
             heard: Instant::now(),
         }
@@ -97,7 +114,10 @@ impl Asked {
     pub(super) fn hear(&mut self, told: Told) {
         self.heard = Instant::now();
         match told {
-            Told::Accepted => self.accepted = true,
+            Told::Accepted { units } => {
+                self.accepted = true;
+                self.units = units;
+            }
             Told::WouldTake | Told::Released { .. } => {}
             Told::Refused { reason } => self.refused = Some(reason),
             Told::Ready { kind, number, .. } => {
@@ -168,7 +188,7 @@ mod tests {
     #[test]
     fn an_agent_that_was_started_again_is_lost_and_stays_so() {
         let mut host = asked();
-        host.hear(Told::Accepted);
+        host.hear(Told::Accepted { units: Vec::new() });
         host.hear(Told::Ready { kind: PhaseKind::WarmUp, number: 1, run_start_ns: 0, ready_ns: 1 });
         assert!(host.waits() && !host.is_over());
         let again = Card { instance: "2".into(), ..host.card.clone() };
@@ -179,6 +199,21 @@ mod tests {
         );
         host.hear(Told::Ended(Ended::default()));
         assert!(host.ended.is_none(), "what comes of it afterwards is not of this run");
+    }
+
+    #[test]
+    fn hosts_that_work_on_one_unit_are_named() {
+        let of = |name: &str, units: &[&str]| {
+            let mut host = asked();
+            host.card.name = name.into();
+            host.hear(Told::Accepted { units: units.iter().map(|u| (*u).to_owned()).collect() });
+            host
+        };
+        assert_eq!(shared_unit(&[of("a", &["naa.1"]), of("b", &["naa.2"]), of("c", &[])]), None);
+        let says = shared_unit(&[of("a", &["naa.1"]), of("b", &[]), of("c", &["naa.2", "naa.1"])]);
+        let says = says.unwrap();
+        assert!(says.starts_with("a and c would write over each other's data"), "{says}");
+        assert!(says.contains("naa.1;"), "{says}");
     }
 
     #[test]

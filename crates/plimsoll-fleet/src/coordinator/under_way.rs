@@ -14,7 +14,7 @@ use plimsoll_sys::clock;
 use tokio::io::AsyncReadExt;
 
 use super::Event;
-use super::host::Asked;
+use super::host::{Asked, shared_unit};
 use crate::broker::Broker;
 use crate::card::Card;
 use crate::message::{Go, Live, Told};
@@ -168,7 +168,7 @@ impl<'a> Fleet<'a> {
             Told::Refused { reason } => {
                 tell(Event::Warning(format!("{name} refuses the plan: {reason}")));
             }
-            Told::Accepted
+            Told::Accepted { .. }
             | Told::Ready { .. }
             | Told::Ended(_)
             | Told::WouldTake
@@ -294,6 +294,9 @@ impl<'a> Fleet<'a> {
         };
         if let Some(other) = on.iter().find(|host| !same(host)) {
             let says = format!("{} is at another phase than {}", other.card.name, on[0].card.name);
+            return self.stop(says, tell).await;
+        }
+        if let Some(says) = shared_unit(&self.hosts) {
             return self.stop(says, tell).await;
         }
         tell(Event::Note(format!("{}: all hosts begin", first.kind.label())));
