@@ -176,6 +176,7 @@ fn findings(told: &[(&str, &Verdict)]) -> Vec<Finding> {
 fn places(hosts: &[&str], of: usize) -> String {
     const NAMED_MAX: usize = 4;
     match hosts {
+        [_, _] if of == 2 => "both hosts".to_owned(),
         hosts if hosts.len() == of => format!("all {of} hosts"),
         hosts if hosts.len() > NAMED_MAX => {
             let more = hosts.len() - NAMED_MAX;
@@ -266,6 +267,7 @@ mod tests {
             says,
             ["on a: of 1", "on all 3 hosts: alike", "on b: of 2 (the same rule on c)"]
         );
+        assert_eq!(places(&["a", "b"], 2), "both hosts");
         let names = ["a", "b", "c", "d", "e", "f"];
         assert_eq!(places(&names, 9), "a, b, c, d and 2 more");
     }
