@@ -6,6 +6,7 @@ mod command;
 mod files;
 mod generator;
 mod host;
+mod links;
 mod replay;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub use generator::{Generator, GeneratorThread, Lag};
 pub use host::{
     ClockWatch, Cpu, Elsewhere, Memory, Neighbours, Pause, PauseKind, Pressure, Server,
 };
+pub use links::{Interface, LinkCounters, Links, Tcp};
 pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 
 /// Totals of the measured phase.
@@ -85,6 +87,9 @@ pub struct Observed {
     /// The counters of the network mounts beneath.
     #[serde(default)]
     pub network_mounts: Vec<NetworkMount>,
+    /// Network interfaces and TCP; absent where nobody looked, or where they could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Links>,
     /// What the storage system's own statistics say (`[observe.metrics]`).
     #[serde(default)]
     pub sources: Sources,

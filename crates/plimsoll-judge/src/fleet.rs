@@ -5,6 +5,7 @@
 //! measured at the same time, that their sum is the sum of all. A host that is missing makes the run INVALID: what is
 //! left is a smaller load than the one that was asked for, and no figure of it.
 
+mod link;
 mod network;
 mod of_hosts;
 mod slow;
@@ -34,7 +35,7 @@ pub const SUMS: &str = "fleet-sums";
 pub const ALIKE: &str = "fleet-alike";
 /// No host carried much less than the others.
 pub const BALANCE: &str = "fleet-balance";
-/// What all hosts asked of network mounts went over the network.
+/// What all hosts asked of network mounts, or by clients of Plimsoll's own, went over the network.
 pub const NETWORK: &str = "fleet-network";
 /// The storage system itself counted what all hosts did.
 pub const SYSTEM: &str = "fleet-system";
@@ -46,6 +47,9 @@ const SKEW_NS_TOLD: u64 = 5_000_000;
 const COMMON_SHARE_MIN: f64 = 0.9;
 /// A host that carries less than this share of the average is told.
 const BALANCE_SHARE_MIN: f64 = 0.9;
+/// A cause is named where the host's value is at least this many times the largest of the others': our choice, beyond
+/// what alike hosts differ by.
+const TIMES_MIN: f64 = 1.5;
 
 /// The judgement of a fleet's run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

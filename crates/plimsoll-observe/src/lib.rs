@@ -12,6 +12,7 @@ pub mod files;
 pub mod host;
 pub mod kernel;
 pub mod kernel_log;
+pub mod links;
 mod local;
 pub mod metrics;
 pub mod mount;

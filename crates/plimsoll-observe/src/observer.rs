@@ -8,7 +8,7 @@ use plimsoll_evidence::observed::{
     ClockWatch, Cpu, DeviceTotals, Extents, FileSystem, NetworkMount, Observed, Raid,
 };
 use plimsoll_evidence::series::{Data, Row};
-use plimsoll_sys::inject;
+use plimsoll_sys::{clock, inject};
 
 use crate::cpu::CpuReading;
 use crate::device::{self, DeviceNumber};
@@ -16,6 +16,7 @@ use crate::files::BackingWatch;
 use crate::host::HostReading;
 use crate::kernel::KernelWatch;
 use crate::kernel_log::KernelLog;
+use crate::links::LinkWatch;
 use crate::metrics::{Endpoint, Watch};
 use crate::neighbours::NeighbourReading;
 use crate::process::ProcessReading;
@@ -37,6 +38,7 @@ pub struct Observer {
     mount_points: Vec<String>,
     data: Found,
     metrics: Vec<Watch>,
+    links: LinkWatch,
     workload: WorkloadWatch,
     /// Processes whose I/O is not a neighbour's: a foreign tool that is watched.
     mine: Vec<i32>,
@@ -130,6 +132,7 @@ impl Observer {
             mount_points,
             data: Found::default(),
             metrics: Vec::new(),
+            links: LinkWatch::default(),
             workload: WorkloadWatch::default(),
             mine: Vec::new(),
             last,
@@ -185,6 +188,7 @@ impl Observer {
         }
         let now_ns = clock();
         let kernel = KernelWatch::begin(now_ns);
+        self.links.begin(&clock);
         self.last = Reading::now(&self.devices, now_ns);
         self.metrics.iter_mut().for_each(Watch::begin);
         self.workload.begin(now_ns);
@@ -251,16 +255,19 @@ impl Observer {
         for (name, value) in self.metrics.iter().flat_map(Watch::values) {
             gauge(format!("metrics.{name}"), value);
         }
+        self.links.sample(gauge);
         self.samples.host(&now.host, &self.last.host);
         self.last = now;
     }
 
     /// Totals since [`Observer::begin`]. Without one, nothing is known.
     pub fn end(&mut self, now_ns: u64) -> Observed {
+        let called_ns = clock::monotonic_ns();
         let mut observed = Observed::default();
         let Some(mut begun) = self.begun.take() else { return observed };
         let now = Reading::now(&self.devices, now_ns);
         observed.kernel = begun.kernel.end();
+        self.end_links(now_ns, called_ns, &mut observed);
         observed.elsewhere = Some(self.surroundings.elsewhere());
         self.samples.host(&now.host, &self.last.host);
         self.end_devices(&begun.reading, &now, &mut observed);
@@ -322,6 +329,18 @@ impl Observer {
             }
         }
         observed.unknown.extend(self.paths.iter().filter_map(|path| mount::unseen(path)));
+    }
+
+    fn end_links(&mut self, now_ns: u64, called_ns: u64, observed: &mut Observed) {
+        let at_ns = || now_ns + clock::monotonic_ns().saturating_sub(called_ns);
+        observed.links = self.links.end(at_ns);
+        if observed.links.is_none() {
+            observed.unknown.push(Unknown {
+                what: "what went over network interfaces".into(),
+                why: "/proc/net/dev cannot be read".into(),
+                would_show: "a mounted /proc".into(),
+            });
+        }
     }
 
     fn end_neighbours(&self, begun: &Begun, observed: &mut Observed) {

@@ -11,7 +11,9 @@ use crate::chart::plot::Series as Line;
 use crate::chart::{Axis, Mark, Plot};
 use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::Unit;
-use crate::run::{checks, demonstration, distribution, findings, timeline, verdict_tone};
+use crate::run::{
+    checks, demonstration, distribution, findings, links, timeline, verdict_tone,
+};
 use crate::table::{Cell, Column, Table, Tone};
 
 /// Phases whose lengths are worth a column: what a host does by itself.
@@ -68,6 +70,7 @@ pub fn fleet_document(
             timeline::section(&one.0, &one.1),
             distribution::section(&one.0),
             findings::claims_section(&one.1),
+            interfaces(fleet, hosts),
             agents(fleet, verdict),
         ]
         .into_iter()
@@ -167,6 +170,14 @@ fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
     let (x, y) = (Axis::linear("time of the run", Unit::Elapsed), Axis::linear("I/Os", Unit::Rate));
     let plot = Plot { marks, ..Plot::new("fleet-each", &title, x, y) };
     section.with(Block::Chart(Box::new(plot)))
+}
+
+fn interfaces(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
+    let told = fleet.hosts.iter().filter(|host| host.run.is_some());
+    let named = told.zip(hosts).map(|(host, (bundle, _))| (host.name.as_str(), bundle));
+    let table = links::of_hosts(named);
+    let section = Section::full("links", "Network interfaces");
+    if table.rows.is_empty() { section } else { section.with(Block::Table(table)) }
 }
 
 fn latencies(total: Option<&Total>) -> Section {

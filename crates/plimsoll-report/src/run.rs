@@ -14,6 +14,7 @@ mod host;
 mod inside;
 mod io;
 pub(crate) mod kinds;
+pub(crate) mod links;
 mod method;
 mod phases;
 mod replay;

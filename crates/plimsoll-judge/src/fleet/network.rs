@@ -1,84 +1,149 @@
-//! What all hosts read and wrote, held against what their network mounts moved, each mount of a machine counted once.
+//! What all hosts read and wrote, held against what went over the network: by their network mounts where the kernel
+//! speaks the protocol, by their interfaces where Plimsoll does; what agents of one machine share counted once.
 //!
-//! Agents of one machine that share a mount see each other's bytes in its counters: each seems to have moved what it
-//! asked for, where one's bytes stood in for another's. The sum shows it.
+//! Agents of one machine that share a mount or an interface see each other's bytes in its counters: each seems to have
+//! moved what it asked for, where one's bytes stood in for another's. The sum shows it.
 
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::fleet::Fleet;
-use plimsoll_evidence::observed::NetworkMount;
+use plimsoll_evidence::fleet::{Fleet, Host};
+use plimsoll_evidence::observed::Moved;
 
 use super::NETWORK;
 use crate::finding::{Finding, Outcome};
-use crate::rules::balance::SHARE_MIN;
+use crate::rules::balance::{SHARE_MIN, wire};
 use crate::rules::seen;
 
 /// Below this nothing is said: metadata and read-ahead are of this size.
 const ASKED_MIN: u64 = 8 << 20;
 
-/// `None` where no host reaches its target through a mount that counts what goes over the wire.
+/// What tells what went over the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Mounts,
+    Interfaces,
+}
+
+fn way(bundle: &Bundle) -> Option<Way> {
+    match bundle.observed.network_mounts.is_empty() {
+        false => Some(Way::Mounts),
+        true if wire::speaks_itself(bundle) && wire::counted(bundle).is_some() => {
+            Some(Way::Interfaces)
+        }
+        true => None,
+    }
+}
+
+/// One direction of all hosts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Side {
+    asked: u64,
+    /// What has to show of it.
+    least: u64,
+    /// What went over the network.
+    wire: u64,
+}
+
+/// `None` where no host reaches its target through anything that counts what goes over the network.
 pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Option<Finding> {
-    let seen_mounts = |bundle: &&Bundle| !bundle.observed.network_mounts.is_empty();
-    if !bundles.values().any(seen_mounts) {
+    let way_of = |host: &Host| way(bundles.get(&host.name)?);
+    let ways: Vec<Way> = fleet.hosts.iter().filter_map(way_of).collect();
+    if ways.is_empty() {
         return None;
     }
-    let unseen: Vec<&str> = fleet
-        .hosts
-        .iter()
-        .filter(|host| !bundles.get(&host.name).is_some_and(seen_mounts))
-        .map(|host| host.name.as_str())
-        .collect();
+    let unseen = fleet.hosts.iter().filter(|host| way_of(host).is_none());
+    let unseen: Vec<&str> = unseen.map(|host| host.name.as_str()).collect();
     if !unseen.is_empty() {
         let says = format!(
             "what went over the network is not known of {}, and so not of all hosts",
             unseen.join(", ")
         );
-        return Some(
-            Finding::new(NETWORK, Outcome::Warn, says)
-                .advise("have each host reach the target through a mount of its kernel"),
-        );
+        return Some(Finding::new(NETWORK, Outcome::Warn, says).advise(
+            "have each host reach the target through a mount of its kernel, or by Plimsoll's own clients with \
+             interfaces that stay as they are",
+        ));
     }
-    let asked = |of: fn(&Bundle) -> u64| bundles.values().map(|bundle| of(bundle)).sum::<u64>();
-    let (read, written) = (asked(seen::read_bytes), asked(seen::written_bytes));
-    let wire_read = wire(fleet, bundles, |mount| mount.server_read_bytes);
-    let wire_written = wire(fleet, bundles, |mount| mount.server_written_bytes);
-    let is_short =
-        |asked: u64, wire: u64| asked >= ASKED_MIN && (wire as f64) < asked as f64 * SHARE_MIN;
-    let sides = [("read", read, wire_read), ("written", written, wire_written)];
-    let short: Vec<String> = sides
-        .iter()
-        .filter(|(_, asked, wire)| is_short(*asked, *wire))
-        .map(|(word, asked, wire)| {
-            let (asked, wire) = (seen::size(*asked), seen::size(*wire));
+    let moved = over_the_wire(fleet, bundles);
+    let sides = [
+        ("read", side(bundles, true, moved.read_bytes)),
+        ("written", side(bundles, false, moved.written_bytes)),
+    ];
+    let short = sides.iter().filter(|(_, side)| side.asked >= ASKED_MIN && side.wire < side.least);
+    let short: Vec<String> = short
+        .map(|(word, side)| {
+            let (asked, wire) = (seen::size(side.asked), seen::size(side.wire));
             format!("of {asked} {word} by all hosts, {wire} went over the network")
         })
         .collect();
-    let finding = match short.is_empty() {
-        true => Finding::new(NETWORK, Outcome::Pass, "what all hosts asked went over the network"),
-        false => {
+    let by_interfaces = ways.contains(&Way::Interfaces);
+    let finding = match (short.is_empty(), by_interfaces) {
+        (true, _) => {
+            Finding::new(NETWORK, Outcome::Pass, "what all hosts asked went over the network")
+        }
+        (false, false) => {
             let says = format!("{}: the hosts' caches answered the rest", short.join("; "));
             Finding::new(NETWORK, Outcome::Warn, says)
                 .advise("use direct I/O, or data much larger than the hosts' memory")
         }
+        (false, true) => {
+            let says = format!("{}: how the rest went is not known", short.join("; "));
+            Finding::new(NETWORK, Outcome::Warn, says).advise(
+                "let the hosts' connections go through their kernels, with no library between",
+            )
+        }
     };
-    let numbers = finding.with("read_asked_bytes", read).with("read_network_bytes", wire_read);
-    Some(numbers.with("written_asked_bytes", written).with("written_network_bytes", wire_written))
+    Some(sides.iter().fold(finding, |finding, (word, side)| {
+        let finding = finding.with(&format!("{word}_asked_bytes"), side.asked);
+        finding.with(&format!("{word}_network_bytes"), side.wire)
+    }))
 }
 
-/// What the mounts moved. Of a mount that several agents of one machine have, the largest count is taken: it holds what
-/// the others saw of it too, but for the time that they measured apart.
-fn wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>, of: fn(&NetworkMount) -> u64) -> u64 {
-    let mut mounts: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
+fn side(bundles: &BTreeMap<String, &Bundle>, is_read: bool, wire: u64) -> Side {
+    let mut side = Side { wire, ..Side::default() };
+    for bundle in bundles.values() {
+        let asked = if is_read { seen::read_bytes(bundle) } else { seen::written_bytes(bundle) };
+        let least = match way(bundle) {
+            Some(Way::Interfaces) => wire::least(bundle, is_read).unwrap_or(0),
+            _ => (asked as f64 * SHARE_MIN) as u64,
+        };
+        side.asked = side.asked.saturating_add(asked);
+        side.least = side.least.saturating_add(least);
+    }
+    side
+}
+
+/// What the mounts and interfaces moved. Of what several agents of one machine share, the largest count is taken: it
+/// holds what the others saw of it too, but for the time that they measured apart.
+fn over_the_wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Moved {
+    let mut all: BTreeMap<(&str, &str, &str), Moved> = BTreeMap::new();
+    let mut note = |key, moved: Moved| {
+        let most = all.entry(key).or_default();
+        most.read_bytes = most.read_bytes.max(moved.read_bytes);
+        most.written_bytes = most.written_bytes.max(moved.written_bytes);
+    };
     for host in &fleet.hosts {
         let Some(bundle) = bundles.get(&host.name) else { continue };
         // Without the boot's identity each host counts as a machine of its own.
         let machine = if host.boot_id.is_empty() { &host.name } else { &host.boot_id };
         for mount in &bundle.observed.network_mounts {
-            let key = (machine.as_str(), mount.mount_point.as_str(), mount.source.as_str());
-            let most = mounts.entry(key).or_default();
-            *most = (*most).max(of(mount));
+            let moved = Moved {
+                read_bytes: mount.server_read_bytes,
+                written_bytes: mount.server_written_bytes,
+            };
+            note((machine.as_str(), mount.mount_point.as_str(), mount.source.as_str()), moved);
+        }
+        if way(bundle) == Some(Way::Interfaces)
+            && let Some(moved) = wire::counted(bundle)
+        {
+            // Agents in namespaces of their own have interfaces of their own.
+            let namespace = bundle.observed.links.as_ref().and_then(|l| l.namespace.as_deref());
+            let key = match namespace {
+                Some(namespace) => (machine.as_str(), namespace, ""),
+                None => (host.name.as_str(), "", ""),
+            };
+            note(key, moved);
         }
     }
-    mounts.values().fold(0, |sum, bytes| sum.saturating_add(*bytes))
+    all.values().fold(Moved::default(), |sum, moved| sum.plus(*moved))
 }

@@ -1,14 +1,15 @@
 //! Why one host carried less than the others, as far as its own evidence shows it beside theirs.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::{DeviceTotals, NetworkMount};
 
+use super::{TIMES_MIN, link};
 use crate::figures::{NS_PER_S, Pick, measured, totals};
+use crate::place::{self, Place};
+use crate::rules::balance::wire;
 use crate::rules::seen;
 
-/// A cause is named where the host's value is at least this many times the largest of the others': our choice, beyond
-/// what alike hosts differ by.
-const TIMES_MIN: f64 = 1.5;
 /// The CPUs' lowest frequency below this share of the others': as `cpu-frequency` has it within one run.
 const FREQUENCY_SHARE_MIN: f64 = 0.8;
 
@@ -133,10 +134,22 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
             ghz(least)
         ));
     }
+    if is_over_a_network(slow) {
+        found.extend(link::causes(slow, others));
+    }
     if found.is_empty() {
         found.extend(by_its_way(slow, others));
     }
     found
+}
+
+/// Whether its link to the storage may hold it back: a network's file system or protocol, a disk of a network, or
+/// clients of our own whose bytes left by its interfaces.
+fn is_over_a_network(bundle: &Bundle) -> bool {
+    let environment = &bundle.environment;
+    let is_far = |device: &Device| place::of(device, environment) == Place::Network;
+    let is_remote = seen::is_remote(bundle) || wire::goes_out(bundle);
+    is_remote || environment.devices.iter().any(is_far)
 }
 
 /// A share has nowhere to go beyond one: there it is enough that the others stay below the least.
@@ -153,12 +166,13 @@ fn by_its_way(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let latency_ns =
         |bundle: &Bundle| totals(bundle, Pick::Transactional).mean_ns().map(|n| n as f64);
     let (own, most) = (latency_ns(slow)?, largest(others, latency_ns)?);
-    (seen::is_remote(slow) && own >= most * TIMES_MIN).then(|| {
+    (is_over_a_network(slow) && own >= most * TIMES_MIN).then(|| {
         format!(
             "its I/Os took {}, the others' at most {}, and nothing on the host stands out: look at its link to \
-             the storage",
+             the storage{}",
             ms(own),
-            ms(most)
+            ms(most),
+            link::says(slow).map_or(String::new(), |says| format!(" ({says})"))
         )
     })
 }
@@ -247,5 +261,25 @@ mod tests {
         let of_slow = causes(&slow, &[&well], true);
         assert!(of_slow[0].contains("look at its link"), "{of_slow:?}");
         assert!(causes(&fixtures::reads(), &[&well], true).is_empty(), "not over a network");
+    }
+
+    #[test]
+    fn a_link_is_a_cause_where_the_storage_is_behind_it() {
+        use plimsoll_evidence::environment::Transport;
+        use plimsoll_evidence::observed::{Links, Tcp};
+        let with = |sent_again_segments| {
+            let mut bundle = fixtures::reads();
+            let tcp = Tcp { sent_segments: 1_000_000, sent_again_segments, ..Tcp::default() };
+            let to_ns = SECONDS * SECOND_NS;
+            bundle.observed.links = Some(Links { to_ns, tcp: Some(tcp), ..Links::default() });
+            bundle
+        };
+        let (mut lossy, well) = (with(50_000), with(0));
+        assert!(causes(&lossy, &[&well], true).is_empty(), "its disk is its own");
+        lossy.environment.devices[0].transport = Some(Transport::NvmeTcp);
+        assert!(causes(&lossy, &[&well], true)[0].contains("sent again: 50000 of 1000000"));
+        lossy.environment.devices.clear();
+        lossy.environment.mounts[0].file_system = Some("nfs4".into());
+        assert!(causes(&lossy, &[&well], true)[0].contains("sent again: 50000 of 1000000"));
     }
 }

@@ -283,6 +283,60 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
 }
 
 #[test]
+fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_namespace_once() {
+    use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Server};
+    let (mut two, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
+    let reads = crate::rules::fixtures::reads_with("path = \"/x\"", "nfs = [\"nfs://h/e\"]");
+    let asked = crate::rules::seen::read_bytes(&reads);
+    let far = |namespace: &str, received_bytes, sent_bytes| {
+        let mut bundle = reads.clone();
+        bundle.environment.mounts.clear();
+        bundle.environment.devices.clear();
+        let counters = LinkCounters { received_bytes, sent_bytes, ..LinkCounters::default() };
+        let eth0 =
+            Interface { name: "eth0".into(), counters: Some(counters), ..Interface::default() };
+        bundle.observed.links = Some(Links {
+            namespace: Some(namespace.into()),
+            interfaces: vec![eth0],
+            ..Links::default()
+        });
+        let server = Server { local: Some(false), ..Server::default() };
+        bundle.observed.servers = vec![server];
+        bundle
+    };
+    let judge = |fleet: &Fleet, a: &Bundle, b: &Bundle| {
+        let bundles = [("a".to_owned(), a), ("b".to_owned(), b)].into();
+        super::judge_fleet(fleet, &verdicts, Some(&merged), &bundles, &[])
+    };
+    let (one, two_of) = (far("net:[1]", asked, 0), far("net:[2]", asked, 0));
+    assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
+    let judged = judge(&two, &one, &far("net:[2]", 0, asked));
+    let told = found(&judged, NETWORK);
+    assert_eq!(
+        (told.outcome, &told.evidence["read_network_bytes"]),
+        (Outcome::Warn, &asked.into())
+    );
+    assert!(
+        told.says.contains("how the rest went is not known"),
+        "no cache is accused: {}",
+        told.says
+    );
+    // Agents of one machine see the same bytes, unless each has a namespace of its own.
+    two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
+    assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
+    assert_eq!(found(&judge(&two, &one, &one), NETWORK).outcome, Outcome::Warn, "counted once");
+    let both = far("net:[1]", asked * 2, 0);
+    assert!(judge(&two, &both, &both).passed.contains(&NETWORK.to_owned()));
+    // Not checked is not passed; where nothing is known of anybody, the rule has nothing to say.
+    let mut lost = one.clone();
+    lost.observed.links.as_mut().unwrap().interfaces[0].counters = None;
+    assert!(found(&judge(&two, &one, &lost), NETWORK).says.contains("not known of b"));
+    let judged = judge(&two, &lost, &lost);
+    assert!(!judged.passed.contains(&NETWORK.to_owned()));
+    assert!(judged.findings.iter().all(|finding| finding.rule != NETWORK));
+}
+
+#[test]
 fn what_all_hosts_did_is_held_against_what_the_system_counted() {
     use plimsoll_evidence::fleet::System;
     use plimsoll_evidence::observed::Sources;

@@ -8,11 +8,13 @@
 //!   to a block device, writes where they go past the page cache or make a page dirty. A page that is dirty
 //!   already is not counted again, so that what was counted, less what is still dirty, reached the
 //!   device at least;
+//! - over a network, where this process speaks its protocol itself, by what the interfaces counted (`wire`);
 //! - further down by what came in from beside (other partitions and volumes), and, under a loop device, by
 //!   the counters of the kernel's own threads, which do its work, and of other processes.
 
 mod layers;
 mod server;
+pub(crate) mod wire;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Mount};
@@ -63,6 +65,9 @@ pub(crate) struct Side {
     pub(crate) own: Option<u64>,
     /// Bytes that the devices that the target lies on moved, for everybody.
     pub(crate) top: Option<u64>,
+    /// Bytes that network interfaces moved for everybody, where this process speaks to its target over them by
+    /// itself; `None`: not so, or not known.
+    pub(crate) wire: Option<u64>,
     /// What follows.
     pub(crate) stands: Stands,
 }
@@ -75,9 +80,9 @@ pub(crate) fn sides(bundle: &Bundle) -> Vec<Side> {
 /// One direction; `None` where nothing was asked.
 pub(crate) fn side(bundle: &Bundle, is_read: bool) -> Option<Side> {
     let scale = Scale::of(bundle, is_read)?;
-    let (own, top) = (scale.own(), scale.top());
+    let (own, top, wire) = (scale.own(), scale.top(), scale.by_interfaces());
     let word = if is_read { "read" } else { "written" };
-    Some(Side { word, asked: scale.asked, own, top, stands: scale.weigh() })
+    Some(Side { word, asked: scale.asked, own, top, wire, stands: scale.weigh() })
 }
 
 /// Share of the reads that no device moved for this process; `None` where that cannot be told.

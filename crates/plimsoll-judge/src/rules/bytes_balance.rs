@@ -7,7 +7,7 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place;
-use crate::rules::balance::{self, Side, Stands};
+use crate::rules::balance::{self, Side, Stands, wire};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -24,7 +24,8 @@ pub const RULE: Rule = Rule {
         below it, less what came in through other partitions and volumes; under a loop device by the \
         counters of the kernel's threads and of other processes (root), by its direct-I/O flag and \
         by what the page cache holds of its file. A server or FUSE process on this very host has to \
-        have moved the bytes itself. A reduction that the plan declares is allowed for, up to 5:1. \
+        have moved the bytes itself. What this process's own NFS and S3 clients say they moved has to \
+        show at this host's network interfaces; where it does not, how it came is not known. A reduction that the plan declares is allowed for, up to 5:1. \
         Use direct I/O on a file system that takes it, attach loop devices with --direct-io=on, or \
         use data much larger than memory.",
     bears_on: &[
@@ -66,13 +67,18 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         (None, Some(says)) => Finding::new(RULE.id, Outcome::Unknown, says).advise(
             "run as root in the host's PID namespace, on a disk that nobody else uses meanwhile",
         ),
-        (None, None) => Finding::new(RULE.id, Outcome::Pass, passes(bundle)),
+        (None, None) => Finding::new(RULE.id, Outcome::Pass, passes(bundle, &sides)),
     };
     Some(sides.iter().fold(finding, with))
 }
 
-fn passes(bundle: &Bundle) -> &'static str {
+fn passes(bundle: &Bundle, sides: &[Side]) -> &'static str {
     if seen::is_remote(bundle) {
+        let is_open = wire::speaks_itself(bundle) && sides.iter().any(|side| side.wire.is_none());
+        if is_open {
+            return "what was asked went over the wire, as this process's own clients say: what the \
+                network interfaces counted is not known";
+        }
         "what was asked went over the wire"
     } else {
         "the devices moved what was asked"
@@ -84,6 +90,10 @@ fn with(finding: Finding, side: &Side) -> Finding {
     let finding = finding.with(&name("asked_bytes"), side.asked);
     let finding = match side.own {
         Some(own) => finding.with(&name("by_this_process_bytes"), own),
+        None => finding,
+    };
+    let finding = match side.wire {
+        Some(wire) => finding.with(&name("by_the_interfaces_bytes"), wire),
         None => finding,
     };
     match side.top {

@@ -24,10 +24,10 @@ pub const RULE: Rule = Rule {
     id: "evidence-consistent",
     asks: "does the evidence agree with itself?",
     explains: "The same I/Os stand in several places of a bundle: totals of each class, rows of the \
-        series, histograms, bytes of the phases, the access profile, counters of the store, the model \
-        and the devices. Counts are held against histograms and rows, sums of latencies against what \
-        the histograms allow, bytes against phases and sizes, phases against each other and the run's \
-        length, words (driver, tier, target) against what goes with them. Where two of them differ, \
+        series, histograms, bytes of the phases, the access profile, counters of the store, the model, \
+        the devices and the network interfaces. Counts are held against histograms and rows, sums of \
+        latencies against what the histograms allow, bytes against phases and sizes, phases against each \
+        other and the run's length, words (driver, tier, target) against what goes with them. Where two of them differ, \
         a figure was changed after it was measured, or a file is damaged: nothing of the bundle can be \
         believed. Evidence that agrees with itself may still be invented as a whole: what shows that it \
         was not is the ledger and a signature (docs/evidence.md).",
@@ -189,6 +189,35 @@ mod tests {
         let shorter_ns = 3 * fixtures::SECOND_NS / 10;
         wrong(|b| b.run.phases[1].duration_ns -= shorter_ns, "outside of the phases");
         wrong(|b| b.run.duration_ns = 1, "longer than the run");
+    }
+
+    #[test]
+    fn an_interfaces_total_is_not_less_than_its_series() {
+        use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
+        use plimsoll_evidence::series::Row;
+        let counted = |received_bytes| {
+            move |bundle: &mut Bundle| {
+                let counters = LinkCounters { received_bytes, ..LinkCounters::default() };
+                let (name, counters) = ("eth0.5".to_owned(), Some(counters));
+                let interfaces = vec![Interface { name, counters, ..Interface::default() }];
+                bundle.observed.links = Some(Links { interfaces, ..Links::default() });
+                let row = |second: u64| Row {
+                    phase: 1,
+                    start_ns: (5 + second) * fixtures::SECOND_NS,
+                    duration_ns: fixtures::SECOND_NS,
+                    name: "link.eth0.5.received_bytes".into(),
+                    data: Data::Gauge(500_000.0),
+                };
+                bundle.series.extend((0..2).map(row));
+            }
+        };
+        wrong(
+            counted(900_000),
+            "received_bytes of eth0.5: the total says 900000, the series 1000000",
+        );
+        let mut bundle = measured();
+        counted(1_400_000)(&mut bundle);
+        assert_eq!(cross_checked(&bundle).outcome, Outcome::Pass, "more came after the last row");
     }
 
     /// A store whose first writes joined pages: the thread that made them hung, and its profile is missing.

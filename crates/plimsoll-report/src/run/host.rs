@@ -5,7 +5,7 @@ use plimsoll_evidence::environment::{Device, Mount, Unknown};
 use plimsoll_evidence::observed::Generator;
 use plimsoll_judge::figures::measured;
 
-use super::nothing;
+use super::{links, nothing};
 use crate::document::{Block, Fact, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone};
@@ -18,6 +18,7 @@ pub(super) fn performance(bundle: &Bundle) -> Section {
         .with(Block::Table(cpu(bundle)))
         .with(Block::Facts(footprint(bundle)))
         .with(Block::Table(devices(bundle)))
+        .with(Block::Table(links::table(bundle)))
         .with(Block::Table(unknown("What could not be observed", &bundle.observed.unknown)))
 }
 

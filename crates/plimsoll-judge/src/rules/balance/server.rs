@@ -4,12 +4,40 @@ use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::Moved;
 
 use super::super::seen;
-use super::{Scale, Stands};
+use super::{Scale, Stands, wire};
 use crate::place;
 
 impl Scale<'_> {
-    /// What answers where that is no device: servers of this host must have moved the bytes themselves.
+    /// What answers where that is no device; its bytes must have gone over this host's interfaces.
     pub(super) fn server(&self) -> Option<Stands> {
+        match self.served()? {
+            Stands::Moved => Some(self.missed_by_interfaces().unwrap_or(Stands::Moved)),
+            other => Some(other),
+        }
+    }
+
+    /// What the interfaces counted, where this process speaks to its target over them by itself.
+    pub(super) fn by_interfaces(&self) -> Option<u64> {
+        let counted = wire::speaks_itself(self.bundle).then(|| wire::counted(self.bundle))?;
+        counted.map(|counted| self.pick(counted))
+    }
+
+    fn missed_by_interfaces(&self) -> Option<Stands> {
+        let counted = self.by_interfaces()?;
+        let least = wire::least(self.bundle, self.is_read)?;
+        (counted < least).then(|| {
+            let way = if self.is_read { "received" } else { "sent" };
+            Stands::Open(format!(
+                "of {} {}, this host's network interfaces {way} {}: how the rest went is not known",
+                self.size(self.asked),
+                self.verb(),
+                self.size(counted)
+            ))
+        })
+    }
+
+    /// Servers of this host must have moved the bytes themselves.
+    fn served(&self) -> Option<Stands> {
         let servers = &self.bundle.observed.servers;
         if servers.is_empty() {
             return seen::is_remote_target(self.bundle).then_some(Stands::Moved);

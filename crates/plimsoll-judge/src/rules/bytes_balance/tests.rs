@@ -1,6 +1,7 @@
 use plimsoll_evidence::environment::{Device, Mount, Transport};
 use plimsoll_evidence::observed::{
-    BackingFile, DeviceTotals, Elsewhere, FileSystem, Moved, NetworkMount, Server,
+    BackingFile, DeviceTotals, Elsewhere, FileSystem, Interface, LinkCounters, Links, Moved,
+    NetworkMount, Server,
 };
 use plimsoll_evidence::run::Tier;
 
@@ -306,6 +307,75 @@ fn a_server_elsewhere_is_seen_by_its_client_alone() {
     bundle.observed.servers = vec![far];
     assert_eq!(outcome(&bundle), Outcome::Pass);
     assert!(says(&bundle).contains("the wire"));
+}
+
+/// The interfaces' counters of the whole measurement: received, of the loopback and of a card.
+fn links(loopback_bytes: u64, card_bytes: u64) -> Option<Links> {
+    let one = |name: &str, received_bytes| Interface {
+        name: name.into(),
+        loopback: name == "lo",
+        below: Some(Vec::new()),
+        counters: Some(LinkCounters { received_bytes, ..LinkCounters::default() }),
+        ..Interface::default()
+    };
+    let interfaces = vec![one("lo", loopback_bytes), one("eth0", card_bytes)];
+    let from_ns = 5 * fixtures::SECOND_NS;
+    Some(Links { from_ns, interfaces, ..Links::default() })
+}
+
+#[test]
+fn what_clients_of_our_own_say_has_to_show_at_the_interfaces() {
+    let mut bundle = remote();
+    let asked = bundle.run.classes[0].size_bytes;
+    let far = Server { serves: "h:2049".into(), local: Some(false), ..Server::default() };
+    bundle.observed.servers = vec![far];
+    bundle.observed.links = links(0, asked);
+    assert_eq!(says(&bundle), "what was asked went over the wire");
+    bundle.observed.links = links(asked * 9, asked / 2);
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "the loopback's are not another host's");
+    assert!(says(&bundle).contains("network interfaces received 1.14 GiB"), "{}", says(&bundle));
+    bundle.observed.servers[0].relays = true;
+    assert_eq!(outcome(&bundle), Outcome::Pass, "a relay of this host is reached by the loopback");
+    bundle.observed.servers.clear();
+    assert_eq!(outcome(&bundle), Outcome::Pass, "nobody knows where the server is");
+    assert!(!wire::goes_out(&bundle), "the card moved half of it");
+    bundle.observed.links = links(0, asked);
+    assert!(wire::goes_out(&bundle));
+    bundle.plan = fixtures::reads().plan;
+    assert!(!wire::goes_out(&bundle), "a disk's bytes go over no card");
+}
+
+#[test]
+fn what_interfaces_do_not_tell_accuses_nobody() {
+    let mut bundle = remote();
+    let far = Server { serves: "h:2049".into(), local: Some(false), ..Server::default() };
+    bundle.observed.servers = vec![far];
+    bundle.observed.links = links(0, 0);
+    assert_eq!(outcome(&bundle), Outcome::Unknown);
+    let passes = |change: &dyn Fn(&mut Bundle)| {
+        let mut bundle = bundle.clone();
+        change(&mut bundle);
+        assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
+    };
+    // A counter that was set back, or none at all.
+    passes(&|b| b.observed.links.as_mut().unwrap().interfaces[1].counters = None);
+    passes(&|b| b.observed.links = None);
+    // I/Os that take as long as the measurement were under way before it.
+    passes(&|b| b.run.classes[0].service_ns_max = 50 * fixtures::SECOND_NS);
+    // Counters that were first read when most of it was over.
+    passes(&|b| b.observed.links.as_mut().unwrap().from_ns = 60 * fixtures::SECOND_NS);
+    // Bytes that came after its end.
+    passes(&|b| b.run.classes[0].drained_bytes = b.run.classes[0].size_bytes - 100);
+    // A mount of the kernel's is held to its own counters, a model to none.
+    passes(&|b| {
+        let server_read_bytes = b.run.classes[0].size_bytes;
+        b.observed.network_mounts =
+            vec![NetworkMount { server_read_bytes, ..NetworkMount::default() }];
+        b.plan = fixtures::reads().plan;
+    });
+    let mut unseen = bundle.clone();
+    unseen.observed.links = None;
+    assert!(says(&unseen).contains("what the network interfaces counted is not known"));
 }
 
 #[test]

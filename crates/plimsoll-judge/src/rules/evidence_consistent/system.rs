@@ -20,7 +20,9 @@ const LATE_NS: u64 = 2_000_000_000;
 
 pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
     let Some(measure) = measured(bundle) else { return };
-    devices(bundle, measure, held);
+    let gauges = gauges(bundle, measure);
+    devices(bundle, measure, &gauges, held);
+    links(bundle, &gauges, held);
     shares(bundle, measure, held);
     access_profile(bundle, held);
     store(bundle, held);
@@ -28,8 +30,8 @@ pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
     sizes(bundle, held);
 }
 
-/// A device's totals against the series of the same counter, and against what a device can do.
-fn devices(bundle: &Bundle, measure: &Phase, held: &mut Ledgered) {
+/// Of each gauge's rows in the measured phase the sum and the largest.
+fn gauges<'a>(bundle: &'a Bundle, measure: &Phase) -> BTreeMap<&'a str, (f64, f64)> {
     let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
     let mut gauges: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for row in bundle.series.iter().filter(|row| Some(row.phase as usize) == index) {
@@ -37,6 +39,34 @@ fn devices(bundle: &Bundle, measure: &Phase, held: &mut Ledgered) {
         let (sum, largest) = gauges.entry(row.name.as_str()).or_default();
         (*sum, *largest) = (*sum + value, largest.max(value));
     }
+    gauges
+}
+
+/// A network interface's totals against the series of the same counters, which end a moment before them.
+fn links(bundle: &Bundle, gauges: &BTreeMap<&str, (f64, f64)>, held: &mut Ledgered) {
+    let Some(links) = &bundle.observed.links else { return };
+    for one in &links.interfaces {
+        let (name, Some(counters)) = (&one.name, one.counters) else { continue };
+        let each =
+            [("received_bytes", counters.received_bytes), ("sent_bytes", counters.sent_bytes)];
+        for (counter, total) in each {
+            let Some((sum, _)) = gauges.get(format!("link.{name}.{counter}").as_str()) else {
+                continue;
+            };
+            held.hold(*sum <= total as f64 * (1.0 + SHARE), || {
+                format!("{counter} of {name}: the total says {total}, the series {sum}")
+            });
+        }
+    }
+}
+
+/// A device's totals against the series of the same counter, and against what a device can do.
+fn devices(
+    bundle: &Bundle,
+    measure: &Phase,
+    gauges: &BTreeMap<&str, (f64, f64)>,
+    held: &mut Ledgered,
+) {
     // A run that did not come to its end, for a thread that hung, reads the totals later. So does one whose operations
     // were waited for after the end.
     let whole = bundle.run.end.kind == EndKind::Completed;

@@ -1,0 +1,159 @@
+//! What clients of this process itself (NFS, S3) say that they moved, against what the network interfaces counted.
+//!
+//! Interfaces count what all programs of the namespace move, with headers and what was sent again, so that they show
+//! more than the load's bytes, and never acquit it for certain. Less than the load's bytes is not shown to be false:
+//! a library between the client and the kernel may go past the kernel's counters (RDMA, user-space TCP). It leaves
+//! open how the bytes came.
+//!
+//! Which interfaces count: those with no other of the namespace beneath them, as a bridge, a bond or a VLAN counts
+//! the bytes of what it lies on again. Where those on top count more (a synthetic interface over a virtual
+//! function), theirs. Where it is not known what lies on what, all count, which is too much and accuses nobody.
+
+use std::collections::BTreeSet;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Moved};
+use plimsoll_evidence::run::{ClassTotals, Driver};
+
+use super::{ASKED_MIN, MEASURED_NS_MIN, SHARE_MIN};
+use crate::figures::measured;
+use crate::rules::seen;
+
+/// Whether a real load spoke to its target over a network by itself.
+pub(crate) fn speaks_itself(bundle: &Bundle) -> bool {
+    bundle.run.driver == Driver::Real && seen::is_remote_target(bundle)
+}
+
+/// Bytes that came and went over interfaces while the load was measured, at most; `None` where that is not known.
+pub(crate) fn counted(bundle: &Bundle) -> Option<Moved> {
+    let servers = &bundle.observed.servers;
+    let is_far = !servers.is_empty()
+        && servers.iter().all(|server| server.local == Some(false) && !server.relays);
+    over(bundle.observed.links.as_ref()?, !is_far)
+}
+
+/// Whether the interfaces other than the loopback moved what the load did: it went over them, whoever is at the other
+/// end.
+pub(crate) fn goes_out(bundle: &Bundle) -> bool {
+    let outward = bundle.observed.links.as_ref().and_then(|links| over(links, false));
+    let Some(outward) = outward.filter(|_| speaks_itself(bundle)) else { return false };
+    let sides = [(true, outward.read_bytes), (false, outward.written_bytes)];
+    let held = sides.map(|(is_read, bytes)| Some(bytes >= least(bundle, is_read)?));
+    held.contains(&Some(true)) && !held.contains(&Some(false))
+}
+
+/// Bytes over a namespace's interfaces, with those of its loopback or without.
+fn over(links: &Links, with_loopback: bool) -> Option<Moved> {
+    let outward = sum(bottoms(links))?;
+    let tops = sum(tops(links))?;
+    let outward = Moved {
+        read_bytes: outward.read_bytes.max(tops.read_bytes),
+        written_bytes: outward.written_bytes.max(tops.written_bytes),
+    };
+    let loopback = links.interfaces.iter().filter(|one| one.loopback && with_loopback);
+    Some(outward.plus(sum(loopback)?))
+}
+
+fn sum<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> Option<Moved> {
+    interfaces
+        .map(|one| one.counters.as_ref().map(moved))
+        .try_fold(Moved::default(), |all, one| Some(all.plus(one?)))
+}
+
+fn moved(counters: &LinkCounters) -> Moved {
+    Moved { read_bytes: counters.received_bytes, written_bytes: counters.sent_bytes }
+}
+
+/// Interfaces that lie on no other of the namespace.
+pub(crate) fn bottoms(links: &Links) -> impl Iterator<Item = &Interface> {
+    let lies_on_none = |one: &&Interface| one.below.as_ref().is_none_or(Vec::is_empty);
+    links.interfaces.iter().filter(|one| !one.loopback).filter(lies_on_none)
+}
+
+/// Interfaces that no other of the namespace lies on.
+fn tops(links: &Links) -> impl Iterator<Item = &Interface> {
+    let below: BTreeSet<&String> =
+        links.interfaces.iter().filter_map(|one| one.below.as_ref()).flatten().collect();
+    links.interfaces.iter().filter(move |one| !one.loopback && !below.contains(&one.name))
+}
+
+/// Bytes of one direction that have to show at the interfaces. What completed in the measured phase may have come
+/// before the counters were read, as far as an I/O takes; what came after its end is left out. `None` where that
+/// leaves nothing to say.
+pub(crate) fn least(bundle: &Bundle, is_read: bool) -> Option<u64> {
+    let phase = measured(bundle)?;
+    let measured_ns = phase.duration_ns;
+    let late_ns = bundle.observed.links.as_ref()?.from_ns.saturating_sub(phase.start_ns);
+    let classes = || bundle.run.classes.iter().filter(|class| class.is_read == is_read);
+    let bytes: u64 = classes().map(ClassTotals::bytes_within).fold(0, u64::saturating_add);
+    let longest_ns = classes().map(|class| class.service_ns_max.max(class.latency_ns_max)).max()?;
+    let before_ns = longest_ns.saturating_add(late_ns);
+    let share = SHARE_MIN - before_ns as f64 / measured_ns.max(1) as f64;
+    let says_something = bytes >= ASKED_MIN && measured_ns >= MEASURED_NS_MIN && share > 0.0;
+    says_something.then_some((bytes as f64 * share) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn one(name: &str, below: &[&str], received_bytes: u64) -> Interface {
+        Interface {
+            name: name.into(),
+            loopback: name == "lo",
+            hardware: Some(true),
+            below: Some(below.iter().map(|&name| name.to_owned()).collect()),
+            counters: Some(LinkCounters { received_bytes, ..LinkCounters::default() }),
+            ..Interface::default()
+        }
+    }
+
+    fn received(interfaces: Vec<Interface>, with_loopback: bool) -> Option<u64> {
+        let links = Links { interfaces, ..Links::default() };
+        over(&links, with_loopback).map(|moved| moved.read_bytes)
+    }
+
+    #[test]
+    fn bytes_that_pass_several_interfaces_count_once() {
+        let bond =
+            vec![one("bond0", &["eth0", "eth1"], 30), one("eth0", &[], 10), one("eth1", &[], 20)];
+        assert_eq!(received(bond, false), Some(30));
+        let vlans =
+            vec![one("eth0", &[], 30), one("eth0.5", &["eth0"], 10), one("eth0.6", &["eth0"], 12)];
+        assert_eq!(received(vlans, false), Some(30));
+        let bridge =
+            vec![one("br0", &["eth0", "veth1"], 50), one("eth0", &[], 50), one("veth1", &[], 0)];
+        assert_eq!(received(bridge, false), Some(50));
+        let nested =
+            vec![one("br0", &["bond0"], 7), one("bond0", &["eth0"], 7), one("eth0", &[], 7)];
+        assert_eq!(received(nested, false), Some(7));
+    }
+
+    #[test]
+    fn a_synthetic_interface_counts_what_its_function_does_not() {
+        let azure = vec![one("eth0", &["enP1"], 90), one("enP1", &[], 60)];
+        assert_eq!(received(azure, false), Some(90));
+    }
+
+    #[test]
+    fn the_loopback_counts_where_it_is_asked_for() {
+        let both = || vec![one("lo", &[], 5), one("eth0", &[], 10)];
+        assert_eq!((received(both(), false), received(both(), true)), (Some(10), Some(15)));
+    }
+
+    #[test]
+    fn what_is_not_counted_is_unknown_and_what_lies_on_what_is_no_matter() {
+        let lost = Interface { counters: None, ..one("eth1", &[], 0) };
+        assert_eq!(received(vec![one("eth0", &[], 10), lost.clone()], false), None);
+        let beneath = Interface { counters: None, ..one("lo", &[], 0) };
+        assert_eq!(received(vec![one("eth0", &[], 10), beneath], false), Some(10));
+        let blind = |name, bytes| Interface { below: None, ..one(name, &[], bytes) };
+        assert_eq!(received(vec![blind("br0", 10), blind("eth0", 10)], false), Some(20));
+        // A container that came: its bytes passed eth0 too, but whatever it moved is not known.
+        assert_eq!(
+            received(vec![one("br0", &["eth0", "eth1"], 9), one("eth0", &[], 9), lost], false),
+            None
+        );
+    }
+}

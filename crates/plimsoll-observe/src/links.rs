@@ -1,0 +1,413 @@
+//! Network interfaces and TCP of this process's network namespace: `/proc/net/dev`, `/proc/net/snmp`,
+//! `/proc/net/netstat` (kernel: Documentation/networking/statistics.rst, snmp_counter.rst), and what `/sys/class/net`
+//! tells of each interface (Documentation/ABI/testing/sysfs-class-net).
+//!
+//! `/proc/net` is of the process's own namespace, `/sys/class/net` of the one in which it was mounted (a process that
+//! `nsenter` started sees the host's): it is believed only where both name the same interfaces with the same counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
+
+use crate::sysfs::{self, Sysfs};
+
+/// Interfaces that have rows in the series: a host of containers may have hundreds.
+const SERIES_MAX: usize = 16;
+const LOOPBACK: &str = "lo";
+
+/// The counters so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Reading {
+    interfaces: BTreeMap<String, LinkCounters>,
+    tcp: Option<Tcp>,
+}
+
+/// What `/sys` tells of an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Traits {
+    hardware: bool,
+    below: Vec<String>,
+    speed_bits_per_s: Option<u64>,
+    duplex: Option<String>,
+    carrier_changes: Option<u64>,
+}
+
+/// Watches interfaces and TCP.
+#[derive(Clone, Debug, Default)]
+pub struct LinkWatch {
+    /// When the phase began, with what `/sys` told; `None` where it could not be read.
+    begun: Option<(Reading, BTreeMap<String, Traits>)>,
+    last: Option<Reading>,
+    /// Interfaces that came, went or were set back since the phase began.
+    lost: BTreeSet<String>,
+    from_ns: u64,
+    /// Interfaces that have rows.
+    shown: BTreeSet<String>,
+}
+
+impl LinkWatch {
+    /// Begins to total. `since_start_ns` is the time since the run's start.
+    pub fn begin(&mut self, since_start_ns: impl Fn() -> u64) {
+        let traits = traits_of_host().unwrap_or_default();
+        self.begun = Reading::now().map(|reading| (reading, traits));
+        self.last = self.begun.as_ref().map(|(reading, _)| reading.clone());
+        self.from_ns = since_start_ns();
+        self.lost.clear();
+    }
+
+    /// Reads the counters, and gives the rise of each since the last time with the name of its series.
+    pub fn sample(&mut self, gauge: impl FnMut(String, f64)) {
+        self.follow(Reading::now(), gauge);
+    }
+
+    fn follow(&mut self, now: Option<Reading>, mut gauge: impl FnMut(String, f64)) {
+        let last = std::mem::replace(&mut self.last, now);
+        let Some((last, now)) = last.as_ref().zip(self.last.as_ref()) else { return };
+        let known = last.interfaces.keys().chain(now.interfaces.keys());
+        for name in known.collect::<BTreeSet<&String>>() {
+            let rise = last.interfaces.get(name).zip(now.interfaces.get(name));
+            let Some(rise) = rise.and_then(|(then, now)| risen(then, now)) else {
+                self.lost.insert(name.clone());
+                continue;
+            };
+            if rise.received_bytes + rise.sent_bytes > 0 && self.shown.len() < SERIES_MAX {
+                self.shown.insert(name.clone());
+            }
+            if self.shown.contains(name) {
+                gauge(format!("link.{name}.received_bytes"), rise.received_bytes as f64);
+                gauge(format!("link.{name}.sent_bytes"), rise.sent_bytes as f64);
+            }
+        }
+        if let Some(rise) = last.tcp.zip(now.tcp).and_then(|(then, now)| tcp_risen(&then, &now)) {
+            gauge("tcp.sent_segments".into(), rise.sent_segments as f64);
+            gauge("tcp.sent_again_segments".into(), rise.sent_again_segments as f64);
+        }
+    }
+
+    /// What was counted since the phase began; `None` where that could not be read.
+    pub fn end(&mut self, since_start_ns: impl Fn() -> u64) -> Option<Links> {
+        let traits = traits_of_host();
+        self.follow(Reading::now(), |_, _| ());
+        let namespace = fs::read_link("/proc/self/ns/net").ok();
+        let namespace = namespace.map(|link| link.to_string_lossy().into_owned());
+        let links = self.total(traits)?;
+        Some(Links { namespace, to_ns: since_start_ns(), ..links })
+    }
+
+    fn total(&mut self, traits: Option<BTreeMap<String, Traits>>) -> Option<Links> {
+        let ((begun, traits_before), now) = (self.begun.take()?, self.last.as_ref()?);
+        let interface = |name: &String| {
+            let rise = begun.interfaces.get(name).zip(now.interfaces.get(name));
+            let rise = rise.and_then(|(then, now)| risen(then, now));
+            let own = traits.as_ref().and_then(|traits| traits.get(name));
+            let changes =
+                |traits: Option<&Traits>| traits.and_then(|traits| traits.carrier_changes);
+            Interface {
+                name: name.clone(),
+                loopback: name == LOOPBACK,
+                hardware: own.map(|own| own.hardware),
+                below: own.map(|own| own.below.clone()),
+                speed_bits_per_s: own.and_then(|own| own.speed_bits_per_s),
+                duplex: own.and_then(|own| own.duplex.clone()),
+                carrier_changes: changes(own)
+                    .zip(changes(traits_before.get(name)))
+                    .and_then(|(now, then)| now.checked_sub(then)),
+                counters: rise.filter(|_| !self.lost.contains(name)),
+            }
+        };
+        let names = begun.interfaces.keys().chain(now.interfaces.keys()).chain(&self.lost);
+        let names: BTreeSet<&String> = names.collect();
+        let mut interfaces: Vec<Interface> = names.into_iter().map(interface).collect();
+        interfaces.retain(|one| {
+            let idle = one.counters == Some(LinkCounters::default());
+            !idle || one.loopback || one.hardware == Some(true)
+        });
+        let tcp = begun.tcp.zip(now.tcp).and_then(|(then, now)| tcp_risen(&then, &now));
+        Some(Links { from_ns: self.from_ns, interfaces, tcp, ..Links::default() })
+    }
+}
+
+impl Reading {
+    fn now() -> Option<Self> {
+        let text = |name: &str| fs::read_to_string(Path::new("/proc/net").join(name)).ok();
+        let interfaces = interfaces(&text("dev")?)?;
+        let tcp = text("snmp").and_then(|snmp| tcp(&snmp, text("netstat").as_deref()));
+        Some(Self { interfaces, tcp })
+    }
+}
+
+/// `/proc/net/dev`: two lines of titles, then `name:` and sixteen counters. `None` where it looks otherwise.
+fn interfaces(text: &str) -> Option<BTreeMap<String, LinkCounters>> {
+    let one = |line: &str| {
+        // A name may hold any sign but a blank, a slash and a colon (dev_valid_name of the kernel).
+        let (name, numbers) = line.split_once(':')?;
+        let numbers: Vec<u64> =
+            numbers.split_ascii_whitespace().map(|n| n.parse().ok()).collect::<Option<_>>()?;
+        let [
+            rx,
+            rx_packets,
+            rx_errors,
+            rx_drops,
+            _,
+            _,
+            _,
+            _,
+            tx,
+            tx_packets,
+            tx_errors,
+            tx_drops,
+            ..,
+        ] = numbers[..]
+        else {
+            return None;
+        };
+        let counters = LinkCounters {
+            received_bytes: rx,
+            received_packets: rx_packets,
+            received_errors: rx_errors,
+            received_drops: rx_drops,
+            sent_bytes: tx,
+            sent_packets: tx_packets,
+            sent_errors: tx_errors,
+            sent_drops: tx_drops,
+        };
+        Some((name.trim().to_owned(), counters))
+    };
+    text.lines().skip(2).map(one).collect()
+}
+
+/// The counter of a protocol: its titles stand in one line, its values in the next that begins alike.
+fn counter(text: &str, protocol: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(':'));
+    let at = lines.next()?.split_ascii_whitespace().position(|title| title == name)?;
+    lines.next()?.split_ascii_whitespace().nth(at)?.parse().ok()
+}
+
+fn tcp(snmp: &str, netstat: Option<&str>) -> Option<Tcp> {
+    Some(Tcp {
+        received_segments: counter(snmp, "Tcp", "InSegs")?,
+        sent_segments: counter(snmp, "Tcp", "OutSegs")?,
+        sent_again_segments: counter(snmp, "Tcp", "RetransSegs")?,
+        early_segments: netstat.and_then(|text| counter(text, "TcpExt", "TCPOFOQueue")),
+    })
+}
+
+/// What was counted between two readings; `None` where a counter was set back.
+fn risen(then: &LinkCounters, now: &LinkCounters) -> Option<LinkCounters> {
+    let rise = |of: fn(&LinkCounters) -> u64| of(now).checked_sub(of(then));
+    Some(LinkCounters {
+        received_bytes: rise(|c| c.received_bytes)?,
+        received_packets: rise(|c| c.received_packets)?,
+        received_errors: rise(|c| c.received_errors)?,
+        received_drops: rise(|c| c.received_drops)?,
+        sent_bytes: rise(|c| c.sent_bytes)?,
+        sent_packets: rise(|c| c.sent_packets)?,
+        sent_errors: rise(|c| c.sent_errors)?,
+        sent_drops: rise(|c| c.sent_drops)?,
+    })
+}
+
+fn tcp_risen(then: &Tcp, now: &Tcp) -> Option<Tcp> {
+    let rise = |of: fn(&Tcp) -> u64| of(now).checked_sub(of(then));
+    let early = now.early_segments.zip(then.early_segments);
+    Some(Tcp {
+        received_segments: rise(|tcp| tcp.received_segments)?,
+        sent_segments: rise(|tcp| tcp.sent_segments)?,
+        sent_again_segments: rise(|tcp| tcp.sent_again_segments)?,
+        early_segments: early.and_then(|(now, then)| now.checked_sub(then)),
+    })
+}
+
+fn traits_of_host() -> Option<BTreeMap<String, Traits>> {
+    let before = Reading::now()?;
+    let (traits, received) = traits(&Sysfs::host());
+    is_same(&before, &received, &Reading::now()?).then_some(traits)
+}
+
+/// Whether `/sys` shows the interfaces that were read before and after it.
+fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) -> bool {
+    before.interfaces.keys().eq(received.keys())
+        && received.iter().all(|(name, bytes)| {
+            let of = |reading: &Reading| Some(reading.interfaces.get(name)?.received_bytes);
+            of(before).zip(of(after)).is_some_and(|(least, most)| (least..=most).contains(bytes))
+        })
+}
+
+/// Of each interface what is told, and the bytes that it received.
+fn traits(sysfs: &Sysfs) -> (BTreeMap<String, Traits>, BTreeMap<String, u64>) {
+    let place = sysfs.place("class/net");
+    let (mut traits, mut received) = (BTreeMap::new(), BTreeMap::new());
+    for name in sysfs::names_in(&place) {
+        let directory = place.join(&name);
+        let number = |file: &str| sysfs::text(&directory.join(file))?.parse::<u64>().ok();
+        // Not every entry is an interface: `bonding_masters` is a file.
+        let Some(bytes) = number("statistics/rx_bytes") else { continue };
+        received.insert(name.clone(), bytes);
+        let mut below: Vec<String> = sysfs::names_in(&directory)
+            .iter()
+            .filter_map(|entry| entry.strip_prefix("lower_").map(str::to_owned))
+            .collect();
+        below.sort();
+        // In Mb/s; unknown is -1, which earlier kernels print without its sign.
+        let speed = number("speed").filter(|speed| (1..u64::from(u32::MAX)).contains(speed));
+        let duplex = sysfs::text(&directory.join("duplex"));
+        traits.insert(
+            name,
+            Traits {
+                hardware: directory.join("device").exists(),
+                below,
+                speed_bits_per_s: speed.map(|speed| speed * 1_000_000),
+                duplex: duplex.filter(|duplex| ["full", "half"].contains(&duplex.as_str())),
+                carrier_changes: number("carrier_changes"),
+            },
+        );
+    }
+    (traits, received)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    const DEV: &str = "Inter-|   Receive   |  Transmit\n face |bytes packets errs\n\
+        \u{20}   lo: 500 5 0 0 0 0 0 0 500 5 0 0 0 0 0 0\n\
+        eth0.5:1000 10 1 2 0 0 0 0 2000 20 3 4 0 0 0 0\n";
+    const SNMP: &str = "Tcp: RtoAlgorithm MaxConn InSegs OutSegs RetransSegs\nTcp: 1 -1 70 80 9\n";
+    const NETSTAT: &str = "TcpExt: SyncookiesSent TCPOFOQueue\nTcpExt: 0 4\nIpExt: A\nIpExt: 1\n";
+
+    fn reading(text: &str) -> Reading {
+        let tcp = tcp(SNMP, Some(NETSTAT));
+        Reading { interfaces: interfaces(text).unwrap(), tcp }
+    }
+
+    fn watch(begun: &str) -> LinkWatch {
+        let begun = reading(begun);
+        let last = Some(begun.clone());
+        LinkWatch { begun: Some((begun, BTreeMap::new())), last, ..LinkWatch::default() }
+    }
+
+    #[test]
+    fn counters_are_read_by_their_names() {
+        let reading = reading(DEV);
+        let vlan = reading.interfaces["eth0.5"];
+        assert_eq!((vlan.received_bytes, vlan.received_errors, vlan.received_drops), (1000, 1, 2));
+        assert_eq!((vlan.sent_bytes, vlan.sent_packets), (2000, 20));
+        assert_eq!((vlan.sent_errors, vlan.sent_drops), (3, 4));
+        let tcp = reading.tcp.unwrap();
+        assert_eq!((tcp.received_segments, tcp.sent_segments), (70, 80));
+        assert_eq!((tcp.sent_again_segments, tcp.early_segments), (9, Some(4)));
+    }
+
+    #[test]
+    fn what_is_not_there_or_nonsense_is_unknown() {
+        assert_eq!(interfaces("a\nb\neth0: 1 2 3\n"), None);
+        assert_eq!(interfaces("a\nb\neth0: x 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"), None);
+        assert_eq!(tcp("Tcp: InSegs OutSegs\nTcp: 1 2\n", None), None);
+        assert_eq!(tcp(SNMP, None).unwrap().early_segments, None);
+        assert_eq!(tcp(SNMP, Some("TcpExt: TCPOFOQueue\n")).unwrap().early_segments, None);
+    }
+
+    #[test]
+    fn a_rise_has_rows_and_a_total() {
+        let mut watch = watch(DEV);
+        let mut rows = BTreeMap::new();
+        let more = reading(&DEV.replace("1000 10", "1800 12"));
+        watch.follow(Some(more), |name, value| rows.extend([(name, value)]));
+        assert_eq!(rows.get("link.eth0.5.received_bytes"), Some(&800.0));
+        assert_eq!(rows.get("link.lo.sent_bytes"), None, "it moved nothing yet");
+        let links = watch.total(None).unwrap();
+        let names: Vec<&str> = links.interfaces.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["eth0.5", "lo"]);
+        let vlan = &links.interfaces[0];
+        assert_eq!(vlan.counters.unwrap().received_bytes, 800);
+        assert_eq!((vlan.hardware, &vlan.below, vlan.speed_bits_per_s), (None, &None, None));
+        assert_eq!(links.tcp.unwrap(), Tcp { early_segments: Some(0), ..Tcp::default() });
+    }
+
+    #[test]
+    fn an_interface_that_came_went_or_was_set_back_is_unknown() {
+        let without = DEV.split("eth0").next().unwrap();
+        let back = &DEV.replace("1000 10", "900 10");
+        let more = &DEV.replace("1000 10", "5000 10");
+        for (begun, between, ended) in [
+            (DEV, without, DEV),
+            (DEV, without, without),
+            (without, DEV, more),
+            (DEV, back.as_str(), more),
+        ] {
+            let mut watch = watch(begun);
+            watch.follow(Some(reading(between)), |_, _| ());
+            watch.follow(Some(reading(ended)), |_, _| ());
+            let links = watch.total(None).unwrap();
+            let one = links.interfaces.iter().find(|one| one.name == "eth0.5").unwrap();
+            assert_eq!(one.counters, None, "{between} {ended}");
+        }
+        let mut blind = watch(DEV);
+        blind.follow(None, |_, _| ());
+        assert_eq!(blind.total(None), None);
+    }
+
+    #[test]
+    fn what_sys_tells_is_believed_where_it_shows_the_same_interfaces() {
+        let root = tempfile::tempdir().unwrap();
+        let net = root.path().join("class/net");
+        let interface = |name: &str, files: &[(&str, &str)]| {
+            let directory = net.join(name);
+            fs::create_dir_all(directory.join("statistics")).unwrap();
+            for (file, text) in files {
+                fs::write(directory.join(file), text).unwrap();
+            }
+        };
+        interface("lo", &[("statistics/rx_bytes", "500\n")]);
+        interface(
+            "eth0.5",
+            &[
+                ("statistics/rx_bytes", "1000\n"),
+                ("speed", "10000\n"),
+                ("duplex", "full\n"),
+                ("carrier_changes", "3\n"),
+                ("lower_eth0", ""),
+            ],
+        );
+        fs::write(net.join("bonding_masters"), "bond0\n").unwrap();
+        let (told, received) = traits(&Sysfs::at(root.path()));
+        let vlan = &told["eth0.5"];
+        assert_eq!((vlan.hardware, vlan.speed_bits_per_s), (false, Some(10_000_000_000)));
+        assert_eq!((vlan.duplex.as_deref(), vlan.carrier_changes), (Some("full"), Some(3)));
+        assert_eq!(vlan.below, ["eth0"]);
+        let (same, later) = (reading(DEV), reading(&DEV.replace("1000 10", "1800 12")));
+        assert!(is_same(&same, &received, &later));
+        assert!(!is_same(&later, &received, &later), "another namespace's counts");
+        assert!(!is_same(&Reading::default(), &received, &later));
+        interface("eth0.5", &[("speed", "-1\n"), ("duplex", "unknown\n"), ("device", "")]);
+        let vlan = &traits(&Sysfs::at(root.path())).0["eth0.5"];
+        assert_eq!((vlan.hardware, vlan.speed_bits_per_s, &vlan.duplex), (true, None, &None));
+        interface("eth0.5", &[("speed", "4294967295\n")]);
+        assert_eq!(traits(&Sysfs::at(root.path())).0["eth0.5"].speed_bits_per_s, None);
+    }
+
+    #[test]
+    fn what_goes_over_the_loopback_is_counted_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut watch = LinkWatch::default();
+        watch.begin(|| 7);
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        let sends = std::thread::spawn(move || near.write_all(&[7; 1 << 20]).unwrap());
+        let mut came = Vec::new();
+        far.read_to_end(&mut came).unwrap();
+        sends.join().unwrap();
+        let links = watch.end(|| 9).unwrap();
+        let loopback = links.interfaces.iter().find(|one| one.loopback).unwrap();
+        assert!(loopback.counters.unwrap().received_bytes >= 1 << 20, "{links:?}");
+        assert!(links.tcp.unwrap().sent_segments > 0 && links.namespace.is_some());
+        assert_eq!((links.from_ns, links.to_ns), (7, 9));
+        assert_eq!(watch.end(|| 9), None, "without a beginning nothing is known");
+    }
+}
