@@ -6,14 +6,14 @@ mod support;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use fleets::{
     Delay, Fleet, Hosts, PATIENCE, Process, RATE, SWITCH, adds_up, fleet_in, plan, was_disturbed,
 };
 use serde_json::Value;
-use support::{Sandbox, json, wait_until};
+use support::{Sandbox, json};
 
 #[test]
 fn one_two_and_four_agents_of_this_host_carry_what_is_asked_of_each() {
@@ -159,6 +159,79 @@ fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     assert!((0.4..0.6).contains(&(counted / asked)), "{found:#}");
 }
 
+/// Two hosts with a network of their own each and a store each behind it; what one of them has of the network is 20 Mbit
+/// a second.
+#[test]
+fn a_host_whose_link_is_slow_is_told_with_its_link() {
+    let sandbox = Sandbox::new();
+    let hosts = Hosts::new(2);
+    let (_server, url) = (hosts.server(&sandbox), format!("nats://{SWITCH}:4222"));
+    let _stores = [2049, 2050].map(|port| {
+        let mut store = hosts.plimsoll(&sandbox, 0, "store");
+        store.args(["model", "serve", "zfs-flash", "--json", "--nfs", &format!("{SWITCH}:{port}")]);
+        Controller::say(store.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+    });
+    let key = sandbox.path("key");
+    sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
+    let export = format!("nfs://{SWITCH}/e");
+    let allowed = ["--allow-nfs", export.as_str()];
+    let _agents = [1, 2].map(|at| hosts.agent(&sandbox, at, &url, &allowed));
+    let is_limited = hosts.limit(2, 20);
+    let store = |port: u16| format!("{export}/{{host}}?nfsport={port}&mountport={port}");
+    let text = format!(
+        "version = 1\nname = \"links\"\n[target]\nnfs = {:?}\n[workload.matrix]\nfile_size = \"4MiB\"\n\
+         sizes = \"32KiB\"\nreads = 50\nclients = 4\nqueue_depth = 2\n[phases]\nwarm_up = \"500ms\"\n\
+         measure = \"3s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"500ms\"\n[fleet]\n\
+         [[fleet.host]]\nname = \"node2\"\nset = {{ \"target.nfs\" = {:?} }}\n",
+        store(2049),
+        store(2050)
+    );
+    let plan = sandbox.path("links.toml");
+    fs::write(&plan, text).unwrap();
+    hosts.wait_for_agents(&sandbox, 2);
+    let mut run = hosts.plimsoll(&sandbox, 0, "here");
+    run.args(["run", plan.to_str().unwrap(), "--fleet", &url, "--agents", "2", "--sign"]).arg(&key);
+    let ran = support::Ran::from(run.stdin(Stdio::null()).output().unwrap());
+    // What a store in memory carries is INVALID, and rightly.
+    assert_eq!(ran.code, 3, "{}\n{}", ran.stdout, ran.stderr);
+    let fleet = fleet_in(&sandbox.path("share-here/plimsoll/runs"));
+    let verdict = json(&fleet.join("verdict.json"));
+    let passed = verdict["passed"].as_array().unwrap();
+    assert!(passed.iter().any(|rule| rule == "fleet-network"), "{verdict:#}");
+    for name in ["node1", "node2"] {
+        let bundle = fs::read_dir(fleet.join("hosts").join(name)).unwrap().next().unwrap().unwrap();
+        went_over_eth0(&bundle.path());
+    }
+    if !is_limited {
+        return println!("this kernel has no queue that limits a link");
+    }
+    let mut findings = verdict["findings"].as_array().unwrap().iter();
+    let slow = findings.find(|finding| finding["rule"] == "fleet-balance");
+    let says = slow.unwrap_or_else(|| panic!("{verdict:#}"))["says"].as_str().unwrap();
+    println!("{says}");
+    assert!(says.starts_with("host node2 carries"), "{says}");
+    assert!(says.contains("over TCP"), "{says}");
+}
+
+/// That the bundle's interfaces counted what its load says that it moved, in all and over time.
+fn went_over_eth0(bundle: &Path) {
+    let (run, observed) = (json(&bundle.join("run.json")), json(&bundle.join("observed.json")));
+    let interfaces = observed["links"]["interfaces"].as_array().unwrap();
+    let eth0 = interfaces.iter().find(|one| one["name"] == "eth0").unwrap();
+    for (is_read, counter) in [(true, "received_bytes"), (false, "sent_bytes")] {
+        let classes = run["classes"].as_array().unwrap().iter();
+        let bytes: u64 = classes
+            .filter(|class| class["is_read"] == is_read)
+            .map(|class| class["size_bytes"].as_u64().unwrap())
+            .sum();
+        let counted = eth0["counters"][counter].as_u64().unwrap();
+        assert!(bytes > 0 && counted as f64 > bytes as f64 * 0.5, "{bytes} {counter}: {eth0:#}");
+        let series = fs::read_to_string(bundle.join("series.csv")).unwrap();
+        assert!(series.contains(&format!(",link.eth0.{counter},")), "{series}");
+    }
+    assert!(observed["links"]["tcp"]["sent_segments"].as_u64().unwrap() > 0);
+}
+
 /// A served model: a controller with its counters.
 struct Controller {
     _process: Process,
@@ -169,14 +242,18 @@ struct Controller {
 impl Controller {
     fn start(sandbox: &Sandbox) -> Self {
         let asked = ["model", "serve", "zfs-flash", "--nfs", "0", "--metrics", "0", "--json"];
-        let mut child = sandbox.start(&asked);
+        Self::say(sandbox.start(&asked))
+    }
+
+    /// What a served model says of itself once it answers.
+    fn say(mut child: Child) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut said = String::new();
         while serde_json::from_str::<Value>(&said).is_err() {
             assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "{said}");
         }
         let said: Value = serde_json::from_str(&said).unwrap();
-        let text = |name: &str| said[name].as_str().unwrap().to_owned();
+        let text = |name: &str| said[name].as_str().unwrap_or_default().to_owned();
         Self { _process: Process(child), nfs: text("nfs"), metrics: text("metrics") }
     }
 }
@@ -258,51 +335,22 @@ fn a_host_that_can_not_begin_is_named_and_ends_the_others_without_an_operator() 
 fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together() {
     let sandbox = Sandbox::new();
     let hosts = Hosts::new(4);
-    let store = sandbox.path("nats");
-    let mut server = hosts.on(0, "nats-server");
-    server.args(["-a", SWITCH, "-p", "4222", "-js", "-sd"]).arg(&store);
-    server.stdout(Stdio::null()).stderr(Stdio::null());
-    let _server = Process::start(server);
+    let _server = hosts.server(&sandbox);
     let url = format!("nats://{SWITCH}:4222");
     let key = sandbox.path("key");
     sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
-    let within = |at: usize, own: &str| {
-        let mut command = hosts.on(at, env!("CARGO_BIN_EXE_plimsoll"));
-        command.env("XDG_STATE_HOME", sandbox.path(&format!("state-{own}")));
-        command.env("XDG_DATA_HOME", sandbox.path(&format!("share-{own}")));
-        command.env("XDG_CACHE_HOME", sandbox.path(&format!("cache-{own}")));
-        command.env("PLIMSOLL_CALIBRATE", "never");
-        command
-    };
-    let probe = format!(": < /dev/tcp/{SWITCH}/4222");
-    wait_until("the server", || {
-        hosts.on(1, "bash").args(["-c", &probe]).output().unwrap().status.success()
-    });
     // Each another way off: 1, 2, 3 and 4 ms there, and as much back.
     let _delays: Vec<Delay> =
         (1..=4).map(|at| Delay::start(&hosts, at, Duration::from_millis(at as u64))).collect();
-    let _agents: Vec<Process> = (1..=4)
-        .map(|at| {
-            let own = format!("node{at}");
-            let mut agent = within(at, &own);
-            agent.args(["agent", "--server", Delay::URL, "--name", &own, "--trust"]);
-            agent.arg(sandbox.path("key.pub")).arg("--allow-path").arg(sandbox.data());
-            let log = fs::File::create(sandbox.path(&format!("log-{own}"))).unwrap();
-            agent.stdout(Stdio::null()).stderr(log);
-            Process::start(agent)
-        })
-        .collect();
+    let data = sandbox.data().display().to_string();
+    let allowed = ["--allow-path", &data];
+    let _agents: Vec<Process> =
+        (1..=4).map(|at| hosts.agent(&sandbox, at, Delay::URL, &allowed)).collect();
     let plan = plan(&sandbox, &sandbox.data().join("{host}"), "3s");
     for count in [1, 2, 4] {
         // All are there: the first by name are chosen.
-        wait_until("the agents", || {
-            let seen =
-                within(0, "here").args(["fleet", "status", &url, "--json"]).output().unwrap();
-            let seen: Value = serde_json::from_slice(&seen.stdout).unwrap();
-            seen.as_array().unwrap().iter().filter(|agent| agent["busy_with"].is_null()).count()
-                == 4
-        });
-        let mut run = within(0, "here");
+        hosts.wait_for_agents(&sandbox, 4);
+        let mut run = hosts.plimsoll(&sandbox, 0, "here");
         run.args(["run", &plan, "--fleet", &url, "--agents", &count.to_string(), "--sign"])
             .arg(&key);
         let ran = support::Ran::from(run.stdin(Stdio::null()).output().unwrap());

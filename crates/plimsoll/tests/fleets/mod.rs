@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use plimsoll_fleet::local::PrivateServer;
 use serde_json::Value;
 
-use crate::support::{OF_THE_HOST, Sandbox, json};
+use crate::support::{OF_THE_HOST, Sandbox, json, wait_until};
 
 /// I/Os per second that each host's plan asks for: no target's limit.
 pub const RATE: f64 = 200.0;
@@ -198,6 +198,65 @@ impl Hosts {
             ip(&format!("-n {host} link set eth0 up"));
         }
         hosts
+    }
+
+    /// The NATS server, at the switch, once host 1 reaches it.
+    pub fn server(&self, sandbox: &Sandbox) -> Process {
+        let mut server = self.on(0, "nats-server");
+        server.args(["-a", SWITCH, "-p", "4222", "-js", "-sd"]).arg(sandbox.path("nats"));
+        server.stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Process::start(server);
+        let probe = format!(": < /dev/tcp/{SWITCH}/4222");
+        wait_until("the server", || {
+            self.on(1, "bash").args(["-c", &probe]).output().unwrap().status.success()
+        });
+        server
+    }
+
+    /// Plimsoll on one of them, with state, data and cache of its own.
+    pub fn plimsoll(&self, sandbox: &Sandbox, at: usize, own: &str) -> Command {
+        let mut command = self.on(at, env!("CARGO_BIN_EXE_plimsoll"));
+        command.env("XDG_STATE_HOME", sandbox.path(&format!("state-{own}")));
+        command.env("XDG_DATA_HOME", sandbox.path(&format!("share-{own}")));
+        command.env("XDG_CACHE_HOME", sandbox.path(&format!("cache-{own}")));
+        command.env("PLIMSOLL_CALIBRATE", "never");
+        command
+    }
+
+    /// An agent `nodeN` on host N that asks `server`, and may do what `allowed` says.
+    pub fn agent(&self, sandbox: &Sandbox, at: usize, server: &str, allowed: &[&str]) -> Process {
+        let own = format!("node{at}");
+        let mut agent = self.plimsoll(sandbox, at, &own);
+        agent.args(["agent", "--server", server, "--name", &own, "--trust"]);
+        agent.arg(sandbox.path("key.pub")).args(allowed);
+        let log = fs::File::create(sandbox.path(&format!("log-{own}"))).unwrap();
+        agent.stdout(Stdio::null()).stderr(log);
+        Process::start(agent)
+    }
+
+    /// Waits until so many agents are there and none is busy.
+    pub fn wait_for_agents(&self, sandbox: &Sandbox, count: usize) {
+        let url = format!("nats://{SWITCH}:4222");
+        wait_until("the agents", || {
+            let mut status = self.plimsoll(sandbox, 0, "here");
+            let seen = status.args(["fleet", "status", &url, "--json"]).output().unwrap();
+            let seen: Value = serde_json::from_slice(&seen.stdout).unwrap();
+            seen.as_array().unwrap().iter().filter(|agent| agent["busy_with"].is_null()).count()
+                == count
+        });
+    }
+
+    /// Limits what goes to host `at` and comes from it to so many Mbit a second, with room for 60 kB that wait: what
+    /// finds none is lost. False where this kernel has no such queue.
+    pub fn limit(&self, at: usize, mbit: u32) -> bool {
+        let limit = |on: usize, device: &str| {
+            let rule =
+                format!("qdisc add dev {device} root tbf rate {mbit}mbit burst 32kb limit 60000");
+            let mut tc = self.on(on, "tc");
+            tc.args(rule.split_whitespace());
+            tc.output().is_ok_and(|ran| ran.status.success())
+        };
+        limit(at, "eth0") && limit(0, &format!("p{at}"))
     }
 
     /// A command on one of them: 0 is the switch.
