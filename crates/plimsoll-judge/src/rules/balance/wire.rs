@@ -19,6 +19,12 @@ use super::{ASKED_MIN, MEASURED_NS_MIN, SHARE_MIN};
 use crate::figures::measured;
 use crate::rules::seen;
 
+/// Counters of hardware may be as old as this: cards write them to memory once a second (`stats-block-usecs` of
+/// ethtool(8)), and a second of ours.
+const OLD_NS_MAX: u64 = 2_000_000_000;
+/// More than this share is most.
+const MOST: f64 = 0.5;
+
 /// Whether a real load spoke to its target over a network by itself.
 pub(crate) fn speaks_itself(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Real && seen::is_remote_target(bundle)
@@ -32,14 +38,20 @@ pub(crate) fn counted(bundle: &Bundle) -> Option<Moved> {
     over(bundle.observed.links.as_ref()?, !is_far)
 }
 
-/// Whether the interfaces other than the loopback moved what the load did: it went over them, whoever is at the other
-/// end.
+/// Whether the interfaces other than the loopback moved most of what the load did: it went over them, whoever is at
+/// the other end.
 pub(crate) fn goes_out(bundle: &Bundle) -> bool {
     let outward = bundle.observed.links.as_ref().and_then(|links| over(links, false));
     let Some(outward) = outward.filter(|_| speaks_itself(bundle)) else { return false };
-    let sides = [(true, outward.read_bytes), (false, outward.written_bytes)];
-    let held = sides.map(|(is_read, bytes)| Some(bytes >= least(bundle, is_read)?));
-    held.contains(&Some(true)) && !held.contains(&Some(false))
+    let asked = within(bundle, true).saturating_add(within(bundle, false));
+    let moved = outward.read_bytes.saturating_add(outward.written_bytes);
+    asked >= ASKED_MIN && moved as f64 > asked as f64 * MOST
+}
+
+/// Bytes of one direction that completed within the measured phase.
+fn within(bundle: &Bundle, is_read: bool) -> u64 {
+    let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);
+    classes.map(ClassTotals::bytes_within).fold(0, u64::saturating_add)
 }
 
 /// Bytes over a namespace's interfaces, with those of its loopback or without.
@@ -78,19 +90,20 @@ fn tops(links: &Links) -> impl Iterator<Item = &Interface> {
 }
 
 /// Bytes of one direction that have to show at the interfaces. What completed in the measured phase may have come
-/// before the counters were read, as far as an I/O takes; what came after its end is left out. `None` where that
-/// leaves nothing to say.
+/// before the counters were read, as far as an I/O takes; what came after its end is left out; a card's counters may
+/// be old. `None` where that leaves nothing to say.
 pub(crate) fn least(bundle: &Bundle, is_read: bool) -> Option<u64> {
-    let phase = measured(bundle)?;
-    let measured_ns = phase.duration_ns;
-    let late_ns = bundle.observed.links.as_ref()?.from_ns.saturating_sub(phase.start_ns);
-    let classes = || bundle.run.classes.iter().filter(|class| class.is_read == is_read);
-    let bytes: u64 = classes().map(ClassTotals::bytes_within).fold(0, u64::saturating_add);
-    let longest_ns = classes().map(|class| class.service_ns_max.max(class.latency_ns_max)).max()?;
-    let before_ns = longest_ns.saturating_add(late_ns);
-    let share = SHARE_MIN - before_ns as f64 / measured_ns.max(1) as f64;
-    let says_something = bytes >= ASKED_MIN && measured_ns >= MEASURED_NS_MIN && share > 0.0;
-    says_something.then_some((bytes as f64 * share) as u64)
+    let (phase, links) = (measured(bundle)?, bundle.observed.links.as_ref()?);
+    let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);
+    let longest_ns = classes.map(|class| class.service_ns_max.max(class.latency_ns_max)).max()?;
+    let late_ns = links.from_ns.saturating_sub(phase.start_ns);
+    let is_virtual = links.interfaces.iter().all(|one| one.hardware == Some(false));
+    let old_ns = if is_virtual { 0 } else { OLD_NS_MAX };
+    let missed_ns = longest_ns.saturating_add(late_ns).saturating_add(old_ns);
+    let share = SHARE_MIN - missed_ns as f64 / phase.duration_ns.max(1) as f64;
+    let bytes = within(bundle, is_read);
+    let is_enough = bytes >= ASKED_MIN && phase.duration_ns >= MEASURED_NS_MIN;
+    (is_enough && share > 0.0).then_some((bytes as f64 * share) as u64)
 }
 
 #[cfg(test)]
