@@ -15,6 +15,7 @@ pub mod finding;
 pub mod fleet;
 pub mod inside;
 pub mod judge;
+mod links;
 pub mod metrics;
 pub mod place;
 pub mod rules;

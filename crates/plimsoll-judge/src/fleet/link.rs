@@ -2,23 +2,15 @@
 //!
 //! Thresholds are our choice, but for what they rest on. A share of 0.1 % lost is where TCP feels it: by the
 //! formula of Mathis et al. (The macroscopic behavior of the TCP congestion avoidance algorithm, 1997), one
-//! connection with segments of 1,460 bytes and a way of 1 ms there and back then carries at most 56 MB/s. Speeds
-//! are believed of hardware alone: what virtual interfaces (veth, tap) say they can do is a fixed number.
+//! connection with segments of 1,460 bytes and a way of 1 ms there and back then carries at most 56 MB/s.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
 
 use super::TIMES_MIN;
-use crate::figures::NS_PER_S;
-use crate::rules::balance::wire;
+use crate::links::{self, FULL_SHARE, Speed, bytes, rate, seconds, used};
 use crate::rules::seen;
 
-/// An interface took part where it moved at least this share of what all of its kind moved.
-const USED_SHARE_MIN: f64 = 0.1;
-/// From this share of its speed on a link is full: busy, as CPUs are in `generator-limit`.
-const FULL_SHARE: f64 = 0.9;
-/// Beyond this share of it, what the kernel says is not the link's speed.
-const NOMINAL_SHARE: f64 = 1.1;
 /// A slower link that was used less takes less than a tenth of an I/O's time, and no tenth of the rate.
 const SLOWED_SHARE_MIN: f64 = 0.1;
 /// Packets or segments lost, and not fewer than one a second: a handful is none.
@@ -71,7 +63,7 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
 
 /// What went over its busiest interface, for people: `eth0 received 11.2 MiB/s and sent 20 KiB/s`.
 pub(super) fn says(bundle: &Bundle) -> Option<String> {
-    let links = links(bundle)?;
+    let links = observed(bundle)?;
     let (one, counters) = used(links).into_iter().max_by_key(|(_, counters)| bytes(counters))?;
     let rate = |bytes: u64| seen::size((bytes as f64 / seconds(links)) as u64);
     Some(format!(
@@ -82,35 +74,16 @@ pub(super) fn says(bundle: &Bundle) -> Option<String> {
     ))
 }
 
-fn links(bundle: &Bundle) -> Option<&Links> {
+fn observed(bundle: &Bundle) -> Option<&Links> {
     bundle.observed.links.as_ref()
 }
 
 fn tcp(bundle: &Bundle) -> Option<&Tcp> {
-    links(bundle)?.tcp.as_ref()
-}
-
-fn seconds(links: &Links) -> f64 {
-    links.to_ns.saturating_sub(links.from_ns).max(1) as f64 / NS_PER_S
-}
-
-fn bytes(counters: &LinkCounters) -> u64 {
-    counters.received_bytes.saturating_add(counters.sent_bytes)
-}
-
-/// The interfaces that the host's traffic went over: of its hardware, or where none of that shows, of others.
-fn used(links: &Links) -> Vec<(&Interface, &LinkCounters)> {
-    let counted = || wire::bottoms(links).filter_map(|one| Some((one, one.counters.as_ref()?)));
-    let moved = |one: &(&Interface, &LinkCounters)| bytes(one.1) > 0;
-    let is_hardware = |one: &(&Interface, &LinkCounters)| one.0.hardware == Some(true);
-    let has_hardware = counted().any(|one| is_hardware(&one) && moved(&one));
-    let of_kind = || counted().filter(|one| moved(one) && is_hardware(one) == has_hardware);
-    let all: u64 = of_kind().map(|(_, counters)| bytes(counters)).fold(0, u64::saturating_add);
-    of_kind().filter(|one| bytes(one.1) as f64 >= all as f64 * USED_SHARE_MIN).collect()
+    observed(bundle)?.tcp.as_ref()
 }
 
 fn packets(bundle: &Bundle, of: fn(&LinkCounters) -> u64) -> Option<(u64, u64)> {
-    let used = used(links(bundle)?);
+    let used = used(observed(bundle)?);
     let sum = |of: &dyn Fn(&LinkCounters) -> u64| -> u64 {
         used.iter().map(|(_, counters)| of(counters)).fold(0, u64::saturating_add)
     };
@@ -123,7 +96,7 @@ fn lost(loss: &Loss, slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let (lost, all) = (loss.of)(slow)?;
     let own = share((lost, all))?;
     let most = others.iter().filter_map(|other| share((loss.of)(other)?)).reduce(f64::max)?;
-    let per_s = lost as f64 / seconds(links(slow)?);
+    let per_s = lost as f64 / seconds(observed(slow)?);
     let stands_out = own >= loss.least && per_s >= LOST_PER_S_MIN && own >= most * TIMES_MIN;
     stands_out.then(|| {
         let percent = |share: f64| format!("{:.2} %", share * 100.0);
@@ -136,28 +109,12 @@ fn lost(loss: &Loss, slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     })
 }
 
-/// Speed of the links that the host used, together, and the largest share that one of them was used to, in either
-/// direction; `None` where the kernel does not tell the speed of each, or tells one that they exceed.
-fn known_speed(bundle: &Bundle) -> Option<(u64, f64)> {
-    let links = links(bundle)?;
-    let used = used(links);
-    let (mut all, mut most) = (0u64, 0.0f64);
-    for (one, counters) in &used {
-        let speed = one.speed_bits_per_s.filter(|_| one.hardware == Some(true))?;
-        let moved = counters.received_bytes.max(counters.sent_bytes);
-        most = most.max(moved as f64 * 8.0 / seconds(links) / speed as f64);
-        all = all.saturating_add(speed);
-    }
-    (all > 0 && most <= NOMINAL_SHARE).then_some((all, most))
-}
-
 fn speed(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
-    let (own, share) = known_speed(slow)?;
-    let known: Vec<(u64, f64)> = others.iter().filter_map(|other| known_speed(other)).collect();
-    let least = known.iter().map(|(speed, _)| *speed).min()?;
-    let most = known.iter().map(|(_, share)| *share).fold(0.0, f64::max);
-    let names: Vec<&str> = used(links(slow)?).iter().map(|(one, _)| one.name.as_str()).collect();
-    let (names, used) = (names.join(", "), seen::percent(share));
+    let Speed { bits_per_s: own, used_share: share } = links::speed(slow)?;
+    let known: Vec<Speed> = others.iter().filter_map(|other| links::speed(other)).collect();
+    let least = known.iter().map(|speed| speed.bits_per_s).min()?;
+    let most = known.iter().map(|speed| speed.used_share).fold(0.0, f64::max);
+    let (names, used) = (links::names(observed(slow)?), seen::percent(share));
     if own as f64 * TIMES_MIN <= least as f64 && share >= SLOWED_SHARE_MIN {
         return Some(format!(
             "its link ({names}) is {}, used to {used} of that, the others' at least {}",
@@ -171,16 +128,9 @@ fn speed(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     })
 }
 
-fn rate(bits_per_s: u64) -> String {
-    match bits_per_s {
-        b if b >= 1_000_000_000 => format!("{} Gb/s", b as f64 / 1e9),
-        b => format!("{} Mb/s", b as f64 / 1e6),
-    }
-}
-
 fn duplex(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let half = |bundle: &Bundle| {
-        let known: Vec<(&str, &str)> = used(links(bundle)?)
+        let known: Vec<(&str, &str)> = used(observed(bundle)?)
             .iter()
             .filter_map(|(one, _)| Some((one.name.as_str(), one.duplex.as_deref()?)))
             .collect();
@@ -195,7 +145,7 @@ fn duplex(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
 
 fn flaps(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let changes = |bundle: &Bundle| {
-        let used = used(links(bundle)?);
+        let used = used(observed(bundle)?);
         let of = |(one, _): &(&Interface, &LinkCounters)| one.carrier_changes;
         used.iter().map(of).collect::<Option<Vec<u64>>>().map(|all| all.iter().sum::<u64>())
     };

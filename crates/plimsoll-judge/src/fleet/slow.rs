@@ -1,12 +1,10 @@
 //! Why one host carried less than the others, as far as its own evidence shows it beside theirs.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::{DeviceTotals, NetworkMount};
 
 use super::{TIMES_MIN, link};
 use crate::figures::{NS_PER_S, Pick, measured, totals};
-use crate::place::{self, Place};
 use crate::rules::balance::wire;
 use crate::rules::seen;
 
@@ -134,22 +132,13 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
             ghz(least)
         ));
     }
-    if is_over_a_network(slow) {
+    if wire::is_over_a_network(slow) {
         found.extend(link::causes(slow, others));
     }
     if found.is_empty() {
         found.extend(by_its_way(slow, others));
     }
     found
-}
-
-/// Whether its link to the storage may hold it back: a network's file system or protocol, a disk of a network, or
-/// clients of our own whose bytes left by its interfaces.
-fn is_over_a_network(bundle: &Bundle) -> bool {
-    let environment = &bundle.environment;
-    let is_far = |device: &Device| place::of(device, environment) == Place::Network;
-    let is_remote = seen::is_remote(bundle) || wire::goes_out(bundle);
-    is_remote || environment.devices.iter().any(is_far)
 }
 
 /// A share has nowhere to go beyond one: there it is enough that the others stay below the least.
@@ -166,7 +155,7 @@ fn by_its_way(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let latency_ns =
         |bundle: &Bundle| totals(bundle, Pick::Transactional).mean_ns().map(|n| n as f64);
     let (own, most) = (latency_ns(slow)?, largest(others, latency_ns)?);
-    (is_over_a_network(slow) && own >= most * TIMES_MIN).then(|| {
+    (wire::is_over_a_network(slow) && own >= most * TIMES_MIN).then(|| {
         format!(
             "its I/Os took {}, the others' at most {}, and nothing on the host stands out: look at its link to \
              the storage{}",

@@ -8,6 +8,8 @@ use crate::checks;
 use crate::claim::Claim;
 use crate::figures::{Pick, measured, percentile_ns, totals};
 use crate::finding::{Finding, Outcome};
+use crate::links::{self, FULL_SHARE, Speed};
+use crate::rules::balance::wire;
 
 /// A generator whose threads worked for more than this share of the time had little left to give: fio
 /// users call a job CPU-bound above 90 % user plus system.
@@ -25,8 +27,10 @@ pub const RULE: Rule = Rule {
         99th percentile, the figure is partly the generator's own. The same holds where operations \
         were due, the target had room, and they were never started. A thread that worked for more \
         than 90 % of the time, watching the clock for the next start left out, sees completions \
-        late, which no lag shows. In each case the storage may carry more than was asked of it: a \
-        PASS stands, a FAIL becomes INCONCLUSIVE. Use a faster host, more threads or several hosts.",
+        late, which no lag shows. Where the storage is behind a network, this host's link is its limit \
+        from 90 % of the speed that the kernel tells. In each case the storage may carry more than was \
+        asked of it: a PASS stands, a FAIL becomes INCONCLUSIVE. Use a faster host or link, more threads \
+        or several hosts.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Mandatory),
@@ -103,9 +107,24 @@ fn fault(bundle: &Bundle) -> Option<String> {
         let share = percent(share);
         return Some(format!("the load generator used {share} of its CPUs and was the limit"));
     }
-    let share = thread_share(bundle).filter(|share| *share > BUSY_SHARE_MAX)?;
-    let share = percent(share);
-    Some(format!("one thread of the load generator used {share} of its CPU and was the limit"))
+    if let Some(share) = thread_share(bundle).filter(|share| *share > BUSY_SHARE_MAX) {
+        let share = percent(share);
+        return Some(format!(
+            "one thread of the load generator used {share} of its CPU and was the limit"
+        ));
+    }
+    let speed = link(bundle).filter(|speed| speed.used_share >= FULL_SHARE)?;
+    Some(format!(
+        "this host's link ({}, {}) was used to {} of its speed and was the limit",
+        links::names(bundle.observed.links.as_ref()?),
+        links::rate(speed.bits_per_s),
+        percent(speed.used_share)
+    ))
+}
+
+/// The links that the load may have gone over.
+fn link(bundle: &Bundle) -> Option<Speed> {
+    wire::is_over_a_network(bundle).then(|| links::speed(bundle))?
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
@@ -116,7 +135,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (busy, thread, lag) = (busy_share(bundle), thread_share(bundle), lag_share(bundle));
     let mut finding = if let Some(says) = fault(bundle) {
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("use a faster host, more threads, or several hosts")
+            .advise("use a faster host or link, more threads, or several hosts")
     } else if let Some(share) = busy {
         let mut says = format!("the load generator used {:.0} % of its CPUs", share * 100.0);
         if let Some(lag) = lag {
@@ -128,7 +147,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let says = "the load generator's CPU time cannot be read";
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("mount /proc"));
     };
-    for (name, share) in [("busy_share", busy), ("thread_share", thread), ("lag_share", lag)] {
+    let link = link(bundle).map(|speed| speed.used_share);
+    let shares =
+        [("busy_share", busy), ("thread_share", thread), ("lag_share", lag), ("link_share", link)];
+    for (name, share) in shares {
         if let Some(share) = share {
             finding = finding.with(name, share);
         }
@@ -207,5 +229,43 @@ mod tests {
         assert!(at_limit(&bundle));
         bundle.observed.generator.held = lag(1_000_000);
         assert!(!at_limit(&bundle));
+    }
+
+    #[test]
+    fn a_full_link_is_the_limit_where_the_storage_is_behind_it() {
+        use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
+        let with = |share: f64, hardware| {
+            let mut bundle = fixtures::reads_with("path = \"/x\"", "nfs = [\"nfs://h/e\"]");
+            let to_ns = fixtures::SECONDS * fixtures::SECOND_NS;
+            let received_bytes = (share * (125_000_000 * fixtures::SECONDS) as f64) as u64;
+            let one = Interface {
+                name: "eth0".into(),
+                hardware: Some(hardware),
+                speed_bits_per_s: Some(1_000_000_000),
+                counters: Some(LinkCounters { received_bytes, ..LinkCounters::default() }),
+                ..Interface::default()
+            };
+            bundle.observed.links =
+                Some(Links { to_ns, interfaces: vec![one], ..Links::default() });
+            bundle
+        };
+        let full = with(0.97, true);
+        let found = fixtures::finding(&RULE, &full);
+        let says =
+            "this host's link (eth0, 1 Gb/s) was used to 97 % of its speed and was the limit";
+        assert_eq!((found.outcome, found.says.as_str()), (Outcome::Warn, says));
+        assert!(at_limit(&full) && !at_limit(&with(0.6, true)));
+        assert!(!at_limit(&with(0.97, false)), "a virtual interface's speed is none");
+        assert!(!at_limit(&with(1.5, true)), "nor is one that is exceeded");
+        let mut near = full.clone();
+        near.plan = fixtures::reads().plan;
+        assert!(!at_limit(&near), "its disk is its own");
+        let mut brief = full.clone();
+        brief.observed.links.as_mut().unwrap().from_ns = 55 * fixtures::SECOND_NS;
+        assert!(!at_limit(&brief));
+        let mut lost = full.clone();
+        let gone = Interface { hardware: Some(true), ..Interface::default() };
+        lost.observed.links.as_mut().unwrap().interfaces.push(gone);
+        assert!(!at_limit(&lost), "what another card moved is not known");
     }
 }

@@ -56,10 +56,11 @@ fn row(one: &Interface) -> Vec<Cell> {
     let unit = |unit, of: fn(&LinkCounters) -> u64| {
         Cell::observed(unit, one.counters.as_ref().map(|counters| of(counters) as f64))
     };
-    let duplex = one.duplex.as_deref().filter(|duplex| *duplex == "half");
-    let speed = one.speed_bits_per_s.map(|speed| match duplex {
-        Some(duplex) => format!("{}, {duplex} duplex", bits(speed)),
-        None => bits(speed),
+    let speed = one.speed_bits_per_s.map(|speed| match (one.duplex.as_deref(), one.hardware) {
+        (Some("half"), _) => format!("{}, half duplex", bits(speed)),
+        (_, Some(true)) => bits(speed),
+        // A fixed number of the driver's.
+        _ => format!("{} nominal", bits(speed)),
     });
     let below = one.below.as_ref().map(|below| below.join(", "));
     let words = |text: Option<String>| text.map_or(Cell::unknown(), Cell::text);
@@ -109,5 +110,17 @@ mod tests {
         assert!(is_shown(&with(None)) && !is_shown(&with(Some(LinkCounters::default()))));
         let cells = row(&with(None));
         assert!(cells[2] == Cell::unknown() && cells[1] == Cell::unknown());
+    }
+
+    #[test]
+    fn what_a_virtual_interface_says_of_its_speed_is_nominal() {
+        let speed = |hardware, duplex: &str| {
+            let (speed_bits_per_s, duplex) = (Some(10_000_000_000), Some(duplex.to_owned()));
+            row(&Interface { hardware, speed_bits_per_s, duplex, ..Interface::default() })[1]
+                .clone()
+        };
+        assert_eq!(speed(Some(true), "full"), Cell::text("10 Gb/s"));
+        assert_eq!(speed(Some(false), "full"), Cell::text("10 Gb/s nominal"));
+        assert_eq!(speed(Some(true), "half"), Cell::text("10 Gb/s, half duplex"));
     }
 }

@@ -114,12 +114,12 @@ fn a_bond_is_as_fast_as_its_links_together_and_as_full_as_the_fullest() {
         };
         over(vec![top, card("eth0", 10 * GBIT, 0.2), card("eth1", 10 * GBIT, share)])
     };
-    assert_eq!(known_speed(&bond(0.2)).unwrap().0, 20 * GBIT);
+    assert_eq!(links::speed(&bond(0.2)).unwrap().bits_per_s, 20 * GBIT);
     let found = causes(&bond(0.95), &[&bond(0.2)]);
     assert!(found[0].contains("its link (eth0, eth1, 20 Gb/s) was used to 95 %"), "{found:?}");
     let aside = over(vec![card("eth0", 10 * GBIT, 0.2), card("mgmt", GBIT / 10, 0.5)]);
     assert_eq!(
-        known_speed(&aside).unwrap().0,
+        links::speed(&aside).unwrap().bits_per_s,
         10 * GBIT,
         "an interface aside is no link of the load"
     );
@@ -128,11 +128,11 @@ fn a_bond_is_as_fast_as_its_links_together_and_as_full_as_the_fullest() {
 #[test]
 fn a_speed_that_is_no_hardwares_or_is_exceeded_is_not_believed() {
     let made_up = Interface { hardware: Some(false), ..card("veth", 10 * GBIT, 0.95) };
-    assert_eq!(known_speed(&over(vec![made_up])), None);
-    assert_eq!(known_speed(&over(vec![card("eth0", 10 * GBIT, 1.5)])), None);
+    assert_eq!(links::speed(&over(vec![made_up])), None);
+    assert_eq!(links::speed(&over(vec![card("eth0", 10 * GBIT, 1.5)])), None);
     let unknown = Interface { speed_bits_per_s: None, ..card("eth0", 10 * GBIT, 0.5) };
     let found = over(vec![unknown, card("eth1", GBIT, 0.97)]);
-    assert_eq!(known_speed(&found), None, "of one it is not known");
+    assert_eq!(links::speed(&found), None, "of one it is not known");
     assert!(says(&found).unwrap().starts_with("eth0 received 596.0 MiB/s"), "{:?}", says(&found));
     assert_eq!(says(&fixtures::reads()), None);
 }

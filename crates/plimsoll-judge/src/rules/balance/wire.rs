@@ -9,14 +9,15 @@
 //! the bytes of what it lies on again. Where those on top count more (a synthetic interface over a virtual
 //! function), theirs. Where it is not known what lies on what, all count, which is too much and accuses nobody.
 
-use std::collections::BTreeSet;
-
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Moved};
 use plimsoll_evidence::run::{ClassTotals, Driver};
 
 use super::{ASKED_MIN, MEASURED_NS_MIN, SHARE_MIN};
 use crate::figures::measured;
+use crate::links::{bottoms, tops};
+use crate::place::{self, Place};
 use crate::rules::seen;
 
 /// Counters of hardware may be as old as this: cards write them to memory once a second (`stats-block-usecs` of
@@ -28,6 +29,15 @@ const MOST: f64 = 0.5;
 /// Whether a real load spoke to its target over a network by itself.
 pub(crate) fn speaks_itself(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Real && seen::is_remote_target(bundle)
+}
+
+/// Whether a host's link to its storage may hold it back: a network's file system or protocol, a disk of a network, or
+/// clients of our own whose bytes left by its interfaces.
+pub(crate) fn is_over_a_network(bundle: &Bundle) -> bool {
+    let environment = &bundle.environment;
+    let is_far = |device: &Device| place::of(device, environment) == Place::Network;
+    let is_remote = seen::is_remote(bundle) || goes_out(bundle);
+    is_remote || environment.devices.iter().any(is_far)
 }
 
 /// Bytes that came and went over interfaces while the load was measured, at most; `None` where that is not known.
@@ -74,19 +84,6 @@ fn sum<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> Option<Moved> {
 
 fn moved(counters: &LinkCounters) -> Moved {
     Moved { read_bytes: counters.received_bytes, written_bytes: counters.sent_bytes }
-}
-
-/// Interfaces that lie on no other of the namespace.
-pub(crate) fn bottoms(links: &Links) -> impl Iterator<Item = &Interface> {
-    let lies_on_none = |one: &&Interface| one.below.as_ref().is_none_or(Vec::is_empty);
-    links.interfaces.iter().filter(|one| !one.loopback).filter(lies_on_none)
-}
-
-/// Interfaces that no other of the namespace lies on.
-fn tops(links: &Links) -> impl Iterator<Item = &Interface> {
-    let below: BTreeSet<&String> =
-        links.interfaces.iter().filter_map(|one| one.below.as_ref()).flatten().collect();
-    links.interfaces.iter().filter(move |one| !one.loopback && !below.contains(&one.name))
 }
 
 /// Bytes of one direction that have to show at the interfaces. What completed in the measured phase may have come

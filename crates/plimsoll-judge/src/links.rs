@@ -1,0 +1,96 @@
+//! Which of a host's network interfaces its traffic went over, how fast they are, and how far they were used.
+//!
+//! Speeds are believed of hardware alone: what virtual interfaces (veth, tap) say they can do is a fixed number.
+
+use std::collections::BTreeSet;
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
+
+use crate::figures::NS_PER_S;
+
+/// An interface took part where it moved at least this share of what all of its kind moved.
+const USED_SHARE_MIN: f64 = 0.1;
+/// From this share of its speed on a link is full: busy, as CPUs are in `generator-limit`.
+pub(crate) const FULL_SHARE: f64 = 0.9;
+/// Beyond this share of it, what the kernel says is not the link's speed.
+const NOMINAL_SHARE: f64 = 1.1;
+
+/// How far a link was used says nothing of less time: cards write their counters once a second.
+const SECONDS_MIN: f64 = 10.0;
+
+/// Interfaces that lie on no other of the namespace.
+pub(crate) fn bottoms(links: &Links) -> impl Iterator<Item = &Interface> {
+    let lies_on_none = |one: &&Interface| one.below.as_ref().is_none_or(Vec::is_empty);
+    links.interfaces.iter().filter(|one| !one.loopback).filter(lies_on_none)
+}
+
+/// Interfaces that no other of the namespace lies on.
+pub(crate) fn tops(links: &Links) -> impl Iterator<Item = &Interface> {
+    let below: BTreeSet<&String> =
+        links.interfaces.iter().filter_map(|one| one.below.as_ref()).flatten().collect();
+    links.interfaces.iter().filter(move |one| !one.loopback && !below.contains(&one.name))
+}
+
+/// The interfaces that the host's traffic went over: of its hardware, or where none of that shows, of others.
+pub(crate) fn used(links: &Links) -> Vec<(&Interface, &LinkCounters)> {
+    let counted = || bottoms(links).filter_map(|one| Some((one, one.counters.as_ref()?)));
+    let moved = |one: &(&Interface, &LinkCounters)| bytes(one.1) > 0;
+    let is_hardware = |one: &(&Interface, &LinkCounters)| one.0.hardware == Some(true);
+    let has_hardware = counted().any(|one| is_hardware(&one) && moved(&one));
+    let of_kind = || counted().filter(|one| moved(one) && is_hardware(one) == has_hardware);
+    let all: u64 = of_kind().map(|(_, counters)| bytes(counters)).fold(0, u64::saturating_add);
+    of_kind().filter(|one| bytes(one.1) as f64 >= all as f64 * USED_SHARE_MIN).collect()
+}
+
+/// Speed of the links that the host used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Speed {
+    /// Of all of them together, each way.
+    pub(crate) bits_per_s: u64,
+    /// The largest share that one of them was used to, in either direction.
+    pub(crate) used_share: f64,
+}
+
+/// `None` where the kernel does not tell the speed of each, or tells one that they exceed; where what one of them moved
+/// is not known; and where they were not watched for long.
+pub(crate) fn speed(bundle: &Bundle) -> Option<Speed> {
+    let links = bundle.observed.links.as_ref()?;
+    let is_lost = |one: &Interface| one.hardware != Some(false) && one.counters.is_none();
+    if seconds(links) < SECONDS_MIN || bottoms(links).any(is_lost) {
+        return None;
+    }
+    let (mut bits_per_s, mut used_share) = (0u64, 0.0f64);
+    for (one, counters) in &used(links) {
+        let speed = one.speed_bits_per_s.filter(|_| one.hardware == Some(true))?;
+        let moved = counters.received_bytes.max(counters.sent_bytes);
+        used_share = used_share.max(moved as f64 * 8.0 / seconds(links) / speed as f64);
+        bits_per_s = bits_per_s.saturating_add(speed);
+    }
+    let is_known = bits_per_s > 0 && used_share <= NOMINAL_SHARE;
+    is_known.then_some(Speed { bits_per_s, used_share })
+}
+
+/// The names of the links that the host used.
+pub(crate) fn names(links: &Links) -> String {
+    let names: Vec<&str> = used(links).iter().map(|(one, _)| one.name.as_str()).collect();
+    names.join(", ")
+}
+
+/// How long the interfaces were watched.
+pub(crate) fn seconds(links: &Links) -> f64 {
+    links.to_ns.saturating_sub(links.from_ns).max(1) as f64 / NS_PER_S
+}
+
+/// Bytes of both directions.
+pub(crate) fn bytes(counters: &LinkCounters) -> u64 {
+    counters.received_bytes.saturating_add(counters.sent_bytes)
+}
+
+/// A speed in the unit of links.
+pub(crate) fn rate(bits_per_s: u64) -> String {
+    match bits_per_s {
+        b if b >= 1_000_000_000 => format!("{} Gb/s", b as f64 / 1e9),
+        b => format!("{} Mb/s", b as f64 / 1e6),
+    }
+}
