@@ -15,17 +15,20 @@
 
 pub mod access;
 pub mod agent;
+mod authority;
 pub mod broker;
 pub mod card;
 pub mod coordinator;
 pub mod driver;
 mod evidence;
+mod files;
 pub mod local;
 pub mod message;
 pub mod offset;
 pub mod order;
 pub mod permissions;
 pub mod setup;
+mod users;
 
 use std::future::Future;
 

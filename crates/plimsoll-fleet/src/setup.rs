@@ -1,26 +1,27 @@
 //! A fleet's secure set-up: an authority, certificates, keys, the server's configuration, and a directory for each host.
+//!
+//! Hosts come and go: the authority's key is kept for that, in a directory that nobody gets.
 
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nkeys::KeyPair;
-use plimsoll_evidence::signature::make_keys;
+use plimsoll_evidence::signature::{make_keys, public_key};
 use plimsoll_runner::error::RunnerError;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair as TlsKey, KeyUsagePurpose, date_time_ymd,
-};
 
 use crate::access::Access;
+use crate::authority::Authority;
 use crate::card::is_name;
-use crate::permissions::{self, Permissions};
+use crate::files::{make_directory, replace, write};
+use crate::permissions;
+use crate::users::{self, Users};
 
-/// Certificates hold until the end of this year: a fleet is set up anew before.
-const VALID_TO_YEAR: i32 = 2036;
 /// More agents than this are set up in parts.
 pub const AGENTS_MAX: u32 = 1_000;
+/// Where the authority's key is kept.
+const AUTHORITY: &str = "authority";
+/// The user who is no agent.
+const COORDINATOR: &str = "who runs plans";
 
 /// What is to be set up.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Setup {
     pub port: u16,
     /// The agents' names.
     pub agents: Vec<String>,
+    /// Whether the authority is forgotten: nobody can add a host then.
+    pub forgets_authority: bool,
 }
 
 /// Where things lie that were set up.
@@ -43,6 +46,19 @@ pub struct Made {
     /// For who runs plans: `fleet.toml` and what it names.
     pub coordinator: PathBuf,
     /// For each agent's host: `agent.toml` and what it names.
+    pub agents: Vec<PathBuf>,
+    /// For nobody: the authority's key, where it is kept.
+    pub authority: Option<PathBuf>,
+}
+
+/// What changed in a fleet that was set up.
+#[derive(Clone, Debug)]
+pub struct Changed {
+    /// The server's address, as agents reach it.
+    pub server: String,
+    /// The users that the server is to know from now on.
+    pub users: PathBuf,
+    /// The directories of the agents that came, or went.
     pub agents: Vec<PathBuf>,
 }
 
@@ -62,23 +78,86 @@ pub fn set_up(setup: &Setup) -> Result<Made, RunnerError> {
     authority.issue(&server, "server", &setup.server_name, true)?;
     let public = make_keys(&coordinator.join("sign.key"), None)?;
     let url = format!("tls://{}:{}", setup.server_name, setup.port);
-    let own = Access { server: url, ..Access::default() };
-    let mut users = Vec::new();
-    let run = Access { sign: Some("sign.key".into()), ..own.clone() };
-    let of = (permissions::coordinator(), "who runs plans");
-    users.push(user(&authority, &coordinator, "fleet.toml", "coordinator", run, of)?);
-    let mut agents = Vec::new();
-    for name in &setup.agents {
-        let directory = root.join("agents").join(name);
+    let mut users = Users::default();
+    let run = Access { server: url.clone(), sign: Some("sign.key".into()), ..Access::default() };
+    let key = user(&authority, &coordinator, "fleet.toml", "coordinator", run)?;
+    users.add(COORDINATOR, &key, &permissions::coordinator());
+    let new = New { authority: &authority, root, server: &url, trust: &public };
+    let agents = new.agents(&setup.agents, &mut users)?;
+    write(&server.join("nats.conf"), &configuration(setup), 0o600)?;
+    write(&server.join(users::FILE), &users.text(), 0o600)?;
+    let mut kept = None;
+    if !setup.forgets_authority {
+        let directory = root.join(AUTHORITY);
         make_directory(&directory)?;
-        let access =
-            Access { name: Some(name.clone()), trust: vec![public.clone()], ..own.clone() };
-        let of = (permissions::agent(name), name.as_str());
-        users.push(user(&authority, &directory, "agent.toml", name, access, of)?);
-        agents.push(directory);
+        authority.keep(&directory)?;
+        kept = Some(directory);
     }
-    write(&server.join("nats.conf"), &configuration(setup, &users), 0o600)?;
-    Ok(Made { server, coordinator, agents })
+    Ok(Made { server, coordinator, agents, authority: kept })
+}
+
+/// Adds agents to a fleet that was set up: a directory for each, and the server's users anew. All other keys stay. The
+/// authority is looked for in the fleet's directory, unless it is kept elsewhere.
+///
+/// # Errors
+/// A fleet without its authority, names that are there or are none, users that somebody changed, files that can't be
+/// written.
+pub fn add(
+    root: &Path,
+    names: &[String],
+    authority: Option<&Path>,
+) -> Result<Changed, RunnerError> {
+    check_names(names)?;
+    let _lock = lock(root)?;
+    let (path, mut users) = users_of(root)?;
+    if let Some(there) = names.iter().find(|name| users.has(name)) {
+        return Err(RunnerError::usage(format!("{there} is of the fleet already"))
+            .hint("give the new host another name"));
+    }
+    let directory = |name: &String| root.join("agents").join(name);
+    if let Some(there) = names.iter().map(directory).find(|path| path.symlink_metadata().is_ok()) {
+        let says = format!("{} is there, and the server knows no such agent", there.display());
+        return Err(RunnerError::usage(says).hint(
+            "an agent that was removed, or an `add` that was cut off, left it: remove it first",
+        ));
+    }
+    if users.len().saturating_add(names.len()) > AGENTS_MAX as usize + 1 {
+        let says = format!("a fleet has at most {AGENTS_MAX} agents here");
+        return Err(RunnerError::usage(says).hint("set a second fleet up"));
+    }
+    let coordinator = root.join("coordinator");
+    let kept = root.join(AUTHORITY);
+    let authority = Authority::read(authority.unwrap_or(&kept), &coordinator)?;
+    let access = Access::read(&coordinator.join("fleet.toml"))?;
+    let Some(sign) = &access.sign else {
+        let says = format!("{}/fleet.toml names no key to sign plans with", coordinator.display());
+        return Err(RunnerError::usage(says).hint("say there: sign = \"sign.key\""));
+    };
+    let trust = public_key(&format!("{}.pub", sign.display()))?;
+    let new = New { authority: &authority, root, server: &access.server, trust: &trust };
+    let agents = new.agents(names, &mut users)?;
+    replace(&path, &users.text())?;
+    Ok(Changed { server: access.server, users: path, agents })
+}
+
+/// Takes agents out of a fleet: the server is to know them no more. Their directories stay, and are of no use.
+///
+/// # Errors
+/// Names that are none of the fleet's, users that somebody changed, files that can't be written.
+pub fn remove(root: &Path, names: &[String]) -> Result<Changed, RunnerError> {
+    check_names(names)?;
+    let _lock = lock(root)?;
+    let (path, mut users) = users_of(root)?;
+    for name in names {
+        if !users.remove(name) {
+            let says = format!("no agent of the fleet is called {name}");
+            return Err(RunnerError::usage(says).hint("its agents' directories have their names"));
+        }
+    }
+    let access = Access::read(&root.join("coordinator/fleet.toml"))?;
+    replace(&path, &users.text())?;
+    let agents = names.iter().map(|name| root.join("agents").join(name)).collect();
+    Ok(Changed { server: access.server, users: path, agents })
 }
 
 fn check(setup: &Setup) -> Result<(), RunnerError> {
@@ -87,15 +166,7 @@ fn check(setup: &Setup) -> Result<(), RunnerError> {
             format!("a fleet has 1 to {AGENTS_MAX} agents here, and not {}", setup.agents.len());
         return Err(RunnerError::usage(says));
     }
-    for (at, name) in setup.agents.iter().enumerate() {
-        if !is_name(name) {
-            return Err(RunnerError::usage(format!("{name:?} can't be an agent's name"))
-                .hint("use letters, digits, - and _"));
-        }
-        if setup.agents.iter().take(at).any(|other| other == name) {
-            return Err(RunnerError::usage(format!("{name} is named twice")));
-        }
-    }
+    check_names(&setup.agents)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
     if setup.server_name.is_empty() || !setup.server_name.chars().all(is_plain) {
         let says = format!("{:?} is no name or address of a host", setup.server_name);
@@ -104,19 +175,100 @@ fn check(setup: &Setup) -> Result<(), RunnerError> {
     let holds = fs::read_dir(&setup.directory).is_ok_and(|mut entries| entries.next().is_some());
     if holds {
         let says = format!("{} holds something already", setup.directory.display());
-        return Err(RunnerError::usage(says).hint("name another directory: no key is overwritten"));
+        return Err(RunnerError::usage(says).hint(
+            "name another directory: no key is overwritten; `plimsoll fleet add` adds a host to a fleet",
+        ));
     }
     Ok(())
 }
 
-/// The keys, certificate and access file of one host; its user in the server's configuration.
+fn check_names(names: &[String]) -> Result<(), RunnerError> {
+    for (at, name) in names.iter().enumerate() {
+        if !is_name(name) {
+            return Err(RunnerError::usage(format!("{name:?} can't be an agent's name"))
+                .hint("use letters, digits, - and _"));
+        }
+        if names.iter().take(at).any(|other| other == name) {
+            return Err(RunnerError::usage(format!("{name} is named twice")));
+        }
+    }
+    Ok(())
+}
+
+/// Keeps two that change a fleet apart, until it is dropped.
+fn lock(root: &Path) -> Result<fs::File, RunnerError> {
+    let path = root.join("server");
+    let file = fs::File::open(&path).map_err(|error| {
+        RunnerError::usage(format!("{}: {error}", path.display()))
+            .hint("name the directory that `plimsoll fleet init` wrote")
+    })?;
+    file.try_lock().map_err(|error| {
+        RunnerError::environment(format!("{} can't be locked: {error}", path.display()))
+            .hint("is another `plimsoll fleet add` or `remove` under way?")
+    })?;
+    Ok(file)
+}
+
+/// The server's users, which its configuration has to include.
+fn users_of(root: &Path) -> Result<(PathBuf, Users), RunnerError> {
+    let server = root.join("server");
+    let (configuration, path) = (server.join("nats.conf"), server.join(users::FILE));
+    let read = |path: &Path| {
+        fs::read_to_string(path).map_err(|error| {
+            RunnerError::usage(format!("{}: {error}", path.display())).hint(
+                "a fleet that an earlier version set up has no such file: set it up anew with `plimsoll fleet init`",
+            )
+        })
+    };
+    let text = read(&path)?;
+    if !read(&configuration)?.contains(users::FILE) {
+        let says = format!("{} does not include {} any more", configuration.display(), users::FILE);
+        return Err(RunnerError::usage(says)
+            .hint(format!("put it back in: authorization {{ include \"{}\" }}", users::FILE)));
+    }
+    let users = Users::read(&text).map_err(|mut error| {
+        error.message = format!("{}: {}", server.display(), error.message);
+        error
+    })?;
+    Ok((path, users))
+}
+
+/// What new agents have in common.
+struct New<'a> {
+    authority: &'a Authority,
+    root: &'a Path,
+    server: &'a str,
+    trust: &'a str,
+}
+
+impl New<'_> {
+    /// A directory for each, and its user.
+    fn agents(&self, names: &[String], users: &mut Users) -> Result<Vec<PathBuf>, RunnerError> {
+        let mut agents = Vec::new();
+        for name in names {
+            let directory = self.root.join("agents").join(name);
+            make_directory(&directory)?;
+            let access = Access {
+                server: self.server.to_owned(),
+                name: Some(name.clone()),
+                trust: vec![self.trust.to_owned()],
+                ..Access::default()
+            };
+            let key = user(self.authority, &directory, "agent.toml", name, access)?;
+            users.add(name, &key, &permissions::agent(name));
+            agents.push(directory);
+        }
+        Ok(agents)
+    }
+}
+
+/// The keys, certificate and access file of one host; its public key.
 fn user(
     authority: &Authority,
     directory: &Path,
     file: &str,
     name: &str,
     access: Access,
-    (permissions, who): (Permissions, &str),
 ) -> Result<String, RunnerError> {
     let failed = |error: &dyn std::fmt::Display| {
         RunnerError::environment(format!("the key of {name}: {error}"))
@@ -134,133 +286,24 @@ fn user(
     };
     let text = toml::to_string(&access).map_err(|error| failed(&error))?;
     write(&directory.join(file), &text, 0o600)?;
-    let permissions = permissions.text("      ");
-    Ok(format!(
-        "    # {who}\n    {{ nkey: {}\n      permissions: {permissions}\n    }}\n",
-        key.public_key()
-    ))
+    Ok(key.public_key())
 }
 
-fn configuration(setup: &Setup, users: &[String]) -> String {
+fn configuration(setup: &Setup) -> String {
     format!(
-        "# A NATS server for a Plimsoll fleet, made by `plimsoll fleet init`. Start it in this directory:\n\
+        "# A NATS server for a Plimsoll fleet, made by `plimsoll fleet init`, and yours from now on. Start it in this directory:\n\
          #   nats-server -c nats.conf\n\
          listen: \"0.0.0.0:{}\"\n\
          max_payload: 4MB\n\
          jetstream {{ store_dir: \"jetstream\" }}\n\
          tls {{\n  cert_file: \"server.pem\"\n  key_file: \"server.key\"\n  ca_file: \"ca.pem\"\n  verify: true\n  \
          timeout: 5\n}}\n\
-         authorization {{\n  users: [\n{}  ]\n}}\n",
+         # Each agent, and who runs plans: `plimsoll fleet add` and `remove` write this file anew.\n\
+         authorization {{\n  include \"{}\"\n}}\n",
         setup.port,
-        users.concat()
+        users::FILE
     )
 }
 
-/// Who signs the fleet's certificates. Its key is not kept: nobody can make another host of this fleet.
-struct Authority {
-    pem: String,
-    issuer: Issuer<'static, TlsKey>,
-}
-
-impl Authority {
-    fn new() -> Result<Self, RunnerError> {
-        let mut params = params("Plimsoll fleet", Vec::new())?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let key = TlsKey::generate().map_err(failed)?;
-        let pem = params.self_signed(&key).map_err(failed)?.pem();
-        Ok(Self { pem, issuer: Issuer::new(params, key) })
-    }
-
-    /// Writes a certificate, its key and the authority's certificate into a directory.
-    fn issue(
-        &self,
-        directory: &Path,
-        stem: &str,
-        name: &str,
-        is_server: bool,
-    ) -> Result<(), RunnerError> {
-        let names = if is_server { vec![name.to_owned()] } else { Vec::new() };
-        let mut params = params(name, names)?;
-        params.use_authority_key_identifier_extension = true;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![match is_server {
-            true => ExtendedKeyUsagePurpose::ServerAuth,
-            false => ExtendedKeyUsagePurpose::ClientAuth,
-        }];
-        let key = TlsKey::generate().map_err(failed)?;
-        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
-        write(&directory.join("ca.pem"), &self.pem, 0o644)?;
-        write(&directory.join(format!("{stem}.pem")), &certificate.pem(), 0o644)?;
-        write(&directory.join(format!("{stem}.key")), &key.serialize_pem(), 0o600)
-    }
-}
-
-fn params(name: &str, names: Vec<String>) -> Result<CertificateParams, RunnerError> {
-    let mut params = CertificateParams::new(names).map_err(failed)?;
-    let mut subject = DistinguishedName::new();
-    subject.push(DnType::CommonName, name);
-    params.distinguished_name = subject;
-    // From before: clocks of hosts may be behind.
-    params.not_before = date_time_ymd(2026, 1, 1);
-    params.not_after = date_time_ymd(VALID_TO_YEAR, 12, 31);
-    Ok(params)
-}
-
-fn failed(error: rcgen::Error) -> RunnerError {
-    RunnerError::environment(format!("a certificate can't be made: {error}"))
-}
-
-fn make_directory(path: &Path) -> Result<(), RunnerError> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| RunnerError::environment(format!("{}: {error}", path.display())))
-}
-
-fn write(path: &Path, text: &str, mode: u32) -> Result<(), RunnerError> {
-    let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|error| RunnerError::environment(format!("{}: {error}", path.display())))
-}
-
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    #[test]
-    fn each_host_has_a_directory_of_its_own_and_nothing_is_overwritten() {
-        let root = tempfile::tempdir().unwrap();
-        let setup = Setup {
-            directory: root.path().join("fleet"),
-            server_name: "nats.example".to_owned(),
-            port: 4222,
-            agents: vec!["node1".to_owned(), "node2".to_owned()],
-        };
-        let made = set_up(&setup).unwrap();
-        let access = Access::read(&made.agents[1].join("agent.toml")).unwrap();
-        assert_eq!(access.name.as_deref(), Some("node2"));
-        assert_eq!(access.server, "tls://nats.example:4222");
-        let seed = |directory: &Path| fs::read_to_string(directory.join("user.nk")).unwrap();
-        assert_ne!(seed(&made.agents[0]), seed(&made.agents[1]));
-        for secret in ["user.nk", "client.key", "agent.toml"] {
-            let mode = fs::metadata(made.agents[0].join(secret)).unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o600, "{secret}");
-        }
-        let configuration = fs::read_to_string(made.server.join("nats.conf")).unwrap();
-        assert_eq!(configuration.matches("nkey: U").count(), 3);
-        assert!(set_up(&setup).unwrap_err().to_string().contains("holds something"));
-        let wrong = |agents: &[&str], server: &str| {
-            let agents = agents.iter().map(|name| (*name).to_owned()).collect();
-            let directory = root.path().join("other");
-            let setup =
-                Setup { directory, server_name: server.to_owned(), agents, ..setup.clone() };
-            set_up(&setup).unwrap_err().to_string()
-        };
-        assert!(wrong(&["a", "a"], "h").contains("twice"));
-        assert!(wrong(&["a.b"], "h").contains("can't be"));
-        assert!(wrong(&[], "h").contains("1 to"));
-        assert!(wrong(&["a"], "h\"\nport: 1").contains("no name"));
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::{self, object_store};
 use plimsoll_fleet::access::Access;
 use plimsoll_fleet::coordinator;
-use plimsoll_fleet::setup::{Made, Setup, set_up};
+use plimsoll_fleet::setup::{self, Made, Setup, set_up};
 
 struct Server(Child);
 
@@ -30,6 +30,7 @@ fn start(root: &Path) -> (Server, Made) {
         server_name: "127.0.0.1".to_owned(),
         port,
         agents: vec!["node1".to_owned(), "node2".to_owned()],
+        forgets_authority: false,
     })
     .unwrap();
     let path = made.server.join("nats.conf");
@@ -57,7 +58,23 @@ struct Holder {
     said: Arc<Mutex<Vec<String>>>,
 }
 
+/// As [`holder`], once the server knows it.
+async fn later(file: &Path) -> Holder {
+    let began = Instant::now();
+    loop {
+        match connected(file).await {
+            Ok(holder) => return holder,
+            Err(error) => assert!(began.elapsed() < Duration::from_secs(10), "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 async fn holder(file: &Path) -> Holder {
+    connected(file).await.unwrap()
+}
+
+async fn connected(file: &Path) -> Result<Holder, async_nats::ConnectError> {
     let access = Access::read(file).unwrap();
     let said = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&said);
@@ -74,7 +91,7 @@ async fn holder(file: &Path) -> Holder {
             heard.lock().unwrap().push(event.to_string());
             async {}
         });
-    Holder { client: options.connect(&access.server).await.unwrap(), said }
+    Ok(Holder { client: options.connect(&access.server).await?, said })
 }
 
 impl Holder {
@@ -119,7 +136,7 @@ impl Holder {
 #[test]
 fn an_agents_key_opens_nothing_of_another() {
     let root = tempfile::tempdir().unwrap();
-    let (_server, made) = start(root.path());
+    let (server, made) = start(root.path());
     // Who runs plans makes streams and buckets: agents may not.
     let fleet = Access::read(&made.coordinator.join("fleet.toml")).unwrap();
     assert!(coordinator::status(&fleet.reached().unwrap()).unwrap().is_empty());
@@ -230,5 +247,33 @@ fn an_agents_key_opens_nothing_of_another() {
             .get("run-1")
             .await
             .unwrap();
+
+        // One that came later, while the others went on.
+        let added = setup::add(&root.path().join("fleet"), &["node3".to_owned()], None).unwrap();
+        let signal = format!("reload={}", server.0.id());
+        let done = Command::new("nats-server").args(["--signal", &signal]).status().unwrap();
+        assert!(done.success());
+        let third = later(&added.agents[0].join("agent.toml")).await;
+        for subject in [
+            "plimsoll.order.node2",
+            "plimsoll.order.node3",
+            "plimsoll.told.run-1.node2",
+            "$O.plimsoll-evidence-node2.M.x",
+            "$JS.API.STREAM.MSG.GET.OBJ_plimsoll-evidence-node2",
+            "$JS.API.DIRECT.GET.OBJ_plimsoll-evidence-node2.x",
+            "$JS.API.CONSUMER.CREATE.plimsoll.agent-node3.plimsoll.order.node2",
+        ] {
+            third.may_not_publish(subject, "{}").await;
+        }
+        third.may_not_hear("_INBOX.agent-node2.>").await;
+        jetstream::new(third.client.clone())
+            .publish("plimsoll.told.run-1.node3", "x".into())
+            .await
+            .unwrap()
+            .await
+            .unwrap();
+        let said = thief.said.lock().unwrap().clone();
+        assert!(!said.iter().any(|line| line.contains("disconnected")), "{said:#?}");
+        own.get_object_store("plimsoll-evidence-node1").await.unwrap().get("run-1").await.unwrap();
     });
 }

@@ -3,6 +3,7 @@
 mod fleets;
 mod support;
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,6 +17,7 @@ struct Secure {
     sandbox: Sandbox,
     server: Option<Process>,
     port: u16,
+    reloads: Cell<usize>,
 }
 
 impl Secure {
@@ -24,11 +26,11 @@ impl Secure {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
-        let mut secure = Self { sandbox, server: None, port };
+        let mut secure = Self { sandbox, server: None, port, reloads: Cell::new(0) };
         secure.init("fleet").expect(0).says("nats-server -c nats.conf");
         let conf = secure.at("fleet/server/nats.conf");
         let text = fs::read_to_string(&conf).unwrap().replace("0.0.0.0", "127.0.0.1");
-        fs::write(conf, format!("{text}log_file: \"server.log\"\n")).unwrap();
+        fs::write(conf, format!("{text}log_file: \"server.log\"\ndebug: true\n")).unwrap();
         let mut command = Command::new("nats-server");
         command.args(["-c", "nats.conf"]).current_dir(secure.at("fleet/server"));
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -74,6 +76,18 @@ impl Secure {
     fn refused(&self, config: &str, says: &str) {
         let output = self.agent(config).output().unwrap();
         Ran::from(output).expect(5).says(says);
+    }
+
+    /// Has the running server take its configuration anew.
+    fn reload(&self) {
+        let server = self.server.as_ref().unwrap().0.id();
+        let mut command = Command::new("nats-server");
+        let done = command.args(["--signal", &format!("reload={server}")]).status().unwrap();
+        assert!(done.success());
+        let before = self.reloads.get();
+        self.reloads.set(before + 1);
+        let count = || self.log().matches("Reloaded server configuration").count();
+        wait_until("the server's users", || count() > before);
     }
 
     fn log(&self) -> String {
@@ -143,6 +157,67 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["fleet", "drain", &fleet, "nobody"]).expect(0).says("no agent called nobody");
     sandbox.run(&["fleet", "drain", &fleet, "--all"]).expect(0).says("node1, node2");
     sandbox.run(&["run", &inside, "--fleet", &fleet]).expect(5).says("taken out");
+}
+
+/// The fleet's runs of this sandbox, in their order.
+fn runs(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let entries = fs::read_dir(sandbox.path("share/plimsoll/runs")).into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    runs.retain(|path| path.join("all/fleet.json").is_file());
+    runs.sort();
+    runs
+}
+
+#[test]
+fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
+    let secure = Secure::new();
+    let (sandbox, fleet) = (&secure.sandbox, secure.fleet());
+    let directory = secure.at("fleet").display().to_string();
+    let are_there = |count: usize| {
+        wait_until("the agents", || {
+            let seen = sandbox.run(&["fleet", "status", &fleet, "--json"]).expect(0).json();
+            seen.as_array().unwrap().len() == count
+        });
+    };
+    sandbox.run(&["fleet", "status", &fleet]).expect(0);
+    let mut agents = vec![secure.start("node1"), secure.start("node2")];
+    are_there(2);
+    let connections = || secure.log().matches("Client connection closed").count();
+
+    // The third comes while two measure: they stay connected, and report.
+    let inside = plan(sandbox, &sandbox.data().join("{host}"), "3s");
+    let mut command = sandbox.command(&["run", &inside, "--fleet", &fleet, "--json"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut under_way = Process::start(command);
+    wait_until("the load", || sandbox.data().join("node2").exists());
+    let closed = connections();
+    let said = sandbox.run(&["fleet", "add", &directory, "node3"]).expect(0);
+    said.says("added: node3");
+    said.says("users.conf there, and: nats-server --signal reload=PID");
+    secure.reload();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(connections(), closed, "a connection was closed\n{}", secure.log());
+    assert!([0, 3].contains(&under_way.wait()));
+    adds_up(&runs(sandbox)[0], 2);
+
+    agents.push(secure.start("node3"));
+    are_there(3);
+    let inside = plan(sandbox, &sandbox.data().join("{host}"), "1s");
+    let ran = sandbox.run(&["run", &inside, "--fleet", &fleet, "--agents", "3", "--json"]);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    adds_up(&runs(sandbox)[1], 3);
+
+    sandbox.run(&["fleet", "add", &directory, "node3"]).expect(2).says("of the fleet already");
+    let gone = sandbox.run(&["fleet", "remove", &directory, "node1", "--json"]).expect(0).json();
+    assert_eq!(gone["removed"], serde_json::json!(["node1"]));
+    secure.reload();
+    wait_until("its end", || secure.log().contains("authentication error"));
+    secure.refused("fleet/agents/node1/agent.toml", "no connection to tls://127.0.0.1");
+    // Its card stays some seconds longer.
+    let left = ["--set", "fleet.names=[\"node2\", \"node3\"]"];
+    let ran = sandbox.run(&[&["run", &inside, "--fleet", &fleet, "--json"][..], &left].concat());
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    adds_up(&runs(sandbox)[2], 2);
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub struct Options {
     /// The agents' names, with commas, or how many: node1, node2 and so on. A name without a host costs nothing.
     #[arg(long, value_name = "NAMES|N")]
     agents: String,
+    /// Forget the authority's key: nobody can make another host of this fleet, and `fleet add` can't either.
+    #[arg(long)]
+    forget_authority: bool,
 }
 
 /// Sets a fleet up, and says what to do with it.
@@ -37,21 +40,34 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         Err(_) => options.agents.split(',').map(|name| name.trim().to_owned()).collect(),
     };
     let (directory, server_name) = (options.directory.clone(), options.server_name.clone());
-    let made = set_up(&Setup { directory, server_name, port: options.port, agents })?;
+    let made = set_up(&Setup {
+        directory,
+        server_name,
+        port: options.port,
+        agents,
+        forgets_authority: options.forget_authority,
+    })?;
     let shown = |path: &std::path::Path| path.display().to_string();
     if common.json {
         let agents: Vec<String> = made.agents.iter().map(|path| shown(path)).collect();
-        let all = json!({"server": shown(&made.server), "coordinator": shown(&made.coordinator), "agents": agents});
+        let all = json!({"server": shown(&made.server), "coordinator": shown(&made.coordinator), "agents": agents,
+            "authority": made.authority.as_deref().map(shown)});
         bundle::print(&bundle::json(&all)?)?;
         return Ok(Exit::Ok);
     }
+    let authority = made.authority.as_deref().map_or(String::new(), |path| {
+        format!(
+            "offline     move {} there, which no host gets: `plimsoll fleet add` needs it\n",
+            shown(path)
+        )
+    });
     let fleet = shown(&made.coordinator.join("fleet.toml"));
     bundle::print(&format!(
         "set up: a server, who runs plans, and {} agents. Every directory holds keys: hand them on as such.\n\n\
          on {}     copy {} there, and in it: nats-server -c nats.conf\n\
          on each host     copy its directory of {} there, and: plimsoll agent --config agent.toml --allow-path DIR\n\
          here     plimsoll fleet status {fleet}\n\
-         here     plimsoll run PLAN --fleet {fleet}\n",
+         here     plimsoll run PLAN --fleet {fleet}\n{authority}",
         made.agents.len(),
         options.server_name,
         shown(&made.server),

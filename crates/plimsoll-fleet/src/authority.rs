@@ -1,0 +1,115 @@
+//! Who signs a fleet's certificates. Whoever holds its key can make hosts, and a server, that the fleet's own take for theirs.
+
+use std::fs;
+use std::path::Path;
+
+use plimsoll_runner::error::RunnerError;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
+
+use crate::files::write;
+
+/// Certificates hold until the end of this year: a fleet is set up anew before.
+const VALID_TO_YEAR: i32 = 2036;
+/// The authority's certificate, in every directory of a fleet.
+pub(crate) const CERTIFICATE: &str = "ca.pem";
+/// Its key, in a directory that no host gets.
+const KEY: &str = "ca.key";
+
+/// An authority.
+pub(crate) struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// A new one.
+    pub(crate) fn new() -> Result<Self, RunnerError> {
+        let key = KeyPair::generate().map_err(failed)?;
+        let params = authority()?;
+        let pem = params.self_signed(&key).map_err(failed)?.pem();
+        Ok(Self { pem, issuer: Issuer::new(params, key) })
+    }
+
+    /// Keeps its key in a directory.
+    pub(crate) fn keep(&self, directory: &Path) -> Result<(), RunnerError> {
+        write(&directory.join(CERTIFICATE), &self.pem, 0o644)?;
+        write(&directory.join(KEY), &self.issuer.key().serialize_pem(), 0o600)
+    }
+
+    /// That of a directory, which has to be the one that signed `of`, a fleet's own directory.
+    pub(crate) fn read(directory: &Path, of: &Path) -> Result<Self, RunnerError> {
+        let read = |path: &Path| {
+            fs::read_to_string(path).map_err(|error| {
+                RunnerError::usage(format!("the fleet's authority: {}: {error}", path.display()))
+            })
+        };
+        let hint = |error: RunnerError| {
+            error.hint(
+                "name where it is kept with --authority; a fleet whose authority was forgotten is set up anew \
+                 with `plimsoll fleet init`, and all its hosts get their new directories",
+            )
+        };
+        let (path, certificate) = (directory.join(KEY), directory.join(CERTIFICATE));
+        let (text, pem) = (read(&path).map_err(hint)?, read(&certificate).map_err(hint)?);
+        if pem != read(&of.join(CERTIFICATE))? {
+            let says = format!(
+                "{} is the authority of another fleet than {}",
+                directory.display(),
+                of.display()
+            );
+            return Err(hint(RunnerError::usage(says)));
+        }
+        let key = KeyPair::from_pem(&text)
+            .map_err(|error| RunnerError::usage(format!("{}: {error}", path.display())))?;
+        Ok(Self { pem, issuer: Issuer::new(authority()?, key) })
+    }
+
+    /// Writes a certificate, its key and the authority's certificate into a directory.
+    pub(crate) fn issue(
+        &self,
+        directory: &Path,
+        stem: &str,
+        name: &str,
+        is_server: bool,
+    ) -> Result<(), RunnerError> {
+        let names = if is_server { vec![name.to_owned()] } else { Vec::new() };
+        let mut params = params(name, names)?;
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![match is_server {
+            true => ExtendedKeyUsagePurpose::ServerAuth,
+            false => ExtendedKeyUsagePurpose::ClientAuth,
+        }];
+        let key = KeyPair::generate().map_err(failed)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
+        write(&directory.join(CERTIFICATE), &self.pem, 0o644)?;
+        write(&directory.join(format!("{stem}.pem")), &certificate.pem(), 0o644)?;
+        write(&directory.join(format!("{stem}.key")), &key.serialize_pem(), 0o600)
+    }
+}
+
+/// The same of every authority but its key: certificates name it, and the key's hash.
+fn authority() -> Result<CertificateParams, RunnerError> {
+    let mut params = params("Plimsoll fleet", Vec::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    Ok(params)
+}
+
+fn params(name: &str, names: Vec<String>) -> Result<CertificateParams, RunnerError> {
+    let mut params = CertificateParams::new(names).map_err(failed)?;
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::CommonName, name);
+    params.distinguished_name = subject;
+    // From before: clocks of hosts may be behind.
+    params.not_before = date_time_ymd(2026, 1, 1);
+    params.not_after = date_time_ymd(VALID_TO_YEAR, 12, 31);
+    Ok(params)
+}
+
+fn failed(error: rcgen::Error) -> RunnerError {
+    RunnerError::environment(format!("a certificate can't be made: {error}"))
+}

@@ -1,0 +1,38 @@
+//! Files of a fleet's set-up: none is overwritten but by a whole one, and what is secret is this user's alone.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use plimsoll_runner::error::RunnerError;
+
+fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> RunnerError {
+    move |error| RunnerError::environment(format!("{}: {error}", path.display()))
+}
+
+/// Makes a directory for this user alone, and those above it.
+pub(crate) fn make_directory(path: &Path) -> Result<(), RunnerError> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))
+}
+
+/// Writes a file that is not there yet.
+pub(crate) fn write(path: &Path, text: &str, mode: u32) -> Result<(), RunnerError> {
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed(path))
+}
+
+/// Writes a file anew, whole or not at all, for this user alone.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), RunnerError> {
+    let half = path.with_extension("half");
+    let written = || {
+        // Left by one that was killed; whoever replaces holds the fleet's lock.
+        let mut file = fs::OpenOptions::new();
+        let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&half, path)?;
+        fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    };
+    written().map_err(failed(path))
+}

@@ -1,0 +1,176 @@
+#![allow(clippy::unwrap_used)]
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+fn setup(root: &Path) -> Setup {
+    Setup {
+        directory: root.join("fleet"),
+        server_name: "nats.example".to_owned(),
+        port: 4222,
+        agents: vec!["node1".to_owned(), "node2".to_owned()],
+        forgets_authority: false,
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// Every file below a directory with what it holds.
+fn files(root: &Path) -> Vec<(PathBuf, String)> {
+    let (mut all, mut places) = (Vec::new(), vec![root.to_path_buf()]);
+    while let Some(place) = places.pop() {
+        for path in fs::read_dir(place).unwrap().flatten().map(|entry| entry.path()) {
+            match path.is_dir() {
+                true => places.push(path),
+                false => all.push((path.clone(), fs::read_to_string(path).unwrap())),
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn each_host_has_a_directory_of_its_own_and_nothing_is_overwritten() {
+    let root = tempfile::tempdir().unwrap();
+    let setup = setup(root.path());
+    let made = set_up(&setup).unwrap();
+    let access = Access::read(&made.agents[1].join("agent.toml")).unwrap();
+    assert_eq!(access.name.as_deref(), Some("node2"));
+    assert_eq!(access.server, "tls://nats.example:4222");
+    let seed = |directory: &Path| fs::read_to_string(directory.join("user.nk")).unwrap();
+    assert_ne!(seed(&made.agents[0]), seed(&made.agents[1]));
+    for secret in ["user.nk", "client.key", "agent.toml"] {
+        assert_eq!(mode(&made.agents[0].join(secret)), 0o600, "{secret}");
+    }
+    let authority = made.authority.unwrap();
+    assert_eq!((mode(&authority), mode(&authority.join("ca.key"))), (0o700, 0o600));
+    let key = fs::read_to_string(authority.join("ca.key")).unwrap();
+    let holders: Vec<PathBuf> =
+        files(&setup.directory).into_iter().filter(|(_, text)| *text == key).map(|f| f.0).collect();
+    assert_eq!(holders, [authority.join("ca.key")], "no host has the authority's key");
+    let users = fs::read_to_string(made.server.join("users.conf")).unwrap();
+    assert_eq!(users.matches("nkey: U").count(), 3);
+    assert!(set_up(&setup).unwrap_err().to_string().contains("holds something"));
+    let wrong = |agents: &[&str], server: &str| {
+        let directory = root.path().join("other");
+        let agents = names(agents);
+        let setup = Setup { directory, server_name: server.to_owned(), agents, ..setup.clone() };
+        set_up(&setup).unwrap_err().to_string()
+    };
+    assert!(wrong(&["a", "a"], "h").contains("twice"));
+    assert!(wrong(&["a.b"], "h").contains("can't be"));
+    assert!(wrong(&[], "h").contains("1 to"));
+    assert!(wrong(&["a"], "h\"\nport: 1").contains("no name"));
+}
+
+#[test]
+fn hosts_come_and_go_and_what_the_others_have_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let setup = setup(root.path());
+    let directory = &setup.directory;
+    set_up(&setup).unwrap();
+    // The operator's own from the start.
+    let configuration = directory.join("server/nats.conf");
+    let own = fs::read_to_string(&configuration).unwrap().replace("4MB", "8MB");
+    fs::write(&configuration, own).unwrap();
+    let before = files(directory);
+    let changed = add(directory, &names(&["node3", "node4"]), None).unwrap();
+    assert_eq!(changed.server, "tls://nats.example:4222");
+    let path = directory.join("server/users.conf");
+    assert_eq!((&changed.users, mode(&path)), (&path, 0o600));
+    let after = files(directory);
+    let kept = |files: &[(PathBuf, String)]| -> Vec<(PathBuf, String)> {
+        let is_old = |(file, _): &&(PathBuf, String)| {
+            *file != path && !changed.agents.iter().any(|agent| file.starts_with(agent))
+        };
+        files.iter().filter(is_old).cloned().collect()
+    };
+    assert_eq!(kept(&after), kept(&before));
+    let access = |name: &str| Access::read(&directory.join("agents").join(name).join("agent.toml"));
+    let (first, third) = (access("node1").unwrap(), access("node3").unwrap());
+    assert_eq!((third.name.as_deref(), &third.trust), (Some("node3"), &first.trust));
+    assert_eq!((third.server, mode(&changed.agents[0])), (first.server, 0o700));
+    let users = |text: &str| text.matches("nkey: U").count();
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(users(&text), 5);
+
+    let refused = |error: RunnerError, says: &str| {
+        assert!(error.message.contains(says), "{error:?}");
+        assert!(!error.hints.is_empty() || says == "twice", "{error:?}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing is changed");
+    };
+    for (wrong, says) in [
+        (&["node3"][..], "of the fleet already"),
+        (&["node5", "node1"], "node1 is of the fleet already"),
+        (&["no.name"], "can't be"),
+        (&["node5", "node5"], "twice"),
+        (&["../node5"], "can't be"),
+    ] {
+        refused(add(directory, &names(wrong), None).unwrap_err(), says);
+        assert!(!directory.join("agents/node5").exists());
+    }
+    refused(remove(directory, &names(&["node4", "node9"])).unwrap_err(), "is called node9");
+    // Who runs plans is no agent.
+    refused(remove(directory, &names(&["who runs plans"])).unwrap_err(), "can't be");
+
+    remove(directory, &names(&["node4"])).unwrap();
+    let now = fs::read_to_string(&path).unwrap();
+    assert_eq!((users(&now), now.contains("node4")), (4, false));
+    let error = add(directory, &names(&["node4"]), None).unwrap_err();
+    assert!(error.message.contains("knows no such agent"), "{error:?}");
+    fs::remove_dir_all(directory.join("agents/node4")).unwrap();
+    add(directory, &names(&["node4"]), None).unwrap();
+}
+
+#[test]
+fn a_fleet_without_its_authority_or_with_changed_users_takes_no_host() {
+    let root = tempfile::tempdir().unwrap();
+    let kept = setup(root.path());
+    let forgetful =
+        Setup { directory: root.path().join("forgetful"), forgets_authority: true, ..kept.clone() };
+    assert!(set_up(&forgetful).unwrap().authority.is_none());
+    let authority = set_up(&kept).unwrap().authority.unwrap();
+    let new = names(&["node3"]);
+    let refused = |directory: &Path, authority: Option<&Path>, says: &str| {
+        let error = add(directory, &new, authority).unwrap_err();
+        assert!(error.message.contains(says), "{error:?}");
+        assert!(!error.hints.is_empty(), "{error:?}");
+        assert!(!directory.join("agents/node3").exists());
+    };
+    refused(&forgetful.directory, None, "authority");
+    refused(&forgetful.directory, Some(&authority), "of another fleet");
+    refused(root.path(), None, "server");
+
+    // Kept elsewhere.
+    let directory = &kept.directory;
+    let offline = root.path().join("offline");
+    fs::rename(&authority, &offline).unwrap();
+    refused(directory, None, "authority");
+    let configuration = directory.join("server/nats.conf");
+    let own = fs::read_to_string(&configuration).unwrap();
+    fs::write(&configuration, own.replace("users.conf", "mine.conf")).unwrap();
+    refused(directory, Some(&offline), "does not include");
+    fs::write(&configuration, &own).unwrap();
+    let users = directory.join("server/users.conf");
+    let text = fs::read_to_string(&users).unwrap();
+    fs::write(&users, text.replace("plimsoll.clock.node1", ">")).unwrap();
+    refused(directory, Some(&offline), "changed by hand");
+    assert!(remove(directory, &names(&["node1"])).unwrap_err().message.contains("by hand"));
+    fs::write(&users, &text).unwrap();
+    {
+        let _other = lock(directory).unwrap();
+        refused(directory, Some(&offline), "can't be locked");
+    }
+    add(directory, &new, Some(&offline)).unwrap();
+    // As an earlier version set it up: all users in one file.
+    fs::remove_file(&users).unwrap();
+    fs::remove_dir_all(directory.join("agents/node3")).unwrap();
+    refused(directory, Some(&offline), "users.conf");
+}

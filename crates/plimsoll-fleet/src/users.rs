@@ -1,0 +1,128 @@
+//! The users of a fleet's server: the one file of it that is written anew when hosts come and go. `nats.conf` includes it
+//! and is the operator's own.
+
+use plimsoll_evidence::seal::sha256_hex;
+use plimsoll_runner::error::RunnerError;
+
+use crate::permissions::Permissions;
+
+/// The file, beside `nats.conf`.
+pub(crate) const FILE: &str = "users.conf";
+/// Its first lines; the SHA-256 is that of all lines after them.
+const HEAD: &str = "# The users of a Plimsoll fleet's server. `plimsoll fleet add` and `remove` write them anew, \
+                    where nobody else changed them:\n# SHA-256 ";
+const OPENS: &str = "users: [\n";
+const CLOSES: &str = "]\n";
+const USER_CLOSES: &str = "\n    }\n";
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct User {
+    /// An agent's name, or who it is.
+    who: String,
+    /// As the server's configuration has it.
+    text: String,
+}
+
+/// All of them, in the file's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Users(Vec<User>);
+
+impl Users {
+    /// Those of a file that nobody changed since it was written.
+    pub(crate) fn read(text: &str) -> Result<Self, RunnerError> {
+        let changed = || {
+            RunnerError::usage(format!("{FILE} was changed by hand since Plimsoll wrote it")).hint(
+                "it would be written anew: take the change out, give the command again, and make the change after it",
+            )
+        };
+        let body = text.strip_prefix(HEAD).and_then(|rest| rest.split_once('\n'));
+        let Some((_, body)) = body.filter(|(sha, body)| *sha == sha256_hex(body.as_bytes())) else {
+            return Err(changed());
+        };
+        let list = body.strip_prefix(OPENS).and_then(|body| body.strip_suffix(CLOSES));
+        let users = list.ok_or_else(changed)?.split_inclusive(USER_CLOSES).map(|text| {
+            let who = text.lines().next()?.trim_start().strip_prefix("# ")?.to_owned();
+            Some(User { who, text: text.to_owned() })
+        });
+        users.collect::<Option<Vec<_>>>().map(Self).ok_or_else(changed)
+    }
+
+    /// Adds one.
+    pub(crate) fn add(&mut self, who: &str, public_key: &str, permissions: &Permissions) {
+        let permissions = permissions.text("      ");
+        let text = format!(
+            "    # {who}\n    {{ nkey: {public_key}\n      permissions: {permissions}{USER_CLOSES}"
+        );
+        self.0.push(User { who: who.to_owned(), text });
+    }
+
+    /// Takes one out; whether it was there.
+    pub(crate) fn remove(&mut self, who: &str) -> bool {
+        let before = self.0.len();
+        self.0.retain(|user| user.who != who);
+        self.0.len() < before
+    }
+
+    /// Whether there is one.
+    pub(crate) fn has(&self, who: &str) -> bool {
+        self.0.iter().any(|user| user.who == who)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The file.
+    pub(crate) fn text(&self) -> String {
+        let list: String = self.0.iter().map(|user| user.text.as_str()).collect();
+        let body = format!("{OPENS}{list}{CLOSES}");
+        format!("{HEAD}{}\n{body}", sha256_hex(body.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::permissions;
+
+    #[test]
+    fn users_come_and_go_and_the_others_stay_to_the_byte() {
+        let mut users = Users::default();
+        users.add("who runs plans", "UA", &permissions::coordinator());
+        for (name, key) in [("node1", "UB"), ("node2", "UC")] {
+            users.add(name, key, &permissions::agent(name));
+        }
+        let mut read = Users::read(&users.text()).unwrap();
+        assert_eq!(read, users);
+        assert!(read.has("node1") && !read.has("node") && !read.has("# node1"));
+        assert!(read.remove("node1") && !read.remove("node1"));
+        let after = read.text();
+        assert!(!after.contains("node1") && !after.contains("UB"), "{after}");
+        read.add("node1", "UB", &permissions::agent("node1"));
+        read.remove("node2");
+        read.add("node2", "UC", &permissions::agent("node2"));
+        assert_eq!(Users::read(&read.text()).unwrap().text(), users.text());
+    }
+
+    #[test]
+    fn a_file_that_somebody_changed_is_not_written_anew() {
+        let mut users = Users::default();
+        users.add("node1", "UB", &permissions::agent("node1"));
+        let text = users.text();
+        for other in [
+            text.replace("UB", "UX"),
+            text.replace("\n    # node1\n", "\n    # node1 \n"),
+            format!("{text}\n"),
+            format!("# mine\n{text}"),
+            text.replacen("SHA-256 ", "SHA-256 0", 1),
+            text.replacen('\n', "\r\n", 1),
+            String::new(),
+        ] {
+            let error = Users::read(&other).unwrap_err().to_string();
+            assert!(error.contains("changed by hand"), "{error}\n{other}");
+        }
+    }
+}
