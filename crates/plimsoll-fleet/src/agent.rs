@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, pull};
 use futures_util::StreamExt;
-use plimsoll_evidence::run::ExperimentKind;
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::allow::Allow;
 use plimsoll_runner::before;
@@ -302,10 +301,11 @@ fn take(options: &Options, payload: &[u8]) -> (String, Result<Accepted, String>)
         let plan = order
             .plan_of(&options.name)
             .map_err(|errors| errors.to_string().trim_start_matches("error: ").trim().to_owned())?;
-        let plan = plan
+        let own = plan
             .on_host(&options.name, &options.labels)
             .map_err(|errors| format!("what differs on this host: {errors}"))?;
-        let resolved = part_of(&plan, &order, &options.name)?;
+        let resolved = order.part_of(&plan, &own, &options.name)?;
+        let plan = own;
         if order.only_asks {
             options.allow.would_take(&resolved)?;
             before::fits(&resolved).map_err(|error| error.message)?;
@@ -320,17 +320,4 @@ fn take(options: &Options, payload: &[u8]) -> (String, Result<Accepted, String>)
     };
     let checked = checked();
     (run_id, checked)
-}
-
-/// What of its plan an order has run: all, or a part that the plan gives.
-fn part_of(plan: &Plan, order: &Order, agent: &str) -> Result<ResolvedPlan, String> {
-    let Some(text) = &order.resolved_text else { return Ok(plan.resolve()) };
-    let resolved = ResolvedPlan::from_toml(&text.replace("{host}", agent))
-        .map_err(|error| format!("what is to be run of the plan: {error}"))?;
-    let step = order.experiment.as_ref().filter(|place| place.kind == ExperimentKind::Tune);
-    let load: Option<u64> = step.and_then(|place| place.arm.rsplit(' ').next()?.parse().ok());
-    match plan.differs_from(&resolved, load.as_slice()) {
-        Some(fields) => Err(format!("what is to be run is not the plan: it has another {fields}")),
-        None => Ok(resolved),
-    }
 }

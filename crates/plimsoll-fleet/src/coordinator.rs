@@ -83,13 +83,28 @@ impl<'a> Part<'a> {
     pub fn whole(plan: &'a Plan) -> Self {
         Self { plan, resolved: plan.resolve(), experiment: None, keeps_data: false }
     }
+
+    /// Has an order name what is run of the plan, where that is not all, and its place.
+    fn name_in(&self, order: &mut Order) -> Result<(), RunnerError> {
+        if self.resolved != self.plan.resolve() {
+            // Its agents are chosen here.
+            let mut of_hosts = ResolvedPlan { fleet: None, ..self.resolved.clone() };
+            of_hosts.observe.metrics.clear();
+            let text = of_hosts.to_toml();
+            order.resolved_text =
+                Some(text.map_err(|error| RunnerError::usage(error.to_string()))?);
+        }
+        order.experiment.clone_from(&self.experiment);
+        order.keeps_data = self.keeps_data;
+        Ok(())
+    }
 }
 
 /// What can be carried out by a fleet in one run.
 ///
 /// # Errors
 /// A plan that asks for something else.
-pub fn check(plan: &Plan, resolved: &ResolvedPlan) -> Result<(), RunnerError> {
+pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     let refused = |says: &str, hint: &str| Err(RunnerError::usage(says).hint(hint));
     if resolved.targets.len() != 1 {
         let hint = "name one [target], or have `plimsoll compare PLAN --fleet …` run them in turns";
@@ -105,14 +120,6 @@ pub fn check(plan: &Plan, resolved: &ResolvedPlan) -> Result<(), RunnerError> {
         let hint = "give a time to `measure`: hosts become steady at different times";
         return refused("a fleet measures for as long as the plan says", hint);
     }
-    let whole = plan.resolve();
-    let differs = whole.fleet.as_ref().is_some_and(|fleet| !fleet.hosts.is_empty());
-    if differs && *resolved != whole {
-        return refused(
-            "hosts on which the plan differs carry all of it, not a point, a step or a target",
-            "leave [[fleet.host]] out, or run the plan",
-        );
-    }
     Ok(())
 }
 
@@ -126,7 +133,7 @@ pub fn run(
     interrupt: &AtomicBool,
     tell: &mut dyn FnMut(Event),
 ) -> Result<Left, RunnerError> {
-    check(part.plan, &part.resolved)?;
+    check(&part.resolved)?;
     on_a_runtime(coordinate(part, options, interrupt, tell))
 }
 
@@ -143,8 +150,10 @@ async fn coordinate(
     let chosen = chosen(&broker, options, &part.resolved).await?;
     let names: Vec<String> = chosen.iter().map(|card| card.name.clone()).collect();
     let plan = part.plan;
-    apart::check(plan, &chosen)?;
     let run_id = RunId::now(plan.name()).name().replace('.', "_");
+    let mut order = Order::new(&run_id, names.clone(), plan, clock::realtime_ns())?;
+    part.name_in(&mut order)?;
+    apart::check(&order, &chosen)?;
     tell(Event::Note(format!("{run_id} on {} agents: {}", names.len(), names.join(", "))));
     let mut hosts = Vec::new();
     for card in chosen {
@@ -158,16 +167,7 @@ async fn coordinate(
         })?;
     }
     let started_unix_ns = clock::realtime_ns();
-    let mut order = Order::new(&run_id, names, plan, started_unix_ns)?;
-    if part.resolved != plan.resolve() {
-        // Its agents are chosen here.
-        let mut of_hosts = ResolvedPlan { fleet: None, ..part.resolved.clone() };
-        of_hosts.observe.metrics.clear();
-        let text = of_hosts.to_toml();
-        order.resolved_text = Some(text.map_err(|error| RunnerError::usage(error.to_string()))?);
-    }
-    order.experiment.clone_from(&part.experiment);
-    order.keeps_data = part.keeps_data;
+    order.issue(started_unix_ns);
     let signed = order.sign(signer)?;
     let clocks = hosts.iter().map(|host| (host.card.clone(), host.before())).collect();
     let ledger = Some(entered(part, &order, &options.places)?);

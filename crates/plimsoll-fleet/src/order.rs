@@ -7,9 +7,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::run::Membership;
+use plimsoll_evidence::run::{ExperimentKind, Membership};
 use plimsoll_evidence::signature::{self, Signer};
-use plimsoll_plan::{Plan, PlanErrors};
+use plimsoll_plan::{Plan, PlanErrors, ResolvedPlan, Turned};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::fleet::plan_given;
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,12 @@ impl Order {
         })
     }
 
+    /// Has it hold from now on.
+    pub fn issue(&mut self, now_unix_ns: u64) {
+        self.issued_unix_ns = now_unix_ns;
+        self.expires_unix_ns = now_unix_ns.saturating_add(VALID_NS);
+    }
+
     /// The plan with `host` for its name in it.
     ///
     /// # Errors
@@ -106,6 +112,20 @@ impl Order {
     pub fn plan_of(&self, host: &str) -> Result<Plan, PlanErrors> {
         let text = self.plan_text.replace("{host}", host);
         plan_given(&text, &self.plan_name, self.job_text.as_deref())
+    }
+
+    /// What of the plan a host carries: all of its `own`, or the part that the order names, which the plan has to give.
+    ///
+    /// # Errors
+    /// A sentence why that is no part of the plan, or none of the host's own.
+    pub fn part_of(&self, plan: &Plan, own: &Plan, host: &str) -> Result<ResolvedPlan, String> {
+        let plan = plan.on_any_host().map_err(|errors| errors.to_string())?;
+        let part = match &self.resolved_text {
+            None => plan.resolve(),
+            Some(text) => ResolvedPlan::from_toml(&text.replace("{host}", host))
+                .map_err(|error| format!("what is to be run of the plan: {error}"))?,
+        };
+        plan.part_on(&part, &own.resolve(), turned(self.experiment.as_ref()))
     }
 
     /// Signs it.
@@ -118,6 +138,14 @@ impl Order {
         let signature = signer.sign(order.as_bytes(), &comment(&self.run_id))?;
         Ok(Signed { order, signature })
     }
+}
+
+/// What an experiment turns in a run of it.
+pub(crate) fn turned(experiment: Option<&Membership>) -> Turned {
+    let Some(place) = experiment else { return Turned::default() };
+    let is_step = place.kind == ExperimentKind::Tune;
+    let load = place.arm.rsplit(' ').next().and_then(|load| load.parse().ok());
+    Turned { is_swept: place.kind == ExperimentKind::Sweep, load: load.filter(|_| is_step) }
 }
 
 /// What nobody guesses: 128 random bits.

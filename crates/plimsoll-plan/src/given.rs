@@ -74,7 +74,7 @@ impl Plan {
 
 /// The point of a sweep that has the run's values, and the first of each axis that has not. A plan of a megabyte
 /// can have more points than memory holds, so that they are not made to be looked through.
-fn nearest_point(plan: &ResolvedPlan, run: &ResolvedPlan) -> Option<ResolvedPlan> {
+pub(crate) fn nearest_point(plan: &ResolvedPlan, run: &ResolvedPlan) -> Option<ResolvedPlan> {
     fn one<T: Clone + PartialEq>(given: &[T], run: Option<&T>) -> Vec<T> {
         let same = run.filter(|run| given.contains(run)).or(given.first());
         same.cloned().into_iter().collect()

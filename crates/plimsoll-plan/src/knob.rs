@@ -61,6 +61,23 @@ impl Knob {
         }
     }
 
+    /// Where every part of the plan has the knob: of two plans with the same, a load is the same of each part.
+    #[must_use]
+    pub(crate) fn settings(self, plan: &ResolvedPlan) -> Vec<f64> {
+        match (self, &plan.workload) {
+            (Self::Rate, Workload::Mailbox(store)) => vec![store.target_iops_per_s],
+            (_, Workload::Mailbox(store)) => {
+                vec![f64::from(store.threads), f64::from(u8::from(store.threads_auto))]
+            }
+            (Self::Rate, Workload::Matrix(matrix)) => {
+                matrix.streams.iter().filter_map(|stream| rate_of(&stream.arrival)).collect()
+            }
+            (_, Workload::Matrix(matrix)) => {
+                matrix.streams.iter().map(|stream| f64::from(stream.queue_depth)).collect()
+            }
+        }
+    }
+
     /// The plan with the knob turned to `load`, all else alike. What the plan requires stays.
     #[must_use]
     pub fn turned(self, plan: &ResolvedPlan, load: u64) -> ResolvedPlan {

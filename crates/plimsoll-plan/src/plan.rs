@@ -96,32 +96,6 @@ impl Plan {
         Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)), read_job)
     }
 
-    /// The plan as an agent of a fleet carries it out: with what differs on its host, and without `[fleet]`. Where several
-    /// changes name one field, the last counts. The storage system's own metrics are asked for by who coordinates: they
-    /// rise by what all hosts do.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it then.
-    pub fn on_host(&self, name: &str, labels: &[String]) -> Result<Self, PlanErrors> {
-        let has_metrics = !self.resolved.observe.metrics.is_empty();
-        if self.resolved.fleet.is_none() && !has_metrics {
-            return Ok(self.clone());
-        }
-        let hosts = self.resolved.fleet.iter().flat_map(|placement| &placement.hosts);
-        let set = hosts.filter(|host| host.is_of(name, labels)).flat_map(|host| &host.set);
-        let fault = |message: String| {
-            let error =
-                PlanError::new("", &(0..0), "fleet.host".to_owned(), message, String::new());
-            PlanErrors { source_name: self.source_name.clone(), errors: vec![error] }
-        };
-        let changes = set.map(|(field, value)| Change::parse(&format!("{field}={value}")));
-        let mut changes = changes.collect::<Result<Vec<_>, _>>().map_err(fault)?;
-        let both = [("fleet", self.resolved.fleet.is_some()), ("observe.metrics", has_metrics)];
-        let gone = both.iter().filter(|(_, is_there)| *is_there);
-        changes.splice(0..0, gone.map(|(field, _)| Change::remove(field)));
-        self.with_text(&overlay(&self.text, &self.source_name, &changes)?)
-    }
-
     /// Every default filled in.
     #[must_use]
     pub fn resolve(&self) -> ResolvedPlan {

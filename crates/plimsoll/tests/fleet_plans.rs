@@ -279,9 +279,6 @@ fn a_plan_chooses_its_agents_and_says_what_differs_on_one() {
     assert!(whole.contains("[[fleet.host]]"), "what was given is kept");
     sandbox.run(&["judge", &run.display().to_string()]);
 
-    // Points of a sweep are not what differs on a host.
-    let sizes = ["--set", "workload.matrix.sizes=[4KiB, 8KiB]"];
-    sandbox.run(&[&["sweep", &placed][..], &sizes, &of].concat()).expect(2).says("carry all of it");
     let named = ["--set", "fleet.names=[\"nobody\"]"];
     sandbox
         .run(&[&["run", &placed][..], &named, &of].concat())
@@ -294,6 +291,98 @@ fn a_plan_chooses_its_agents_and_says_what_differs_on_one() {
         one["labels"].clone()
     };
     assert_eq!(labels("two"), serde_json::json!(["rack=2", "slow"]));
+}
+
+/// The path that a host of a fleet's run worked on.
+fn path_of(run: &Path, agent: &str) -> String {
+    own(run, agent)["engine"]["paths"][0]["path"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
+    let fleet = Fleet::new();
+    let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
+    let key = sandbox.path("key").display().to_string();
+    let of = ["--fleet", fleet.server.url(), "--agents", "2", "--sign", &key, "--json"];
+    let by_fleet = |arguments: &[&str]| -> Ran { sandbox.run(&[arguments, &of[..]].concat()) };
+    let carried = |arguments: &[&str]| -> Value {
+        let ran = by_fleet(arguments);
+        assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+        ran.json()
+    };
+    let other = sandbox.data().join("other").display().to_string();
+    let differing = |file: &str, set: &str| {
+        let text = fs::read_to_string(file).unwrap();
+        let set = format!("[[fleet.host]]\nname = \"two\"\nset = {{ {set} }}\n");
+        fs::write(file, format!("{text}{set}")).unwrap();
+    };
+    let elsewhere = |run: &PathBuf| {
+        assert!(path_of(run, "one").contains("/data/one"), "{}", path_of(run, "one"));
+        assert!(path_of(run, "two").contains("/other"), "{}", path_of(run, "two"));
+    };
+    let data = || [("", sandbox.data().join("{host}"))];
+
+    // Points of a sweep: the same on both, each at its host's own place and rate.
+    let sizes = "sizes = [\"4KiB\", \"16KiB\"]\narrival = \"constant\"\nrate = 200";
+    let swept = plan(sandbox, "swept", &data(), sizes);
+    differing(&swept, &format!("\"target.path\" = {other:?}, \"workload.matrix.rate\" = 100"));
+    let ran = carried(&["sweep", &swept]);
+    let (place, runs) = experiment(sandbox, "swept");
+    assert_eq!((ran["points"].as_array().unwrap().len(), runs.len()), (2, 2), "{ran:#}");
+    belong_together(&place, &runs, true);
+    nothing_is_left(sandbox);
+    for (run, point) in runs.iter().zip(ran["points"].as_array().unwrap()) {
+        elsewhere(run);
+        let bytes = |agent: &str| {
+            let class = &own(run, agent)["classes"][0];
+            class["size_bytes"].as_u64().unwrap() / class["count"].as_u64().unwrap()
+        };
+        assert_eq!((bytes("one"), bytes("two")), (bytes("two"), bytes("one")));
+        assert_eq!(bytes("two"), point["size_bytes"].as_u64().unwrap());
+        // What was lost of the rate is the machine's; that one has half of the other's is the plan's.
+        let share = reads(&own(run, "two")) as f64 / reads(&own(run, "one")) as f64;
+        assert!((share - 0.5).abs() < 0.1, "{share}");
+    }
+    sandbox.run(&["verify", &place.display().to_string()]).expect(0);
+    for named in ["queue_depth=8", "sizes=16KiB", "reads=50"] {
+        let (field, value) = named.split_once('=').unwrap();
+        let set = plan(sandbox, &format!("odd-{field}"), &data(), sizes);
+        differing(
+            &set,
+            &format!("\"workload.matrix.{field}\" = \"{value}\"")
+                .replace("\"8\"", "8")
+                .replace("\"50\"", "50"),
+        );
+        by_fleet(&["sweep", &set]).expect(2).says("what two would carry");
+    }
+
+    // Steps of a search turn the load of both alike.
+    let tuned = plan(sandbox, "tuned", &data(), "sizes = \"4KiB\"\nqueue_depth = 1");
+    differing(&tuned, &format!("\"target.path\" = {other:?}"));
+    let ran = carried(&["tune", &tuned, "--max", "2", "--steps", "2"]);
+    let (_, runs) = experiment(sandbox, "tuned");
+    assert_eq!(ran["steps"].as_array().unwrap().len(), runs.len(), "{ran:#}");
+    runs.iter().for_each(elsewhere);
+    nothing_is_left(sandbox);
+    let odd = plan(sandbox, "odd", &data(), "sizes = \"4KiB\"\nqueue_depth = 1");
+    differing(&odd, "\"workload.matrix.queue_depth\" = 2");
+    by_fleet(&["tune", &odd, "--max", "2", "--steps", "2"])
+        .expect(2)
+        .says("it has another queue depth there, which the search turns");
+
+    // Targets in turns: the host's own of that name.
+    let sides = ["a", "b"].map(|side| (side, sandbox.data().join(format!("{{host}}-{side}"))));
+    let sides = plan(sandbox, "sides", &sides, "sizes = \"4KiB\"\nqueue_depth = 1");
+    differing(&sides, &format!("\"target.b.path\" = {other:?}"));
+    carried(&["compare", &sides, "--few", "--set", "repeat.runs=1"]);
+    let (_, runs) = experiment(sandbox, "sides");
+    let arm = |run: &PathBuf| own(run, "two")["experiment"]["arm"].as_str().unwrap().to_owned();
+    assert_eq!(runs.len(), 2);
+    for run in &runs {
+        let expected = if arm(run) == "b" { "/other" } else { "/two-a" };
+        assert!(path_of(run, "two").contains(expected), "{}", path_of(run, "two"));
+        assert!(path_of(run, "one").contains(&format!("/one-{}", arm(run))));
+    }
 }
 
 const EXPERIMENT: &str = r#"

@@ -1,24 +1,25 @@
-//! That no two hosts work on the same exports or objects: one's writes would be the other's damage.
+//! That each host can carry its part of an order, and no two work on the same exports or objects: one's writes would be
+//! the other's damage.
 //!
 //! Directories and devices are each host's own, unless they lie on a file system that hosts share; there the lock
 //! in the directory refuses the second.
 
 use std::collections::BTreeMap;
 
-use plimsoll_plan::{Plan, TargetKind};
+use plimsoll_plan::TargetKind;
 use plimsoll_runner::error::RunnerError;
-use plimsoll_runner::fleet::plan_given;
 
 use crate::card::Card;
+use crate::order::Order;
 
 /// Holds what each of the hosts would work on against the others'.
 ///
 /// # Errors
-/// Two that would share it, and a plan that can't be carried by one of them.
-pub(super) fn check(plan: &Plan, hosts: &[Card]) -> Result<(), RunnerError> {
+/// Two that would share it, and a plan that can't be carried by one of them, or a part of it.
+pub(super) fn check(order: &Order, hosts: &[Card]) -> Result<(), RunnerError> {
     let mut owners = BTreeMap::<String, &str>::new();
     for host in hosts {
-        for place in places(plan, host)? {
+        for place in places(order, host)? {
             let Some(other) = owners.insert(place.clone(), &host.name) else { continue };
             if other != host.name {
                 let says = format!("{other} and {} would both work on {place}", host.name);
@@ -33,14 +34,17 @@ pub(super) fn check(plan: &Plan, hosts: &[Card]) -> Result<(), RunnerError> {
 }
 
 /// What a host would work on that others reach too.
-fn places(plan: &Plan, host: &Card) -> Result<Vec<String>, RunnerError> {
-    let wrong = |errors: String| {
-        RunnerError::usage(format!("what {} would carry: {}", host.name, errors.trim()))
+fn places(order: &Order, host: &Card) -> Result<Vec<String>, RunnerError> {
+    let wrong = |says: String| {
+        RunnerError::usage(format!("what {} would carry: {}", host.name, says.trim()))
     };
-    let text = plan.text().replace("{host}", &host.name);
-    let own = plan_given(&text, plan.source_name(), plan.job());
+    let plan = order.plan_of(&host.name).map_err(|errors| wrong(errors.to_string()))?;
+    let own = plan.on_host(&host.name, &host.labels);
     let own = own.map_err(|errors| wrong(errors.to_string()))?;
-    let own = own.on_host(&host.name, &host.labels).map_err(|errors| wrong(errors.to_string()))?;
+    order.part_of(&plan, &own, &host.name).map_err(|says| {
+        wrong(says)
+            .hint("leave it out of [[fleet.host]], or have all hosts differ in a plan of their own")
+    })?;
     let mut places = Vec::new();
     for target in own.resolve().targets {
         match target.kind {
@@ -59,6 +63,8 @@ fn places(plan: &Plan, host: &Card) -> Result<Vec<String>, RunnerError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use plimsoll_plan::Plan;
+
     use super::*;
 
     fn checked(target: &str, more: &str) -> Result<(), String> {
@@ -67,7 +73,8 @@ mod tests {
         );
         let plan = Plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"));
         let hosts = ["a", "b"].map(|name| Card { name: name.to_owned(), ..Card::default() });
-        check(&plan, &hosts).map_err(|error| error.message)
+        let order = Order::new("run", Vec::new(), &plan, 0).unwrap();
+        check(&order, &hosts).map_err(|error| error.message)
     }
 
     #[test]

@@ -138,7 +138,7 @@ async fn store(broker: &Broker) -> Result<kv::Store, RunnerError> {
 /// # Errors
 /// A plan that no fleet runs, no key to sign with, a server that can't be reached.
 pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerError> {
-    check(plan, &plan.resolve())?;
+    check(&plan.resolve())?;
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;

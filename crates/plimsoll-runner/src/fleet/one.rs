@@ -16,7 +16,7 @@ use plimsoll_evidence::run::{
 };
 use plimsoll_judge::Verdict;
 use plimsoll_judge::fleet::FleetVerdict;
-use plimsoll_plan::ResolvedPlan;
+use plimsoll_plan::{Requirement, ResolvedPlan};
 
 /// A plan whose requirement is that of so many hosts together.
 #[must_use]
@@ -28,6 +28,26 @@ pub fn required_of(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
             required.bandwidth_bytes_per_s.map(|rate| rate.saturating_mul(u64::from(hosts.max(1))));
         required.page_fault_stalls_max_per_s =
             required.page_fault_stalls_max_per_s.map(|rate| rate * times);
+    }
+    plan
+}
+
+/// What is required of the hosts together: the sum of what each one's own plan requires, where they differ in that.
+fn required_of_each(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> ResolvedPlan {
+    let required = || hosts.iter().map(|own| own.requirement.as_ref());
+    let as_planned = required().all(|own| own == plan.requirement.as_ref());
+    if as_planned || u32::try_from(hosts.len()) != Ok(count) {
+        return required_of(plan, count);
+    }
+    let mut plan = plan;
+    if let Some(all) = &mut plan.requirement {
+        let rates = |of: fn(&Requirement) -> Option<f64>| -> Option<f64> {
+            required().map(|own| own.and_then(of)).sum()
+        };
+        all.iops_per_s = rates(|own| own.iops_per_s);
+        all.page_fault_stalls_max_per_s = rates(|own| own.page_fault_stalls_max_per_s);
+        let bytes = required().map(|own| own?.bandwidth_bytes_per_s);
+        all.bandwidth_bytes_per_s = bytes.sum();
     }
     plan
 }
@@ -48,11 +68,12 @@ pub(super) fn as_one(
     let merged = merged.filter(|_| fleet.window.is_some_and(|window| !window.cut));
     let run = run_of(fleet, verdict, plan_sha256, hosts, merged.is_some());
     let merged = merged.unwrap_or_default();
+    let plans: Vec<&ResolvedPlan> = hosts.iter().map(|(bundle, _)| &bundle.plan).collect();
     let is_class = |tag: &str| run.classes.iter().any(|class| class.name == tag);
     let bundle = Bundle {
         plan_text,
         job_text: None,
-        plan: required_of(resolved, count),
+        plan: required_of_each(resolved, count, &plans),
         environment: environment(fleet, hosts),
         series: merged.series,
         observed: observed(hosts),
@@ -274,6 +295,27 @@ mod tests {
         let of_one = plan.requirement.unwrap();
         assert_eq!((of_one.iops_per_s, of_four.iops_per_s), (Some(1000.0), Some(4000.0)));
         assert_eq!(of_four.limits, of_one.limits);
+    }
+
+    #[test]
+    fn of_hosts_that_differ_the_sum_of_what_each_requires_is_required() {
+        let plan = |iops: &str| {
+            let text = format!(
+                "version = 1\nname = \"p\"\n[requirement]\n{iops}\n[target]\npath = \"/x\"\n[workload.matrix]\n\
+                 file_size = \"1GiB\"\n"
+            );
+            plimsoll_plan::Plan::parse(&text, "p.toml").unwrap().resolve()
+        };
+        let (all, less) = (plan("iops = 1000"), plan("iops = 300"));
+        let latency = plan("read_latency_avg = \"20ms\"");
+        let of = |hosts: &[&ResolvedPlan]| {
+            let one = required_of_each(all.clone(), 2, hosts).requirement.unwrap();
+            (one.iops_per_s, one.limits == all.requirement.as_ref().unwrap().limits)
+        };
+        assert_eq!(of(&[&all, &all]), (Some(2000.0), true));
+        assert_eq!(of(&[&all, &less]), (Some(1300.0), true));
+        assert_eq!(of(&[&all, &latency]), (None, true), "of one no rate is required");
+        assert_eq!(of(&[&less]), (Some(2000.0), true), "a host is missing");
     }
 
     #[test]

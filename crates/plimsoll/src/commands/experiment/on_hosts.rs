@@ -27,6 +27,6 @@ pub fn carried(
     }
     let arms: Vec<_> = planned.arms.iter().chain(&planned.searches).collect();
     let names: Vec<String> = arms.iter().map(|arm| format!("arm {}", arm.name)).collect();
-    let named = names.iter().zip(&arms).map(|(name, arm)| (&**name, &arm.plan, &arm.resolved));
+    let named = names.iter().zip(&arms).map(|(name, arm)| (&**name, &arm.resolved));
     for_all(&named.collect::<Vec<_>>(), hosts, sign, progress, interrupt)
 }

@@ -91,7 +91,7 @@ fn carry_out(
     if !begins {
         return Ok(Exit::Ok);
     }
-    let named: Vec<_> = all.iter().map(|one| (&*one.name, &one.plan, &one.resolved)).collect();
+    let named: Vec<_> = all.iter().map(|one| (&*one.name, &one.resolved)).collect();
     let carried = for_all(&named, &after.hosts, &after.sign, progress, interrupt)?;
     let places = &carried.places;
     let asked = Asked {

@@ -1,0 +1,118 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn plan(text: &str) -> Plan {
+    Plan::parse(text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// A plan, and what differs on host `b`.
+fn differing(text: &str, set: &str) -> (Plan, ResolvedPlan) {
+    let all = plan(&format!("{text}[fleet]\n[[fleet.host]]\nname = \"b\"\nset = {{ {set} }}\n"));
+    let own = all.on_host("b", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    (all.on_any_host().unwrap(), own.resolve())
+}
+
+const SWEEP: &str = "[target]\npath = \"/mnt/a\"\n[workload.matrix]\nsizes = [\"4KiB\", \"8KiB\"]\nreads = [100, 0]\n\
+    file_size = \"1GiB\"\n";
+const OPEN: &str = "[requirement]\niops = 50\n[target]\npath = \"/mnt/a\"\n[workload.matrix]\nsizes = \"4KiB\"\n\
+    arrival = \"constant\"\nrate = 100\nfile_size = \"1GiB\"\n";
+const SWEPT: Turned = Turned { is_swept: true, load: None };
+
+#[test]
+fn a_point_is_carried_on_a_hosts_own_target() {
+    let (all, own) =
+        differing(SWEEP, "\"target.path\" = \"/mnt/b\", \"workload.matrix.file_size\" = \"2GiB\"");
+    for (point, expected) in all.resolve().points().into_iter().zip(own.points()) {
+        let part = all.part_on(&point.plan, &own, SWEPT).unwrap();
+        assert_eq!(part, expected.plan);
+        assert!(part.to_toml().unwrap().contains("/mnt/b"));
+        assert_ne!(part, point.plan);
+    }
+    // Where nothing differs it is the plan's own.
+    let point = all.resolve().points()[3].plan.clone();
+    assert_eq!(all.part_on(&point, &all.resolve(), SWEPT).unwrap(), point);
+}
+
+#[test]
+fn what_the_points_are_called_by_is_the_same_on_all_hosts() {
+    for set in [
+        "\"workload.matrix.sizes\" = \"16KiB\"",
+        "\"workload.matrix.sizes\" = \"4KiB\"",
+        "\"workload.matrix.reads\" = 50",
+        "\"workload.matrix.queue_depth\" = 8",
+        "\"workload.matrix.patterns\" = \"sequential\"",
+    ] {
+        let (all, own) = differing(SWEEP, set);
+        let point = &all.resolve().points()[0].plan;
+        let says = all.part_on(point, &own, SWEPT).unwrap_err();
+        assert!(says.contains("points of a sweep"), "{set}: {says}");
+    }
+    // Also of a sweep that has one point, which is the whole plan.
+    let (all, own) = differing(OPEN, "\"workload.matrix.queue_depth\" = 8");
+    assert!(all.part_on(&all.resolve(), &own, SWEPT).is_err());
+    assert_eq!(all.part_on(&all.resolve(), &own, Turned::default()).unwrap(), own);
+}
+
+#[test]
+fn a_step_turns_the_load_of_every_host_alike() {
+    let step = |load| Turned { is_swept: false, load: Some(load) };
+    let (all, own) = differing(OPEN, "\"target.path\" = \"/mnt/b\"");
+    let knob = Knob::of(&all.resolve()).unwrap();
+    for load in [100, 250] {
+        let part = all.part_on(&knob.turned(&all.resolve(), load), &own, step(load)).unwrap();
+        assert_eq!((knob.load(&part), part.targets == own.targets), (load, true));
+    }
+    // A load that the order does not name.
+    let other = knob.turned(&all.resolve(), 250);
+    assert!(all.part_on(&other, &own, step(200)).unwrap_err().contains("is not the plan"));
+    assert!(all.part_on(&other, &own, Turned::default()).unwrap_err().contains("is not the plan"));
+    for (set, says) in [
+        ("\"workload.matrix.rate\" = 50", "which the search turns"),
+        ("\"workload.matrix.arrival\" = \"closed\"", "which the search turns"),
+        ("\"requirement.iops\" = 10", "requires something else"),
+    ] {
+        let (all, own) = differing(OPEN, set);
+        // Also where the step is the plan's own load, and so the whole plan.
+        for load in [100, 250] {
+            let part = knob.turned(&all.resolve(), load);
+            let error = all.part_on(&part, &own, step(load)).unwrap_err();
+            assert!(error.contains(says), "{set}: {error}");
+        }
+    }
+    let closed = OPEN.replace("arrival = \"constant\"\nrate = 100", "queue_depth = 4");
+    let (all, own) = differing(&closed, "\"workload.matrix.queue_depth\" = 8");
+    let error = all.part_on(&all.resolve(), &own, step(4)).unwrap_err();
+    assert!(error.contains("another queue depth there"), "{error}");
+}
+
+#[test]
+fn a_target_of_several_is_the_hosts_own_of_that_name() {
+    let text = "[[target]]\nname = \"a\"\npath = \"/mnt/a\"\n[[target]]\nname = \"b\"\npath = \"/mnt/b\"\n\
+        [workload.matrix]\nfile_size = \"1GiB\"\n";
+    let (all, own) = differing(text, "\"target.b.path\" = \"/mnt/other\"");
+    for (at, path) in [(0, "/mnt/a"), (1, "/mnt/other")] {
+        let arm = all.resolve().for_target(at).unwrap();
+        let part = all.part_on(&arm, &own, Turned::default()).unwrap();
+        assert_eq!(part.targets.len(), 1);
+        assert!(part.to_toml().unwrap().contains(&format!("{path}\"")), "{at}");
+        assert_eq!(part.targets[0].name, arm.targets[0].name);
+    }
+    let foreign = plan(&text.replace("/mnt/a", "/etc")).resolve().for_target(0).unwrap();
+    assert!(all.part_on(&foreign, &own, Turned::default()).unwrap_err().contains("targets"));
+    let (all, own) = differing(text, "\"target.b.name\" = \"c\"");
+    let arm = all.resolve().for_target(1).unwrap();
+    assert!(all.part_on(&arm, &own, Turned::default()).unwrap_err().contains("other targets"));
+}
+
+#[test]
+fn threads_that_a_search_found_are_every_hosts() {
+    let text = "[requirement]\n[target]\npath = \"/mnt/x\"\n[workload.mailbox]\nmailboxes = 100\n\
+        mailbox_size = \"16MiB\"\nthreads = \"auto\"\n";
+    let (all, own) = differing(text, "\"target.path\" = \"/mnt/b\"");
+    let run = Knob::Threads.turned(&all.resolve(), 24);
+    let part = all.part_on(&run, &own, Turned::default()).unwrap();
+    assert_eq!(Knob::Threads.load(&part), 24);
+    let (all, own) = differing(text, "\"workload.mailbox.threads\" = 8");
+    let run = Knob::Threads.turned(&all.resolve(), 24);
+    assert!(all.part_on(&run, &own, Turned::default()).unwrap_err().contains("threads"));
+}
