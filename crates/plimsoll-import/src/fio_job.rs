@@ -22,6 +22,10 @@ pub use prepare::{Include, Variable, prepare};
 use steady::Steady;
 use stream::Draft;
 
+/// The remark on a job file that names no place.
+pub const NO_PLACE: &str =
+    "names no place: the target is the working directory; change target.path";
+
 /// A fio job as a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioImport {
@@ -51,9 +55,10 @@ pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
 pub fn import_stages(text: &str, job_name: &str) -> Result<Vec<(String, FioImport)>, PlanErrors> {
     let faults = |errors| PlanErrors { source_name: job_name.to_owned(), errors };
     let mut imported = Vec::new();
-    for sections in stages(text).map_err(faults)? {
-        let job = load(text, &sections).map_err(faults)?;
-        let stage = sections.first().map_or("stage", String::as_str);
+    let jobs = job::parse(text).map_err(faults)?;
+    for sections in stages(&jobs) {
+        let job = together(text, sections).map_err(faults)?;
+        let stage = sections.first().map_or("stage", |first| first.name.as_str());
         let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let stage: String = stage.chars().map(safe).collect();
         let name = format!("{job_name}-{}-{stage}", imported.len() + 1);
@@ -63,17 +68,11 @@ pub fn import_stages(text: &str, job_name: &str) -> Result<Vec<(String, FioImpor
     Ok(imported)
 }
 
-/// The names of the sections that run together, in the order in which they run.
-fn stages(text: &str) -> Result<Vec<Vec<String>>, Vec<PlanError>> {
-    let mut stages: Vec<Vec<String>> = Vec::new();
-    for job in job::parse(text)? {
-        let waits = job.options.get("stonewall").is_some_and(|opt| values::flag(&opt.value));
-        match stages.last_mut().filter(|_| !waits) {
-            Some(stage) => stage.push(job.name),
-            None => stages.push(vec![job.name]),
-        }
-    }
-    Ok(stages)
+/// The sections that run together, in the order in which they run.
+fn stages(jobs: &[job::Job]) -> impl Iterator<Item = &[job::Job]> {
+    let waits =
+        |job: &job::Job| job.options.get("stonewall").is_some_and(|opt| values::flag(&opt.value));
+    jobs.chunk_by(move |_, next| !waits(next))
 }
 
 /// The job, where its sections all run together.
@@ -170,10 +169,15 @@ pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>
     }
     let taken: Vec<_> =
         jobs.into_iter().filter(|j| only.is_empty() || only.contains(&j.name)).collect();
+    together(text, &taken)
+}
+
+/// Sections of a job that run together.
+fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
     let mut notes = Notes::default();
     let mut errors = Vec::new();
     let mut drafts: Vec<Draft> = Vec::new();
-    for job in &taken {
+    for job in taken {
         if let Some(mut draft) = stream::draft(job, text, &mut notes, &mut errors) {
             unique(&mut draft.name, &drafts);
             drafts.push(draft);
@@ -224,7 +228,7 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
         notes.add(&draft.name, text);
     }
     if place == place::Place::WorkingDirectory {
-        notes.general("names no place: the target is the working directory; change target.path");
+        notes.general(NO_PLACE);
     }
     let longest = |of: fn(&Draft) -> Option<u64>, what: &str, notes: &mut Notes| {
         let most = drafts.iter().filter_map(of).max();

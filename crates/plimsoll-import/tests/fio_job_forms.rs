@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used)] // Tests.
 
-use plimsoll_import::fio_job::{import_fio, import_stages, prepare, read_job};
+use plimsoll_import::fio_job::{FioImport, import_fio, import_stages, prepare, read_job};
 use plimsoll_plan::{Pattern, Plan, ResolvedPlan};
 
 fn resolved(job: &str) -> ResolvedPlan {
@@ -74,12 +74,44 @@ fn stonewall_makes_plans_in_sequence_and_never_one() {
 }
 
 #[test]
+fn sections_of_one_name_are_each_in_their_own_stage() {
+    let job = "[global]\nsize=1m\nruntime=60\n[a]\nrw=write\n[a]\nstonewall\nrw=read\n";
+    let stages = import_stages(job, "job").unwrap_or_else(|e| panic!("{e}"));
+    let streams = |import: &FioImport| {
+        let streams = import.plan.resolve().workload.matrix().expect("a matrix").streams.clone();
+        streams.iter().map(|stream| stream.read_percent).collect::<Vec<_>>()
+    };
+    let reads: Vec<Vec<f64>> = stages.iter().map(|(_, import)| streams(import)).collect();
+    assert_eq!(reads, [[0.0], [100.0]]);
+}
+
+#[test]
+fn a_section_of_any_name_is_a_stream_whose_latencies_can_be_logged() {
+    let plan = resolved(&HEAD.replace("[a]", "[random reads, 4k]"));
+    let stream = &plan.workload.matrix().expect("a matrix").streams[0];
+    assert_eq!(stream.name, "random-reads--4k");
+}
+
+#[test]
+fn a_job_of_any_length_takes_no_more_than_its_bounds() {
+    let many: String = (0..2_000).map(|n| format!("[j{n}]\nrw=read\n")).collect();
+    assert!(refused(&many).contains("beyond 1024 jobs"));
+    let globals: String = (0..1_000).map(|n| format!("o{n}\n")).collect();
+    let jobs: String = (0..900).map(|n| format!("[j{n}]\n")).collect();
+    assert!(refused(&format!("[global]\n{globals}{jobs}")).contains("65536 options"));
+    // Each fault looks for its line.
+    let faults = import_fio(&"x\n".repeat(300_000), "job.fio").expect_err("no section");
+    assert_eq!(faults.errors.len(), 100);
+}
+
+#[test]
 fn what_would_measure_something_else_is_refused_with_the_reason() {
     for (lines, reason) in [
         ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "shares of their own"),
         ("rw=read:-8k\n", "backwards"),
         ("rw=randread:8\n", "every so many operations"),
         ("rw=randread\nlatency_target=5ms\n", "plimsoll tune"),
+        ("rw=randread\nread_iolog=app.iolog\n", "run --trace"),
     ] {
         let says = refused(&format!("{HEAD}{lines}"));
         assert!(says.contains(reason), "{lines}: {says}");

@@ -144,6 +144,14 @@ names = { read_source.foo = \"x\" }
 }
 
 #[test]
+fn a_stream_has_a_name_under_which_its_latencies_can_be_logged() {
+    for name in ["random reads", "a,b"] {
+        let said = changed(MATRIX, "sizes", &format!("name = \"{name}\"\nsizes"));
+        assert!(said.contains("with a space or a comma"), "{said}");
+    }
+}
+
+#[test]
 fn syntax_errors_have_lines() {
     insta::assert_snapshot!(errors(
         "name = \"x\n[target\npath = \"/x\"\nsize = 4KiB, # no quotes\n"

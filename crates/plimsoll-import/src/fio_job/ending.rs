@@ -25,6 +25,13 @@ impl Reader<'_> {
                 );
             }
         }
+        if self.get("read_iolog").is_some() {
+            self.refuse(
+                "read_iolog",
+                "replays a trace, so that nothing of what the job says beside it is done",
+                "replay it as it is: plimsoll run --trace FILE",
+            );
+        }
         if self.get("wait_for").is_some() {
             self.refuse(
                 "wait_for",

@@ -25,8 +25,13 @@ pub(super) struct Job {
     pub(super) options: BTreeMap<String, Opt>,
 }
 
-/// Jobs and options at most: fio itself stops far below.
+/// Jobs at most: fio itself stops far below.
 const JOBS_MAX: usize = 1024;
+/// Options of all jobs at most, those of `[global]` counted for each job that has them: whoever sends a job takes no
+/// more memory than that.
+const OPTIONS_MAX: usize = 1 << 16;
+/// Faults that are told at most: each looks for its line.
+const FAULTS_MAX: usize = 100;
 
 /// Splits a job file. A line is a header or an option; what follows `#` or `;` is a comment.
 pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
@@ -35,6 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
     let mut errors = Vec::new();
     let mut section = Section::None;
     let mut start = 0;
+    let mut held = 0;
     for raw in text.split_inclusive('\n') {
         // As fio does, wherever it stands.
         let line = raw.split([';', '#']).next().unwrap_or(raw).trim();
@@ -43,6 +49,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
         start += raw.len();
         if line.is_empty() {
             continue;
+        }
+        if errors.len() >= FAULTS_MAX {
+            break;
+        }
+        held += 1;
+        if jobs.len() > JOBS_MAX || held > OPTIONS_MAX {
+            errors.push(too_large(text, &span));
+            break;
         }
         let outside = match (include_of(line), line.contains("${")) {
             (Some(_), _) => Some("includes another file"),
@@ -61,7 +75,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
         }
         if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
             section = if name == "global" { Section::Global } else { Section::Job };
-            if section == Section::Job && jobs.len() < JOBS_MAX {
+            if section == Section::Job {
+                held += globals.len();
                 jobs.push(Job { name: name.to_owned(), options: globals.clone() });
             }
             continue;
@@ -95,6 +110,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
         ));
     }
     if errors.is_empty() { Ok(jobs) } else { Err(errors) }
+}
+
+fn too_large(text: &str, span: &Range<usize>) -> PlanError {
+    let message = format!("is beyond {JOBS_MAX} jobs, or {OPTIONS_MAX} options of all of them");
+    let help = "cut the job into several files".to_owned();
+    PlanError::new(text, span, String::new(), message, help)
 }
 
 #[derive(PartialEq, Eq)]

@@ -95,7 +95,10 @@ pub(super) fn draft(
     let seed = reader.int("randseed");
     let (io_poll, sq_poll) = (reader.is_set("hipri"), reader.is_set("sqthread_poll"));
     let (fields, name) = (reader.fields, job.name.trim().to_owned());
-    let name = if name.is_empty() { "job".to_owned() } else { one_line(&name) };
+    // A class of operations is called by it, and its latencies are logged under that name.
+    let bare = |c: char| if c == ' ' || c == ',' { '-' } else { c };
+    let name: String = one_line(&name).chars().map(bare).collect();
+    let name = if name.is_empty() { "job".to_owned() } else { name };
     Some(Draft {
         name,
         fields,

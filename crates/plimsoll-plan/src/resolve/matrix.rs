@@ -9,6 +9,7 @@ use crate::resolved::{
     Arrival, Content, DirectIo, EngineChoice, FileSet, Layout, Matrix, MatrixAxes, MetadataMix,
     Pattern, SizeShare, Stream, SyncKind, SyncPolicy, Target, TargetKind,
 };
+use crate::shown::one_line;
 use crate::units::SizeBytes;
 
 const CLIENTS_MAX: u64 = 1 << 20;
@@ -42,6 +43,11 @@ pub(super) fn resolve(
             None if i == 0 => "matrix".to_owned(),
             None => format!("matrix{}", i + 1),
         };
+        // Its latencies are logged under it, in lines that a comma parts (HdrHistogram's log).
+        if name.contains([' ', ',', '\n', '\r']) {
+            let message = format!("has the name \"{}\", with a space or a comma", one_line(&name));
+            cx.fail(at, message, "write a hyphen in its place");
+        }
         if streams.iter().any(|s| s.name == name) {
             cx.fail(
                 at,
