@@ -47,6 +47,7 @@ fn line(event: &Event) -> Option<Value> {
         },
         Event::PhaseEnded(phase) => json!({"event": "phase-ended", "phase": phase}),
         Event::Note(text) => json!({"event": "note", "says": text}),
+        Event::Part(text) => json!({"event": "part", "says": text}),
         Event::Warning(text) => json!({"event": "warning", "says": text}),
         Event::Finding(finding) => json!({"event": "finding", "finding": finding}),
         Event::Finished { directory, verdict, .. } => json!({

@@ -55,7 +55,7 @@ pub fn carry_out(
     let mut finished: Vec<(usize, Finished)> = Vec::new();
     let mut failure = None;
     for (number, &arm) in order.iter().enumerate() {
-        listener.say(&format!("run {} of {}: {}", number + 1, order.len(), names[arm]));
+        listener.part(&format!("run {} of {}: {}", number + 1, order.len(), names[arm]));
         let of_arm = Asked { resolved: &arms[arm], ..*asked };
         let place = Some(experiment.next(&names[arm]));
         let request = of_arm.request(experiment.directory(), place, &data[arm]);

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_engine::{EngineError, Space, space};
-use plimsoll_plan::{ResolvedPlan, SizeBytes, Target, TargetKind};
+use plimsoll_judge::stats::tune::STEPS_MAX;
+use plimsoll_judge::tuning::Range;
+use plimsoll_plan::{Knob, ResolvedPlan, SizeBytes, Target, TargetKind};
 use plimsoll_report::elapsed;
 use plimsoll_sys::clock;
 use rustix::fs::{Access, access};
@@ -58,6 +60,31 @@ impl Before {
         };
         let listed = order.iter().enumerate().map(line).collect();
         Self { measurements: all, called: "run", made, yes, dry_run, listed }
+    }
+
+    /// The steps of a search for the load line in this range, all of which it takes at most. With `fresh` each makes its
+    /// data anew.
+    ///
+    /// # Errors
+    /// A plan that has nothing to turn.
+    pub fn steps(
+        plan: &ResolvedPlan,
+        range: &Range,
+        fresh: bool,
+        yes: bool,
+        dry_run: bool,
+    ) -> Result<Self, RunnerError> {
+        let knob = Knob::of(plan).map_err(RunnerError::usage)?;
+        let steps = range.steps_max.min(STEPS_MAX) as u64;
+        let (low, high) = (range.load_min, range.load_max);
+        Ok(Self {
+            measurements: steps,
+            called: "step",
+            made: if fresh { steps } else { 1 },
+            yes,
+            dry_run,
+            listed: vec![format!("{} from {low} to {high}", knob.load_name())],
+        })
     }
 }
 
@@ -122,6 +149,12 @@ fn tell(
 ) -> Result<(), RunnerError> {
     sane(plan, before)?;
     listener.say(&duration(plan, before, clock::realtime_ns()));
+    if let Some(steps) = steps_before(plan, before) {
+        let longest = elapsed(once_ns(plan).saturating_mul(steps) as f64);
+        listener.say(&format!(
+            "threads = \"auto\": beside that a search comes first, of {steps} steps and {longest} at most"
+        ));
+    }
     let times = before.made.div_ceil(plan.targets.len().max(1) as u64);
     spaces(plan, times, listener).map_or(Ok(()), |error| Err(engine_error(&error)))
 }
@@ -161,8 +194,18 @@ fn has_no_space(kind: &TargetKind) -> bool {
     matches!(kind, TargetKind::Model { .. } | TargetKind::Null)
 }
 
+/// The steps of the search that comes before the runs of a plan, at most; `None`: its threads are known.
+fn steps_before(plan: &ResolvedPlan, before: &Before) -> Option<u64> {
+    let is_auto = plan.workload.mailbox().is_some_and(|store| store.threads_auto);
+    (is_auto && before.called == "run").then_some(STEPS_MAX as u64)
+}
+
 fn sane(plan: &ResolvedPlan, before: &Before) -> Result<(), RunnerError> {
-    not_for_weeks(once_ns(plan).saturating_mul(before.measurements), before.yes)
+    let steps = steps_before(plan, before).unwrap_or(0);
+    not_for_weeks(
+        once_ns(plan).saturating_mul(before.measurements.saturating_add(steps)),
+        before.yes,
+    )
 }
 
 fn not_for_weeks(total: u64, meant: bool) -> Result<(), RunnerError> {
@@ -348,6 +391,57 @@ mod tests {
         assert!(sane(&long, &Before::runs(&long, true, false)).is_ok());
         let month = plan("720h");
         assert!(sane(&month, &Before::runs(&month, false, false)).is_ok());
+    }
+
+    /// Who hears sentences.
+    #[derive(Default)]
+    struct Heard(Vec<String>);
+
+    impl plimsoll_record::progress::Watcher for Heard {
+        fn begin(&mut self, _: plimsoll_evidence::run::PhaseKind) {}
+        fn progress(
+            &mut self,
+            _: plimsoll_evidence::run::PhaseKind,
+            _: &plimsoll_record::progress::Progress,
+        ) {
+        }
+        fn end(&mut self, _: &plimsoll_evidence::run::Phase) {}
+    }
+
+    impl Listener for Heard {
+        fn say(&mut self, text: &str) {
+            self.0.push(text.to_owned());
+        }
+        fn warn(&mut self, text: &str) {
+            self.0.push(text.to_owned());
+        }
+    }
+
+    #[test]
+    fn a_search_that_comes_before_the_runs_is_said_and_counts() {
+        let of = |threads: &str, measure: &str| {
+            let text = format!(
+                "[requirement]\n[target]\nmodel = \"single-hdd\"\n[workload.mailbox]\nmailboxes = 10\n\
+                 mailbox_size = \"16MiB\"\nthreads = {threads}\n[phases]\nwarm_up = \"0s\"\n\
+                 measure = \"{measure}\"\n"
+            );
+            Plan::parse(&text, "t").unwrap_or_else(|e| panic!("{e}")).resolve()
+        };
+        let heard = |plan: &ResolvedPlan| {
+            let mut heard = Heard::default();
+            let begins = begins(plan, &Before::runs(plan, false, false), &mut heard);
+            begins.map(|_| heard.0.join("\n")).map_err(|error| error.message)
+        };
+        let auto = heard(&of("\"auto\"", "1h"));
+        assert!(auto.is_ok_and(|says| says.contains("16 steps and 16 h at most")));
+        assert!(heard(&of("4", "1h")).is_ok_and(|says| !says.contains("steps")));
+        assert!(heard(&of("4", "100h")).is_ok());
+        assert!(heard(&of("\"auto\"", "100h")).is_err_and(|says| says.contains("71 days")));
+        let plan = of("4", "1h");
+        let range = Range { load_min: 1, load_max: 64, steps_max: 99 };
+        let steps = Before::steps(&plan, &range, false, false, false);
+        let steps = steps.map(|steps| (steps.measurements, steps.made, steps.listed.join("")));
+        assert_eq!(steps.map_err(|e| e.message), Ok((16, 1, "threads from 1 to 64".to_owned())));
     }
 
     #[test]

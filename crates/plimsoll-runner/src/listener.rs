@@ -14,6 +14,10 @@ pub trait Listener: Watcher {
     fn say(&mut self, text: &str);
     /// What has to be told, even to somebody who wants to hear nothing else.
     fn warn(&mut self, text: &str);
+    /// Which of several parts begins: a stage of a job, a step of a search, a point, a run.
+    fn part(&mut self, text: &str) {
+        self.say(text);
+    }
     /// How several hosts go together; about once a second.
     fn fleet(&mut self, now: &FleetNow) {
         let _ = now;

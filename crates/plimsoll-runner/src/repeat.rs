@@ -65,7 +65,7 @@ pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repea
     let mut finished: Vec<Finished> = Vec::new();
     for run in 1..=runs {
         if runs > 1 {
-            listener.say(&format!("run {run} of {runs}"));
+            listener.part(&format!("run {run} of {runs}"));
         }
         let place = experiment.as_ref().map(|experiment| experiment.next(""));
         let bundles = experiment.as_ref().map_or(bundles, Experiment::directory);

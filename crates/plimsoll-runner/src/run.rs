@@ -1,11 +1,12 @@
 //! A plan's runs on a thread of their own, that tell typed events and can be asked to stop.
 
+mod teller;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use plimsoll_engine::defect;
 use plimsoll_evidence::latency::Interval;
@@ -16,24 +17,23 @@ use plimsoll_judge::finding::Finding;
 use plimsoll_judge::judge::NOT_ACCEPTED;
 use plimsoll_judge::rules;
 use plimsoll_plan::{Plan, ResolvedPlan};
-use plimsoll_record::progress::{Gate, Progress, Watcher};
+use plimsoll_record::progress::{Gate, Progress};
 use rustix::process::Signal;
 
+use self::teller::Teller;
+pub(crate) use self::teller::events_of;
 use crate::arms;
 use crate::asked::Asked;
 use crate::driver::ThisHost;
 use crate::error::{RunnerError, engine_error};
-use crate::finished::Finished;
 use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::observe::{self, Observation, Signalled, Signals};
 use crate::places::Places;
 use crate::repeat;
-use crate::search::{Fewest, with_fewest_threads};
+use crate::search::{self, Fewest, with_fewest_threads};
+use crate::stages::{self, Staged};
 use crate::sweep::{self, Earlier, Sweeping};
-
-/// How far a phase is, is told this often at most.
-const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// What becomes of a run's data and evidence.
 #[derive(Clone, Debug)]
@@ -108,6 +108,8 @@ pub enum Event {
     PhaseEnded(Phase),
     /// What goes on beside the phases.
     Note(String),
+    /// Which of several parts begins: a stage of a job, a step of a search, a point, a run.
+    Part(String),
     /// What has to be told.
     Warning(String),
     /// A rule whose outcome is not `pass`.
@@ -130,6 +132,33 @@ pub enum Event {
     Failed(RunnerError),
 }
 
+/// What is carried out.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// All that a plan asks for.
+    Plan(Plan),
+    /// The search for a plan's load line.
+    LoadLine(Plan),
+    /// The stages of a job, one after the other.
+    Stages {
+        /// The job's name.
+        job: String,
+        /// In their order.
+        stages: Vec<Staged>,
+    },
+}
+
+impl Work {
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Plan(plan) | Self::LoadLine(plan) => plan.name(),
+            Self::Stages { job, .. } => job,
+        }
+    }
+}
+
 /// Starts runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Runner;
@@ -143,9 +172,22 @@ impl Runner {
     /// A directory for bundles that can't be made, and a thread that can't be started. What is wrong with
     /// the plan or its target comes as [`Event::Failed`].
     pub fn start(plan: &Plan, options: Options) -> Result<RunHandle, RunnerError> {
+        Self::carry_out(Work::Plan(plan.clone()), options)
+    }
+
+    /// Starts any work. All but a plan's own is not shared with others ([`Options::shared`]).
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn carry_out(work: Work, options: Options) -> Result<RunHandle, RunnerError> {
         let bundles = options.places.bundles(options.bundles.as_deref())?;
-        let plan = plan.clone();
-        on_a_thread(move |stop, events| carry_out(&plan, &options, bundles, stop, events))
+        on_a_thread(move |stop, events| match &work {
+            Work::Plan(plan) => carry_out(plan, &options, &bundles, stop, events),
+            Work::LoadLine(plan) => load_line(plan, &options, &bundles, stop, events),
+            Work::Stages { job, stages } => {
+                all_stages(job, stages, &options, &bundles, stop, events)
+            }
+        })
     }
 
     /// Starts a command and observes it. Asked to stop, it has the command end (SIGTERM).
@@ -248,7 +290,7 @@ pub fn check_accepted(rules: &[String]) -> Result<(), RunnerError> {
 fn carry_out(
     plan: &Plan,
     options: &Options,
-    bundles: PathBuf,
+    bundles: &Path,
     interrupt: &AtomicBool,
     events: &Sender<Event>,
 ) -> Result<(), RunnerError> {
@@ -257,30 +299,81 @@ fn carry_out(
         None => plan.resolve(),
     };
     check_accepted(&resolved.evidence.accept_unknown)?;
-    let asked = Asked {
-        plan,
-        resolved: &resolved,
-        keep: options.keep,
-        witness: options.witness.as_deref(),
-        destroy: &options.destroy,
-        bundles: &bundles,
-        places: &options.places,
-        interrupt,
-        driver: &ThisHost,
-    };
+    let asked = asked(plan, &resolved, options, bundles, interrupt);
     let gate = options.shared.as_ref().map(|shared| &*shared.gate);
     let mut teller = Teller { events, plan: Some(&resolved), gate, told: None };
-    let (kept, together) = match &options.shared {
+    let left = match &options.shared {
         None => whole(&asked, &mut teller)?,
         Some(shared) => once(&asked, shared, &mut teller)?,
     };
-    for directory in &kept {
-        teller.say(&format!("the data was kept in {directory}"));
-    }
-    if let Some(directory) = together {
-        teller.tell(Event::Together { directory });
-    }
+    teller.left(left);
     Ok(())
+}
+
+fn load_line(
+    plan: &Plan,
+    options: &Options,
+    bundles: &Path,
+    interrupt: &AtomicBool,
+    events: &Sender<Event>,
+) -> Result<(), RunnerError> {
+    let resolved = plan.resolve();
+    check_accepted(&resolved.evidence.accept_unknown)?;
+    let asked = search::Asked {
+        range: search::default_range(&resolved)?,
+        fresh: false,
+        keep: options.keep,
+        destroy: options.destroy.clone(),
+        bundles: bundles.to_path_buf(),
+        driver: &ThisHost,
+    };
+    let mut teller = Teller { events, plan: Some(&resolved), gate: None, told: None };
+    let found = search::search(plan, &resolved, &asked, &options.places, &mut teller, interrupt)?;
+    teller.left((found.kept, found.report.parent().map(Path::to_path_buf)));
+    Ok(())
+}
+
+fn all_stages(
+    job: &str,
+    all: &[Staged],
+    options: &Options,
+    bundles: &Path,
+    interrupt: &AtomicBool,
+    events: &Sender<Event>,
+) -> Result<(), RunnerError> {
+    let Some(first) = all.first() else {
+        return Err(RunnerError::usage(format!("{job} has no stage")));
+    };
+    for stage in all {
+        check_accepted(&stage.resolved.evidence.accept_unknown)?;
+    }
+    let asked = asked(&first.plan, &first.resolved, options, bundles, interrupt);
+    // How long a phase lasts differs from stage to stage: their progress tells.
+    let mut teller = Teller { events, plan: None, gate: None, told: None };
+    let ran = stages::carry_out(job, all, &asked, &mut teller)?;
+    teller.left((ran.kept, ran.report.parent().map(Path::to_path_buf)));
+    Ok(())
+}
+
+/// What is asked of this host.
+fn asked<'a>(
+    plan: &'a Plan,
+    resolved: &'a ResolvedPlan,
+    options: &'a Options,
+    bundles: &'a Path,
+    interrupt: &'a AtomicBool,
+) -> Asked<'a> {
+    Asked {
+        plan,
+        resolved,
+        keep: options.keep,
+        witness: options.witness.as_deref(),
+        destroy: &options.destroy,
+        bundles,
+        places: &options.places,
+        interrupt,
+        driver: &ThisHost,
+    }
 }
 
 /// Where data was kept, and the directory of runs that belong together.
@@ -330,81 +423,4 @@ fn repeated(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Left, Runn
     let repeated = repeat::carry_out(asked, listener)?;
     let together = repeated.experiment.map(|of| of.directory().to_path_buf());
     Ok((repeated.handed_on, together))
-}
-
-/// Makes events of what a run says.
-struct Teller<'a> {
-    events: &'a Sender<Event>,
-    /// The plan of the runs, where there is one.
-    plan: Option<&'a ResolvedPlan>,
-    /// Says when phases begin.
-    gate: Option<&'a dyn Gate>,
-    /// When progress was told last.
-    told: Option<Instant>,
-}
-
-impl Teller<'_> {
-    fn tell(&self, event: Event) {
-        // Whoever listened may have gone: the run goes on until it is asked to end.
-        let _ = self.events.send(event);
-    }
-}
-
-impl Watcher for Teller<'_> {
-    fn begins_at(&mut self, kind: PhaseKind, run_start_ns: u64, ready_ns: u64) -> Option<u64> {
-        self.gate.map_or(Some(ready_ns), |gate| gate.begins_at(kind, run_start_ns, ready_ns))
-    }
-
-    fn begin(&mut self, kind: PhaseKind) {
-        self.told = None;
-        let expected_ns = self.plan.map(|plan| &plan.phases).and_then(|phases| match kind {
-            PhaseKind::Condition => Some(phases.condition_max_ns),
-            PhaseKind::WarmUp => Some(phases.warm_up_ns),
-            PhaseKind::Measure => Some(phases.measure_ns),
-            _ => None,
-        });
-        self.tell(Event::PhaseBegan { kind, expected_ns });
-    }
-
-    fn progress(&mut self, kind: PhaseKind, progress: &Progress) {
-        if self.told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY) {
-            self.told = Some(Instant::now());
-            self.tell(Event::Progress { kind, progress: *progress });
-        }
-    }
-
-    fn rows(&mut self, rows: &[Row]) {
-        rows.iter().for_each(|row| self.tell(Event::Interval(row.clone())));
-    }
-
-    fn latencies(&mut self, intervals: &[Interval]) {
-        intervals.iter().for_each(|interval| self.tell(Event::Latencies(interval.clone())));
-    }
-
-    fn end(&mut self, phase: &Phase) {
-        self.tell(Event::PhaseEnded(phase.clone()));
-    }
-}
-
-impl Listener for Teller<'_> {
-    fn say(&mut self, text: &str) {
-        self.tell(Event::Note(text.to_owned()));
-    }
-
-    fn warn(&mut self, text: &str) {
-        self.tell(Event::Warning(text.to_owned()));
-    }
-
-    fn finished(&mut self, run: &Finished) {
-        events_of(run).into_iter().for_each(|event| self.tell(event));
-    }
-}
-
-/// What is told of a run that has ended and was judged: its findings, then its verdict.
-pub(crate) fn events_of(run: &Finished) -> Vec<Event> {
-    let Finished { directory, verdict, kept, .. } = run;
-    let findings = verdict.findings.iter().map(|finding| Event::Finding(finding.clone()));
-    let (directory, kept) = (directory.clone(), kept.clone());
-    let ended = Event::Finished { directory, verdict: Box::new(verdict.clone()), kept };
-    findings.chain([ended]).collect()
 }

@@ -68,15 +68,7 @@ pub fn search(
     listener: &mut dyn Listener,
     interrupt: &AtomicBool,
 ) -> Result<Found, RunnerError> {
-    check(resolved)?;
-    if resolved.targets.len() > 1 {
-        let says = "the plan names several targets, and each has a load line of its own";
-        return Err(RunnerError::usage(says).hint("name one [target]"));
-    }
-    let knob = Knob::of(resolved).map_err(RunnerError::usage)?;
-    // Of several hosts the sum is held against what is required of all.
-    let required = required_of(resolved.clone(), asked.driver.hosts());
-    let mut tuner = Tuner::new(&required, asked.range).map_err(RunnerError::usage)?;
+    let (knob, mut tuner) = begun(resolved, asked.range, asked.driver.hosts())?;
     let data = if asked.fresh { DataSlot::fresh() } else { DataSlot::handed_on() };
     let mut experiment =
         Experiment::begin(ExperimentKind::Tune, &resolved.name, &asked.bundles, places)?;
@@ -84,7 +76,7 @@ pub fn search(
     while let Some((load, purpose)) = tuner.next_load() {
         let number = tuner.tuning().steps.len() + 1;
         let name = knob.load_name();
-        listener.say(&format!("step {number}: {name} {load}, {}", why(purpose)));
+        listener.part(&format!("step {number}: {name} {load}, {}", why(purpose)));
         let step = knob.turned(resolved, load);
         let request = Request {
             asked: asked::Asked {
@@ -138,6 +130,27 @@ pub fn search(
     Ok(Found { tuning, report: experiment.report(), kept, exit })
 }
 
+/// A search before its first step: what it turns, and which load comes first.
+///
+/// # Errors
+/// A plan that cannot be searched.
+pub fn begun(
+    resolved: &ResolvedPlan,
+    range: Range,
+    hosts: u32,
+) -> Result<(Knob, Tuner), RunnerError> {
+    check(resolved)?;
+    if resolved.targets.len() > 1 {
+        let says = "the plan names several targets, and each has a load line of its own";
+        return Err(RunnerError::usage(says).hint("name one [target]"));
+    }
+    let knob = Knob::of(resolved).map_err(RunnerError::usage)?;
+    // Of several hosts the sum is held against what is required of all.
+    let required = required_of(resolved.clone(), hosts);
+    let tuner = Tuner::new(&required, range).map_err(RunnerError::usage)?;
+    Ok((knob, tuner))
+}
+
 /// A plan whose number of threads was left to a search.
 pub enum Fewest {
     /// With the fewest that meet the requirement, or those of the load line where none does; or as it was, where
@@ -168,7 +181,7 @@ pub fn with_fewest_threads(
     let at = found.tuning.fewest.or(found.tuning.load_line);
     match (found.exit, at) {
         (Exit::Ok | Exit::Fail | Exit::NoVerdict, Some(at)) => {
-            listener.say(&format!("{} threads it is", at.load));
+            listener.part(&format!("{} threads it is", at.load));
             Ok(Fewest::Known(Knob::Threads.turned(resolved, at.load)))
         }
         (exit, _) => {

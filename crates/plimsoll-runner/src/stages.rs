@@ -21,6 +21,7 @@ use crate::listener::Listener;
 use crate::render;
 
 /// A stage that is to be run.
+#[derive(Clone, Debug)]
 pub struct Staged {
     /// Its name.
     pub name: String,
@@ -70,7 +71,7 @@ pub fn carry_out(
     let mut told = Stages { name: job.to_owned(), planned, stages: Vec::new() };
     let mut finished: Vec<Finished> = Vec::new();
     for (number, stage) in stages.iter().enumerate() {
-        listener.say(&format!("stage {} of {}: {}", number + 1, stages.len(), stage.name));
+        listener.part(&format!("stage {} of {}: {}", number + 1, stages.len(), stage.name));
         let of_stage = Asked { plan: &stage.plan, resolved: &stage.resolved, ..*asked };
         let place = Some(experiment.next(&stage.name));
         let directory = experiment.directory().to_path_buf();

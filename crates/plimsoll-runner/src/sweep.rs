@@ -83,7 +83,7 @@ pub fn carry_out(
     let data = DataSlot::handed_on();
     let mut ended = None;
     for point in left {
-        listener.say(&format!("point {} of {}: {}", point.index + 1, points.len(), point.label));
+        listener.part(&format!("point {} of {}: {}", point.index + 1, points.len(), point.label));
         let experiment = sweeping.open(asked.resolved, asked.bundles, asked.places)?;
         let place = Some(experiment.next(&point.label));
         let directory = experiment.directory().to_path_buf();

@@ -78,6 +78,15 @@ impl Listener for StderrProgress {
         Self::warn(self, text);
     }
 
+    fn part(&mut self, text: &str) {
+        if let Some(told) = self.told() {
+            told.part(text);
+        }
+        if !self.quiet {
+            notes::tell(text);
+        }
+    }
+
     fn fleet(&mut self, now: &FleetNow) {
         if let Some(told) = self.told() {
             told.fleet(now);

@@ -253,6 +253,7 @@ impl Part<'_> {
             | Event::Interval(_)
             | Event::Latencies(_)
             | Event::Note(_)
+            | Event::Part(_)
             | Event::Finding(_)
             | Event::Together { .. } => {}
         }

@@ -40,6 +40,8 @@ pub struct State {
     pub is_under_way: bool,
     /// Whether it was asked to stop.
     pub is_stopping: bool,
+    /// Which of several parts goes on: a stage of a job, a step of a search, a point, a run; `None`: there is one.
+    pub part: Option<String>,
     /// The phase that goes on.
     pub phase: Option<PhaseNow>,
     /// Those that have ended.
@@ -273,6 +275,14 @@ impl State {
                 keep_latest(&mut self.phases, NOTES_MAX);
             }
             Event::Note(says) => self.note(false, says),
+            Event::Part(says) => {
+                // Its time begins anew: what is drawn is not the sum of all parts.
+                self.charts = Charts::default();
+                self.phases.clear();
+                self.measured.clear();
+                self.part = Some(says.clone());
+                self.note(false, says);
+            }
             Event::Warning(says) => self.note(true, says),
             Event::Finding(finding) => {
                 self.findings.push(finding);
@@ -524,6 +534,7 @@ impl Heat {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use plimsoll_evidence::latency::histogram;
+    use plimsoll_evidence::run::Phase;
 
     use super::*;
 
@@ -569,6 +580,35 @@ mod tests {
         assert!(state.classes.is_empty(), "percentiles are those of one phase");
         state.end();
         assert_eq!(state.classes.len(), 0, "the measurement never ended");
+    }
+
+    #[test]
+    fn what_is_drawn_is_of_one_part_and_not_the_sum_of_all() {
+        let mut state = State::new("p", 0);
+        for step in 1..=3 {
+            state.take(Event::Part(format!("step {step}")));
+            state.take(began(PhaseKind::Measure));
+            state.take(class(1, "a.read", 10, 1_000));
+            let (kind, note) = (PhaseKind::Measure, String::new());
+            let (start_ns, duration_ns) = (0, SECOND_NS);
+            let (read_bytes, written_bytes, reached, boundary_error_ns) = (0, 0, true, None);
+            let phase = Phase {
+                kind,
+                start_ns,
+                duration_ns,
+                read_bytes,
+                written_bytes,
+                reached,
+                note,
+                boundary_error_ns,
+            };
+            state.take(Event::PhaseEnded(phase));
+        }
+        assert_eq!(state.charts.series.columns[&SECOND_NS]["read"].count, 10);
+        assert_eq!((state.part.as_deref(), state.phases.len()), (Some("step 3"), 1));
+        assert_eq!(state.notes.len(), 3, "the steps before are told of all the same");
+        state.end();
+        assert_eq!(state.classes["a.read"].count, 10);
     }
 
     #[test]

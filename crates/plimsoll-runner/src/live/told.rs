@@ -93,6 +93,10 @@ impl Listener for Told {
         self.note(true, text);
     }
 
+    fn part(&mut self, text: &str) {
+        self.now().take(Event::Part(text.to_owned()));
+    }
+
     fn fleet(&mut self, now: &FleetNow) {
         if let Some(kind) = now.kind {
             self.goes(

@@ -78,22 +78,14 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let places = &carried.places;
     let bundles = places.bundles(options.out.as_deref())?;
     let range = range(&resolved, options.min, options.max, options.steps)?;
-    let knob = plimsoll_plan::Knob::of(&resolved).map_err(CliError::usage)?;
-    let (low, high) = (range.load_min, range.load_max);
-    let steps = Before {
-        measurements: options.steps.min(STEPS_MAX) as u64,
-        called: "step",
-        made: if options.fresh { options.steps.min(STEPS_MAX) as u64 } else { 1 },
-        yes: options.yes,
-        dry_run: options.dry_run,
-        listed: vec![format!("{} from {low} to {high}", knob.load_name())],
-    };
+    let (fresh, yes, dry_run) = (options.fresh, options.yes, options.dry_run);
+    let steps = Before::steps(&resolved, &range, fresh, yes, dry_run)?;
     progress.say("the search takes all its steps at most:");
     if !options.hosts.begins(&resolved, &steps, &mut progress)? {
         return Ok(Exit::Ok);
     }
     let destroy = options.destroy.clone();
-    let (fresh, keep, driver) = (options.fresh, options.keep, &*carried.driver);
+    let (keep, driver) = (options.keep, &*carried.driver);
     let asked = Asked { range, fresh, keep, destroy, bundles, driver };
     let found = search(&plan, &resolved, &asked, places, &mut progress, &interrupt)?;
     show(&found, common)?;
