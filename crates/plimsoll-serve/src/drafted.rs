@@ -1,16 +1,17 @@
-//! A plan from a form, or from its text: what is wrong with it, whether it may be started here, and what it will take.
+//! A plan or a fio job from a form, or a plan from its text: what is wrong with it, whether it may be started here, and
+//! what it will take.
 
-use plimsoll_evidence::run::{Phase, PhaseKind};
-use plimsoll_judge::stats::welch::RUNS_MIN;
-use plimsoll_plan::{Change, Plan, PlanError, PlanErrors, ResolvedPlan, Workload, overlay, ready};
-use plimsoll_record::progress::{Progress, Watcher};
+mod checked;
+mod job;
+mod modelled;
+
+use plimsoll_plan::{Change, overlay, ready};
 use plimsoll_runner::allow::Allow;
-use plimsoll_runner::before::{self, Before};
-use plimsoll_runner::listener::Listener;
-use plimsoll_runner::run::check_accepted;
-use serde::Serialize;
+use toml::Value as Toml;
 
 use crate::answer::Problem;
+
+pub use checked::{Aim, Checked, check};
 
 /// What a plan is called in what is said of it.
 const NAME: &str = "plan.toml";
@@ -50,9 +51,6 @@ const fn field(
     Field { name, label, first, written }
 }
 
-/// A sweep of more points is for the command line.
-const POINTS_MAX: usize = 1_000;
-
 use Written::{Text, Value, Values};
 
 /// What every form has.
@@ -91,19 +89,20 @@ pub const MATRIX: &[Field] = &[
 ];
 
 /// What the target can be here, in the order of the choice, with what a place of it looks like.
-pub const PLACES: [(&str, &str, &str); 3] = [
+pub const PLACES: [(&str, &str, &str); 4] = [
     ("path", "directory", "/mnt/test"),
     ("device", "block device", "/dev/nvme0n1"),
     ("nfs", "NFS export", "nfs://host/export"),
+    ("model", "model, in virtual time", "single-hdd"),
 ];
 
-/// The fields of a form of this kind: `mailbox`, `matrix`, `text`, or the name of a plan of the gallery; `None`: there
+/// The fields of a form of this kind: `mailbox`, `matrix`, `text`, `fio`, or the name of a plan of the gallery; `None`: there
 /// is no such kind.
 pub fn fields(kind: &str) -> Option<Vec<Field>> {
     let own: &[Field] = match kind {
         "mailbox" => MAILBOX,
         "matrix" => MATRIX,
-        "text" => return Some(Vec::new()),
+        "text" | "fio" => return Some(Vec::new()),
         _ => {
             ready(kind)?;
             // What the plan says stays, but for what is written.
@@ -111,6 +110,30 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
         }
     };
     Some(own.iter().chain(COMMON).copied().collect())
+}
+
+/// What is to be said of what a form asks for.
+///
+/// # Errors
+/// A kind that there is none of, changes that are none.
+pub fn of_form(given: &dyn Fn(&str) -> Option<String>, allow: &Allow) -> Result<Checked, Problem> {
+    let aim = Aim::of(given("find").as_deref())?;
+    if given("kind").as_deref() == Some("fio") {
+        let name = given("name").unwrap_or_default();
+        let text = given("job").unwrap_or_default().replace("\r\n", "\n");
+        let place = given("place").map(|place| {
+            let place = Toml::String(place.trim().to_owned());
+            Change::set(&format!("target.{}", place_kind(given)), place)
+        });
+        return Ok(job::check(&name, &text, place.as_ref(), aim, allow));
+    }
+    Ok(check(&text(given)?, aim, allow))
+}
+
+/// The kind of place that is chosen.
+fn place_kind(given: &dyn Fn(&str) -> Option<String>) -> String {
+    let chosen = given("place_kind").filter(|kind| PLACES.iter().any(|(of, _, _)| of == kind));
+    chosen.unwrap_or_else(|| "path".to_owned())
 }
 
 /// The text of the plan that a form asks for.
@@ -128,8 +151,7 @@ pub fn text(given: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
         }
         return Ok(text.replace("\r\n", "\n"));
     }
-    let place_kind = given("place_kind").filter(|kind| PLACES.iter().any(|(of, _, _)| of == kind));
-    let place_kind = place_kind.unwrap_or_else(|| "path".to_owned());
+    let place_kind = place_kind(given);
     // Exports may be several.
     let written = if place_kind == "nfs" { Values } else { Text };
     let place = given("place")
@@ -211,101 +233,6 @@ fn quoted_text(text: &str) -> String {
     out
 }
 
-/// What is said of a plan before it is started.
-#[derive(Debug, Default, Serialize)]
-pub struct Checked {
-    /// Its text.
-    pub text: String,
-    /// What is wrong with it.
-    pub problems: Vec<PlanError>,
-    /// Why it is not started here; `None`: it may be.
-    pub refused: Option<String>,
-    /// What it will take: time, bytes, space.
-    pub takes: Vec<String>,
-    /// With every default filled in.
-    pub resolved: Option<String>,
-    /// Whether it can be started.
-    pub can_start: bool,
-    /// The plan.
-    #[serde(skip)]
-    pub plan: Option<Plan>,
-}
-
-/// Looks at the text of a plan. Nothing is made or written, and no place is looked at that is not allowed.
-pub fn check(text: &str, allow: &Allow) -> Checked {
-    let mut checked = Checked { text: text.to_owned(), ..Checked::default() };
-    let plan = match Plan::parse(text, NAME) {
-        Ok(plan) => plan,
-        Err(PlanErrors { errors, .. }) => {
-            checked.problems = errors;
-            return checked;
-        }
-    };
-    let resolved = plan.resolve();
-    checked.resolved = resolved.to_toml().ok();
-    checked.refused = refused(&resolved, allow).err();
-    if checked.refused.is_none() {
-        let mut said = Said::default();
-        let mut asked = Before::runs(&resolved, false, false);
-        if let Some(points) = points(&resolved) {
-            (asked.measurements, asked.called, asked.made) = (points as u64, "point", 1);
-        }
-        let begins = before::begins(&resolved, &asked, &mut said);
-        checked.takes = said.0;
-        if let Err(error) = begins {
-            let hints = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
-            checked.refused = Some(format!("{}{hints}", error.message));
-        }
-    }
-    checked.can_start = checked.refused.is_none();
-    checked.plan = Some(plan);
-    checked
-}
-
-/// How many points a sweep has; `None`: the plan is none.
-fn points(plan: &ResolvedPlan) -> Option<usize> {
-    match &plan.workload {
-        Workload::Matrix(matrix) => Some(matrix.point_count()).filter(|points| *points > 1),
-        _ => None,
-    }
-}
-
-fn refused(plan: &ResolvedPlan, allow: &Allow) -> Result<(), String> {
-    if let Some(points) = points(plan).filter(|points| *points > POINTS_MAX) {
-        return Err(format!(
-            "the sweep has {points} points: at most {POINTS_MAX} are started here"
-        ));
-    }
-    let runs = plan.repeat.runs as usize;
-    if plan.targets.len() > 1 && runs < RUNS_MIN {
-        return Err(format!(
-            "no difference can be told from noise by fewer than {RUNS_MIN} runs of each target: set repeat.runs"
-        ));
-    }
-    check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)?;
-    allow.would_take(plan)
-}
-
-/// What a plan will take, sentence by sentence.
-#[derive(Debug, Default)]
-struct Said(Vec<String>);
-
-impl Watcher for Said {
-    fn begin(&mut self, _: PhaseKind) {}
-    fn progress(&mut self, _: PhaseKind, _: &Progress) {}
-    fn end(&mut self, _: &Phase) {}
-}
-
-impl Listener for Said {
-    fn say(&mut self, text: &str) {
-        self.0.push(text.to_owned());
-    }
-
-    fn warn(&mut self, text: &str) {
-        self.0.push(text.to_owned());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -334,7 +261,7 @@ mod tests {
                 }
             };
             let text = text(&first).unwrap();
-            let checked = check(&text, &Allow::default());
+            let checked = check(&text, Aim::Runs, &Allow::default());
             assert_eq!(checked.problems, Vec::new(), "{kind}: {text}");
             assert!(!checked.can_start && checked.takes.is_empty(), "{kind}");
             let refused = checked.refused.unwrap();
@@ -350,7 +277,7 @@ mod tests {
         let hostile = "x\"\nnull = true\n#";
         let fields = [("kind", "matrix"), ("place", hostile), ("workload.matrix.sizes", hostile)];
         let text = text(&form(&fields)).unwrap();
-        let checked = check(&text, &Allow::default());
+        let checked = check(&text, Aim::Runs, &Allow::default());
         assert!(!text.lines().any(|line| line.starts_with("null")), "{text}");
         assert!(checked.problems.iter().any(|p| p.field == "workload.matrix.sizes"), "{checked:?}");
     }
@@ -369,7 +296,7 @@ mod tests {
                 ("evidence.min_measure", "30s"),
                 ("more", more),
             ];
-            check(&text(&form(&fields)).unwrap(), &allow)
+            check(&text(&form(&fields)).unwrap(), Aim::Runs, &allow)
         };
         let fine = with("");
         assert!(fine.can_start, "{fine:?}");
@@ -384,7 +311,7 @@ mod tests {
                  [workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"30s\"\n[evidence]\n\
                  min_measure = \"30s\"\n[repeat]\nruns = {runs}\n"
             );
-            check(&text, &allow)
+            check(&text, Aim::Runs, &allow)
         };
         let below = root.path().join("b");
         std::fs::create_dir(&below).unwrap();

@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use minijinja::Environment;
-use plimsoll_plan::Plan;
 use plimsoll_runner::live::state::State;
 use plimsoll_runner::places::Places;
-use plimsoll_runner::run::{Options, RunHandle, Runner};
+use plimsoll_runner::run::{Event, Options, RunHandle, Runner, Work};
 use tokio::sync::Semaphore;
 use tokio::sync::watch;
 
@@ -68,11 +67,16 @@ impl Live {
         Self { places, templates, current: Mutex::new(None), viewers, elsewhere }
     }
 
-    /// Starts a plan that was found to be allowed. `after` is done when it has ended.
+    /// Starts what was found to be allowed; it is stopped in order after `time_max`. `after` is done when it has ended.
     ///
     /// # Errors
     /// A run that is under way, a thread that can't be started.
-    pub fn start(&self, plan: &Plan, after: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+    pub fn start(
+        &self,
+        work: Work,
+        time_max: Option<Duration>,
+        after: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Problem> {
         let mut current = self.lock();
         if let Some(known) = current.as_ref().map(|one| lock(&one.state)).filter(|s| s.is_under_way)
         {
@@ -83,15 +87,16 @@ impl Live {
             return Err(Problem::new(StatusCode::CONFLICT, says)
                 .hint("wait for its end, or stop it: /live shows it"));
         }
-        let handle = Runner::start(plan, Options::new(self.places.clone()))?;
+        let name = work.name().to_owned();
+        let handle = Runner::carry_out(work, Options::new(self.places.clone()))?;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
-        let state = Arc::new(Mutex::new(State::new(plan.name(), now)));
+        let state = Arc::new(Mutex::new(State::new(&name, now)));
         let stop = handle.stopper();
         let (sender, frames) = watch::channel(Frames::default());
         let (of, templates) = (Arc::clone(&state), Arc::clone(&self.templates));
         let follow = move || {
-            follow(handle, &of, &templates, &sender);
+            follow(handle, time_max, &of, &templates, &sender);
             after();
         };
         let thread = std::thread::Builder::new().name("live".to_owned()).spawn(follow);
@@ -185,6 +190,7 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 /// Takes events in until the last, and draws what is shown now and then.
 fn follow(
     handle: RunHandle,
+    time_max: Option<Duration>,
     state: &Mutex<State>,
     templates: &Environment<'_>,
     frames: &watch::Sender<Frames>,
@@ -192,9 +198,16 @@ fn follow(
     let (mut drawn, mut charts) = (None::<Instant>, None::<Instant>);
     let is_due =
         |last: Option<Instant>, every: Duration| last.is_none_or(|at| at.elapsed() >= every);
+    let (began, stop) = (Instant::now(), handle.stopper());
     for event in handle {
         let mut known = lock(state);
         known.take(event);
+        let is_over = time_max.is_some_and(|most| began.elapsed() >= most);
+        if is_over && !stop.swap(true, Ordering::Relaxed) {
+            known.is_stopping = true;
+            let says = "it took as much of this host's time as a run on a model may: it is stopped";
+            known.take(Event::Warning(says.to_owned()));
+        }
         if is_due(drawn, DRAWN_EVERY) {
             let with_charts = is_due(charts, CHARTS_EVERY);
             tell(&known, templates, frames, with_charts);

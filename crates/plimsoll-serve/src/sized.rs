@@ -20,7 +20,7 @@ pub const SIZE_MAX: u64 = 64;
 /// Databases.
 const DATABASES_MAX: u64 = 2_000;
 /// I/Os per second.
-const RATE_PER_S_MAX: f64 = 1e6;
+pub const RATE_PER_S_MAX: f64 = 1e6;
 /// A field may be changed to as many times what the model has, and to as small a part.
 const CHANGE_MAX: f64 = 16.0;
 /// Fields that are shown.
@@ -71,6 +71,27 @@ pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
     all
 }
 
+/// A field of a model with another value: one that may be changed, and as far as it may.
+///
+/// # Errors
+/// One that may not.
+pub fn changed(spec: &Spec, path: &str, value: &str) -> Result<(), Problem> {
+    let fields = fields(spec);
+    let Some((_, fact)) = fields.iter().find(|(known, _)| known == path) else {
+        let says =
+            format!("{path}: it is not changed here, or the model {} has no such field", spec.name);
+        return Err(Problem::wrong(says).hint("/models/NAME lists those that are"));
+    };
+    near(path, number(path, value)?, fact.value)
+}
+
+fn near(path: &str, number: f64, own: f64) -> Result<(), Problem> {
+    match own {
+        0.0 => within(path, number, 0.0, CHANGE_MAX),
+        own => within(path, number, own / CHANGE_MAX, own * CHANGE_MAX),
+    }
+}
+
 /// Fields that can be searched: those that the model names, or else what is counted in it.
 pub fn searched(spec: &Spec) -> Vec<String> {
     let named = spec.size.as_ref().and_then(|table| table.fields.get("fields"));
@@ -99,11 +120,7 @@ pub fn question<'a>(
         if number == fact.value {
             continue;
         }
-        let (low, high) = match fact.value {
-            0.0 => (0.0, CHANGE_MAX),
-            value => (value / CHANGE_MAX, value * CHANGE_MAX),
-        };
-        within(&path, number, low, high)?;
+        near(&path, number, fact.value)?;
         set.insert(path, number.to_string());
     }
     let known = searched(&spec);

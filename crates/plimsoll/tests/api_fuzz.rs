@@ -226,6 +226,10 @@ fn fits(operation: &Operation, described: &Value, answer: &Answer) -> Result<(),
         .map_err(|error| format!("{status}: {error} at {}", error.instance_path()))
 }
 
+/// A fio job of two stages.
+const JOB: &str =
+    "[global]\ndirectory=/x\nsize=1m\nruntime=1\n[a]\nrw=write\n[b]\nstonewall\nrw=randread\n";
+
 /// Bodies that mean something to one route or another.
 fn bodies(sandbox: &Sandbox) -> Vec<String> {
     let result =
@@ -240,6 +244,9 @@ fn bodies(sandbox: &Sandbox) -> Vec<String> {
         std::fs::read_to_string(result).unwrap(),
         form(&[("kind", "mailbox"), ("place", "/x"), ("workload.mailbox.mailboxes", "8")]),
         form(&[("kind", "matrix"), ("place_kind", "device"), ("more", "a=[1,{b=2}]")]),
+        form(&[("kind", "fio"), ("name", "j"), ("job", JOB)]),
+        form(&[("kind", "fio"), ("job", JOB), ("place", "/x"), ("find", "load-line")]),
+        form(&[("kind", "matrix"), ("place", "/x"), ("find", "load-line")]),
         form(&[("mailboxes", "10"), ("mailbox_size", "64MiB"), ("iops", "0.1"), ("to", "2")]),
         json!({"jobs": [{"read": {"iops": 1e308, "lat_ns": null}}], "fio version": "fio-3"})
             .to_string(),

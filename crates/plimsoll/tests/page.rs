@@ -131,6 +131,66 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
 }
 
 #[test]
+fn somebody_pastes_a_fio_job_and_sees_the_report_of_its_stages() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox);
+    let mut browser = Browser::start();
+    browser.load(&format!("{}/start?kind=fio", server.url));
+    browser.look("start-fio-empty");
+    let job = "[global]\nsize=1m\nruntime=2\nramp_time=1ms\n[fill]\nrw=write\nbs=64k\n\
+               [random]\nstonewall\nrw=randread\nbs=4k\niodepth=4\nioengine=libaio\n";
+    // What is missing is said while it is written, with what to do.
+    browser.fill("job", job);
+    browser.until("document.querySelector('.refused')?.innerText.includes('fill in Place')");
+    browser.until("document.querySelector('[data-start]').disabled");
+    browser.look("start-fio-refused");
+    browser.fill("place", &sandbox.data().display().to_string());
+    browser.until("document.querySelector('[data-said]').innerText.includes('2 stages')");
+    browser.until("!document.querySelector('[data-start]').disabled");
+    browser.until("document.querySelector('[data-text]').innerText.includes('my-fio-2-random')");
+    browser.look("start-fio");
+    browser.click("[data-start]");
+    browser.until("location.pathname === '/live'");
+    browser.until("document.querySelector('.part')?.innerText.includes('stage 2 of 2')");
+    browser.look("live-fio");
+    browser.until("!document.querySelector('[data-while-live]')");
+    browser.click(".together a");
+    browser.until("document.body.innerText.includes('2 stages, one after the other')");
+    browser.look("report-fio");
+    assert_eq!(browser.amiss, Vec::<String>::new());
+    assert_eq!(sandbox.bundles().len(), 1, "both lie in one experiment");
+}
+
+#[test]
+fn somebody_finds_a_load_line_on_a_model() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox);
+    let mut browser = Browser::start();
+    browser.load(&format!("{}/models/single-hdd", server.url));
+    browser.click("a[href*='kind=matrix']");
+    browser.until("document.querySelector('[name=place]')?.value === 'single-hdd'");
+    browser.fill("workload.matrix.reads", "100");
+    browser.fill("phases.warm_up", "1s");
+    browser.fill("phases.measure", "30s");
+    browser.fill("requirement.latency_p99", "60ms");
+    browser.fill("find", "load-line");
+    browser.until("document.querySelector('[data-said]').innerText.includes('16 steps at most')");
+    browser.until("document.querySelector('[data-said]').innerText.includes('virtual time')");
+    browser.until("!document.querySelector('[data-start]').disabled");
+    browser.look("start-load-line");
+    browser.click("[data-start]");
+    browser.until("location.pathname === '/live'");
+    browser.until("document.querySelector('.together a')");
+    browser.until("document.body.innerText.includes('step 2: queue depth')");
+    browser.look("live-load-line");
+    browser.click(".together a");
+    browser.until("document.querySelector('section.verdict')");
+    assert!(browser.text().to_lowercase().contains("load line"));
+    browser.look("report-load-line");
+    assert_eq!(browser.amiss, Vec::<String>::new());
+}
+
+#[test]
 fn somebody_watches_what_other_processes_run() {
     let sandbox = Sandbox::new();
     let server = Server::start(&sandbox);

@@ -193,6 +193,7 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
         format!("/compare?run={word}&run=last"),
         format!("/start?kind={word}"),
         format!("/start?kind=text&plan={word}"),
+        "/start?kind=fio".to_owned(),
         format!("/models/{word}"),
         format!("/live?process={word}"),
         format!("/{word}"),
@@ -221,6 +222,11 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
     }
     // It is there, as text: of the plan, the host, the devices, the tags.
     assert!(shown > 30, "{shown}");
+    // Sections, options and values of a job.
+    let job = format!(
+        "[global]\ndirectory=/mnt\nsize=1m\nruntime=1\n[{HOSTILE}]\nrw=read\n{HOSTILE}={HOSTILE}\n\
+         [{HOSTILE}]\nstonewall\nrw=write\ndirectory=/{HOSTILE}\n"
+    );
     let forms = [
         ("/audit", vec![("result", HOSTILE), ("drives", HOSTILE)]),
         (
@@ -228,6 +234,9 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
             vec![("kind", "mailbox"), ("name", HOSTILE), ("place", HOSTILE), ("more", HOSTILE)],
         ),
         ("/start", vec![("kind", "text"), ("plan", HOSTILE)]),
+        ("/start", vec![("kind", "fio"), ("job", HOSTILE), ("name", HOSTILE), ("place", HOSTILE)]),
+        ("/start", vec![("kind", "fio"), ("job", &job), ("name", HOSTILE), ("find", HOSTILE)]),
+        ("/start", vec![("kind", "fio"), ("job", &job), ("name", HOSTILE)]),
         ("/models/single-hdd", vec![("mailboxes", HOSTILE), ("mailbox_size", HOSTILE)]),
     ];
     for (path, fields) in &forms {

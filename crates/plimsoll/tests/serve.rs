@@ -426,6 +426,244 @@ fn a_sweep_is_started_from_the_page_and_its_points_have_one_report() {
     assert!(left.is_empty(), "its data is removed: {left:?}");
 }
 
+/// A job of a stage for each of these sections, on a directory, each measured for so long.
+fn job_on(directory: &str, runtime: &str, sections: &[&str]) -> String {
+    let global =
+        format!("[global]\ndirectory={directory}\nsize=1m\nruntime={runtime}\nramp_time=1ms\n");
+    let section = |name: &&str| format!("[{name}]\nstonewall\nrw=randrw\nbs=4k\n");
+    global + &sections.iter().map(section).collect::<String>()
+}
+
+/// The state of a run that has ended.
+fn ended(server: &Server) -> Value {
+    support::wait_until("its end", || server.live()["is_under_way"] == false);
+    server.live()
+}
+
+#[test]
+fn the_stages_of_a_fio_job_run_one_after_the_other_and_have_one_report() {
+    let sandbox = Sandbox::new();
+    let allowed = sandbox.data();
+    let place = allowed.to_str().unwrap();
+    let server = Server::start(&sandbox, &["--allow-path", place]);
+    let job = job_on(place, "300ms", &["fill", HOSTILE]);
+    let form = [("kind", "fio"), ("name", HOSTILE), ("job", job.as_str())];
+    let checked = server.post("/api/plans/check", &form).expect(200).json();
+    assert_eq!(checked["can_start"], true, "{checked:#}");
+    assert!(checked["takes"].to_string().contains("2 stages, one after the other"), "{checked:#}");
+    assert!(checked["notes"].to_string().contains("buffers"), "{checked:#}");
+    assert_eq!(checked["stages"].as_array().unwrap().len(), 2, "{checked:#}");
+    assert_eq!(checked["stages"][0]["name"], "1-fill", "{checked:#}");
+    // Without a script, from the form itself.
+    let page = server.post("/start", &[&form[..], &[("do", "check")]].concat()).expect(200).text();
+    assert!(page.contains("stage 2 of 2"), "{page}");
+    harmless(&page);
+    server.post("/start", &[&form[..], &[("do", "start")]].concat()).expect(303);
+    server.post("/api/runs", &form).expect(409);
+    harmless(&server.get("/live").expect(200).text());
+    let live = ended(&server);
+    assert_eq!(live["failed"], Value::Null, "{live:#}");
+    assert_eq!(live["ended"].as_array().unwrap().len(), 2, "{live:#}");
+    assert!(live["part"].as_str().unwrap().starts_with("stage 2 of 2: 2-"), "{live:#}");
+    let together = live["together"].as_str().unwrap();
+    let report = server.get(&format!("/runs/{}", quoted(together))).expect(200).text();
+    assert!(report.contains("2 stages, one after the other"), "{report:.3000}");
+    harmless(&report);
+    let told = server.get(&format!("/api/runs/{}", quoted(together))).expect(200).json();
+    assert_eq!(told["planned"].as_array().unwrap().len(), 2, "{told:#}");
+    assert_eq!(told["stages"][0]["name"], "1-fill", "{told:#}");
+    sandbox.run(&["verify", together]).expect(0);
+    let left: Vec<_> = std::fs::read_dir(&allowed).unwrap().flatten().collect();
+    assert!(left.is_empty(), "its data is removed: {left:?}");
+    // One stage is a run as any other; a place of the form stands in for the job's.
+    let one = "[only]\nsize=1m\nruntime=300ms\nramp_time=1ms\nrw=randread\ndirectory=/etc\n";
+    let form = [("kind", "fio"), ("name", "one"), ("job", one), ("place", place)];
+    server.post("/api/runs", &form).expect(200);
+    let live = ended(&server);
+    assert_eq!((&live["plan"], &live["together"]), (&"one".into(), &Value::Null), "{live:#}");
+    assert_eq!(live["ended"].as_array().unwrap().len(), 1, "{live:#}");
+}
+
+#[test]
+fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do() {
+    let sandbox = Sandbox::new();
+    let (inside, outside) = (sandbox.data(), sandbox.path("outside"));
+    std::fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, inside.join("way")).unwrap();
+    let place = inside.to_str().unwrap();
+    let server = Server::start(&sandbox, &["--allow-path", place]);
+    let way = inside.join("way").display().to_string();
+    let second_leads_out =
+        job_on(place, "1s", &["a"]) + &format!("[b]\nstonewall\nrw=write\ndirectory={way}\n");
+    let stages: Vec<String> = (0..101).map(|n| format!("s{n}")).collect();
+    let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
+    let long = "x".repeat(300);
+    for (job, says) in [
+        (job_on("data", "1s", &["a"]), "is no whole path"),
+        ("[a]\nrw=read\nsize=1m\nruntime=1\n".to_owned(), "names no place"),
+        (job_on("/", "1s", &["a", "b"]), "outside of every --allow-path"),
+        (second_leads_out, "stage 2-b: "),
+        (job_on(place, "1s", &["a"]) + "filename=/dev/null\n", "no --allow-device names it"),
+        (job_on(place, "400h", &["a", "b"]), "33 days"),
+        (job_on(place, "1s", &stages), "at most 100 are started here"),
+        (job_on(place, "1s", &[&long, "b"]), "at most 120 letters"),
+        (format!("#{}", "x".repeat(1 << 20)), "at most 65536 are taken here"),
+        (" ".to_owned(), "there is no job"),
+    ] {
+        let form = [("kind", "fio"), ("job", job.as_str())];
+        let checked = server.post("/api/plans/check", &form).expect(200).json();
+        assert_eq!(checked["can_start"], false, "{says}");
+        let refused = checked["refused"].to_string();
+        assert!(refused.contains(says), "{says}: {refused}");
+        let refused = server.post("/api/runs", &form).expect(403).text();
+        assert!(refused.contains(says), "{says}: {refused}");
+    }
+    for (line, says) in [
+        ("include /etc/passwd", "includes another file"),
+        ("read_iolog=/etc/passwd", "replays a trace"),
+        ("size=${HOME}", "names a variable of the environment"),
+        ("ioengine=external:/tmp/x.so", "is left out: the engine external"),
+    ] {
+        let job = format!("[a]\ndirectory={place}\nsize=1m\nruntime=1\nrw=read\n{line}\n");
+        let form = [("kind", "fio"), ("job", job.as_str())];
+        let checked = server.post("/api/plans/check", &form).expect(200).json();
+        let problems = checked["problems"].to_string();
+        assert!(problems.contains(says), "{says}: {problems}");
+        server.post("/api/runs", &form).expect(400);
+    }
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    assert!(sandbox.bundles().is_empty());
+}
+
+#[test]
+fn a_job_that_is_stopped_begins_no_further_stage() {
+    let sandbox = Sandbox::new();
+    let allowed = sandbox.data();
+    let place = allowed.to_str().unwrap();
+    let mut server = Server::start(&sandbox, &["--allow-path", place]);
+    let job = job_on(place, "600s", &["a", "b"]);
+    let form = [("kind", "fio"), ("name", "j"), ("job", job.as_str())];
+    server.post("/api/runs", &form).expect(200);
+    support::wait_until("the measurement", || server.live()["phase"]["kind"] == "measure");
+    server.send("/api/live/stop", "").expect(200);
+    let live = ended(&server);
+    assert_eq!(live["ended"].as_array().unwrap().len(), 1, "{live:#}");
+    let told = server.get(&format!("/api/runs/{}", live["together"].as_str().unwrap()));
+    let told = told.expect(200).json();
+    assert_eq!(told["planned"].as_array().unwrap().len(), 2, "it says what was not run: {told:#}");
+    assert_eq!(told["stages"].as_array().unwrap().len(), 1, "{told:#}");
+    // A server that is ended between stages leaves whole evidence of the stages before.
+    server.post("/api/runs", &form).expect(200);
+    support::wait_until("the measurement", || server.live()["phase"]["kind"] == "measure");
+    support::signal(&server.child, "-TERM");
+    server.child.wait().unwrap();
+    let listed = sandbox.run(&["runs", "--json"]).expect(0).json();
+    let ends: Vec<&Value> = listed.as_array().unwrap().iter().map(|run| &run["end"]).collect();
+    assert_eq!(ends, ["interrupted", "interrupted"], "{listed:#}");
+    let left: Vec<_> = std::fs::read_dir(&allowed).unwrap().flatten().collect();
+    assert!(left.is_empty(), "its data is removed: {left:?}");
+}
+
+/// A plan on nothing, whose clients a search can turn.
+const ON_NOTHING: &str = "version = 1\nname = \"nothing\"\ndemonstration = true\n[target]\nnull = true\n\
+    [workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nwarm_up = \"1ms\"\nmeasure = \"240ms\"\n[evidence]\n\
+    min_measure = \"100ms\"\ninterval = \"10ms\"\n";
+
+#[test]
+fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    let form = [("kind", "text"), ("plan", ON_NOTHING), ("find", "load-line")];
+    let checked = server.post("/api/plans/check", &form).expect(200).json();
+    assert_eq!(checked["can_start"], true, "{checked:#}");
+    let takes = checked["takes"].to_string();
+    assert!(takes.contains("queue depth from 1 to 1024: 16 steps at most"), "{takes}");
+    assert!(takes.contains("(16 steps of 241 ms)"), "{takes}");
+    let same = server.send("/api/plans/check?find=load-line", ON_NOTHING).expect(200).json();
+    assert_eq!(checked["refused"], same["refused"]);
+    server.post("/start", &[&form[..], &[("do", "start")]].concat()).expect(303);
+    let live = ended(&server);
+    assert_eq!(live["failed"], Value::Null, "{live:#}");
+    assert!(live["part"].as_str().unwrap().starts_with("step "), "{live:#}");
+    assert!(live["ended"].as_array().unwrap().len() > 1, "{live:#}");
+    let together = live["together"].as_str().unwrap();
+    let report = server.get(&format!("/runs/{together}")).expect(200).text();
+    assert!(report.to_lowercase().contains("load line"), "{report:.3000}");
+    let told = server.get(&format!("/api/runs/{together}")).expect(200).json();
+    assert_eq!(told["knob"], "queue-depth", "{told:#}");
+    sandbox.run(&["verify", together]).expect(0);
+    // What has none is refused, with the reason, and so is a word that means nothing.
+    let lists = ON_NOTHING.replace("file_size", "queue_depth = [1, 2]\nfile_size");
+    let short = ON_NOTHING.replace("240ms", "150ms");
+    for (plan, says) in [(&lists, "each point of a sweep"), (&short, "whether a step is steady")] {
+        let refused = server.send("/api/runs?find=load-line", plan).expect(403).text();
+        assert!(refused.contains(says), "{refused}");
+    }
+    server.send("/api/runs?find=everything", ON_NOTHING).expect(400);
+    let page = server.post("/start", &[("kind", "text"), ("plan", ON_NOTHING), ("find", HOSTILE)]);
+    harmless(&page.expect(200).text());
+    let job = job_on("/x", "1s", &["a", "b"]);
+    let form = [("kind", "fio"), ("job", job.as_str()), ("find", "load-line")];
+    let refused = server.post("/api/runs", &form).expect(403).text();
+    assert!(refused.contains("a load line of its own"), "{refused}");
+}
+
+/// A plan of a small mail store on a model, with other lines below its target.
+fn on_a_model(model: &str, target: &str) -> String {
+    format!(
+        "version = 1\nname = \"modelled\"\ndemonstration = true\n[target]\nmodel = {model:?}\n{target}\
+         [workload.mailbox]\nmailboxes = 8\nmailbox_size = \"16MiB\"\ndatabases = 2\nthreads = 4\n[phases]\n\
+         warm_up = \"1s\"\nmeasure = \"20s\"\n[evidence]\nmin_measure = \"10s\"\ninterval = \"1s\"\n"
+    )
+}
+
+#[test]
+fn a_plan_runs_on_a_model_without_a_place_and_within_bounds() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    let plan = on_a_model("single-hdd", "[target.set]\n\"hdd.rotation_rpm\" = 15000\n");
+    let checked = server.send("/api/plans/check", &plan).expect(200).json();
+    assert_eq!(checked["can_start"], true, "{checked:#}");
+    let takes = checked["takes"].to_string();
+    assert!(takes.contains("of virtual time") && takes.contains("after 15 minutes"), "{takes}");
+    server.send("/api/runs", &plan).expect(200);
+    let live = ended(&server);
+    assert_eq!(live["failed"], Value::Null, "{live:#}");
+    assert!(live["classes"]["db0.read"]["count"].as_u64().is_some_and(|n| n > 0), "{live:#}");
+    let run = live["ended"][0]["run_id"].as_str().unwrap();
+    let report = server.get(&format!("/runs/{run}")).expect(200).text();
+    assert!(report.contains("single-hdd"), "{report:.3000}");
+    // From the form, as a fio job, and its load line: the target is the model that is named.
+    let job = "[a]\nrw=randread\nsize=64m\nruntime=2\nramp_time=1\n[b]\nstonewall\nrw=write\nbs=64k\n\
+               size=64m\nruntime=2\nramp_time=1\n";
+    let model = [("place_kind", "model"), ("place", "single-hdd")];
+    let form = [&[("kind", "fio"), ("job", job)], &model[..]].concat();
+    server.post("/api/runs", &form).expect(200);
+    let live = ended(&server);
+    assert_eq!((&live["failed"], live["ended"].as_array().unwrap().len()), (&Value::Null, 2));
+    let mine = sandbox.path("mine.toml");
+    std::fs::write(&mine, "secret").unwrap();
+    let set = |line: &str| on_a_model("single-hdd", &format!("[target.set]\n{line}\n"));
+    let with = |from: &str, to: &str| on_a_model("single-hdd", "").replace(from, to);
+    for (plan, says) in [
+        (on_a_model(mine.to_str().unwrap(), ""), "files of this host are not read here"),
+        (on_a_model("/etc/passwd", ""), "files of this host are not read here"),
+        (set("\"hdd.rotation_rpm\" = 1e9"), "does not lie between"),
+        (set("\"cache.unit_bytes\" = 1"), "it is not changed here"),
+        (with("16MiB", "1TiB"), "at most 4 TiB"),
+        (with("databases = 2", "databases = 257"), "at most 256"),
+        (with("threads = 4", "threads = 4\ncache = \"1TiB\""), "at most 64 GiB"),
+        (with("\"1s\"\n", "\"10ms\"\n").replace("20s", "20h"), "at most 2000000"),
+        (with("\"1s\"\n", "\"2m\"\n").replace("20s", "2h"), "at most 60 s"),
+        (with("20s", "800h").replace("val = \"1s\"", "val = \"50s\""), "33 days"),
+    ] {
+        let refused = server.send("/api/runs", &plan).expect(403).text();
+        assert!(refused.contains(says), "{says}: {refused}\n{plan}");
+        assert!(!refused.contains("secret"), "{refused}");
+    }
+    assert_eq!(sandbox.bundles().len(), 2);
+}
+
 #[test]
 fn nothing_is_started_that_is_not_allowed() {
     use std::os::unix::fs::PermissionsExt;
@@ -449,11 +687,13 @@ fn nothing_is_started_that_is_not_allowed() {
         server.ask("POST", "/api/runs", &headers, plan)
     };
     send("0123456789abcdef", &plan_on(&inside, "1s")).expect(403);
+    // A model needs no place, but the role.
+    send("0123456789abcdef", &on_a_model("single-hdd", "")).expect(403);
     for (place, status) in [(outside.clone(), 403), (inside.join("way"), 403), ("/".into(), 403)] {
         let refused = send("fedcba9876543210", &plan_on(&place, "1s")).expect(status).text();
         assert!(refused.contains("outside of every --allow-path"), "{refused}");
     }
-    for target in ["device = \"/dev/null\"", "model = \"adsf-hybrid\"", "nfs = \"nfs://h/e\""] {
+    for target in ["device = \"/dev/null\"", "nfs = \"nfs://h/e\""] {
         let load = "[workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"10m\"\n";
         send("fedcba9876543210", &format!("[target]\n{target}\n{load}")).expect(403);
     }

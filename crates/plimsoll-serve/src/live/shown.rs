@@ -109,6 +109,7 @@ pub fn now(
         is_stopping => state.is_stopping,
         process => state.process,
         since => state.is_under_way.then(|| since(state.started_unix_ns)),
+        part => state.part.as_deref(),
         phase,
         phases => phases.collect::<Vec<_>>(),
         rate => maybe(Unit::Rate, state.rate_ops_per_s),

@@ -6,7 +6,10 @@
     input.parentNode.hidden = false;
     input.addEventListener("change", async () => {
       const file = input.files[0];
-      if (file) input.form.elements[input.dataset.into].value = await file.text();
+      if (!file) return;
+      const field = input.form.elements[input.dataset.into];
+      field.value = await file.text();
+      field.dispatchEvent(new Event("input", { bubbles: true }));
     });
     // The file itself is not sent.
     input.removeAttribute("name");
@@ -37,10 +40,10 @@
     const said = draft.querySelector("[data-said]");
     const text = draft.querySelector("[data-text]");
     const start = draft.querySelector("[data-start]");
-    const line = (words, refused) => {
+    const line = (words, refused, name) => {
       const p = document.createElement("p");
       p.textContent = words;
-      if (refused) p.className = "refused";
+      if (refused || name) p.className = name || "refused";
       return p;
     };
     let asked = 0;
@@ -65,6 +68,7 @@
         lines.push(line(`${what} ${one.message}${one.help ? `: ${one.help}` : ""}`, true));
       }
       for (const one of told.takes || []) lines.push(line(one, false));
+      for (const one of told.notes || []) lines.push(line(one, false, "note"));
       said.replaceChildren(...lines);
       if (text && told.text !== undefined) text.textContent = told.text;
       if (start) start.disabled = !told.can_start;

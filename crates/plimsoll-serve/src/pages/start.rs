@@ -1,16 +1,17 @@
 //! Starting a run: forms with the plan that they come to, what is wrong with it and what it will take.
 
-use std::sync::Arc;
+use std::sync::{Arc, TryLockError};
 
 use axum::http::StatusCode;
 use minijinja::context;
 use minijinja::value::{Serde, Value};
+use plimsoll_model::spec::shipped;
 use plimsoll_plan::{field_says, gallery, ready};
 use serde_json::json;
 
 use crate::answer::{Answer, Problem, json as answer};
 use crate::ask::Ask;
-use crate::drafted::{self, Checked, Field, PLACES};
+use crate::drafted::{self, Aim, Checked, Field, PLACES};
 use crate::site::Site;
 
 /// The form that comes first.
@@ -23,10 +24,11 @@ const FIRST: &str = "mailbox";
 pub fn ask(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     let kind = ask.given("kind").unwrap_or(FIRST).to_owned();
     let fields = fields_of(&kind)?;
-    let first_place = site.allow.words().first().and_then(|word| {
-        let (kind, place) = word.split_once(' ')?;
-        Some((kind.to_owned(), place.to_owned()))
-    });
+    let chosen = ask.given("place_kind").zip(ask.given("place"));
+    let words = site.allow.words();
+    let first = || words.first().and_then(|word| word.split_once(' '));
+    let first_place =
+        chosen.or_else(first).map(|(kind, place)| (kind.to_owned(), place.to_owned()));
     let copied = ask.given("plan").and_then(ready).map(|plan| plan.text.to_owned());
     let given = |name: &str| -> Option<String> {
         let field = fields.iter().find(|field| field.name == name);
@@ -34,13 +36,19 @@ pub fn ask(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
             "kind" => Some(kind.clone()),
             "name" if ready(&kind).is_none() => Some(format!("my-{kind}")),
             "plan" => copied.clone(),
+            // A job has a place of its own.
+            "place" if kind == "fio" && chosen.is_none() => None,
             "place_kind" => first_place.as_ref().map(|(kind, _)| kind.clone()),
             "place" => first_place.as_ref().map(|(_, place)| place.clone()),
             _ => field.map(|field| field.first.to_owned()),
         }
         .filter(|value| !value.is_empty())
     };
-    let checked = drafted::check(&drafted::text(&given)?, &site.allow);
+    let checked = match kind.as_str() {
+        // Nothing was pasted yet.
+        "fio" => Checked::default(),
+        _ => drafted::of_form(&given, &site.allow)?,
+    };
     form(site, ask, &kind, &fields, &given, &checked)
 }
 
@@ -52,13 +60,13 @@ pub fn start(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     let kind = ask.field("kind").unwrap_or_default().to_owned();
     let fields = fields_of(&kind)?;
     let given = |name: &str| ask.field(name).map(str::to_owned);
-    let checked = match drafted::text(&given) {
-        Ok(text) => drafted::check(&text, &site.allow),
+    let mut checked = match drafted::of_form(&given, &site.allow) {
+        Ok(checked) => checked,
         // Changes that are none.
         Err(problem) => Checked { refused: Some(problem.says), ..Checked::default() },
     };
     if ask.field("do") == Some("start") && checked.can_start {
-        begin(site, &checked)?;
+        begin(site, &mut checked)?;
         return Ok(Answer::To("/live".to_owned()));
     }
     form(site, ask, &kind, &fields, &given, &checked)
@@ -77,34 +85,43 @@ pub fn check(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
 /// # Errors
 /// A plan that is wrong or not allowed, a run that is under way.
 pub fn told(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let checked = sent(site, ask)?;
+    let mut checked = sent(site, ask)?;
     if let Some(first) = checked.problems.first() {
         let says = format!("{}: {}", first.field, first.message);
         return Err(Problem::wrong(says).hint(first.help.clone()));
     }
-    begin(site, &checked)?;
-    let plan = checked.plan.as_ref().map(|plan| plan.name());
+    let plan = checked.work.as_ref().map(|work| work.name().to_owned());
+    begin(site, &mut checked)?;
     answer(&json!({"plan": plan, "live": "/api/live"}))
 }
 
 fn sent(site: &Site, ask: &Ask) -> Result<Checked, Problem> {
-    let text = match ask.form.is_empty() {
-        true => String::from_utf8_lossy(&ask.body).into_owned(),
-        false => drafted::text(&|name| ask.field(name).map(str::to_owned))?,
-    };
-    Ok(drafted::check(&text, &site.allow))
+    if ask.form.is_empty() {
+        let aim = Aim::of(ask.given("find"))?;
+        return Ok(drafted::check(&String::from_utf8_lossy(&ask.body), aim, &site.allow));
+    }
+    drafted::of_form(&|name| ask.field(name).map(str::to_owned), &site.allow)
 }
 
-fn begin(site: &Site, checked: &Checked) -> Result<(), Problem> {
-    let plan = match (&checked.plan, &checked.refused) {
-        (Some(plan), None) => plan,
+fn begin(site: &Site, checked: &mut Checked) -> Result<(), Problem> {
+    let work = match (checked.work.take(), &checked.refused) {
+        (Some(work), None) => work,
         (_, why) => {
             let why = why.clone().unwrap_or_else(|| "the plan is wrong".to_owned());
             return Err(Problem::new(StatusCode::FORBIDDEN, why));
         }
     };
+    // A model that is asked takes processors and memory.
+    let _alone = match site.modelling.try_lock() {
+        Ok(alone) => alone,
+        Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
+        Err(TryLockError::WouldBlock) => {
+            let says = "a model is being asked on the page of models, which would disturb the run";
+            return Err(Problem::new(StatusCode::CONFLICT, says).hint("start it again in a while"));
+        }
+    };
     let known = Arc::clone(&site.known);
-    site.live.start(plan, move || known.forget())
+    site.live.start(work, checked.time_max, move || known.forget())
 }
 
 fn fields_of(kind: &str) -> Result<Vec<Field>, Problem> {
@@ -148,8 +165,12 @@ fn form(
         place => given("place"),
         place_kind => given("place_kind"),
         places => PLACES.iter().map(|(name, label, like)| context! { name => *name, label => *label, like => *like }).collect::<Vec<_>>(),
+        models => shipped().iter().map(|model| model.name).collect::<Vec<_>>(),
         more => given("more"),
         plan => given("plan"),
+        job => given("job"),
+        find => given("find"),
+        like => site.allow.words().iter().find_map(|word| word.strip_prefix("path ").map(str::to_owned)),
         fields => fields.iter().map(field).collect::<Vec<_>>(),
         allowed => site.allow.words(),
         checked => Value::from(Serde(checked)),

@@ -1,0 +1,215 @@
+//! What is said of a plan before it is started: what is wrong with it, whether it may be started here, what it will take.
+
+use std::time::Duration;
+
+use plimsoll_evidence::run::{Phase, PhaseKind};
+use plimsoll_judge::stats::welch::RUNS_MIN;
+use plimsoll_plan::{Plan, PlanError, PlanErrors, ResolvedPlan, Workload};
+use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_runner::allow::Allow;
+use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::listener::Listener;
+use plimsoll_runner::run::{Work, check_accepted};
+use plimsoll_runner::search;
+use serde::Serialize;
+
+use super::{NAME, modelled};
+use crate::answer::Problem;
+
+/// A sweep of more points is for the command line.
+const POINTS_MAX: usize = 1_000;
+/// The word of a form for [`Aim::LoadLine`].
+const LOAD_LINE: &str = "load-line";
+
+/// What a plan is started for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// Its runs, as it asks for them.
+    Runs,
+    /// The search for its load line.
+    LoadLine,
+}
+
+impl Aim {
+    /// As a form or a query says it.
+    ///
+    /// # Errors
+    /// Another word.
+    pub fn of(word: Option<&str>) -> Result<Self, Problem> {
+        match word.map_or("", str::trim) {
+            "" => Ok(Self::Runs),
+            LOAD_LINE => Ok(Self::LoadLine),
+            _ => Err(Problem::wrong(format!("find: there is {LOAD_LINE}, or nothing"))),
+        }
+    }
+}
+
+/// What is said of a plan before it is started.
+#[derive(Debug, Default, Serialize)]
+pub struct Checked {
+    /// Its text; of a job that of the plans that it becomes.
+    pub text: String,
+    /// What is wrong with it.
+    pub problems: Vec<PlanError>,
+    /// Why it is not started here; `None`: it may be.
+    pub refused: Option<String>,
+    /// What it will take: time, bytes, space.
+    pub takes: Vec<String>,
+    /// What of a job is not carried over, or otherwise than fio would.
+    pub notes: Vec<String>,
+    /// The stages of a job of several, in their order.
+    pub stages: Vec<StageText>,
+    /// With every default filled in; `None` of several stages.
+    pub resolved: Option<String>,
+    /// Whether it can be started.
+    pub can_start: bool,
+    /// What is started.
+    #[serde(skip)]
+    pub work: Option<Work>,
+    /// How long it may take of this host; `None`: as long as it does.
+    #[serde(skip)]
+    pub time_max: Option<Duration>,
+}
+
+/// A stage of a job as a plan.
+#[derive(Debug, Serialize)]
+pub struct StageText {
+    /// Its name.
+    pub name: String,
+    /// The plan's text.
+    pub text: String,
+}
+
+/// Looks at the text of a plan. Nothing is made or written, and no place is looked at that is not allowed.
+pub fn check(text: &str, aim: Aim, allow: &Allow) -> Checked {
+    let checked = Checked { text: text.to_owned(), ..Checked::default() };
+    match Plan::parse(text, NAME) {
+        Ok(plan) => weighed(checked, plan, aim, allow),
+        Err(PlanErrors { errors, .. }) => Checked { problems: errors, ..checked },
+    }
+}
+
+/// The same of a plan that was read.
+pub(super) fn weighed(checked: Checked, plan: Plan, aim: Aim, allow: &Allow) -> Checked {
+    let resolved = plan.resolve();
+    let mut said = Said::default();
+    let taken = refused(&resolved, aim, allow)
+        .and_then(|()| takes(&resolved, aim, &mut said).map_err(|error| in_one_line(&error)));
+    let work = match aim {
+        Aim::Runs => Work::Plan(plan),
+        Aim::LoadLine => Work::LoadLine(plan),
+    };
+    Checked {
+        resolved: resolved.to_toml().ok(),
+        takes: said.0,
+        can_start: taken.is_ok(),
+        refused: taken.err(),
+        work: Some(work),
+        time_max: time_max(&resolved),
+        ..checked
+    }
+}
+
+/// How many points a sweep has; `None`: the plan is none.
+fn points(plan: &ResolvedPlan) -> Option<usize> {
+    match &plan.workload {
+        Workload::Matrix(matrix) => Some(matrix.point_count()).filter(|points| *points > 1),
+        _ => None,
+    }
+}
+
+/// Why a plan is not started here.
+pub(super) fn refused(plan: &ResolvedPlan, aim: Aim, allow: &Allow) -> Result<(), String> {
+    let points = points(plan);
+    if aim == Aim::LoadLine && points.is_some() {
+        return Err(
+            "each point of a sweep has a load line of its own: write one value in the place of \
+                    each list"
+                .to_owned(),
+        );
+    }
+    if let Some(points) = points.filter(|points| *points > POINTS_MAX) {
+        return Err(format!(
+            "the sweep has {points} points: at most {POINTS_MAX} are started here"
+        ));
+    }
+    let runs = plan.repeat.runs as usize;
+    if aim == Aim::Runs && plan.targets.len() > 1 && runs < RUNS_MIN {
+        return Err(format!(
+            "no difference can be told from noise by fewer than {RUNS_MIN} runs of each target: set repeat.runs"
+        ));
+    }
+    check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)?;
+    modelled::bounded(plan, aim)?;
+    // A model writes nothing.
+    let targets = plan.targets.iter().filter(|target| !modelled::is_one(target)).cloned();
+    allow.would_take(&ResolvedPlan { targets: targets.collect(), ..plan.clone() })
+}
+
+/// How long a plan may take of this host; `None`: as long as it does.
+pub(super) fn time_max(plan: &ResolvedPlan) -> Option<Duration> {
+    let all = !plan.targets.is_empty() && plan.targets.iter().all(modelled::is_one);
+    all.then_some(modelled::TIME_MAX)
+}
+
+/// Says what it will take.
+fn takes(plan: &ResolvedPlan, aim: Aim, said: &mut Said) -> Result<(), RunnerError> {
+    let asked = match aim {
+        Aim::Runs => {
+            let runs = Before::runs(plan, false, false);
+            match points(plan) {
+                Some(points) => {
+                    Before { measurements: points as u64, called: "point", made: 1, ..runs }
+                }
+                None => runs,
+            }
+        }
+        Aim::LoadLine => {
+            let range = search::default_range(plan)?;
+            search::begun(plan, range, 1)?;
+            let steps = Before::steps(plan, &range, false, false, false)?;
+            let loads = steps.listed.join(", ");
+            said.say(&format!(
+                "a search for the load line, {loads}: {} steps at most, each a run of its own",
+                steps.measurements
+            ));
+            steps
+        }
+    };
+    before::begins(plan, &asked, said)?;
+    if time_max(plan).is_some() {
+        said.say(&modelled::says());
+    }
+    // What the model itself takes no numbers of is said before a run begins.
+    for target in plan.targets.iter().filter(|target| modelled::is_one(target)) {
+        plimsoll_runner::modelled::load(plan, &target.kind)?;
+    }
+    Ok(())
+}
+
+/// What went wrong, with what to do.
+pub(super) fn in_one_line(error: &RunnerError) -> String {
+    let hints = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
+    format!("{}{hints}", error.message)
+}
+
+/// What a plan will take, sentence by sentence.
+#[derive(Debug, Default)]
+pub(super) struct Said(pub(super) Vec<String>);
+
+impl Watcher for Said {
+    fn begin(&mut self, _: PhaseKind) {}
+    fn progress(&mut self, _: PhaseKind, _: &Progress) {}
+    fn end(&mut self, _: &Phase) {}
+}
+
+impl Listener for Said {
+    fn say(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+}

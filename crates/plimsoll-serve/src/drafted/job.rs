@@ -1,0 +1,166 @@
+//! A fio job from a form: the plans that its stages become, and what is said of them together.
+
+use plimsoll_import::fio_job::{FioImport, NO_PLACE, import_fio, import_stages};
+use plimsoll_plan::{Change, Plan, PlanErrors, ResolvedPlan, TargetKind, overlay};
+use plimsoll_runner::allow::Allow;
+use plimsoll_runner::before;
+use plimsoll_runner::run::Work;
+use plimsoll_runner::stages::Staged;
+
+use super::checked::{Aim, Checked, Said, StageText, in_one_line, refused, time_max, weighed};
+
+/// A job is no longer than that: fio's own are a few KiB.
+const JOB_BYTES_MAX: usize = 64 << 10;
+/// A job of more stages is for the command line.
+const STAGES_MAX: usize = 100;
+/// What it is called where it has no name, and the length of one.
+const NAME: &str = "fio-job";
+const NAME_LENGTH_MAX: usize = 80;
+/// A section's name is a part of its bundle's.
+const STAGE_LENGTH_MAX: usize = 120;
+
+/// Looks at a job, whose place is taken in place of its own where one is named. Nothing is made or written, and no
+/// file is read.
+pub fn check(name: &str, text: &str, place: Option<&Change>, aim: Aim, allow: &Allow) -> Checked {
+    let name = called(name);
+    let checked = Checked { text: text.to_owned(), ..Checked::default() };
+    let refuse = |says: String| Checked { refused: Some(says), ..Checked::default() };
+    if text.trim().is_empty() {
+        return refuse("there is no job: paste one, or take it from a file".to_owned());
+    }
+    if text.len() > JOB_BYTES_MAX {
+        return refuse(format!(
+            "the job has {} bytes: at most {JOB_BYTES_MAX} are taken here; `plimsoll run JOB.fio` has no such limit",
+            text.len()
+        ));
+    }
+    let stages = match read(&name, text, place) {
+        Ok(stages) => stages,
+        Err(errors) => return Checked { problems: errors.errors, ..checked },
+    };
+    if stages.len() > STAGES_MAX {
+        return refuse(format!(
+            "the job has {} stages: at most {STAGES_MAX} are started here",
+            stages.len()
+        ));
+    }
+    let texts: Vec<&str> = stages.iter().map(|(stage, _)| stage.plan.text()).collect();
+    let mut notes: Vec<String> = stages.iter().flat_map(|(_, notes)| notes.clone()).collect();
+    let mut known = std::collections::HashSet::new();
+    // Without a place it is refused, with what to do here.
+    notes.retain(|note| !note.contains(NO_PLACE) && known.insert(note.clone()));
+    let checked = Checked { text: texts.join("\n"), notes, ..checked };
+    let all: Vec<Staged> = stages.into_iter().map(|(stage, _)| stage).collect();
+    if let Err(says) = all.iter().try_for_each(|stage| placed(stage, all.len() > 1)) {
+        return Checked { refused: Some(says), ..checked };
+    }
+    match <[Staged; 1]>::try_from(all) {
+        Ok([only]) => weighed(checked, only.plan, aim, allow),
+        Err(several) => together(checked, name, several, aim, allow),
+    }
+}
+
+/// A name that is one of a file, and so of a plan.
+fn called(name: &str) -> String {
+    let bare = |c: char| if c.is_control() || "/\\.".contains(c) { '-' } else { c };
+    let name: String = name.trim().chars().take(NAME_LENGTH_MAX).map(bare).collect();
+    if name.is_empty() { NAME.to_owned() } else { name }
+}
+
+/// The stages of a job, on the place that is named, each with what is not carried over.
+fn read(
+    name: &str,
+    text: &str,
+    place: Option<&Change>,
+) -> Result<Vec<(Staged, Vec<String>)>, PlanErrors> {
+    let mut stages = import_stages(text, name)?;
+    if let [(_, only)] = &mut stages[..] {
+        *only = import_fio(text, name)?;
+    }
+    let staged = |(stage, FioImport { plan, notes }): (String, FioImport)| {
+        let plan = match place {
+            Some(place) => {
+                let source = plan.source_name();
+                let text = overlay(plan.text(), source, std::slice::from_ref(place))?;
+                Plan::parse(&text, source)?
+            }
+            None => plan,
+        };
+        // Its number and its section; the job's own name is that of the whole.
+        let short = stage.strip_prefix(name).unwrap_or(&stage).trim_start_matches('-');
+        let resolved = plan.resolve();
+        Ok((Staged { name: short.to_owned(), plan, resolved }, notes))
+    };
+    stages.into_iter().map(staged).collect()
+}
+
+/// Refuses a stage that names no place of its own, or one that depends on where this server was started.
+fn placed(stage: &Staged, is_one_of_several: bool) -> Result<(), String> {
+    let of = match is_one_of_several {
+        true => format!("stage {}: ", stage.name),
+        false => String::new(),
+    };
+    if stage.name.len() > STAGE_LENGTH_MAX {
+        return Err(format!("{of}a section's name has at most {STAGE_LENGTH_MAX} letters here"));
+    }
+    let relative = paths(&stage.resolved).find(|path| !path.starts_with('/'));
+    match relative {
+        None => Ok(()),
+        Some(".") => Err(format!(
+            "{of}the job names no place: write `directory=` with a whole path into it, or fill in Place below it"
+        )),
+        Some(path) => Err(format!(
+            "{of}{path} is no whole path: write `directory=` with one that begins with / into the job, or fill \
+             in Place below it"
+        )),
+    }
+}
+
+fn paths(plan: &ResolvedPlan) -> impl Iterator<Item = &str> {
+    plan.targets.iter().filter_map(|target| match &target.kind {
+        TargetKind::Path { path } | TargetKind::Device { device: path } => Some(path.as_str()),
+        _ => None,
+    })
+}
+
+/// Stages that are run one after the other: each has to lie within what is allowed.
+fn together(
+    checked: Checked,
+    job: String,
+    stages: Vec<Staged>,
+    aim: Aim,
+    allow: &Allow,
+) -> Checked {
+    let mut said = Said::default();
+    let taken = match aim {
+        Aim::LoadLine => Err(format!(
+            "the job has {} stages, each with a load line of its own: leave one of them",
+            stages.len()
+        )),
+        Aim::Runs => stages
+            .iter()
+            .try_for_each(|stage| {
+                refused(&stage.resolved, aim, allow)
+                    .map_err(|says| format!("stage {}: {says}", stage.name))
+            })
+            .and_then(|()| {
+                let all: Vec<_> =
+                    stages.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
+                before::stages_begin(&all, false, false, &mut said)
+                    .map(drop)
+                    .map_err(|error| in_one_line(&error))
+            }),
+    };
+    let texts = stages
+        .iter()
+        .map(|one| StageText { name: one.name.clone(), text: one.plan.text().to_owned() });
+    Checked {
+        takes: said.0,
+        stages: texts.collect(),
+        can_start: taken.is_ok(),
+        refused: taken.err(),
+        time_max: stages.iter().map(|stage| time_max(&stage.resolved)).sum(),
+        work: Some(Work::Stages { job, stages }),
+        ..checked
+    }
+}

@@ -1,0 +1,144 @@
+//! What a run on a model may take of this host: it writes nothing and needs no place, but memory and processors. What is
+//! larger is for `plimsoll run`.
+
+use std::num::NonZero;
+use std::time::Duration;
+
+use plimsoll_plan::{Knob, ResolvedPlan, SizeBytes, Target, TargetKind, Workload};
+use plimsoll_runner::search;
+
+use super::checked::Aim;
+use crate::sized::{self, DATA_BYTES_MAX, RATE_PER_S_MAX};
+
+/// A run on models that has not ended after so much of this host's time is stopped in order.
+pub const TIME_MAX: Duration = Duration::from_secs(15 * 60);
+/// Databases of the runs that go on at a time: their histograms take about 1.5 MB each.
+const DATABASES_MAX: u64 = 256;
+/// Operations outstanding, of the runs that go on at a time.
+const OUTSTANDING_MAX: u64 = 1 << 16;
+/// Files.
+const FILES_MAX: u64 = 100_000;
+/// A mail store's page cache, of which each page is kept in a table.
+const CACHE_BYTES_MAX: u64 = 64 << 30;
+/// An interval: whether a run is to stop is asked once in each.
+const INTERVAL_NS_MAX: u64 = 60 * 1_000_000_000;
+/// Rows of the series: classes of operations times intervals.
+const ROWS_MAX: u64 = 2_000_000;
+/// Classes of operations of a database or stream, about.
+const CLASSES_OF_ONE: u64 = 8;
+
+/// What is said of such a run before it begins.
+pub fn says() -> String {
+    let minutes = TIME_MAX.as_secs() / 60;
+    format!(
+        "on a model, in virtual time: nothing is written, and it is stopped after {minutes} minutes of this host's time"
+    )
+}
+
+/// Whether a target is a model.
+pub fn is_one(target: &Target) -> bool {
+    matches!(target.kind, TargetKind::Model { .. })
+}
+
+/// Refuses a plan on a model that is none of the shipped ones, is changed beyond what the page of models lets be changed,
+/// or would take more of this host than a page may.
+///
+/// # Errors
+/// A sentence that names the bound.
+pub fn bounded(plan: &ResolvedPlan, aim: Aim) -> Result<(), String> {
+    for target in &plan.targets {
+        if let TargetKind::Model { model, set } = &target.kind {
+            let spec = sized::spec(model).map_err(|problem| {
+                format!(
+                    "{}: files of this host are not read here; {}",
+                    problem.says,
+                    problem.hints.join("; ")
+                )
+            })?;
+            for (path, value) in set {
+                sized::changed(&spec, path, value).map_err(|problem| problem.says)?;
+            }
+            largest(plan, aim).and_then(|plan| within(&plan))?;
+        }
+    }
+    Ok(())
+}
+
+/// The plan at the largest load that a search tries.
+fn largest(plan: &ResolvedPlan, aim: Aim) -> Result<ResolvedPlan, String> {
+    let is_auto = plan.workload.mailbox().is_some_and(|store| store.threads_auto);
+    if aim == Aim::Runs && !is_auto {
+        return Ok(plan.clone());
+    }
+    let range = search::default_range(plan).map_err(|error| error.message)?;
+    Ok(Knob::of(plan)?.turned(plan, range.load_max))
+}
+
+fn within(plan: &ResolvedPlan) -> Result<(), String> {
+    // Repeats go on side by side, as many as there are cores.
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as u64;
+    let at_a_time = u64::from(plan.repeat.runs).clamp(1, cores);
+    let all = |one: u64| one.saturating_mul(at_a_time);
+    let bytes = |bytes: u64| SizeBytes(bytes).about().to_string();
+    most("data", all(data_bytes(&plan.workload)), DATA_BYTES_MAX, &bytes)?;
+    let count = |count: u64| count.to_string();
+    let (classes, rate_per_s) = match &plan.workload {
+        Workload::Mailbox(store) => {
+            most("databases", all(store.databases.into()), DATABASES_MAX, &count)?;
+            most("sessions", all(store.threads.into()), OUTSTANDING_MAX, &count)?;
+            most("the page cache", all(store.cache_bytes), CACHE_BYTES_MAX, &bytes)?;
+            (u64::from(store.databases), store.target_iops_per_s)
+        }
+        Workload::Matrix(matrix) => {
+            let streams = matrix.streams.iter();
+            let depth = |depths: &[u32]| depths.iter().copied().max().unwrap_or(1);
+            let deepest = u64::from(depth(&matrix.axes.queue_depths));
+            let outstanding = streams.clone().fold(0, |sum: u64, stream| {
+                let depth = deepest.max(stream.queue_depth.into());
+                sum.saturating_add(u64::from(stream.clients).saturating_mul(depth))
+            });
+            let files = streams.fold(0, |sum: u64, stream| {
+                let files = &stream.files;
+                sum.saturating_add(u64::from(files.shares) * u64::from(files.files_per_share))
+            });
+            most("operations outstanding", all(outstanding), OUTSTANDING_MAX, &count)?;
+            most("files", all(files), FILES_MAX, &count)?;
+            let open = Knob::of(plan).is_ok_and(Knob::is_open);
+            let rate = if open { Knob::Rate.load(plan) as f64 } else { 0.0 };
+            (matrix.streams.len() as u64, rate)
+        }
+    };
+    most("I/Os per second", rate_per_s as u64, RATE_PER_S_MAX as u64, &count)?;
+    let interval_ns = plan.evidence.interval_ns.max(1);
+    let shown = |ns: u64| plimsoll_report::elapsed(ns as f64);
+    most("an interval", interval_ns, INTERVAL_NS_MAX, &shown)?;
+    let lasts_ns = plan.phases.warm_up_ns.saturating_add(plan.phases.measure_ns);
+    let rows = (lasts_ns / interval_ns).saturating_mul(classes.saturating_mul(CLASSES_OF_ONE));
+    most("rows of its series", all(rows), ROWS_MAX, &count)
+}
+
+/// The data that a workload works on. A model has no directories whose space would be asked for.
+fn data_bytes(workload: &Workload) -> u64 {
+    match workload {
+        Workload::Mailbox(store) => {
+            let one = store.database_capacity_bytes.saturating_add(store.log_bytes_per_database());
+            one.saturating_mul(store.databases.into())
+        }
+        Workload::Matrix(matrix) => matrix.streams.iter().fold(0, |sum: u64, stream| {
+            let files = u64::from(stream.files.shares) * u64::from(stream.files.files_per_share);
+            let one = stream.files.file_size_bytes.unwrap_or(0);
+            sum.saturating_add(one.saturating_mul(files))
+        }),
+    }
+}
+
+fn most(what: &str, asked: u64, bound: u64, shown: &dyn Fn(u64) -> String) -> Result<(), String> {
+    if asked <= bound {
+        return Ok(());
+    }
+    Err(format!(
+        "{what} of a run on a model: {}, and at most {} here; `plimsoll run` has no such bound",
+        shown(asked),
+        shown(bound)
+    ))
+}
