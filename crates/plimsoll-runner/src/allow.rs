@@ -144,6 +144,17 @@ impl Allow {
         self.look(plan, false)
     }
 
+    /// Whether all places of a plan lie within what is allowed; a model has none.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn holds(&self, plan: &ResolvedPlan) -> Result<(), String> {
+        let targets = plan.targets.iter().map(|target| &target.kind);
+        targets
+            .filter(|kind| !matches!(kind, TargetKind::Model { .. }))
+            .try_for_each(|kind| self.target(kind, false))
+    }
+
     fn look(&self, plan: &ResolvedPlan, makes: bool) -> Result<(), String> {
         if !plan.observe.metrics.is_empty() {
             return Err("[observe.metrics] would have this host ask other servers".to_owned());

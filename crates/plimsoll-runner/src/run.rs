@@ -22,9 +22,10 @@ use rustix::process::Signal;
 
 use self::teller::Teller;
 pub(crate) use self::teller::events_of;
+use crate::allow::Allow;
 use crate::arms;
-use crate::asked::Asked;
-use crate::driver::ThisHost;
+use crate::asked::{Asked, Driver};
+use crate::driver::{ThisHost, Within};
 use crate::error::{RunnerError, engine_error};
 use crate::kept_data::DataSlot;
 use crate::listener::Listener;
@@ -48,6 +49,8 @@ pub struct Options {
     pub witness: Option<PathBuf>,
     /// Devices whose data may be overwritten.
     pub destroy: Vec<PathBuf>,
+    /// Within which places each run has to lie when it begins; `None`: wherever the plan says.
+    pub allow: Option<Allow>,
     /// Where others have a say in it: when phases begin, and which run it is of theirs.
     pub shared: Option<Shared>,
 }
@@ -75,6 +78,7 @@ impl Options {
             keep: false,
             witness: None,
             destroy: Vec::new(),
+            allow: None,
             shared: None,
         }
     }
@@ -299,7 +303,8 @@ fn carry_out(
         None => plan.resolve(),
     };
     check_accepted(&resolved.evidence.accept_unknown)?;
-    let asked = asked(plan, &resolved, options, bundles, interrupt);
+    let driver = driver(options);
+    let asked = asked(plan, &resolved, options, bundles, interrupt, &*driver);
     let gate = options.shared.as_ref().map(|shared| &*shared.gate);
     let mut teller = Teller { events, plan: Some(&resolved), gate, told: None };
     let left = match &options.shared {
@@ -319,13 +324,14 @@ fn load_line(
 ) -> Result<(), RunnerError> {
     let resolved = plan.resolve();
     check_accepted(&resolved.evidence.accept_unknown)?;
+    let driver = driver(options);
     let asked = search::Asked {
         range: search::default_range(&resolved)?,
         fresh: false,
         keep: options.keep,
         destroy: options.destroy.clone(),
         bundles: bundles.to_path_buf(),
-        driver: &ThisHost,
+        driver: &*driver,
     };
     let mut teller = Teller { events, plan: Some(&resolved), gate: None, told: None };
     let found = search::search(plan, &resolved, &asked, &options.places, &mut teller, interrupt)?;
@@ -347,7 +353,8 @@ fn all_stages(
     for stage in all {
         check_accepted(&stage.resolved.evidence.accept_unknown)?;
     }
-    let asked = asked(&first.plan, &first.resolved, options, bundles, interrupt);
+    let driver = driver(options);
+    let asked = asked(&first.plan, &first.resolved, options, bundles, interrupt, &*driver);
     // How long a phase lasts differs from stage to stage: their progress tells.
     let mut teller = Teller { events, plan: None, gate: None, told: None };
     let ran = stages::carry_out(job, all, &asked, &mut teller)?;
@@ -362,6 +369,7 @@ fn asked<'a>(
     options: &'a Options,
     bundles: &'a Path,
     interrupt: &'a AtomicBool,
+    driver: &'a dyn Driver,
 ) -> Asked<'a> {
     Asked {
         plan,
@@ -372,7 +380,14 @@ fn asked<'a>(
         bundles,
         places: &options.places,
         interrupt,
-        driver: &ThisHost,
+        driver,
+    }
+}
+
+fn driver(options: &Options) -> Box<dyn Driver> {
+    match &options.allow {
+        Some(allow) => Box::new(Within(allow.clone())),
+        None => Box::new(ThisHost),
     }
 }
 

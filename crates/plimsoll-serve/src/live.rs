@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use minijinja::Environment;
+use plimsoll_runner::allow::Allow;
 use plimsoll_runner::live::state::State;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run::{Event, Options, RunHandle, Runner, Work};
@@ -67,13 +68,14 @@ impl Live {
         Self { places, templates, current: Mutex::new(None), viewers, elsewhere }
     }
 
-    /// Starts what was found to be allowed; it is stopped in order after `time_max`. `after` is done when it has ended.
+    /// Starts what was found to be allowed, which each of its runs is asked again when it begins; it is stopped in order after `time_max`. `after` is done when it has ended.
     ///
     /// # Errors
     /// A run that is under way, a thread that can't be started.
     pub fn start(
         &self,
         work: Work,
+        allow: &Allow,
         time_max: Option<Duration>,
         after: impl FnOnce() + Send + 'static,
     ) -> Result<(), Problem> {
@@ -88,7 +90,10 @@ impl Live {
                 .hint("wait for its end, or stop it: /live shows it"));
         }
         let name = work.name().to_owned();
-        let handle = Runner::carry_out(work, Options::new(self.places.clone()))?;
+        let handle = Runner::carry_out(
+            work,
+            Options { allow: Some(allow.clone()), ..Options::new(self.places.clone()) },
+        )?;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
         let state = Arc::new(Mutex::new(State::new(&name, now)));
@@ -242,4 +247,32 @@ fn tell(
             frames.end = Some(event("end", &path.unwrap_or_default()));
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_plan::Plan;
+
+    use super::*;
+
+    #[test]
+    fn what_takes_longer_than_it_may_is_stopped_in_order_and_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let (state, runs, cache) = (at("state"), at("runs"), at("cache"));
+        let live =
+            Live::new(Places { state, runs, cache, signer: None }, Arc::new(Environment::new()));
+        let text = "version = 1\n[target]\nmodel = \"single-hdd\"\n[workload.matrix]\nfile_size = \"1GiB\"\n\
+                    [phases]\nmeasure = \"100h\"\n";
+        let work = Work::Plan(Plan::parse(text, "plan.toml").unwrap());
+        live.start(work, &Allow::default(), Some(Duration::ZERO), || {}).unwrap();
+        while live.with(|state| state.is_under_way).unwrap() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        live.with(|state| {
+            assert_eq!(state.ended[0].verdict, "INCONCLUSIVE");
+            assert!(state.notes.iter().any(|note| note.is_warning && note.says.contains("may")));
+        });
+    }
 }

@@ -536,6 +536,29 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
 }
 
 #[test]
+fn a_stage_whose_directory_became_a_link_meanwhile_is_not_begun() {
+    let sandbox = Sandbox::new();
+    let (inside, outside) = (sandbox.data(), sandbox.path("outside"));
+    let second = inside.join("second");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::create_dir(&second).unwrap();
+    let server = Server::start(&sandbox, &["--allow-path", inside.to_str().unwrap()]);
+    let job = job_on(inside.to_str().unwrap(), "1500ms", &["a"])
+        + &job_on(second.to_str().unwrap(), "300ms", &["b"]);
+    server.post("/api/runs", &[("kind", "fio"), ("job", &job)]).expect(200);
+    support::wait_until("the first stage", || {
+        server.live()["part"].as_str().is_some_and(|part| part.starts_with("stage 1"))
+    });
+    std::fs::remove_dir(&second).unwrap();
+    std::os::unix::fs::symlink(&outside, &second).unwrap();
+    let live = ended(&server);
+    assert_eq!(live["ended"].as_array().unwrap().len(), 1, "{live:#}");
+    let says = live["failed"]["says"].as_str().unwrap();
+    assert!(says.contains("outside of every --allow-path"), "{says}");
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
 fn a_job_that_is_stopped_begins_no_further_stage() {
     let sandbox = Sandbox::new();
     let allowed = sandbox.data();

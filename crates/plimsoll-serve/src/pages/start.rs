@@ -121,7 +121,7 @@ fn begin(site: &Site, checked: &mut Checked) -> Result<(), Problem> {
         }
     };
     let known = Arc::clone(&site.known);
-    site.live.start(work, checked.time_max, move || known.forget())
+    site.live.start(work, &site.allow, checked.time_max, move || known.forget())
 }
 
 fn fields_of(kind: &str) -> Result<Vec<Field>, Problem> {
