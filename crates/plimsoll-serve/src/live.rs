@@ -263,8 +263,8 @@ mod tests {
         let (state, runs, cache) = (at("state"), at("runs"), at("cache"));
         let live =
             Live::new(Places { state, runs, cache, signer: None }, Arc::new(Environment::new()));
-        let text = "version = 1\n[target]\nmodel = \"single-hdd\"\n[workload.matrix]\nfile_size = \"1GiB\"\n\
-                    [phases]\nmeasure = \"100h\"\n";
+        let text = "version = 1\n[target]\nmodel = \"single-hdd\"\n[workload.matrix]\nfile_size = \"1MiB\"\n\
+                    [phases]\nmeasure = \"1h\"\n[evidence]\ninterval = \"1s\"\n";
         let work = Work::Plan(Plan::parse(text, "plan.toml").unwrap());
         live.start(work, &Allow::default(), Some(Duration::ZERO), || {}).unwrap();
         while live.with(|state| state.is_under_way).unwrap() {
