@@ -23,8 +23,8 @@ pub struct Bin {
 /// The histogram with the operations that were due but never issued put back.
 ///
 /// Bins keep their order and latencies; operations that are put back go to the bin with the nearest
-/// latency at or above theirs. The work grows with the square of the number of bins, not with
-/// operations. Bins must ascend in latency.
+/// latency at or above theirs. For `n` bins the work is `n log n`, however many operations there are.
+/// Bins must ascend in latency.
 ///
 /// # Errors
 /// [`Refusal::OutOfRange`] for an expected interval of 0, or bins that do not ascend.
@@ -38,34 +38,72 @@ pub fn corrected(bins: &[Bin], expected_interval_ns: u64) -> Result<Vec<Bin>, Re
             value: pair[1].latency_ns as f64,
         });
     }
-    let mut result = bins.to_vec();
-    for bin in bins {
-        if bin.count == 0 || bin.latency_ns <= expected_interval_ns {
-            continue;
+    let put_back = put_back_up_to(bins, expected_interval_ns);
+    let mut below = 0;
+    let corrected = bins.iter().zip(put_back).map(|(bin, up_to)| {
+        let added = u64::try_from(up_to.saturating_sub(below)).unwrap_or(u64::MAX);
+        below = up_to;
+        Bin { count: bin.count.saturating_add(added), ..*bin }
+    });
+    Ok(corrected.collect())
+}
+
+/// How many operations are put back with a latency of no more than each bin's.
+///
+/// A bin of latency `L = q d + r` stands for `r + m d` with `m` from 1 to `q - 1`. Of these, `q - 1` are
+/// no more than `x = Q d + R` where `L <= x + d`, which is so for the bins up to some one; of each after
+/// it they are `Q`, or one fewer where `r > R`. So what has to be known at each bin are two sums over
+/// those before and after that one, and how many operations after it have their `r` above `R`.
+fn put_back_up_to(bins: &[Bin], interval_ns: u64) -> Vec<u128> {
+    let parts = |bin: &Bin| (bin.latency_ns / interval_ns, bin.latency_ns % interval_ns);
+    let mut rests: Vec<u64> = bins.iter().map(|bin| parts(bin).1).collect();
+    rests.sort_unstable();
+    rests.dedup();
+    // How many different rests are no more than this bin's.
+    let rank = |bin: &Bin| rests.partition_point(|rest| *rest <= parts(bin).1);
+    let mut after = Counts::of(rests.len());
+    bins.iter().for_each(|bin| after.change(rank(bin), |sum| sum + u128::from(bin.count)));
+    let (mut full, mut to_end) = (0_u128, bins.iter().peekable());
+    let up_to = |bin: &Bin| {
+        let reach_ns = bin.latency_ns.saturating_add(interval_ns);
+        while let Some(one) = to_end.next_if(|one| one.latency_ns <= reach_ns) {
+            let (steps, count) = (parts(one).0.saturating_sub(1), u128::from(one.count));
+            full = full.saturating_add(u128::from(steps).saturating_mul(count));
+            after.change(rank(one), |sum| sum - count);
         }
-        let missing = bin.latency_ns - expected_interval_ns;
-        // Latencies `missing - k d` that are at least `d`, counted per bin `(below, at]`.
-        let mut below = 0;
-        for target in &mut result {
-            let upper = target.latency_ns.min(missing);
-            let lower = below.max(expected_interval_ns - 1);
-            if upper > lower {
-                let steps = |limit: u64| (missing - limit) / expected_interval_ns;
-                // Values `v = missing - k d` with `lower < v <= upper`.
-                let first = (missing - upper).div_ceil(expected_interval_ns);
-                let last = steps(lower + 1);
-                if last >= first {
-                    let added = (last - first + 1).saturating_mul(bin.count);
-                    target.count = target.count.saturating_add(added);
-                }
-            }
-            below = target.latency_ns;
-            if below >= missing {
-                break;
-            }
+        let all = after.up_to(rests.len());
+        let above = all - after.up_to(rank(bin));
+        let steps = u128::from(parts(bin).0);
+        let partly = if steps == 0 { 0 } else { all.saturating_mul(steps) - above };
+        full.saturating_add(partly)
+    };
+    bins.iter().map(up_to).collect()
+}
+
+/// Counts by rank, from 1, and their sums up to one, each in `log n` (P. M. Fenwick, A new data structure
+/// for cumulative frequency tables, Software: Practice and Experience 24(3), 1994).
+struct Counts(Vec<u128>);
+
+impl Counts {
+    fn of(ranks: usize) -> Self {
+        Self(vec![0; ranks + 1])
+    }
+
+    fn change(&mut self, mut rank: usize, to: impl Fn(u128) -> u128) {
+        while let Some(sum) = self.0.get_mut(rank) {
+            *sum = to(*sum);
+            rank += rank & rank.wrapping_neg();
         }
     }
-    Ok(result)
+
+    fn up_to(&self, mut rank: usize) -> u128 {
+        let mut sum = 0;
+        while rank > 0 {
+            sum += self.0[rank];
+            rank -= rank & rank.wrapping_neg();
+        }
+        sum
+    }
 }
 
 /// The latency at quantile `p` of a histogram: that of the bin that holds rank `ceil(p n)`.
@@ -103,21 +141,60 @@ mod tests {
         assert_eq!(result, bins(&[(10, 50), (20, 0), (40, 1), (70, 1), (100, 1)]));
     }
 
+    fn one_by_one(raw: &[Bin], interval: u64) -> Vec<Bin> {
+        let mut slow = raw.to_vec();
+        for bin in raw {
+            let mut due = bin.latency_ns.saturating_sub(interval);
+            while due >= interval {
+                let home = slow.iter_mut().find(|b| b.latency_ns >= due).unwrap();
+                home.count += bin.count;
+                due -= interval;
+            }
+        }
+        slow
+    }
+
     #[test]
     fn it_equals_putting_back_one_by_one() {
         let raw = bins(&[(7, 3), (13, 2), (50, 1), (77, 4), (200, 2), (1001, 1)]);
         for interval in [1, 3, 10, 49, 50, 51, 200, 999, 1000, 1001, 5000] {
-            let mut slow = raw.clone();
-            for bin in &raw {
-                let mut due = bin.latency_ns.saturating_sub(interval);
-                while due >= interval {
-                    let home = slow.iter_mut().find(|b| b.latency_ns >= due).unwrap();
-                    home.count += bin.count;
-                    due -= interval;
-                }
-            }
-            assert_eq!(corrected(&raw, interval).unwrap(), slow, "interval {interval}");
+            assert_eq!(
+                corrected(&raw, interval).unwrap(),
+                one_by_one(&raw, interval),
+                "interval {interval}"
+            );
         }
+    }
+
+    /// Bins by chance: those that are equal in what is left of them, that are empty, and that the interval ends at.
+    #[test]
+    fn it_equals_putting_back_one_by_one_whatever_the_bins() {
+        let mut seed = 7_u64;
+        let mut draw = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % below
+        };
+        for _ in 0..300 {
+            let (mut at, mut raw) = (0, Vec::new());
+            for _ in 0..=draw(30) {
+                at += 1 + draw(40);
+                raw.push(Bin { latency_ns: at, count: draw(4) });
+            }
+            let interval = 1 + draw(60);
+            assert_eq!(
+                corrected(&raw, interval).unwrap(),
+                one_by_one(&raw, interval),
+                "{interval} {raw:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_largest_numbers_do_not_overflow() {
+        let raw = bins(&[(1, u64::MAX), (2, 1), (u64::MAX, u64::MAX)]);
+        let result = corrected(&raw, 1).unwrap();
+        assert!(result.iter().all(|bin| bin.count == u64::MAX), "{result:?}");
+        assert_eq!(corrected(&raw, u64::MAX).unwrap(), raw);
     }
 
     #[test]
