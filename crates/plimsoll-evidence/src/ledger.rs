@@ -16,6 +16,7 @@
 //! disagrees with the bundles that were made under it ([`place`]).
 
 pub mod head;
+pub mod kept;
 pub mod place;
 pub mod question;
 pub mod statement;
@@ -34,6 +35,7 @@ use crate::run::LedgerPosition;
 use crate::seal::sha256_hex;
 
 pub use head::{Head, HeadFound};
+pub use kept::Kept;
 pub use place::Place;
 pub use question::Question;
 pub use statement::Statement;
@@ -208,6 +210,16 @@ impl Ledger {
     }
 
     fn read_links(&self) -> Result<(Vec<Link>, Option<TornTail>), EvidenceError> {
+        let (bytes, head) = self.read_bytes()?;
+        let (lines, torn) = tail::split(&bytes);
+        let links = self.parse(lines)?;
+        self.hold(&head, &links)?;
+        let torn = TornTail::left(&links, torn);
+        Ok((links, torn))
+    }
+
+    /// The ledger's bytes, none where there is no ledger, and what lies where its head belongs.
+    fn read_bytes(&self) -> Result<(Vec<u8>, head::Found), EvidenceError> {
         let io = |error| EvidenceError::io("read", &self.path, error);
         let mut bytes = Vec::new();
         let file = match File::open(&self.path) {
@@ -221,18 +233,16 @@ impl Ledger {
         if let Some(mut file) = file {
             file.read_to_end(&mut bytes).map_err(io)?;
         }
-        let (lines, torn) = tail::split(&bytes);
-        let links = self.parse(lines)?;
-        if let Some(Err((line, what))) = head::hold(&head, &links) {
-            return Err(EvidenceError::LedgerBroken { path: self.path.clone(), line, what });
+        Ok((bytes, head))
+    }
+
+    fn hold(&self, head: &head::Found, links: &[Link]) -> Result<(), EvidenceError> {
+        match head::hold(head, links) {
+            Some(Err((line, what))) => {
+                Err(EvidenceError::LedgerBroken { path: self.path.clone(), line, what })
+            }
+            _ => Ok(()),
         }
-        let line = links.len() as u64 + 1;
-        let torn = (!torn.is_empty()).then_some(TornTail {
-            line,
-            size_bytes: torn.len() as u64,
-            moved_to: None,
-        });
-        Ok((links, torn))
     }
 
     fn append(&self, run_id: &str, unix_ns: u64, event: Event) -> Result<Appended, EvidenceError> {
@@ -309,20 +319,27 @@ impl Ledger {
     }
 
     fn parse(&self, lines: &[u8]) -> Result<Vec<Link>, EvidenceError> {
+        let mut links = Vec::new();
+        self.parse_after(&mut links, lines)?;
+        Ok(links)
+    }
+
+    /// Parses whole lines that come after these.
+    fn parse_after(&self, links: &mut Vec<Link>, lines: &[u8]) -> Result<(), EvidenceError> {
         let broken = |line, what: String| EvidenceError::LedgerBroken {
             path: self.path.clone(),
             line,
             what,
         };
+        let earlier = links.len() as u64;
         let text = std::str::from_utf8(lines).map_err(|error| {
             let before = &lines[..error.valid_up_to()];
             let line = before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1;
-            broken(line, "it is not text".into())
+            broken(earlier + line, "it is not text".into())
         })?;
-        let mut links: Vec<Link> = Vec::new();
-        let mut previous = sha256_hex(b"");
+        let mut previous = links.last().map_or_else(|| sha256_hex(b""), |last| last.sha256.clone());
         for (index, line) in text.lines().enumerate() {
-            let number = index as u64 + 1;
+            let number = earlier + index as u64 + 1;
             let entry: Entry = serde_json::from_str(line)
                 .map_err(|error| broken(number, format!("it does not parse: {error}")))?;
             if entry.position != number {
@@ -334,7 +351,7 @@ impl Ledger {
             previous = sha256_hex(line.as_bytes());
             links.push(Link { entry, sha256: previous.clone() });
         }
-        Ok(links)
+        Ok(())
     }
 }
 

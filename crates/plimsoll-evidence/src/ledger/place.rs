@@ -90,7 +90,7 @@ fn at(chain: &[Link], position: u64) -> Option<&Link> {
 /// that say where they stand in it.
 #[must_use]
 pub fn of(
-    chain: &Result<Vec<Link>, EvidenceError>,
+    chain: Result<&[Link], &EvidenceError>,
     run: &Run,
     seal_sha256: &str,
     later: &[Witness],
@@ -340,7 +340,7 @@ mod tests {
 
     #[track_caller]
     fn says(kept: &Kept, run: &Run, seal: &str, sentence: &str) {
-        let place = of(&kept.ledger.read_chain(), run, seal, &witnesses(&kept.runs));
+        let place = of(kept.ledger.read_chain().as_deref(), run, seal, &witnesses(&kept.runs));
         let (Place::Differs { says } | Place::NotHeld { says }) = place else {
             panic!("it is held: {place:?}");
         };
@@ -350,7 +350,8 @@ mod tests {
     #[test]
     fn a_run_is_held_with_those_that_stand_for_it() {
         let kept = three();
-        let place = of(&kept.ledger.read_chain(), &kept.runs[0], "a", &witnesses(&kept.runs));
+        let place =
+            of(kept.ledger.read_chain().as_deref(), &kept.runs[0], "a", &witnesses(&kept.runs));
         let Place::Held(held) = place else { panic!("{place:?}") };
         assert_eq!((held.position, held.lines, held.began_unix_ns), (1, 6, 1_097));
         assert_eq!((held.verdict.as_str(), held.later_witnesses), ("PASS", 2));

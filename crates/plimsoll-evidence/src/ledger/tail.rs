@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Entry;
+use super::{Entry, Link};
 use crate::EvidenceError;
 use crate::seal::sha256_hex;
 
@@ -33,6 +33,14 @@ pub struct TornTail {
     pub size_bytes: u64,
     /// Where the bytes lie now; `None` while they are still at the end of the ledger.
     pub moved_to: Option<PathBuf>,
+}
+
+impl TornTail {
+    /// What was left after these lines; `None`: nothing.
+    pub(super) fn left(links: &[Link], tail: &[u8]) -> Option<Self> {
+        let (line, size_bytes) = (links.len() as u64 + 1, tail.len() as u64);
+        (size_bytes > 0).then_some(Self { line, size_bytes, moved_to: None })
+    }
 }
 
 /// Splits the ledger's bytes into whole lines and a torn tail, which is empty where there is none. A last

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_evidence::ledger::place::{self, Entered, Witness};
 use plimsoll_evidence::ledger::statement::statements;
-use plimsoll_evidence::ledger::{Derived, Event, Ledger, Link, Place, Statement};
+use plimsoll_evidence::ledger::{Derived, Event, Kept, Ledger, Link, Place, Statement};
 use plimsoll_evidence::seal::{self, sha256_hex};
 use plimsoll_evidence::signature;
 use plimsoll_evidence::{Bundle, EvidenceError};
@@ -27,7 +28,7 @@ use crate::render;
 /// Reads bundles, all against the same ledger.
 pub struct Reader {
     places: Option<Places>,
-    chain: Result<Vec<Link>, EvidenceError>,
+    chain: Result<Arc<Vec<Link>>, EvidenceError>,
     witnesses: Vec<Witness>,
     /// What was stated and signed of the ledger.
     statements: Vec<Statement>,
@@ -41,13 +42,29 @@ impl Reader {
     /// A reader with this user's ledger and catalogue. Without a home there is neither, and bundles are
     /// read all the same.
     pub fn new() -> Self {
-        let Ok(places) = Places::from_environment() else {
+        Self::of(Places::from_environment().ok(), None)
+    }
+
+    /// As [`Reader::new`], for a program that reads again and again: lines of the ledger that were checked are
+    /// not parsed anew.
+    pub fn with_ledger(ledger: &Kept) -> Self {
+        Self::of(Places::from_environment().ok(), Some(ledger))
+    }
+
+    fn of(places: Option<Places>, kept: Option<&Kept>) -> Self {
+        let Some(places) = places else {
             let (witnesses, statements) = (Vec::new(), Vec::new());
-            let chain = Ok(Vec::new());
+            let chain = Ok(Arc::default());
             return Self { places: None, chain, witnesses, statements, key: None, anew: false };
         };
         let ledger = Ledger::at(places.ledger());
-        let (mut chain, mut held) = (ledger.read_chain(), Vec::new());
+        // It may be another user's place by now.
+        let kept = kept.filter(|kept| kept.path() == ledger.path());
+        let read = match kept {
+            Some(kept) => kept.read().map(|(chain, _)| chain),
+            None => ledger.read_chain().map(Arc::new),
+        };
+        let (mut chain, mut held) = (read, Vec::new());
         for statement in statements(&places.statements()) {
             let holds = chain.as_ref().map_or(Ok(()), |chain| match &statement {
                 Ok(statement) => statement.holds_for(chain),
@@ -101,7 +118,7 @@ impl Reader {
                 format!("it lies where another run's bundle belongs: it is {}", bundle.run.run_id);
             return Err(contradicted(says));
         }
-        let place = place::of(&self.chain, &bundle.run, &seal_sha256, &self.witnesses);
+        let place = place::of(self.chain(), &bundle.run, &seal_sha256, &self.witnesses);
         let mut custody = Custody {
             seal_sha256,
             verdict: Standing::Same,
@@ -142,7 +159,7 @@ impl Reader {
         let left = fleet::read(directory)?;
         let bundle = &left.one.0;
         let seal_sha256 = bundle.seal_sha256.clone().unwrap_or_default();
-        let place = place::of(&self.chain, &bundle.run, &seal_sha256, &self.witnesses);
+        let place = place::of(self.chain(), &bundle.run, &seal_sha256, &self.witnesses);
         let (mut doubts, mut remarks) = (Vec::new(), Vec::new());
         match &place {
             Place::Differs { says } => {
@@ -221,8 +238,12 @@ impl Reader {
             (run.started_unix_ns, number)
         };
         runs.sort_by_key(order);
-        let (doubts, remarks) = experiment::check(directory, &runs, self.chain.as_deref().ok())?;
+        let (doubts, remarks) = experiment::check(directory, &runs, self.chain().ok())?;
         Ok(Together { runs, doubts, remarks })
+    }
+
+    fn chain(&self) -> Result<&[Link], &EvidenceError> {
+        self.chain.as_deref().map(Vec::as_slice)
     }
 
     /// Who signed the seal of a bundle or experiment that says whose key it was.

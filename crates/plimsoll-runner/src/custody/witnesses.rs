@@ -1,5 +1,6 @@
 //! Bundles that say where they stand in the ledger.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,9 +30,9 @@ pub fn witnesses(runs: &Path) -> Vec<Witness> {
 /// Names of runs and experiments begin with when they started.
 fn newest(directory: &Path, most: usize) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths.into_iter().rev().take(most).collect()
+    let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
+    names.sort_unstable();
+    names.into_iter().rev().take(most).map(|name| directory.join(name)).collect()
 }
 
 fn witness(directory: &Path) -> Option<Witness> {

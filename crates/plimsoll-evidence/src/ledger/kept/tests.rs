@@ -1,0 +1,226 @@
+//! Whatever becomes of the file between two readings, the second says what a reading from the first line says.
+
+use std::fs::{self, FileTimes, OpenOptions};
+use std::io::Write;
+
+use super::super::{Start, head};
+use super::*;
+
+struct Case {
+    _directory: tempfile::TempDir,
+    ledger: Ledger,
+    kept: Kept,
+}
+
+impl Case {
+    /// A ledger of three lines that were read.
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
+        let kept = Kept::new(ledger.clone());
+        let case = Self { _directory: directory, ledger, kept };
+        ["a", "b", "c"].into_iter().for_each(|run| case.enter(run));
+        assert_eq!(case.lines(), 3);
+        case
+    }
+
+    fn enter(&self, run_id: &str) {
+        self.ledger.start(&Start { run_id, unix_ns: 1, ..Start::default() }).unwrap();
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(self.ledger.path()).unwrap()
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        fs::write(self.ledger.path(), bytes).unwrap();
+    }
+
+    /// Reads twice, as what the first let pass must not be let pass for being known: how many lines there are.
+    #[track_caller]
+    fn lines(&self) -> usize {
+        let fresh = self.ledger.read_links().unwrap();
+        for _ in 0..2 {
+            let (links, torn) = self.kept.read().unwrap();
+            assert_eq!((&*links, &torn), (&fresh.0, &fresh.1));
+        }
+        fresh.0.len()
+    }
+
+    /// That both readings find it broken at this line.
+    #[track_caller]
+    fn is_broken_at(&self, at: u64) {
+        let fresh = self.ledger.read_links().unwrap_err().to_string();
+        for _ in 0..2 {
+            let error = self.kept.read().unwrap_err();
+            assert!(
+                matches!(error, EvidenceError::LedgerBroken { line, .. } if line == at),
+                "{error}"
+            );
+            assert_eq!(error.to_string(), fresh);
+        }
+    }
+
+    /// Whether no line was parsed since: they are the same in memory.
+    fn is_shared_with(&self, earlier: &Arc<Vec<Link>>) -> bool {
+        Arc::ptr_eq(earlier, &self.kept.read().unwrap().0)
+    }
+}
+
+#[test]
+fn lines_that_are_known_are_not_parsed_again_and_what_was_appended_is() {
+    let case = Case::new();
+    let before = case.kept.read().unwrap().0;
+    assert!(case.is_shared_with(&before), "nothing came");
+    case.enter("d");
+    assert_eq!(case.lines(), 4);
+    assert_eq!(before.len(), 3, "what was given out stays as it was");
+    assert!(!case.is_shared_with(&before));
+}
+
+#[test]
+fn a_byte_that_was_changed_anywhere_is_found_though_size_and_time_are_as_they_were() {
+    let case = Case::new();
+    let (whole, times) = (case.bytes(), fs::metadata(case.ledger.path()).unwrap());
+    for (run, at) in [("a", 2), ("b", 3), ("c", 3)] {
+        let text = String::from_utf8(whole.clone()).unwrap();
+        let changed = text.replace(&format!("\"{run}\""), "\"x\"");
+        assert_eq!(changed.len(), whole.len());
+        case.write(changed.as_bytes());
+        let file = OpenOptions::new().write(true).open(case.ledger.path()).unwrap();
+        file.set_times(FileTimes::new().set_modified(times.modified().unwrap())).unwrap();
+        case.is_broken_at(at);
+        case.write(&whole);
+        assert_eq!(case.lines(), 3, "and it is let pass again when it is as it was");
+    }
+}
+
+#[test]
+fn a_change_of_a_known_line_is_found_where_a_right_one_was_appended_after_it() {
+    let case = Case::new();
+    let known = String::from_utf8(case.bytes()).unwrap();
+    case.enter("d");
+    let appended = String::from_utf8(case.bytes()).unwrap()[known.len()..].to_owned();
+    case.write((known.replace("\"a\"", "\"x\"") + &appended).as_bytes());
+    case.is_broken_at(2);
+}
+
+#[test]
+fn a_ledger_that_was_cut_short_or_is_gone_is_found() {
+    let case = Case::new();
+    let whole = case.bytes();
+    let end = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    case.write(&whole[..end]);
+    case.is_broken_at(3);
+    fs::remove_file(case.ledger.path()).unwrap();
+    case.is_broken_at(1);
+    fs::remove_file(head::path_of(case.ledger.path())).unwrap();
+    assert_eq!(case.lines(), 0);
+}
+
+#[test]
+fn another_ledger_in_its_place_is_read_from_its_first_line() {
+    let case = Case::new();
+    let other = Ledger::at(case.ledger.path().with_file_name("other.jsonl"));
+    for run_id in ["a", "b", "c", "d"] {
+        other.start(&Start { run_id, unix_ns: 2, ..Start::default() }).unwrap();
+    }
+    fs::rename(other.path(), case.ledger.path()).unwrap();
+    case.is_broken_at(3);
+    fs::rename(head::path_of(other.path()), head::path_of(case.ledger.path())).unwrap();
+    assert_eq!(case.lines(), 4);
+    assert_eq!(case.kept.read().unwrap().0[0].entry.unix_ns, 2);
+}
+
+#[test]
+fn lines_appended_that_do_not_follow_from_those_known_are_found() {
+    let case = Case::new();
+    let known = case.bytes();
+    case.enter("d");
+    case.enter("e");
+    let all = case.bytes();
+    let fifth = all[..all.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    case.write(&[&known[..], &all[fifth..]].concat());
+    case.is_broken_at(4);
+    case.write(&[&known[..], b"\xff\xfe\n"].concat());
+    case.is_broken_at(4);
+    case.write(&all);
+    assert_eq!(case.lines(), 5);
+}
+
+/// What a writer that is cut off leaves, and what the next one makes of it.
+#[test]
+fn a_torn_last_line_is_told_each_time_until_it_was_put_aside() {
+    let case = Case::new();
+    let (whole, three) = (case.bytes(), case.kept.read().unwrap().0);
+    case.write(&[&whole[..], b"{\"position\":4,"].concat());
+    assert_eq!(case.kept.read().unwrap().1.map(|torn| (torn.line, torn.size_bytes)), Some((4, 14)));
+    assert_eq!(case.lines(), 3);
+    assert!(case.is_shared_with(&three), "the whole lines are known");
+    case.enter("d");
+    assert_eq!(case.lines(), 4);
+    // A known line that was torn since.
+    let text = case.bytes();
+    case.write(&text[..text.len() - 9]);
+    case.is_broken_at(4);
+}
+
+#[test]
+fn a_last_line_without_its_line_feed_is_read_again_and_may_go_on() {
+    let case = Case::new();
+    let whole = case.bytes();
+    case.write(&whole[..whole.len() - 1]);
+    assert_eq!(case.lines(), 3);
+    case.enter("d");
+    assert_eq!(case.lines(), 4);
+    case.write(&whole[..whole.len() - 1]);
+    assert!(case.kept.read().is_err(), "the head has four lines");
+    head::Head::of(&case.ledger.parse(&whole).unwrap()).unwrap().write(case.ledger.path()).unwrap();
+    assert_eq!(case.lines(), 3);
+    OpenOptions::new()
+        .append(true)
+        .open(case.ledger.path())
+        .unwrap()
+        .write_all(b" more\n")
+        .unwrap();
+    case.is_broken_at(3);
+}
+
+#[test]
+fn a_head_that_was_changed_or_taken_away_is_found_where_no_line_came() {
+    let case = Case::new();
+    let head = head::path_of(case.ledger.path());
+    let text = fs::read_to_string(&head).unwrap();
+    fs::write(&head, text.replace('3', "4")).unwrap();
+    assert!(case.kept.read().is_err());
+    fs::remove_file(&head).unwrap();
+    case.is_broken_at(0);
+    fs::write(&head, text).unwrap();
+    assert_eq!(case.lines(), 3);
+}
+
+#[test]
+fn who_reads_while_others_append_sees_whole_lines_only() {
+    let case = Case::new();
+    std::thread::scope(|scope| {
+        let (ledger, kept) = (&case.ledger, &case.kept);
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                scope.spawn(move || {
+                    for run in 0..10 {
+                        let run_id = format!("{writer}-{run}");
+                        let start = Start { run_id: &run_id, unix_ns: 1, ..Start::default() };
+                        ledger.start(&start).unwrap();
+                    }
+                })
+            })
+            .collect();
+        let mut before = 3;
+        while !writers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            let (links, torn) = kept.read().unwrap();
+            assert!(links.len() >= before && torn.is_none());
+            before = links.len();
+        }
+    });
+    assert_eq!(case.lines(), 23);
+}
