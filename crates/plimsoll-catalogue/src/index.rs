@@ -3,13 +3,13 @@
 
 mod mirror;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use plimsoll_evidence::ledger::{self, Event, Ledger, TornTail};
+use plimsoll_evidence::ledger::{Event, Kept, Ledger, Link, TornTail};
 use plimsoll_evidence::reserve;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Connection, Row, Statement, params};
 
 use crate::entry::{Entry, Together};
 use crate::error::CatalogueError;
@@ -76,13 +76,21 @@ impl Catalogue {
     /// # Errors
     /// A ledger that is broken, or an index that can't even be made in memory.
     pub fn open(roots: &Roots) -> Result<Self, CatalogueError> {
+        Self::open_with(roots, &Kept::new(Ledger::at(&roots.ledger)))
+    }
+
+    /// As [`Self::open`], with a ledger of which some was read before.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_with(roots: &Roots, ledger: &Kept) -> Result<Self, CatalogueError> {
         let begun = SystemTime::now();
-        let (entries, torn) = Ledger::at(&roots.ledger).read_with_tail()?;
+        let (links, torn) = ledger.read()?;
         let lying = scan::all(roots);
         let experiments = lying.iter().filter(|one| one.is_experiment);
         let seen = Seen::of(roots, experiments.map(|one| one.directory.clone()).collect(), begun);
         let refreshed = |mut connection: Connection| {
-            refresh(&mut connection, &entries, &lying).map(|()| connection)
+            refresh(&mut connection, &links, &lying).map(|()| connection)
         };
         let tries: [&dyn Fn() -> rusqlite::Result<Connection>; 3] = [
             &|| at(&roots.index),
@@ -267,19 +275,16 @@ fn forget(path: &Path) {
 }
 
 /// Brings the index up to date: only bundles whose files have changed since are read.
-fn refresh(
-    connection: &mut Connection,
-    ledger: &[ledger::Entry],
-    lying: &[Lying],
-) -> rusqlite::Result<()> {
+fn refresh(connection: &mut Connection, ledger: &[Link], lying: &[Lying]) -> rusqlite::Result<()> {
     let work = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-    let known: BTreeMap<String, (String, Option<i64>)> = {
+    let known: HashMap<String, (String, Option<i64>)> = {
         let mut all = work.prepare("SELECT run_id, stamp, position FROM runs WHERE origin = ''")?;
         let rows = all.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
         rows.collect::<rusqlite::Result<_>>()?
     };
     let starts = Starts::of(ledger);
-    let mut there = BTreeSet::new();
+    let mut runs = Put::into(&work)?;
+    let mut there = HashSet::new();
     for one in lying.iter().filter(|one| !one.is_experiment) {
         let Some(id) = one.directory.file_name().and_then(|name| name.to_str()) else { continue };
         let stamp = format!("{} {}", one.directory.display(), one.stamp);
@@ -292,96 +297,127 @@ fn refresh(
         let Some(mut entry) = Entry::of(one) else { continue };
         there.insert(id.to_owned());
         entry.position = starts.positions.get(entry.run_id.as_str()).copied();
-        put(&work, "", id, &entry, &stamp)?;
+        runs.put("", id, &entry, &stamp)?;
     }
-    for (id, entry) in starts.entries(ledger) {
-        if there.contains(id) {
-            continue;
-        }
-        put(&work, "", id, &entry, "")?;
+    for start in ledger {
+        let id = start.entry.run_id.as_str();
+        let Some((entry, stamp)) = starts.without_bundle(start, &there) else { continue };
+        let position = entry.position.and_then(|at| i64::try_from(at).ok());
         there.insert(id.to_owned());
+        if known.get(id).is_none_or(|known| *known != (stamp.clone(), position)) {
+            runs.put("", id, &entry, &stamp)?;
+        }
     }
     let gone = known.keys().filter(|id| !there.contains(*id));
     gone.map(|id| work.execute("DELETE FROM runs WHERE origin = '' AND run_id = ?1", [id]))
         .try_for_each(|n| n.map(drop))?;
-    work.execute("DELETE FROM experiments", [])?;
-    for one in lying.iter().filter(|one| one.is_experiment) {
-        let id = one.directory.file_name().map(|name| name.to_string_lossy().into_owned());
-        let with = [id, Some(one.directory.display().to_string())];
-        work.execute("INSERT OR IGNORE INTO experiments VALUES (?1, ?2)", params_from_iter(with))?;
-    }
+    drop(runs);
+    put_experiments(&work, lying)?;
     work.commit()
 }
 
-fn put(
-    work: &Connection,
-    origin: &str,
-    id: &str,
-    entry: &Entry,
-    stamp: &str,
-) -> rusqlite::Result<()> {
-    let json = |value: serde_json::Result<String>| {
-        value.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+/// Notes which experiments there are, where these are others than are known: what changes nothing is not written.
+fn put_experiments(work: &Connection, lying: &[Lying]) -> rusqlite::Result<()> {
+    let known: BTreeMap<String, String> = {
+        let mut all = work.prepare("SELECT id, directory FROM experiments")?;
+        let rows = all.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.collect::<rusqlite::Result<_>>()?
     };
-    work.prepare(
-        "INSERT OR REPLACE INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-    )?
-    .execute(params![
-        origin,
-        id,
-        entry.position.and_then(|position| i64::try_from(position).ok()),
-        entry.name,
-        i64::try_from(entry.started_unix_ns).unwrap_or(i64::MAX),
-        entry.end,
-        entry.verdict,
-        entry.experiment,
-        entry.bundle,
-        json(serde_json::to_string(&entry.tags))?,
-        json(serde_json::to_string(entry))?,
-        stamp,
-    ])
-    .map(drop)
+    let mut there = BTreeMap::new();
+    for one in lying.iter().filter(|one| one.is_experiment) {
+        let Some(id) = one.directory.file_name() else { continue };
+        let directory = one.directory.display().to_string();
+        there.entry(id.to_string_lossy().into_owned()).or_insert(directory);
+    }
+    if there == known {
+        return Ok(());
+    }
+    work.execute("DELETE FROM experiments", [])?;
+    for (id, directory) in &there {
+        work.execute("INSERT INTO experiments VALUES (?1, ?2)", [id, directory])?;
+    }
+    Ok(())
+}
+
+/// Writes runs into the index.
+struct Put<'a>(Statement<'a>);
+
+impl<'a> Put<'a> {
+    fn into(work: &'a Connection) -> rusqlite::Result<Self> {
+        let put = "INSERT OR REPLACE INTO runs
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        work.prepare(put).map(Self)
+    }
+
+    fn put(&mut self, origin: &str, id: &str, entry: &Entry, stamp: &str) -> rusqlite::Result<()> {
+        let json = |value: serde_json::Result<String>| {
+            value.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+        };
+        let values = params![
+            origin,
+            id,
+            entry.position.and_then(|position| i64::try_from(position).ok()),
+            entry.name,
+            i64::try_from(entry.started_unix_ns).unwrap_or(i64::MAX),
+            entry.end,
+            entry.verdict,
+            entry.experiment,
+            entry.bundle,
+            json(serde_json::to_string(&entry.tags))?,
+            json(serde_json::to_string(entry))?,
+            stamp,
+        ];
+        self.0.execute(values).map(drop)
+    }
 }
 
 /// What the ledger holds of each run.
 struct Starts<'a> {
-    positions: BTreeMap<&'a str, u64>,
-    ends: BTreeMap<&'a str, (&'a str, &'a str)>,
+    positions: HashMap<&'a str, u64>,
+    ends: HashMap<&'a str, &'a Link>,
 }
 
 impl<'a> Starts<'a> {
-    fn of(ledger: &'a [ledger::Entry]) -> Self {
-        let (mut positions, mut ends) = (BTreeMap::new(), BTreeMap::new());
-        for line in ledger {
-            match &line.event {
+    fn of(ledger: &'a [Link]) -> Self {
+        let (mut positions, mut ends) = (HashMap::new(), HashMap::new());
+        for link in ledger {
+            let run = link.entry.run_id.as_str();
+            match &link.entry.event {
                 Event::Started { .. } => {
-                    positions.entry(line.run_id.as_str()).or_insert(line.position);
+                    positions.entry(run).or_insert(link.entry.position);
                 }
-                Event::Ended { end, verdict, .. } => {
-                    ends.insert(line.run_id.as_str(), (end.as_str(), verdict.as_str()));
-                }
+                Event::Ended { .. } => drop(ends.insert(run, link)),
                 Event::Judged { .. } | Event::Together { .. } => {}
             }
         }
         Self { positions, ends }
     }
 
-    /// What is known of the runs without a bundle.
-    fn entries(&self, ledger: &'a [ledger::Entry]) -> impl Iterator<Item = (&'a str, Entry)> {
-        ledger.iter().filter_map(|line| {
-            let Event::Started { name, experiment, .. } = &line.event else { return None };
-            let ended = self.ends.get(line.run_id.as_str());
-            let entry = Entry {
-                position: Some(line.position),
-                run_id: line.run_id.clone(),
-                name: name.clone(),
-                started_unix_ns: line.unix_ns,
-                end: ended.map(|(end, _)| (*end).to_owned()),
-                verdict: ended.map(|(_, verdict)| (*verdict).to_owned()),
-                experiment: experiment.clone(),
-                ..Entry::default()
-            };
-            Some((line.run_id.as_str(), entry))
-        })
+    /// What is known of a run of which nothing is there, and which lines that was made of; `None`: the line is the start of
+    /// none.
+    fn without_bundle(&self, start: &Link, there: &HashSet<String>) -> Option<(Entry, String)> {
+        let line = &start.entry;
+        let Event::Started { name, experiment, .. } = &line.event else { return None };
+        if there.contains(line.run_id.as_str()) {
+            return None;
+        }
+        let end = self.ends.get(line.run_id.as_str());
+        let ended = end.and_then(|link| match &link.entry.event {
+            Event::Ended { end, verdict, .. } => Some((end.clone(), verdict.clone())),
+            _ => None,
+        });
+        let stamp = format!("{} {}", start.sha256, end.map_or("-", |link| link.sha256.as_str()));
+        let (end, verdict) = ended.unzip();
+        let entry = Entry {
+            position: Some(line.position),
+            run_id: line.run_id.clone(),
+            name: name.clone(),
+            started_unix_ns: line.unix_ns,
+            end,
+            verdict,
+            experiment: experiment.clone(),
+            ..Entry::default()
+        };
+        Some((entry, stamp))
     }
 }

@@ -1,5 +1,7 @@
 //! Which bundles and experiments lie in the directories of a catalogue.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -51,41 +53,57 @@ pub(crate) fn all(roots: &Roots) -> Vec<Lying> {
 
 fn below(directory: &Path, within: Option<&Path>, depth: u32, lying: &mut Vec<Lying>) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    // A link to a directory is no directory here.
-    let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    let mut paths: Vec<PathBuf> = entries.filter(is_directory).map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        if path.join("run.json").is_file() || path.join(FLEET).is_file() {
-            lying.push(one(&path, within, false));
-        } else if path.join(EXPERIMENT).is_file() {
-            lying.push(one(&path, within, true));
-            if depth > 0 {
-                below(&path, Some(&path), depth - 1, lying);
-            }
+    let (mut directories, mut files) = (Vec::new(), HashSet::new());
+    for entry in entries {
+        match entry.file_type() {
+            // A link to a directory is no directory here.
+            Ok(kind) if kind.is_dir() => directories.push(entry.file_name()),
+            _ => drop(files.insert(entry.file_name())),
+        }
+    }
+    // Names and not paths: those are compared part by part.
+    directories.sort_unstable();
+    for name in directories {
+        let path = directory.join(name);
+        let Some(is_experiment) = look(&path, within, &files, lying) else { continue };
+        if is_experiment && depth > 0 {
+            below(&path, Some(&path), depth - 1, lying);
         }
     }
 }
 
-fn one(path: &Path, within: Option<&Path>, is_experiment: bool) -> Lying {
-    let files = match is_experiment {
-        true => [EXPERIMENT, EXPERIMENT],
-        false if path.join(FLEET).is_file() => [FLEET, "verdict.json"],
-        false => ["run.json", "verdict.json"],
+/// Notes what lies in a directory, whose parent has these files; whether it is an experiment. `None`: neither that nor
+/// a bundle.
+fn look(
+    path: &Path,
+    within: Option<&Path>,
+    beside: &HashSet<OsString>,
+    lying: &mut Vec<Lying>,
+) -> Option<bool> {
+    let file = |name: &str| fs::metadata(path.join(name)).ok().filter(fs::Metadata::is_file);
+    let (fleet, run) = (file(FLEET), file("run.json"));
+    let is_experiment = fleet.is_none() && run.is_none();
+    let (first, second) = match fleet.or(run) {
+        Some(first) => (first, fs::metadata(path.join("verdict.json")).ok()),
+        None => (file(EXPERIMENT)?, None),
     };
-    let mut stamp: Vec<String> = files.iter().map(|name| stamp_of(&path.join(name))).collect();
-    stamp.push(stamp_of(&labels_path(path)));
-    Lying {
+    let labels = labels_path(path);
+    let labels = labels.file_name().filter(|name| beside.contains(*name)).map(|_| &labels);
+    let labels = labels.and_then(|path| fs::metadata(path).ok());
+    let second = if is_experiment { Some(&first) } else { second.as_ref() };
+    let stamps = [Some(&first), second, labels.as_ref()];
+    let stamp = stamps.map(|metadata| metadata.map_or_else(|| "-".to_owned(), stamp_of)).join(" ");
+    lying.push(Lying {
         directory: path.to_path_buf(),
         within: within.map(Path::to_path_buf),
         is_experiment,
-        stamp: stamp.join(" "),
-    }
+        stamp,
+    });
+    Some(is_experiment)
 }
 
 /// Size and time of a file's last change.
-fn stamp_of(path: &Path) -> String {
-    let Ok(metadata) = fs::metadata(path) else { return "-".to_owned() };
+fn stamp_of(metadata: &fs::Metadata) -> String {
     let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     format!("{}:{}", metadata.len(), changed.map_or(0, |since| since.as_nanos()))
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_catalogue::{Catalogue, CatalogueError, Filter, Found, Labels, Roots};
-use plimsoll_evidence::ledger::{Ledger, Start};
+use plimsoll_evidence::ledger::{Kept, Ledger, Start};
 use serde_json::{Value, json};
 
 struct Place {
@@ -204,6 +204,55 @@ fn what_was_read_is_current_until_something_comes_goes_or_is_noted() {
     }
     let moved = Roots { ledger: place.root.path().join("other"), ..place.roots.clone() };
     assert!(!settled().is_current(&moved));
+}
+
+/// A server reads the ledger again and again: it lists what one lists that reads it for the first time.
+#[test]
+fn with_a_ledger_that_was_read_before_the_same_runs_are_known() {
+    let place = Place::new();
+    let (first, second) =
+        (place.bundle("runs", "r1", "mail", 1, true), place.bundle("runs", "r2", "mail", 2, true));
+    let kept = Kept::new(Ledger::at(&place.roots.ledger));
+    let ended = |run: &str| {
+        Ledger::at(&place.roots.ledger).end(run, 9, "completed", "PASS", "seal", None).unwrap();
+    };
+    let changes: [&dyn Fn(); 5] = [
+        &|| {},
+        &|| drop(place.bundle("runs", "r3", "web", 3, true)),
+        &|| fs::remove_dir_all(&first).unwrap(),
+        &|| ended("r1"),
+        &|| fs::remove_dir_all(&second).unwrap(),
+    ];
+    for change in changes {
+        change();
+        let again = Catalogue::open_with(&place.roots, &kept).unwrap();
+        let anew = Roots { index: place.root.path().join("anew.sqlite3"), ..place.roots.clone() };
+        let runs = again.runs(&Filter::default()).unwrap();
+        assert_eq!(runs, Catalogue::open(&anew).unwrap().runs(&Filter::default()).unwrap());
+        fs::remove_file(&anew.index).unwrap();
+    }
+    let text = fs::read_to_string(&place.roots.ledger).unwrap();
+    fs::write(&place.roots.ledger, text.replacen("\"mail\"", "\"nail\"", 1)).unwrap();
+    assert!(Catalogue::open_with(&place.roots, &kept).is_err(), "a line was changed");
+}
+
+/// What is known of a run without a bundle is the ledger's word, and follows it.
+#[test]
+fn a_run_without_a_bundle_is_what_the_ledger_says_now_and_is_written_once() {
+    let place = Place::new();
+    fs::remove_dir_all(place.bundle("runs", "r1", "mail", 1, true)).unwrap();
+    let of = || place.open().runs(&Filter::default()).unwrap().remove(0);
+    assert_eq!((of().name.as_str(), of().end), ("mail", None));
+    Ledger::at(&place.roots.ledger).end("r1", 9, "failed", "INVALID", "seal", None).unwrap();
+    assert_eq!((of().end.as_deref(), of().verdict.as_deref()), (Some("failed"), Some("INVALID")));
+    let index = fs::read(&place.roots.index).unwrap();
+    assert_eq!(of().name, "mail");
+    assert!(fs::read(&place.roots.index).unwrap() == index, "nothing had to be written");
+    // Another ledger holds a run of that name in that line.
+    fs::remove_dir_all(place.roots.ledger.parent().unwrap()).unwrap();
+    let start = Start { run_id: "r1", name: "web", plan_sha256: "00", ..Start::default() };
+    Ledger::at(&place.roots.ledger).start(&start).unwrap();
+    assert_eq!((of().name.as_str(), of().end), ("web", None));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::{Catalogue, damaged, parsed, put};
+use super::{Catalogue, Put, damaged, parsed};
 use crate::entry::Entry;
 use crate::error::CatalogueError;
 
@@ -49,6 +49,7 @@ impl Catalogue {
         change: i64,
     ) -> Result<(), CatalogueError> {
         let work = self.writing()?;
+        let mut runs = Put::into(&work).map_err(damaged)?;
         for (origin, entry) in others {
             let entry = Entry {
                 origin: Some(origin.clone()),
@@ -57,8 +58,9 @@ impl Catalogue {
                 is_under_way: false,
                 ..entry.clone()
             };
-            put(&work, origin, &entry.run_id, &entry, "").map_err(damaged)?;
+            runs.put(origin, &entry.run_id, &entry, "").map_err(damaged)?;
         }
+        drop(runs);
         work.execute("UPDATE mirrors SET change = ?1", params![change]).map_err(damaged)?;
         work.commit().map_err(damaged)
     }
