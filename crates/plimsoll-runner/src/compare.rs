@@ -114,13 +114,13 @@ pub fn compare_arms(
 /// # Errors
 /// A side that can't be read or is a search, two sides of one name.
 pub fn compare_sides(
+    reader: &Reader,
     given: &[Given],
     taken: Taken<'_>,
 ) -> Result<(Comparison, Vec<Together>), RunnerError> {
-    let reader = Reader::new();
     let mut all: Vec<Together> = Vec::new();
     for one in given {
-        let side = read_side(&reader, &one.directory)?;
+        let side = read_side(reader, &one.directory)?;
         let searched = |run: &Loaded| {
             run.bundle.run.experiment.as_ref().is_some_and(|e| e.kind == ExperimentKind::Tune)
         };
@@ -201,7 +201,7 @@ pub fn compare_within(
         if within.len() > 1 {
             within.sort();
             let given: Vec<Given> = within.into_iter().map(within_one).collect();
-            return compare_sides(&given, taken);
+            return compare_sides(&Reader::new(), &given, taken);
         }
     }
     let together = read_side(&Reader::new(), directory)?;

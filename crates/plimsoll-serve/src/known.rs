@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_catalogue::{Catalogue, CatalogueError, Entry, Found, Roots};
+use plimsoll_evidence::ledger::{Kept, Ledger};
 
 use crate::FindRoots;
 use crate::answer::Problem;
@@ -24,6 +25,8 @@ pub struct Known {
     team: Option<Arc<Team>>,
     fetching: Mutex<()>,
     read: Mutex<Option<Read>>,
+    /// The ledger, with what was read of it.
+    ledger: Mutex<Option<Arc<Kept>>>,
 }
 
 /// The catalogue as it was read.
@@ -38,12 +41,26 @@ struct Read {
 impl Known {
     /// Not read yet.
     pub fn new(roots: FindRoots, team: Option<Arc<Team>>) -> Self {
-        Self { roots, team, fetching: Mutex::default(), read: Mutex::new(None) }
+        let (fetching, read, ledger) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { roots, team, fetching, read, ledger }
     }
 
     /// Where runs lie.
     pub fn roots(&self) -> Roots {
         (self.roots)()
+    }
+
+    /// The ledger of these runs, whose lines are checked once.
+    pub fn ledger(&self) -> Arc<Kept> {
+        self.ledger_at(&self.roots().ledger)
+    }
+
+    fn ledger_at(&self, at: &Path) -> Arc<Kept> {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = ledger.as_ref().filter(|kept| kept.path() == at) {
+            return Arc::clone(kept);
+        }
+        Arc::clone(ledger.insert(Arc::new(Kept::new(Ledger::at(at)))))
     }
 
     /// The team's catalogue, where there is one.
@@ -106,7 +123,8 @@ impl Known {
                 match known.filter(current) {
                     Some(known) => Read { looked, ..known },
                     None => {
-                        let catalogue = Catalogue::open(&roots)?;
+                        let catalogue =
+                            Catalogue::open_with(&roots, &self.ledger_at(&roots.ledger))?;
                         Read { at: looked, looked, catalogue, made: BTreeMap::new() }
                     }
                 }

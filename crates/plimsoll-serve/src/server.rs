@@ -74,6 +74,9 @@ pub fn serve(
         });
         drop(sharing.transpose().map_err(system)?);
         fleet.as_ref().map_or(Ok(()), |fleet| fleet.follow()).map_err(system)?;
+        // The catalogue is read before anybody asks; what is wrong with it is told to who does.
+        let known = Arc::clone(&site.known);
+        drop(tokio::task::spawn_blocking(move || known.with(|_| Ok(())).is_ok()));
         ready(listener.local_addr().map_err(failed)?);
         let until_stopped = async {
             while !stop.load(Ordering::Relaxed) {

@@ -10,6 +10,7 @@ use plimsoll_runner::custody::Reader;
 use plimsoll_runner::render;
 
 use crate::answer::Problem;
+use crate::known::Known;
 
 /// Reports that are kept.
 const KEPT_MAX: usize = 32;
@@ -44,18 +45,18 @@ impl Drawn {
     ///
     /// # Errors
     /// Evidence that can't be read or relied on.
-    pub fn of(&self, directory: &Path) -> Result<Arc<Shown>, Problem> {
+    pub fn of(&self, directory: &Path, known: &Known) -> Result<Arc<Shown>, Problem> {
         let key = (directory.to_path_buf(), stamp(directory));
         {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(at) = kept.iter().position(|(known, _)| *known == key) {
+            if let Some(at) = kept.iter().position(|(earlier, _)| *earlier == key) {
                 let found = kept.remove(at);
                 let shown = Arc::clone(&found.1);
                 kept.push(found);
                 return Ok(shown);
             }
         }
-        let shown = Arc::new(draw(directory)?);
+        let shown = Arc::new(draw(directory, known)?);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|((path, _), _)| path != directory);
         if kept.len() >= KEPT_MAX {
@@ -66,7 +67,7 @@ impl Drawn {
     }
 }
 
-fn draw(directory: &Path) -> Result<Shown, Problem> {
+fn draw(directory: &Path, known: &Known) -> Result<Shown, Problem> {
     if together::is_one(directory) {
         let told = together::tell(directory)?;
         return Ok(Shown {
@@ -77,7 +78,7 @@ fn draw(directory: &Path) -> Result<Shown, Problem> {
             custody: told.together.lines(),
         });
     }
-    let loaded = Reader::new().load(directory)?;
+    let loaded = Reader::with_ledger(&known.ledger()).load(directory)?;
     let document = run_document(&loaded.bundle, &loaded.verdict);
     Ok(Shown {
         title: document.title.clone(),

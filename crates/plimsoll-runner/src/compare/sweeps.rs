@@ -32,6 +32,7 @@ pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// Sides that are not all sweeps, or not two; one that cannot be read.
 pub fn compare_given(
+    reader: &Reader,
     given: &[Given],
     accept: &[String],
 ) -> Result<Option<(SweepComparison, Vec<Together>)>, RunnerError> {
@@ -47,8 +48,7 @@ pub fn compare_given(
         let says = format!("{} sweeps are named: compare two, cell by cell", given.len());
         return Err(RunnerError::usage(says).hint("plimsoll compare SWEEP_A SWEEP_B"));
     };
-    let reader = Reader::new();
-    let (a, b) = (runs_of(&reader, a)?, runs_of(&reader, b)?);
+    let (a, b) = (runs_of(reader, a)?, runs_of(reader, b)?);
     let plan = |side: &[Together]| side[0].runs[0].bundle.run.name.clone();
     let names = match (plan(&a), plan(&b)) {
         (first, second) if first != second => [first, second],

@@ -43,7 +43,7 @@ pub fn runs(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
 /// A run that is not there, evidence that can't be relied on.
 pub fn one(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     let directory = site.known.directory(ask.part("id"))?;
-    Ok(Answer::Json(site.drawn.of(&directory)?.json.clone()))
+    Ok(Answer::Json(site.drawn.of(&directory, &site.known)?.json.clone()))
 }
 
 /// A comparison.

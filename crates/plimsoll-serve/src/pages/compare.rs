@@ -6,7 +6,7 @@ use plimsoll_catalogue::Filter;
 use plimsoll_judge::compare::{Comparison, SweepComparison};
 use plimsoll_report::{comparison_document, html, sweeps_document};
 use plimsoll_runner::compare::{Given, Taken, compare_sides, sweeps};
-use plimsoll_runner::custody::Together;
+use plimsoll_runner::custody::{Reader, Together};
 
 use super::rows::{LISTED, Row};
 use crate::answer::{Answer, Problem};
@@ -45,11 +45,12 @@ pub fn compared(site: &Site, ask: &Ask) -> Result<Option<(Compared, Vec<String>)
         Ok(Given { name: None, called, directory })
     });
     let given: Vec<Given> = given.collect::<Result<_, Problem>>()?;
-    if let Some((compared, read)) = sweeps::compare_given(&given, &accept)? {
+    let reader = Reader::with_ledger(&site.known.ledger());
+    if let Some((compared, read)) = sweeps::compare_given(&reader, &given, &accept)? {
         return Ok(Some((Compared::Sweeps(Box::new(compared)), lines(&read))));
     }
     let taken = Taken { accept: &accept, factors: &[] };
-    let (compared, read) = compare_sides(&given, taken)?;
+    let (compared, read) = compare_sides(&reader, &given, taken)?;
     Ok(Some((Compared::Sides(Box::new(compared)), lines(&read))))
 }
 

@@ -25,7 +25,7 @@ const TAG_LENGTH_MAX: usize = 64;
 /// A run that is not there, evidence that can't be relied on.
 pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     let directory = site.known.directory(ask.part("id"))?;
-    let shown = site.drawn.of(&directory)?;
+    let shown = site.drawn.of(&directory, &site.known)?;
     let labels = Labels::of(&directory)?;
     let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
     let id = id.unwrap_or_default();

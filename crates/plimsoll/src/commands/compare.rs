@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_report::comparison_document;
 use plimsoll_runner::compare::{Taken, compare_sides, compare_within, named, sweeps};
+use plimsoll_runner::custody::Reader;
 
 use self::ran::Ran;
 use super::plan::is_plan;
@@ -83,10 +84,11 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
                 return compare_fleets::told(&compared, options.html.as_deref(), common);
             }
             let taken = [&options.accept[..], &options.factor[..]].concat();
-            if let Some(compared) = sweeps::compare_given(&given, &taken)? {
+            let reader = Reader::new();
+            if let Some(compared) = sweeps::compare_given(&reader, &given, &taken)? {
                 return compare_sweeps::told(&compared, options.html.as_deref(), common);
             }
-            compare_sides(&given, taken_of(options))?
+            compare_sides(&reader, &given, taken_of(options))?
         }
     };
     if let Some(path) = &options.html {
