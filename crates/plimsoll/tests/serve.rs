@@ -743,6 +743,29 @@ fn a_run_that_was_killed_is_not_shown_as_one_that_runs() {
     sandbox.run(&["runs"]).expect(0).says("did not end");
 }
 
+/// The catalogue is read as the server starts, and its ledger is held against what was read of it each time.
+#[test]
+fn the_catalogue_is_read_before_anybody_asks_and_a_ledger_that_is_changed_meanwhile_is_told() {
+    let sandbox = Sandbox::new();
+    let ids = runs(&sandbox);
+    let index = sandbox.path("cache/plimsoll/catalogue.sqlite3");
+    std::fs::remove_file(&index).unwrap();
+    let server = Server::start(&sandbox, &[]);
+    support::wait_until("the index", || index.is_file());
+    let shown = |run: &str| server.get(&format!("/runs/{run}"));
+    assert!(shown(&ids[0]).expect(200).text().contains("Evidence (tar.gz)"));
+    let ledger = sandbox.path("state/plimsoll/ledger.jsonl");
+    let text = std::fs::read_to_string(&ledger).unwrap();
+    std::fs::write(&ledger, text.replacen("small", "smell", 1)).unwrap();
+    support::wait_until("the ledger's defect", || {
+        server.get("/runs").text().contains("the line before it was changed or taken out")
+    });
+    assert_ne!(shown(&ids[1]).status, 200, "a report is drawn from it no more");
+    std::fs::write(&ledger, &text).unwrap();
+    support::wait_until("the ledger as it was", || server.get("/runs").status == 200);
+    shown(&ids[1]).expect(200);
+}
+
 #[test]
 fn a_model_is_changed_and_says_what_the_command_says() {
     let sandbox = Sandbox::new();

@@ -15,9 +15,7 @@ use super::plan::is_plan;
 use super::sides::{exit_of, show, tell_custody};
 use super::{bundle, compare_fleets, compare_reported, compare_sweeps, sides};
 use crate::common::Common;
-use crate::error::CliError;
-use crate::exit::Exit;
-use crate::{interrupt, keys::Sign};
+use crate::{error::CliError, exit::Exit, interrupt, keys::Sign};
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
