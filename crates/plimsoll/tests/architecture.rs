@@ -1,5 +1,6 @@
 //! The walls of the house, from what cargo knows: the picture in `ARCHITECTURE.md` is the one of today, no crate
 //! depends on one above it or in another room, and none on the data path knows an asynchronous runtime.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,7 @@
 //! Modules of a crate that stand beside each other form no circle, but for those that are listed here with a reason.
 //! Read from the sources: `use` declarations and paths that begin with `crate`, `super` or `self`, re-exports followed
 //! to where they come from. What only a method call or a macro ties together is not seen.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,5 @@
 //! A plan on several hosts at once: agents and a NATS server of the test's own, all ended by process id.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
 mod support;

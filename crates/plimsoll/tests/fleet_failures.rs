@@ -1,4 +1,5 @@
 //! What a fleet loses when something fails in mid-run: its server, a network, an agent for a while, its coordinator.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
 mod support;

@@ -1,5 +1,6 @@
 //! What takes several runs, with each of them carried by a fleet: repeats, sweeps, comparisons, searches. One server and two
 //! agents of this host.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
 mod support;

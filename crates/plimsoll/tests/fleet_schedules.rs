@@ -1,6 +1,7 @@
 //! Random schedules of failures on a fleet of three hosts with a real server: no evidence is lost, no sum is shown without a
 //! host, every ending is named, and the fleet takes the next plan. `benches/fleet-schedules` runs as many as one likes; a
 //! schedule is drawn from its seed alone.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
 mod support;

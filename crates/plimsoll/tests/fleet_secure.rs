@@ -1,4 +1,5 @@
 //! A fleet as `plimsoll fleet init` sets it up: mutual TLS, a key for each, and who is refused.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
 mod support;

@@ -1,5 +1,5 @@
 //! Servers, agents and hosts of the tests of fleets, all ended by process id.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
 use std::io::{Read, Write};
