@@ -16,7 +16,7 @@ use futures_util::future::try_join_all;
 use plimsoll_evidence::fleet::Offset;
 use plimsoll_evidence::ledger::{Ledger, Start};
 use plimsoll_evidence::run::{LedgerPosition, Membership};
-use plimsoll_plan::{Plan, ResolvedPlan};
+use plimsoll_plan::{Carries, Plan, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::fleet::{Left, plan_given};
 use plimsoll_runner::listener::FleetNow;
@@ -153,8 +153,13 @@ async fn coordinate(
     let run_id = RunId::now(plan.name()).name().replace('.', "_");
     let mut order = Order::new(&run_id, names.clone(), plan, clock::realtime_ns())?;
     part.name_in(&mut order)?;
-    apart::check(&order, &chosen)?;
+    let parts = apart::check(&order, &chosen)?;
     tell(Event::Note(format!("{run_id} on {} agents: {}", names.len(), names.join(", "))));
+    if is_shared(&part.resolved) {
+        for (name, own) in names.iter().zip(&parts) {
+            tell(Event::Note(format!("{name} carries {}", apart::in_words(own))));
+        }
+    }
     let mut hosts = Vec::new();
     for card in chosen {
         let (card, offset) = answers(&broker, card).await?;
@@ -185,6 +190,11 @@ async fn coordinate(
     })?;
     let fleet = Fleet::new(&broker, &run_id, hosts);
     finish(fleet, told, &part.resolved, &kept, options, interrupt, tell).await
+}
+
+/// Whether the hosts carry the plan together, each its share.
+fn is_shared(plan: &ResolvedPlan) -> bool {
+    plan.fleet.as_ref().is_some_and(|fleet| fleet.carries == Carries::Share)
 }
 
 /// The agents that carry the run: those that were chosen before, or the first by name that are free.

@@ -8,7 +8,8 @@ use crate::given::nearest_point;
 use crate::knob::Knob;
 use crate::overlay::{Change, overlay};
 use crate::plan::Plan;
-use crate::resolved::{ResolvedPlan, Workload};
+use crate::resolved::{Carries, Placement, ResolvedPlan, Workload};
+use crate::share::Share;
 
 /// What an experiment turns in its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Turned {
 }
 
 impl Plan {
-    /// The plan as an agent of a fleet carries it out: with what differs on its host, and without `[fleet]`. Where several
+    /// The plan as an agent of a fleet carries it out: its share of it or the whole, with what differs on its host, and without `[fleet]`. Where several
     /// changes name one field, the last counts. The storage system's own metrics are asked for by who coordinates: they
     /// rise by what all hosts do.
     ///
@@ -28,15 +29,28 @@ impl Plan {
     /// Everything that is wrong with it then.
     pub fn on_host(&self, name: &str, labels: &[String]) -> Result<Self, PlanErrors> {
         let placement = self.resolve().fleet.unwrap_or_default();
+        if placement.carries == Carries::Share {
+            return self.share_of(name, &placement);
+        }
         let hosts = placement.hosts.iter().filter(|host| host.is_of(name, labels));
         let set = hosts.flat_map(|host| &host.set);
         let changes = set.map(|(field, value)| Change::parse(&format!("{field}={value}")));
-        let changes = changes.collect::<Result<Vec<_>, _>>().map_err(|message| {
-            let error =
-                PlanError::new("", &(0..0), "fleet.host".to_owned(), message, String::new());
-            PlanErrors { source_name: self.source_name().to_owned(), errors: vec![error] }
-        })?;
-        self.without_fleet(changes)
+        let changes = changes.collect::<Result<Vec<_>, _>>();
+        self.without_fleet(changes.map_err(|says| self.fault("fleet.host", says))?)
+    }
+
+    /// The share of one of the agents that the plan names.
+    fn share_of(&self, name: &str, placement: &Placement) -> Result<Self, PlanErrors> {
+        let fault = |says| self.fault("fleet.carries", says);
+        let at = placement.names.iter().position(|own| own == name);
+        let at = at.ok_or_else(|| fault(format!("{name} is none of `names`, and has no share")))?;
+        let share = Share { at, of: placement.names.len() };
+        self.with_text(&share.text(self).map_err(fault)?)?.without_fleet(Vec::new())
+    }
+
+    fn fault(&self, field: &str, says: String) -> PlanErrors {
+        let error = PlanError::new("", &(0..0), field.to_owned(), says, String::new());
+        PlanErrors { source_name: self.source_name().to_owned(), errors: vec![error] }
     }
 
     /// The plan as a host carries it on which nothing differs.

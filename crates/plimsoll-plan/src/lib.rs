@@ -40,6 +40,7 @@ mod read;
 mod reference;
 mod resolve;
 mod resolved;
+mod share;
 mod shown;
 mod sweep;
 mod trace_request;

@@ -71,7 +71,7 @@ pub fn fleet_document(
             distribution::section(&one.0),
             findings::claims_section(&one.1),
             interfaces(fleet, hosts),
-            agents(fleet, verdict),
+            agents(fleet, verdict, hosts),
         ]
         .into_iter()
         .filter(|section| !section.blocks.is_empty())
@@ -230,25 +230,35 @@ fn phases(verdict: &FleetVerdict) -> Section {
     Section::brief("phases", "Phases").with(Block::Table(table))
 }
 
-fn agents(fleet: &Fleet, verdict: &FleetVerdict) -> Section {
+fn agents(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) -> Section {
     let columns = vec![
         Column::words("agent", "agent"),
         Column::words("host", "host"),
         Column::words("address", "address"),
         Column::of(Unit::Latency, "clock known to", "clock_error_ns"),
         Column::words("run", "run"),
+        Column::remarks("worked on", "places"),
         Column::remarks("why", "reason"),
     ];
     let mut table = Table::new("Agents; the evidence of each lies beside this report", columns);
+    let mut left = hosts.iter();
     for (host, line) in fleet.hosts.iter().zip(&verdict.hosts) {
+        let own = host.run.as_ref().and_then(|_| left.next());
         table.rows.push(vec![
             Cell::text(host.name.as_str()),
             Cell::text(host.host.as_str()),
             Cell::text(host.address.as_str()),
             Cell::observed(Unit::Latency, line.clock_error_ns.map(|ns| ns as f64)),
             Cell::text(host.run.as_ref().map_or("none", |run| run.run_id.as_str())),
+            Cell::text(own.map_or(String::new(), |(bundle, _)| worked_on(bundle))),
             Cell::text(line.reason.as_str()),
         ]);
     }
     Section::full("agents", "Agents").with(Block::Table(table))
+}
+
+/// The places of a host's own plan, as its bundle has it.
+fn worked_on(bundle: &Bundle) -> String {
+    let targets = bundle.plan.targets.iter();
+    targets.flat_map(plimsoll_plan::Target::places).collect::<Vec<_>>().join(", ")
 }

@@ -105,6 +105,8 @@ pub struct WouldRow {
     pub takes: bool,
     /// Why not.
     pub says: String,
+    /// What it would carry.
+    pub carries: String,
 }
 
 /// Who would take a plan, as a table.
@@ -114,11 +116,17 @@ pub fn would_table(agents: impl Iterator<Item = WouldRow>) -> Table {
         Column::words("agent", "name"),
         Column::words("takes it", "takes"),
         Column::remarks("why not", "says"),
+        Column::remarks("carries", "carries"),
     ];
     let mut table = Table::new("", columns);
     let row = |agent: WouldRow| {
         let (word, tone) = if agent.takes { ("yes", Tone::Good) } else { ("no", Tone::Bad) };
-        vec![Cell::text(agent.name), Cell::text(word.to_owned()).tone(tone), Cell::text(agent.says)]
+        vec![
+            Cell::text(agent.name),
+            Cell::text(word.to_owned()).tone(tone),
+            Cell::text(agent.says),
+            Cell::text(agent.carries),
+        ]
     };
     table.rows = agents.map(row).collect();
     table

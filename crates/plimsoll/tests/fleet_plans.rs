@@ -386,6 +386,78 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     }
 }
 
+/// A mail store on two hosts, each with half of its databases; both together are what the plan asks for.
+#[test]
+fn hosts_carry_shares_of_one_mail_store() {
+    let fleet = Fleet::new();
+    let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
+    let key = sandbox.path("key").display().to_string();
+    let place = |name: &str| {
+        let path = sandbox.data().join(name);
+        fs::create_dir_all(&path).unwrap();
+        path.display().to_string()
+    };
+    let list = |names: &[&str]| format!("{:?}", names.iter().map(|n| place(n)).collect::<Vec<_>>());
+    let text = format!(
+        "version = 1\nname = \"store\"\ndemonstration = true\n[requirement]\ndb_read_latency_avg = \"2s\"\nlatency_max_of = \"1s\"\n\
+         [target]\ndatabases = {}\nlogs = {}\n[workload.mailbox]\nmailboxes = 32\niops_per_mailbox = 1\n\
+         mailbox_size = \"1MiB\"\ndatabases = 4\nthreads = 8\n[phases]\nwarm_up = \"500ms\"\nmeasure = \"2s\"\n\
+         verify = true\n[evidence]\nmin_measure = \"1s\"\n[fleet]\ncarries = \"share\"\nnames = [\"two\", \"one\"]\n",
+        list(&["d0", "d1", "d2", "d3"]),
+        list(&["l0", "l1"])
+    );
+    let plan = sandbox.path("store.toml");
+    fs::write(&plan, text).unwrap();
+    let plan = plan.display().to_string();
+    let check = |more: &[&str]| {
+        let of = ["fleet", "check", fleet.server.url(), &plan, "--sign", &key];
+        sandbox.run(&[&of, more].concat())
+    };
+    support::wait_until("both", || {
+        let seen = sandbox.run(&["fleet", "status", fleet.server.url(), "--json"]).expect(0).json();
+        seen.as_array().unwrap().len() == 2
+    });
+    let would = check(&["--json"]).expect(0).json();
+    let carries = |at: usize| would[at]["carries"].as_str().unwrap();
+    assert_eq!((&would[0]["name"], &would[1]["name"]), (&"one".into(), &"two".into()));
+    let is_own = |says: &str, own: [&str; 3], others: &str| {
+        assert!(says.contains("16 mailboxes in 2 databases"), "{says}");
+        assert!(own.iter().all(|place| says.contains(place)) && !says.contains(others), "{says}");
+    };
+    // In the order of the plan's names.
+    is_own(carries(1), ["/d0", "/d2", "/l0"], "/d1");
+    is_own(carries(0), ["/d1", "/d3", "/l1"], "/d2");
+    check(&["--set", "workload.mailbox.mailboxes=33"])
+        .expect(1)
+        .says("33 mailboxes can't be shared");
+
+    let of = ["--fleet", fleet.server.url(), "--sign", &key, "--json"];
+    let run = |more: &[&str]| sandbox.run(&[&["run", &plan][..], &of, more].concat());
+    run(&["--set", "workload.mailbox.databases=5"]).expect(2).says("5 databases can't be shared");
+    let ran = run(&[]);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    ran.says("two carries 16 mailboxes in 2 databases on");
+    let left = fleets::fleet_in(&sandbox.path("share/plimsoll/runs"));
+    let bundle = |agent: &str| {
+        fs::read_dir(left.join("hosts").join(agent)).unwrap().flatten().next().unwrap().path()
+    };
+    let (mut required, mut achieved) = (0.0, 0.0);
+    for (agent, own, others) in [("two", ["/d0", "/d2"], "/d1"), ("one", ["/d1", "/d3"], "/d0")] {
+        let text = fs::read_to_string(bundle(agent).join("plan.toml")).unwrap();
+        assert!(own.iter().all(|place| text.contains(place)) && !text.contains(others), "{text}");
+        let verdict = json(&bundle(agent).join("verdict.json"));
+        required += verdict["required_iops_per_s"].as_f64().unwrap();
+        achieved += verdict["achieved_iops_per_s"].as_f64().unwrap();
+    }
+    assert_eq!(required, 32.0, "as the plan requires of all");
+    assert!(achieved >= required || fleets::was_disturbed(&left), "{achieved} of {required}");
+    let whole = fs::read_to_string(left.join("all/plan.toml")).unwrap();
+    assert!(whole.contains("carries = \"share\"") && whole.contains("/d3"), "{whole}");
+    let page = fs::read_to_string(left.join("report.html")).unwrap();
+    assert!(page.contains("worked on") && page.contains("/d1"), "who had which");
+    sandbox.run(&["verify", &left.display().to_string()]).expect(0);
+}
+
 const EXPERIMENT: &str = r#"
 version = 1
 title = "Once and twice"

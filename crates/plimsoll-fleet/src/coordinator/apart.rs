@@ -6,47 +6,73 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_plan::TargetKind;
+use plimsoll_plan::{ResolvedPlan, Target, TargetKind, Workload};
 use plimsoll_runner::error::RunnerError;
 
 use crate::card::Card;
 use crate::order::Order;
 
-/// Holds what each of the hosts would work on against the others'.
+/// What each of the hosts would carry, held against what the others would work on.
 ///
 /// # Errors
 /// Two that would share it, and a plan that can't be carried by one of them, or a part of it.
-pub(super) fn check(order: &Order, hosts: &[Card]) -> Result<(), RunnerError> {
+pub(super) fn check(order: &Order, hosts: &[Card]) -> Result<Vec<ResolvedPlan>, RunnerError> {
+    let mut parts = Vec::new();
     let mut owners = BTreeMap::<String, &str>::new();
     for host in hosts {
-        for place in places(order, host)? {
+        let (own, part) = part_of(order, host)?;
+        parts.push(part);
+        for place in reached_by_others(own) {
             let Some(other) = owners.insert(place.clone(), &host.name) else { continue };
             if other != host.name {
                 let says = format!("{other} and {} would both work on {place}", host.name);
                 return Err(RunnerError::usage(says).hint(
-                    "give each its own: {host} stands for its name, as in s3 = \"s3://bucket/{host}\", and [[fleet.host]] says \
-                     what differs on one",
+                    "give each its own: {host} stands for its name, as in s3 = \"s3://bucket/{host}\", [[fleet.host]] says \
+                     what differs on one, and `carries = \"share\"` deals exports out",
                 ));
             }
         }
     }
-    Ok(())
+    Ok(parts)
 }
 
-/// What a host would work on that others reach too.
-fn places(order: &Order, host: &Card) -> Result<Vec<String>, RunnerError> {
+/// A host's own plan, and what of it an order would have it carry.
+pub(super) fn part_of(
+    order: &Order,
+    host: &Card,
+) -> Result<(ResolvedPlan, ResolvedPlan), RunnerError> {
     let wrong = |says: String| {
         RunnerError::usage(format!("what {} would carry: {}", host.name, says.trim()))
     };
     let plan = order.plan_of(&host.name).map_err(|errors| wrong(errors.to_string()))?;
     let own = plan.on_host(&host.name, &host.labels);
     let own = own.map_err(|errors| wrong(errors.to_string()))?;
-    order.part_of(&plan, &own, &host.name).map_err(|says| {
+    let part = order.part_of(&plan, &own, &host.name).map_err(|says| {
         wrong(says)
-            .hint("leave it out of [[fleet.host]], or have all hosts differ in a plan of their own")
+            .hint("have it alike on all hosts: [fleet] says what differs on one, or that each has its share")
     })?;
+    Ok((own.resolve(), part))
+}
+
+/// What a host carries, in a few words: its places, and what lies there or is done.
+pub(super) fn in_words(part: &ResolvedPlan) -> String {
+    let places: Vec<String> = part.targets.iter().flat_map(Target::places).collect();
+    let what = match &part.workload {
+        Workload::Mailbox(store) => {
+            format!("{} mailboxes in {} databases", store.mailboxes, store.databases)
+        }
+        Workload::Matrix(matrix) => {
+            let clients: u32 = matrix.streams.iter().map(|stream| stream.clients).sum();
+            format!("{clients} clients")
+        }
+    };
+    format!("{what} on {}", if places.is_empty() { "nothing".into() } else { places.join(", ") })
+}
+
+/// What a host would work on that others reach too.
+fn reached_by_others(own: ResolvedPlan) -> Vec<String> {
     let mut places = Vec::new();
-    for target in own.resolve().targets {
+    for target in own.targets {
         match target.kind {
             TargetKind::Nfs { exports, .. } => places.extend(exports),
             TargetKind::S3 { url, endpoint, .. } => {
@@ -57,7 +83,7 @@ fn places(order: &Order, host: &Card) -> Result<Vec<String>, RunnerError> {
     }
     places.sort();
     places.dedup();
-    Ok(places)
+    places
 }
 
 #[cfg(test)]
@@ -74,7 +100,7 @@ mod tests {
         let plan = Plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"));
         let hosts = ["a", "b"].map(|name| Card { name: name.to_owned(), ..Card::default() });
         let order = Order::new("run", Vec::new(), &plan, 0).unwrap();
-        check(&order, &hosts).map_err(|error| error.message)
+        check(&order, &hosts).map(drop).map_err(|error| error.message)
     }
 
     #[test]
@@ -88,5 +114,7 @@ mod tests {
         let own = "[[fleet.host]]\nname = \"b\"\nset = { \"target.nfs\" = \"nfs://filer/v2\" }\n";
         checked("nfs = \"nfs://filer/v1\"", own).unwrap();
         checked("path = \"/mnt/test\"", "").unwrap();
+        let shares = "[fleet]\nnames = [\"a\", \"b\"]\ncarries = \"share\"\n";
+        checked("nfs = [\"nfs://filer/v1\", \"nfs://filer/v2\"]", shares).unwrap();
     }
 }

@@ -12,6 +12,7 @@ use plimsoll_runner::run_id::RunId;
 use plimsoll_sys::clock;
 use serde::Serialize;
 
+use super::apart::{in_words, part_of};
 use super::choose::{Wanted, cards};
 use super::{Options, check, unsigned};
 use crate::broker::{Broker, Role, Server};
@@ -51,6 +52,8 @@ pub struct Would {
     pub takes: bool,
     /// Why not.
     pub says: String,
+    /// What it would carry; empty where that is not known.
+    pub carries: String,
 }
 
 /// The agents that are there, by name.
@@ -151,6 +154,11 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
         let signed = order.sign(signer)?;
         let mut told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         let mut answers: BTreeMap<String, Would> = BTreeMap::new();
+        let of = |card: &Card| {
+            let carries = part_of(&order, card).map(|(_, part)| in_words(&part));
+            let (name, carries) = (card.name.clone(), carries.unwrap_or_default());
+            Would { name, takes: false, says: String::new(), carries }
+        };
         for card in found.values() {
             let says = match &card.busy_with {
                 Some(run) => format!("it is busy with {run}"),
@@ -170,7 +178,7 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
                     }
                 }
             };
-            let would = Would { name: card.name.clone(), takes: false, says };
+            let would = Would { says, ..of(card) };
             answers.insert(card.name.clone(), would);
         }
         let until = tokio::time::Instant::now() + ANSWER;
@@ -184,16 +192,16 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
                 Ok(Told::Refused { reason }) => reason,
                 _ => continue,
             };
-            if found.contains_key(&name) {
-                answers.insert(name.clone(), Would { name, takes: says.is_empty(), says });
+            if let Some(card) = found.get(&name) {
+                answers.insert(name, Would { takes: says.is_empty(), says, ..of(card) });
             }
         }
-        let silent = |name: &String| Would {
-            name: name.clone(),
-            takes: false,
+        let silent = |card| Would {
             says: format!("it said nothing for {} s", ANSWER.as_secs()),
+            ..of(card)
         };
-        Ok(found.keys().map(|name| answers.remove(name).unwrap_or_else(|| silent(name))).collect())
+        let answer = |(name, card)| answers.remove(name).unwrap_or_else(|| silent(card));
+        Ok(found.iter().map(answer).collect())
     })
 }
 

@@ -3,9 +3,10 @@
 use crate::read::list::{OneOrMore, Settings};
 use crate::read::section::section;
 use crate::read::value::{Count, Name};
+use crate::resolved::Carries;
 
 section! {
-    /// Which agents of a fleet carry the plan, each all of it. The server is named where it is run: `--fleet`.
+    /// Which agents of a fleet carry the plan, each all of it or its share. The server is named where it is run: `--fleet`.
     FleetRaw {
         /// How many: the first by name of those that are free. `--agents` says another number.
         agents: Count | "all that are there";
@@ -13,6 +14,9 @@ section! {
         names: OneOrMore<Name> | "any";
         /// Those that have each of these labels (`plimsoll agent --label rack=1`).
         labels: OneOrMore<Name> | "any";
+        /// `share`: the hosts carry the plan together. Each gets its share of the directories or exports that the target
+        /// lists, in the order of `names`, and of databases, mailboxes, clients, rate and requirement.
+        carries: Carries | "`whole`: each host carries all of it";
         /// What differs on some hosts.
         host: OneOrMore<FleetHostRaw> | "nothing";
     }

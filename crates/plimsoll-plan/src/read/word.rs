@@ -102,6 +102,7 @@ pub(crate) fn word_index(
 
 word_value!(
     r::Pace,
+    r::Carries,
     r::Durability,
     r::CacheState,
     r::Condition,

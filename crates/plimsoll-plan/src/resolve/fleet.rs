@@ -8,7 +8,7 @@ use crate::raw::{FleetHostRaw, FleetRaw};
 use crate::read::list::OneOrMore;
 use crate::read::value::Name;
 use crate::read::{At, Cx};
-use crate::resolved::{HostChange, Placement};
+use crate::resolved::{Carries, HostChange, Placement};
 
 /// Agents at most: beyond that it is a slip of the finger.
 const AGENTS_MAX: u64 = 100_000;
@@ -23,6 +23,7 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
         agents,
         names: names(&raw.names),
         labels: names(&raw.labels),
+        carries: raw.carries.as_ref().map_or(Carries::Whole, |given| given.value),
         hosts: Vec::new(),
     };
     if let (Some(count), Some(given)) = (agents, &raw.names)
@@ -31,9 +32,27 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
         let says = format!("names {} agents, and `agents` says {count}", placement.names.len());
         cx.fail(&given.at, says, "leave one of the two out");
     }
+    if let Some(given) = raw.carries.as_ref().filter(|given| given.value == Carries::Share) {
+        check_shares(raw, &given.at, &placement, cx);
+    }
     let hosts = raw.host.as_ref().map_or(&[][..], |given| given.value.items.as_slice());
     let hosts = hosts.iter().filter_map(|(host, at)| changes(host, at, cx)).collect();
     Placement { hosts, ..placement }
+}
+
+/// Who gets which share must not depend on who is there.
+fn check_shares(raw: &FleetRaw, at: &At, placement: &Placement, cx: &mut Cx) {
+    let mut names = placement.names.clone();
+    names.sort();
+    names.dedup();
+    if names.len() < 2 || names.len() < placement.names.len() {
+        let help = "write names = [\"node1\", \"node2\"]: places are dealt in their order";
+        cx.fail(at, "does not say whose the shares are, each once", help);
+    }
+    if let Some(host) = &raw.host {
+        let help = "leave it out, or have each host carry the whole of a plan of its own";
+        cx.fail(&host.at, "says what differs on hosts that carry shares of one plan", help);
+    }
 }
 
 fn changes(raw: &FleetHostRaw, at: &At, cx: &mut Cx) -> Option<HostChange> {

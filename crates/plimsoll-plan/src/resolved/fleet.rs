@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::words::Carries;
+
 /// Which agents, and what differs on some of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
     /// How many; `None`: all that there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -16,6 +18,9 @@ pub struct Placement {
     /// Those with all of these labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
+    /// What each of them carries.
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    pub carries: Carries,
     /// What differs on some.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostChange>,
@@ -32,6 +37,21 @@ pub struct HostChange {
     pub label: Option<String>,
     /// Fields of the plan by name, with their values there as TOML.
     pub set: BTreeMap<String, String>,
+}
+
+impl Default for Placement {
+    fn default() -> Self {
+        let (names, labels, hosts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { agents: None, names, labels, carries: Carries::Whole, hosts }
+    }
+}
+
+fn whole() -> Carries {
+    Carries::Whole
+}
+
+fn is_whole(carries: &Carries) -> bool {
+    *carries == Carries::Whole
 }
 
 impl Placement {

@@ -51,6 +51,16 @@ words! {
 }
 
 words! {
+    /// What each host of a fleet carries of a plan.
+    Carries {
+        /// All of it: so many hosts, so many times the load and the requirement.
+        Whole = "whole",
+        /// Its share of the places that the target lists, of the load and of the requirement.
+        Share = "share",
+    }
+}
+
+words! {
     /// How a durable commit is made durable.
     Durability {
         /// Log writes that complete only when stable (`RWF_DSYNC`).

@@ -16,11 +16,14 @@ use plimsoll_evidence::run::{
 };
 use plimsoll_judge::Verdict;
 use plimsoll_judge::fleet::FleetVerdict;
-use plimsoll_plan::{Requirement, ResolvedPlan};
+use plimsoll_plan::{Carries, Requirement, ResolvedPlan};
 
-/// A plan whose requirement is that of so many hosts together.
+/// A plan whose requirement is that of so many hosts together. Where each carries its share, it is the plan's own.
 #[must_use]
 pub fn required_of(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
+    if carry_shares(&plan) {
+        return plan;
+    }
     if let Some(required) = &mut plan.requirement {
         let times = f64::from(hosts.max(1));
         required.iops_per_s = required.iops_per_s.map(|rate| rate * times);
@@ -32,11 +35,15 @@ pub fn required_of(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
     plan
 }
 
+fn carry_shares(plan: &ResolvedPlan) -> bool {
+    plan.fleet.as_ref().is_some_and(|fleet| fleet.carries == Carries::Share)
+}
+
 /// What is required of the hosts together: the sum of what each one's own plan requires, where they differ in that.
 fn required_of_each(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> ResolvedPlan {
     let required = || hosts.iter().map(|own| own.requirement.as_ref());
     let as_planned = required().all(|own| own == plan.requirement.as_ref());
-    if as_planned || u32::try_from(hosts.len()) != Ok(count) {
+    if as_planned || carry_shares(&plan) || u32::try_from(hosts.len()) != Ok(count) {
         return required_of(plan, count);
     }
     let mut plan = plan;
@@ -316,6 +323,24 @@ mod tests {
         assert_eq!(of(&[&all, &less]), (Some(1300.0), true));
         assert_eq!(of(&[&all, &latency]), (None, true), "of one no rate is required");
         assert_eq!(of(&[&less]), (Some(2000.0), true), "a host is missing");
+    }
+
+    #[test]
+    fn of_hosts_that_carry_shares_the_plans_own_is_required() {
+        let text = "version = 1\nname = \"p\"\n[requirement]\niops = 1000\n[target]\nnfs = [\"nfs://f/a\", \"nfs://f/b\"]\n\
+            [workload.matrix]\nfile_size = \"1GiB\"\n[fleet]\nnames = [\"a\", \"b\"]\ncarries = \"share\"\n";
+        let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap();
+        let own = ["a", "b"].map(|host| plan.on_host(host, &[]).unwrap().resolve());
+        let hosts: Vec<&ResolvedPlan> = own.iter().collect();
+        // Also where the evidence of one is missing, and before there is any.
+        for all in [
+            required_of_each(plan.resolve(), 2, &hosts),
+            required_of_each(plan.resolve(), 2, &hosts[..1]),
+            required_of(plan.resolve(), 2),
+        ] {
+            assert_eq!(all.requirement.unwrap().iops_per_s, Some(1000.0));
+        }
+        assert_eq!(own[0].requirement.as_ref().unwrap().iops_per_s, Some(500.0));
     }
 
     #[test]

@@ -106,8 +106,12 @@ pub fn check(of: &Of, plan: &Plan, common: &Common) -> Result<Exit, CliError> {
     } else if would.is_empty() {
         bundle::print("no agent is there; `plimsoll agent` is started on each host\n")?;
     } else {
-        let rows =
-            would.into_iter().map(|o| WouldRow { name: o.name, takes: o.takes, says: o.says });
+        let rows = would.into_iter().map(|one| WouldRow {
+            name: one.name,
+            takes: one.takes,
+            says: one.says,
+            carries: one.carries,
+        });
         bundle::print(&text::grid(&would_table(rows), &bundle::style(common)))?;
     }
     Ok(if all { Exit::Ok } else { Exit::Fail })
