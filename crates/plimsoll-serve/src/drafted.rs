@@ -1,6 +1,7 @@
 //! A plan or a fio job from a form, or a plan from its text: what is wrong with it, whether it may be started here, and
 //! what it will take.
 
+mod aim;
 mod checked;
 mod job;
 mod modelled;
@@ -11,7 +12,8 @@ use toml::Value as Toml;
 
 use crate::answer::Problem;
 
-pub use checked::{Aim, Checked, check};
+pub use aim::Aim;
+pub use checked::{Checked, check};
 
 /// What a plan is called in what is said of it.
 const NAME: &str = "plan.toml";

@@ -285,8 +285,12 @@ impl State {
             }
             Event::Warning(says) => self.note(true, says),
             Event::Finding(finding) => {
-                self.findings.push(finding);
-                keep_latest(&mut self.findings, NOTES_MAX);
+                // The runs of a search say the same of this host, each for itself.
+                let is_same = |one: &Finding| one.rule == finding.rule && one.says == finding.says;
+                if !self.findings.iter().any(is_same) {
+                    self.findings.push(finding);
+                    keep_latest(&mut self.findings, NOTES_MAX);
+                }
             }
             Event::Finished { directory, verdict, .. } => {
                 let run_id = directory.file_name().map(|name| name.to_string_lossy().into_owned());

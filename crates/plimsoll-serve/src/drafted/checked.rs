@@ -14,37 +14,11 @@ use plimsoll_runner::run::{Work, check_accepted};
 use plimsoll_runner::search;
 use serde::Serialize;
 
+use super::aim::Aim;
 use super::{NAME, modelled};
-use crate::answer::Problem;
 
 /// A sweep of more points is for the command line.
 const POINTS_MAX: usize = 1_000;
-/// The word of a form for [`Aim::LoadLine`].
-const LOAD_LINE: &str = "load-line";
-
-/// What a plan is started for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aim {
-    /// Its runs, as it asks for them.
-    Runs,
-    /// The search for its load line.
-    LoadLine,
-}
-
-impl Aim {
-    /// As a form or a query says it.
-    ///
-    /// # Errors
-    /// Another word.
-    pub fn of(word: Option<&str>) -> Result<Self, Problem> {
-        match word.map_or("", str::trim) {
-            "" => Ok(Self::Runs),
-            LOAD_LINE => Ok(Self::LoadLine),
-            _ => Err(Problem::wrong(format!("find: there is {LOAD_LINE}, or nothing"))),
-        }
-    }
-}
-
 /// What is said of a plan before it is started.
 #[derive(Debug, Default, Serialize)]
 pub struct Checked {

@@ -7,7 +7,8 @@ use plimsoll_runner::before;
 use plimsoll_runner::run::Work;
 use plimsoll_runner::stages::Staged;
 
-use super::checked::{Aim, Checked, Said, StageText, in_one_line, refused, time_max, weighed};
+use super::aim::Aim;
+use super::checked::{Checked, Said, StageText, in_one_line, refused, time_max, weighed};
 
 /// A job is no longer than that: fio's own are a few KiB.
 const JOB_BYTES_MAX: usize = 64 << 10;

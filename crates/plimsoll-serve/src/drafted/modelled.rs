@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_plan::{Knob, ResolvedPlan, SizeBytes, Target, TargetKind, Workload};
 use plimsoll_runner::search;
 
-use super::checked::Aim;
+use super::aim::Aim;
 use crate::sized::{self, DATA_BYTES_MAX, RATE_PER_S_MAX};
 
 /// A run on models that has not ended after so much of this host's time is stopped in order.
