@@ -506,7 +506,7 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
         (job_on(place, "1s", &["a"]) + "filename=/dev/null\n", "no --allow-device names it"),
         (job_on(place, "400h", &["a", "b"]), "33 days"),
         (job_on(place, "1s", &stages), "at most 100 are started here"),
-        (job_on(place, "1s", &[&long, "b"]), "at most 120 letters"),
+        (job_on(place, "1s", &[&long, "b"]), "at most 160 do"),
         (format!("#{}", "x".repeat(1 << 20)), "at most 65536 are taken here"),
         (" ".to_owned(), "there is no job"),
     ] {

@@ -17,6 +17,8 @@ use serde::Serialize;
 use super::aim::Aim;
 use super::{NAME, modelled};
 
+/// A plan's name is a part of that of a directory.
+const NAME_LENGTH_MAX: usize = 160;
 /// A sweep of more points is for the command line.
 const POINTS_MAX: usize = 1_000;
 /// What is said of a plan before it is started.
@@ -95,6 +97,12 @@ fn points(plan: &ResolvedPlan) -> Option<usize> {
 
 /// Why a plan is not started here.
 pub(super) fn refused(plan: &ResolvedPlan, aim: Aim, allow: &Allow) -> Result<(), String> {
+    if plan.name.len() > NAME_LENGTH_MAX {
+        return Err(format!(
+            "its name has {} bytes: at most {NAME_LENGTH_MAX} do",
+            plan.name.len()
+        ));
+    }
     let points = points(plan);
     if aim == Aim::LoadLine && points.is_some() {
         return Err(

@@ -17,8 +17,6 @@ const STAGES_MAX: usize = 100;
 /// What it is called where it has no name, and the length of one.
 const NAME: &str = "fio-job";
 const NAME_LENGTH_MAX: usize = 80;
-/// A section's name is a part of its bundle's.
-const STAGE_LENGTH_MAX: usize = 120;
 
 /// Looks at a job, whose place is taken in place of its own where one is named. Nothing is made or written, and no
 /// file is read.
@@ -101,9 +99,6 @@ fn placed(stage: &Staged, is_one_of_several: bool) -> Result<(), String> {
         true => format!("stage {}: ", stage.name),
         false => String::new(),
     };
-    if stage.name.len() > STAGE_LENGTH_MAX {
-        return Err(format!("{of}a section's name has at most {STAGE_LENGTH_MAX} letters here"));
-    }
     let relative = paths(&stage.resolved).find(|path| !path.starts_with('/'));
     match relative {
         None => Ok(()),
