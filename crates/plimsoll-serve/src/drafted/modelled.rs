@@ -21,7 +21,7 @@ const FILES_MAX: u64 = 100_000;
 /// A mail store's page cache, of which each page is kept in a table.
 const CACHE_BYTES_MAX: u64 = 64 << 30;
 /// An interval: whether a run is to stop is asked once in each.
-const INTERVAL_NS_MAX: u64 = 60 * 1_000_000_000;
+const INTERVAL_NS_MAX: u64 = 15 * 1_000_000_000;
 /// Rows of the series: classes of operations times intervals.
 const ROWS_MAX: u64 = 2_000_000;
 /// Classes of operations of a database or stream, about.
