@@ -11,7 +11,7 @@ section! {
     /// Reads, writes and metadata operations of like clients. `sizes`, `reads`, `patterns` and
     /// `queue_depth` take a list, and each combination is a point of a sweep.
     MatrixRaw {
-        /// Name of the stream.
+        /// Name of the stream, without spaces and commas: its latencies are logged under it.
         name: Name | "`matrix`, with a number from the second stream on";
         /// Sizes of one transfer.
         sizes: Sizes = "4KiB";
