@@ -132,7 +132,7 @@ impl<'a> Tail<'a> {
             let spans = &beyond[part * beyond.len() / parts..(part + 1) * beyond.len() / parts];
             let count: u64 = spans.iter().map(|span| span.count).sum();
             let slow: u64 = spans.iter().map(|span| span.beyond).sum();
-            (count > 0).then(|| slow as f64 <= count as f64 * (1.0 - quantile))
+            (count > 0).then_some(slow as f64 <= count as f64 * (1.0 - quantile))
         });
         let said: Vec<bool> = keeps.collect::<Option<_>>()?;
         let first = *said.first()?;

@@ -178,7 +178,7 @@ impl Share {
     /// A host's part of a number that has to come out even.
     fn even(self, all: u64, what: &str) -> Result<u64, String> {
         let of = self.of as u64;
-        if all == 0 || all % of != 0 {
+        if all == 0 || !all.is_multiple_of(of) {
             return Err(format!(
                 "{all} {what} can't be shared by {of} hosts alike: name a multiple of {of}"
             ));

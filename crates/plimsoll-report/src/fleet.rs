@@ -11,9 +11,7 @@ use crate::chart::plot::Series as Line;
 use crate::chart::{Axis, Mark, Plot};
 use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::Unit;
-use crate::run::{
-    checks, demonstration, distribution, findings, links, timeline, verdict_tone,
-};
+use crate::run::{checks, demonstration, distribution, findings, links, timeline, verdict_tone};
 use crate::table::{Cell, Column, Table, Tone};
 
 /// Phases whose lengths are worth a column: what a host does by itself.

@@ -1,4 +1,5 @@
 //! A run is a library call: it tells what happens, leaves a bundle, and ends when it is asked to.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -102,9 +102,8 @@ impl Gate {
         };
         let name = without_port(host).to_ascii_lowercase();
         let bare = name.trim_start_matches('[').trim_end_matches(']');
-        let known = bare.parse::<IpAddr>().is_ok()
-            || name == "localhost"
-            || self.names.iter().any(|known| *known == name);
+        let known =
+            bare.parse::<IpAddr>().is_ok() || name == "localhost" || self.names.contains(&name);
         match known {
             true => Ok(()),
             false => Err(Problem::new(

@@ -142,8 +142,8 @@ fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
         assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
         let left = fleet_in(&sandbox.path("share/plimsoll/runs"));
         let fleet = json(&left.join("verdict.json"));
-        let found = fleet["findings"].as_array().unwrap().iter();
-        let found = found.cloned().find(|finding| finding["rule"] == "fleet-system");
+        let mut found = fleet["findings"].as_array().unwrap().iter();
+        let found = found.find(|finding| finding["rule"] == "fleet-system").cloned();
         (fleet, found)
     };
     let both = controllers.each_ref().map(|one| named(&one.metrics)).concat();

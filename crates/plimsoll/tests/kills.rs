@@ -113,7 +113,7 @@ impl Kills {
         let child = self.start(&["run", &self.mailbox, "-q", "--keep", "--witness", &witness]);
         let own = self.sandbox.data().join(SMALL);
         let manifest = own.join("store.json");
-        let early = if round % 6 == 0 {
+        let early = if round.is_multiple_of(6) {
             std::thread::sleep(Duration::from_millis(self.random(round, 1, 400)));
             None
         } else {

@@ -1,4 +1,5 @@
 //! `plimsoll observe -- CMD…`: another benchmark under our eyes.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 

@@ -85,7 +85,9 @@ impl Manifested for Manifest {
     }
 
     fn check(&self) -> Result<(), String> {
-        if !(UNIT_MIN..=UNIT_MAX).contains(&self.unit_bytes) || self.unit_bytes % UNIT_MIN != 0 {
+        if !(UNIT_MIN..=UNIT_MAX).contains(&self.unit_bytes)
+            || !self.unit_bytes.is_multiple_of(UNIT_MIN)
+        {
             return Err(format!("units of {} bytes", self.unit_bytes));
         }
         if self.directories.is_empty() || self.directories.iter().any(|path| !path.is_absolute()) {

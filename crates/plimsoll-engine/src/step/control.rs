@@ -19,6 +19,8 @@ struct Mark {
 }
 
 impl Mark {
+    /// Each mark begins as a copy of this.
+    #[allow(clippy::declare_interior_mutable_const)]
     const UNSET: Self = Self { phase: AtomicU32::new(0), at_ns: AtomicU64::new(NEVER) };
 
     fn set(&self, phase: u32, at_ns: u64) -> u64 {

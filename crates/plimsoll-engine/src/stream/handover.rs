@@ -24,6 +24,8 @@ pub struct Outbox {
     filled: SyncSender<Box<Snapshot>>,
     empty: Receiver<Box<Snapshot>>,
     /// Used where a phase begins and the writer has given nothing back.
+    // Boxes, as they are handed over: nothing is allocated while a load goes on.
+    #[allow(clippy::vec_box)]
     reserve: Vec<Box<Snapshot>>,
     /// Intervals that were lengthened because no empty box was there.
     merged: u64,

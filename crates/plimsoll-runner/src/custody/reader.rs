@@ -38,6 +38,12 @@ pub struct Reader {
     anew: bool,
 }
 
+impl Default for Reader {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Reader {
     /// A reader with this user's ledger and catalogue. Without a home there is neither, and bundles are
     /// read all the same.

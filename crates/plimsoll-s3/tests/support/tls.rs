@@ -1,4 +1,5 @@
 //! A TLS server in front of another: `stunnel`, with a certificate of an authority made for the test.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ impl Front {
         );
         let file = directory.path().join("stunnel.conf");
         std::fs::write(&file, config).unwrap();
-        let child = Command::new("stunnel")
+        let mut child = Command::new("stunnel")
             .arg(&file)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -38,6 +39,8 @@ impl Front {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
+        child.kill().unwrap();
+        child.wait().unwrap();
         panic!("stunnel did not listen on 127.0.0.1:{port}");
     }
 

@@ -94,7 +94,7 @@ pub fn told(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     if let Some(process) = process(ask)? {
         return answer(&site.live.elsewhere.one(process)?);
     }
-    let told = site.live.with(|state| answer(state));
+    let told = site.live.with(answer);
     told.unwrap_or_else(|| Err(Problem::nothing("this server started no run yet")))
 }
 

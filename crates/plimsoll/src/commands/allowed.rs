@@ -33,6 +33,6 @@ impl Allowed {
     /// A directory or device that is not there, what is no export or bucket.
     pub fn read(&self) -> Result<Allow, CliError> {
         let allow = Allow::new(&self.allow_path, &self.allow_device, &self.allow_nfs)?;
-        Ok(allow.with_buckets(&self.allow_s3)?)
+        allow.with_buckets(&self.allow_s3)
     }
 }

@@ -28,8 +28,7 @@ pub fn for_all(
         return Err(CliError::usage("there is nothing to run"));
     };
     for (name, resolved) in plans.iter().filter(|_| hosts.is_asked_for()) {
-        coordinator::check(resolved)
-            .map_err(|error| CliError::from(error).hint(format!("this is {name}")))?;
+        coordinator::check(resolved).map_err(|error| error.hint(format!("this is {name}")))?;
     }
     // Agents of a fleet of this host alone are allowed the places of all.
     let targets = plans.iter().flat_map(|(_, resolved)| resolved.targets.clone()).collect();

@@ -71,7 +71,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let (compared, read) = match &options.sides[..] {
         [one] => compare_within(&bundle::find(one)?, taken_of(options))?,
         several => {
-            if let [a, b] = &several[..] {
+            if let [a, b] = several {
                 let (a, b) = (named(a), named(b));
                 if compare_reported::is_elsewhere(a.1) && compare_reported::is_elsewhere(b.1) {
                     return compare_reported::carry_out([a, b], options.html.as_deref(), common);

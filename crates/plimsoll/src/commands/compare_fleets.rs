@@ -39,7 +39,7 @@ pub fn compare_given(given: &[Given], taken: &Taken<'_>) -> Result<Option<Compar
         return Err(CliError::usage(says).hint("compare fleets with fleets, and runs with runs"));
     }
     let all = |paths: &Vec<PathBuf>| -> Result<Vec<Left>, CliError> {
-        paths.iter().map(|path| Ok(read(path)?)).collect()
+        paths.iter().map(|path| read(path)).collect()
     };
     let all: Vec<Vec<Left>> = found.iter().map(all).collect::<Result<_, _>>()?;
     let sides: Vec<FleetSide<'_>> =

@@ -64,7 +64,7 @@ impl LoadHosts {
         progress: &mut StderrProgress,
     ) -> Result<bool, CliError> {
         if !self.is_asked_for() {
-            return Ok(before::begins(plan, before, progress)?);
+            return before::begins(plan, before, progress);
         }
         if before.dry_run {
             return Err(CliError::usage("--dry-run does not go with --fleet").hint(

@@ -69,7 +69,7 @@ pub fn case(seed: u64, draw: &mut Draw) -> Case {
     let form = draw.below(3);
     let class = ["result: fio's JSON", "result: a table", "result: a claim"][form];
     let run = move |seed: u64| {
-        let mut draw = Draw::of(seed ^ 0x0066_6f72_6d);
+        let mut draw = Draw::of(seed ^ 0x0000_666f_726d);
         match form {
             0 => fio(&mut draw),
             1 => table(&mut draw),

@@ -138,7 +138,7 @@ impl Plan {
 }
 
 fn tried(kind: Kind, seed: u64) -> Tried {
-    let mut draw = Draw::of(seed ^ 0x6d6f_6465_6c);
+    let mut draw = Draw::of(seed ^ 0x006d_6f64_656c);
     let sandbox = Sandbox::new();
     match kind {
         Kind::Shipped => return shipped(&sandbox, &mut draw, seed),

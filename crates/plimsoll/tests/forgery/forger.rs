@@ -240,8 +240,7 @@ fn noticed(ran: &Ran) -> bool {
     // What says that it is of a later version is refused before it is read.
     let is_later = ran.code == 2 && words.contains("has schema version");
     // What can't be read at all ends with 5.
-    is_later && refused
-        || ran.code == 5 && refused
+    refused && (is_later || ran.code == 5)
         || ran.code == 3 && (refused || says.iter().any(|says| words.contains(says)))
 }
 

@@ -88,7 +88,7 @@ pub(super) fn take_error(bundle: &mut Bundle, job: &Value) {
 /// Operations that a job keeps in flight; `None` where its options leave that open.
 fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     let has = |name: &&str| option(root, job, name).is_some();
-    if LOWERS_DEPTH.iter().any(|name| has(name)) {
+    if LOWERS_DEPTH.iter().any(has) {
         return None;
     }
     let whole = |name: &str| match option(root, job, name) {

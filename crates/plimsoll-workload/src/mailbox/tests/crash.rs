@@ -118,7 +118,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             told.findings.extend(verify.findings());
             told.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
         }
-        if seed % 4 == 0 {
+        if seed.is_multiple_of(4) {
             // With maps as they were before the load, which a crash of the host can leave.
             let old: Vec<SharedGenerationMap> =
                 base.maps.iter().map(SharedGenerationMap::untrusted).collect();
