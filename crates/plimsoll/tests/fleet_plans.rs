@@ -391,6 +391,8 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
 fn hosts_carry_shares_of_one_mail_store() {
     let fleet = Fleet::new();
     let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
+    // Without a share.
+    let _three = fleet.agent("three");
     let key = sandbox.path("key").display().to_string();
     let place = |name: &str| {
         let path = sandbox.data().join(name);
@@ -413,9 +415,9 @@ fn hosts_carry_shares_of_one_mail_store() {
         let of = ["fleet", "check", fleet.server.url(), &plan, "--sign", &key];
         sandbox.run(&[&of, more].concat())
     };
-    support::wait_until("both", || {
+    support::wait_until("all of them", || {
         let seen = sandbox.run(&["fleet", "status", fleet.server.url(), "--json"]).expect(0).json();
-        seen.as_array().unwrap().len() == 2
+        seen.as_array().unwrap().len() == 3
     });
     let would = check(&["--json"]).expect(0).json();
     let carries = |at: usize| would[at]["carries"].as_str().unwrap();
@@ -427,6 +429,10 @@ fn hosts_carry_shares_of_one_mail_store() {
     // In the order of the plan's names.
     is_own(carries(1), ["/d0", "/d2", "/l0"], "/d1");
     is_own(carries(0), ["/d1", "/d3", "/l1"], "/d2");
+    let other = ["--set", "fleet.names=[two, one, nobody, four]", "--json"];
+    let would = check(&other).expect(1).json();
+    let told = would.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap());
+    assert_eq!(told.collect::<Vec<_>>(), ["one", "two", "nobody", "four"], "who has a share");
     check(&["--set", "workload.mailbox.mailboxes=33"])
         .expect(1)
         .says("33 mailboxes can't be shared");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_nats::jetstream::{kv, stream};
 use futures_util::StreamExt;
 use plimsoll_evidence::fleet::Offset;
-use plimsoll_plan::Plan;
+use plimsoll_plan::{Carries, Plan};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::run_id::RunId;
 use plimsoll_sys::clock;
@@ -141,11 +141,17 @@ async fn store(broker: &Broker) -> Result<kv::Store, RunnerError> {
 /// # Errors
 /// A plan that no fleet runs, no key to sign with, a server that can't be reached.
 pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerError> {
-    check(&plan.resolve())?;
+    let resolved = plan.resolve();
+    check(&resolved)?;
+    // Who has no share of the plan is not meant.
+    let shares = resolved.fleet.filter(|fleet| fleet.carries == Carries::Share);
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
-        let found = cards(&broker, &Wanted::default()).await?;
+        let mut found = cards(&broker, &Wanted::default()).await?;
+        if let Some(fleet) = &shares {
+            found.retain(|name, _| fleet.names.contains(name));
+        }
         let names: Vec<String> = found.keys().cloned().collect();
         let drained = drained(&broker, &found).await?;
         let run_id = RunId::now("check").name().replace('.', "_");
@@ -201,7 +207,15 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
             ..of(card)
         };
         let answer = |(name, card)| answers.remove(name).unwrap_or_else(|| silent(card));
-        Ok(found.iter().map(answer).collect())
+        let mut all: Vec<Would> = found.iter().map(answer).collect();
+        let meant = shares.iter().flat_map(|fleet| &fleet.names);
+        all.extend(meant.filter(|name| !found.contains_key(*name)).map(|name| Would {
+            name: name.clone(),
+            takes: false,
+            says: "it is not there, and has a share of the plan".to_owned(),
+            carries: String::new(),
+        }));
+        Ok(all)
     })
 }
 
