@@ -17,6 +17,9 @@ pub use merge::{Merged, Part, merge};
 /// The version of `fleet.json` that this build writes.
 pub const VERSION: u32 = 1;
 
+/// The group of classes that the achieved rate counts.
+const TRANSACTIONAL: &str = "transactional";
+
 /// What [`Fleet::ended_early`] says of a run that the operator of its coordinator interrupted.
 pub const BY_OPERATOR: &str = "the operator interrupted it";
 
@@ -227,20 +230,28 @@ impl Class {
 }
 
 impl HostRun {
-    /// I/Os per second within the window.
+    /// The classes that its rates are of: those that the achieved rate of a run counts, which is of databases and not of
+    /// logs, checkpoints or checks. Of a host that has none (operations on names alone), all.
+    pub fn rated(&self) -> impl Iterator<Item = &Class> {
+        let is_rated = |class: &&Class| class.group == TRANSACTIONAL;
+        let has_some = self.classes.iter().any(|class| is_rated(&class));
+        self.classes.iter().filter(move |class| !has_some || is_rated(class))
+    }
+
+    /// I/Os per second within the window, of [`HostRun::rated`].
     #[must_use]
     pub fn ops_per_s(&self) -> Option<f64> {
         self.per_s(|class| class.count)
     }
 
-    /// Bytes per second within the window.
+    /// Bytes per second within the window, of the same.
     #[must_use]
     pub fn bytes_per_s(&self) -> Option<f64> {
         self.per_s(|class| class.size_bytes)
     }
 
     fn per_s(&self, of: impl Fn(&Class) -> u64) -> Option<f64> {
-        let sum: u64 = self.classes.iter().map(of).sum();
+        let sum: u64 = self.rated().map(of).sum();
         (self.measured_ns > 0).then(|| sum as f64 * 1e9 / self.measured_ns as f64)
     }
 

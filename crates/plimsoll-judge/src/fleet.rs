@@ -94,7 +94,7 @@ pub struct FleetVerdict {
 /// Figures of all hosts together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Total {
-    /// I/Os per second of all hosts.
+    /// I/Os per second of all hosts: those that the achieved rate counts.
     pub ops_per_s: f64,
     /// Bytes per second of all hosts.
     pub bytes_per_s: f64,
@@ -142,11 +142,11 @@ pub struct HostLine {
     pub verdict: Option<VerdictKind>,
     /// Why; or what became of it.
     pub reason: String,
-    /// I/Os per second within the window.
+    /// I/Os per second within the window: those that the achieved rate counts, of databases and not of logs.
     pub ops_per_s: Option<f64>,
     /// Bytes per second within the window.
     pub bytes_per_s: Option<f64>,
-    /// Mean latency of all its I/Os.
+    /// Mean latency of these I/Os.
     pub latency_ns_avg: Option<u64>,
     /// Its largest latency.
     pub latency_ns_max: Option<u64>,
@@ -242,9 +242,8 @@ fn line(fleet: &Fleet, host: &Host, verdicts: &BTreeMap<String, Verdict>) -> Hos
     let verdict = verdicts.get(&host.name);
     let run = host.run.as_ref();
     let in_window = fleet.window.is_some();
-    let sum = |of: fn(&Class) -> u64| -> u64 {
-        run.map_or(0, |run| run.classes.iter().map(of).sum::<u64>())
-    };
+    let sum =
+        |of: fn(&Class) -> u64| -> u64 { run.map_or(0, |run| run.rated().map(of).sum::<u64>()) };
     let counted = sum(|class| class.latency_count);
     let starts =
         fleet.hosts.iter().filter_map(|host| host.run.as_ref()?.began_ns(PhaseKind::Measure));
@@ -260,8 +259,7 @@ fn line(fleet: &Fleet, host: &Host, verdicts: &BTreeMap<String, Verdict>) -> Hos
         ops_per_s: run.filter(|_| in_window).and_then(|run| run.ops_per_s()),
         bytes_per_s: run.filter(|_| in_window).and_then(|run| run.bytes_per_s()),
         latency_ns_avg: sum(|class| class.latency_ns_sum).checked_div(counted),
-        latency_ns_max: run
-            .and_then(|run| run.classes.iter().map(|class| class.latency_ns_max).max()),
+        latency_ns_max: run.and_then(|run| run.rated().map(|class| class.latency_ns_max).max()),
         start_late_ns: first.zip(began).map(|(first, began)| began - first),
         clock_error_ns: host.clock.iter().map(|offset| offset.error_ns).max(),
         phases: run.map_or(Vec::new(), |run| {

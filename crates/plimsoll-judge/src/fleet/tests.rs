@@ -129,6 +129,32 @@ fn a_fleet_passes_where_each_host_does_and_its_figures_are_sums() {
 }
 
 #[test]
+fn a_rate_is_of_what_the_achieved_rate_counts_and_not_of_logs() {
+    let (mut fleet, verdicts, mut merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
+    let log = Class {
+        name: "log.write".into(),
+        group: "log".into(),
+        is_read: false,
+        latency_ns_max: 9_000_000,
+        ..class(50_000)
+    };
+    for (host, (classes, _)) in fleet.hosts.iter_mut().zip(&mut merged.hosts) {
+        host.run.as_mut().unwrap().classes.push(log.clone());
+        classes.push(log.clone());
+    }
+    let judged = judge_fleet(&fleet, &verdicts, Some(&merged));
+    assert!((judged.total.unwrap().ops_per_s - 200.0).abs() < 1e-9);
+    let host = &judged.hosts[0];
+    assert_eq!((host.latency_ns_avg, host.latency_ns_max), (Some(1_000_000), Some(2_000_000)));
+    // What knows no other I/O is told by that.
+    for host in &mut fleet.hosts {
+        host.run.as_mut().unwrap().classes.retain(|class| class.group == "log");
+    }
+    let judged = judge_fleet(&fleet, &verdicts, Some(&merged));
+    assert_eq!(judged.hosts[0].ops_per_s, Some(5_000.0));
+}
+
+#[test]
 fn the_worst_of_the_hosts_verdicts_is_the_fleets_and_names_its_host() {
     use VerdictKind as V;
     for (mine, expected) in [
