@@ -76,6 +76,10 @@ impl Scribe {
             self.close(recording);
         }
         if self.open_from_ns.is_none() {
+            // Where nothing ended while it was measured, a process that stood still, what came after the stop has no
+            // histogram to go to: its own begins with the measurement, or it would be of no phase.
+            let alone = row.drain && !warm;
+            let from_ns = if alone { phases.measure_from_ns } else { from_ns };
             (self.open_from_ns, self.open_warm) = (Some(from_ns), warm);
         }
         self.open_to_ns = from_ns + self.interval_ns;
@@ -216,6 +220,20 @@ mod tests {
 
     #[test]
     fn an_interval_that_is_measured_and_cut_is_no_part_of_the_warm_up() {
+        let (starts, longest) = taken(0);
+        assert_eq!(starts, [500, 1_000], "each phase has its own");
+        assert_eq!(longest, [7, 9]);
+    }
+
+    /// A process that stood still for all of the measurement: all that was due then ended after it.
+    #[test]
+    fn what_ended_after_a_measurement_in_which_nothing_did_is_in_its_histogram() {
+        assert_eq!(taken(10).0, [500, 1_000]);
+    }
+
+    /// Where histograms start and the longest latency of each row, of a row of the warm-up and one that drained in interval
+    /// `number` of a measurement of ten.
+    fn taken(number: i64) -> (Vec<u64>, Vec<u64>) {
         let classes = vec![Class {
             name: "matrix.read".into(),
             group: plimsoll_workload::step::ClassGroup::Transactional,
@@ -227,7 +245,7 @@ mod tests {
         let warm_up = recording.begin(PhaseKind::WarmUp, 500);
         let measure = recording.begin(PhaseKind::Measure, 1_000);
         let phases = Phases { warm_up: Some(warm_up), measure, measure_from_ns: 1_000 };
-        for (number, drain, latency_ns) in [(-1, false, 7), (0, true, 9)] {
+        for (number, drain, latency_ns) in [(-1, false, 7), (number, true, 9)] {
             let mut totals = ClassTotals::default();
             let mut times = crate::histogram::Tally::new();
             times.record(latency_ns);
@@ -244,12 +262,11 @@ mod tests {
             scribe.take(&row, &phases, &mut recording);
         }
         scribe.close(&mut recording);
-        let starts: Vec<u64> = recording.intervals.iter().map(|one| one.start_ns).collect();
-        assert_eq!(starts, [500, 1_000], "each phase has its own");
+        let starts = recording.intervals.iter().map(|one| one.start_ns).collect();
         let longest = recording.series.iter().map(|row| match row.data {
             Data::Class { max_ns, .. } => max_ns,
             _ => 0,
         });
-        assert_eq!(longest.collect::<Vec<_>>(), [7, 9]);
+        (starts, longest.collect())
     }
 }
