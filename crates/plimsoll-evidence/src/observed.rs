@@ -29,6 +29,10 @@ pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 /// Totals of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
+    /// When the counters of devices, process and host were read first, from the run's start on; absent in evidence of
+    /// earlier versions and of other tools. A process that was stopped reads them late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_from_ns: Option<u64>,
     /// Each block device behind the target.
     pub devices: Vec<DeviceTotals>,
     /// Page cache residency of the target's files.

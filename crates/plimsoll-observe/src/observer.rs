@@ -46,6 +46,8 @@ pub struct Observer {
     /// The reading at [`Observer::begin`], while a phase is totalled.
     begun: Option<Begun>,
     samples: Samples,
+    /// Watches from the start on: what stands still as the phase begins is told too.
+    pulse: Option<Pulse>,
 }
 
 /// What is known of the target's files before the load.
@@ -76,7 +78,8 @@ struct Begun {
     servers: ServerWatch,
     kernel: KernelWatch,
     log: KernelLog,
-    pulse: Option<Pulse>,
+    /// When the phase began.
+    from_ns: u64,
 }
 
 /// Running mean and extremes of what is sampled.
@@ -138,6 +141,7 @@ impl Observer {
             last,
             begun: None,
             samples: Samples::default(),
+            pulse: Pulse::begin(now_ns),
         }
     }
 
@@ -177,7 +181,13 @@ impl Observer {
     /// Begins to total: the measured phase starts. What passed since the last sample goes to the phase before it, whose
     /// rows are `rows`: what the devices did meanwhile is in the series, as the load's own I/O of that time is. `clock`
     /// tells the time since the run's start.
-    pub fn begin(&mut self, clock: impl Fn() -> u64, before: Option<(u32, &mut Vec<Row>)>) {
+    /// `from_ns` is when the phase begins, in the same time: the counters may be read some time after it.
+    pub fn begin(
+        &mut self,
+        from_ns: u64,
+        clock: impl Fn() -> u64,
+        before: Option<(u32, &mut Vec<Row>)>,
+    ) {
         // What takes longest goes first, so that the counters are read when the phase begins.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
@@ -202,7 +212,7 @@ impl Observer {
             servers,
             kernel,
             log: KernelLog::begin(),
-            pulse: Pulse::begin(now_ns),
+            from_ns,
         });
         self.samples = Samples::default();
     }
@@ -266,6 +276,7 @@ impl Observer {
         let mut observed = Observed::default();
         let Some(mut begun) = self.begun.take() else { return observed };
         let now = Reading::now(&self.devices, now_ns);
+        observed.counted_from_ns = Some(begun.reading.at_ns);
         observed.kernel = begun.kernel.end();
         self.end_links(now_ns, called_ns, &mut observed);
         observed.elsewhere = Some(self.surroundings.elsewhere());
@@ -288,8 +299,8 @@ impl Observer {
         now.host.passed_since(&begun.reading.host, &mut observed.clock);
         let numbers: Vec<DeviceNumber> = self.devices.iter().map(|(number, _)| *number).collect();
         observed.between = between::look(&numbers);
-        if let Some(pauses) = begun.pulse.take().and_then(Pulse::end) {
-            pauses.note(&mut observed.clock);
+        if let Some(pauses) = self.pulse.take().and_then(Pulse::end) {
+            pauses.since(begun.from_ns).note(&mut observed.clock);
         }
         self.end_neighbours(&begun, &mut observed);
         observed.device_errors = begun.log.errors().map(|mut errors| {
@@ -425,7 +436,7 @@ mod tests {
     fn writes_to_a_file_show_at_its_device_and_at_the_process() {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut observer = Observer::new(vec![directory.path().to_path_buf()], 0);
-        observer.begin(|| 0, None);
+        observer.begin(0, || 0, None);
         let path = directory.path().join("data");
         let mut file = std::fs::File::create(&path).unwrap();
         file.write_all(&vec![7u8; 4 << 20]).unwrap();
@@ -454,7 +465,7 @@ mod tests {
         observer.sample(1_000_000_000, 1, &mut rows);
         let clock = std::cell::Cell::new(1_900_000_000);
         let told = || clock.replace(clock.get() + 40_000_000);
-        observer.begin(told, Some((1, &mut rows)));
+        observer.begin(1_900_000_000, told, Some((1, &mut rows)));
         observer.sample(3_000_000_000, 2, &mut rows);
         let gauge = |row: &&Row| row.name == "memory.dirty_bytes";
         let spans: Vec<(u32, u64, u64)> = rows

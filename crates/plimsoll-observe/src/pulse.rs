@@ -33,9 +33,15 @@ const TOLD_MAX: usize = 100;
 
 /// Watches until it is ended or dropped.
 pub(crate) struct Pulse {
-    stop: Sender<()>,
-    thread: JoinHandle<Pauses>,
+    /// The thread, and what has it end when it is dropped.
+    watching: Option<(Sender<()>, JoinHandle<Pauses>)>,
     continued: SigId,
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        signal_hook::low_level::unregister(self.continued);
+    }
 }
 
 /// What was found.
@@ -95,19 +101,33 @@ impl Pulse {
             signal_hook::low_level::unregister(continued);
             return None;
         };
-        Some(Self { stop, thread, continued })
+        Some(Self { watching: Some((stop, thread)), continued })
     }
 
     /// Ends it. `None` where the thread did not come to an end in order.
-    pub(crate) fn end(self) -> Option<Pauses> {
-        drop(self.stop);
-        let pauses = self.thread.join().ok();
-        signal_hook::low_level::unregister(self.continued);
-        pauses
+    pub(crate) fn end(mut self) -> Option<Pauses> {
+        let (stop, thread) = self.watching.take()?;
+        drop(stop);
+        thread.join().ok()
     }
 }
 
 impl Pauses {
+    /// Without what was over by `from_ns`, and without what went on then of the time before it.
+    pub(crate) fn since(mut self, from_ns: u64) -> Self {
+        self.told.retain_mut(|pause| {
+            let end_ns = pause.at_ns.saturating_add(pause.duration_ns);
+            let before_ns = from_ns.saturating_sub(pause.at_ns).min(pause.duration_ns);
+            if pause.kind.is_stop() {
+                self.stopped_ns = self.stopped_ns.saturating_sub(before_ns);
+            }
+            pause.at_ns += before_ns;
+            pause.duration_ns -= before_ns;
+            end_ns > from_ns
+        });
+        self
+    }
+
     /// Adds what was found to the evidence.
     pub(crate) fn note(self, clock: &mut ClockWatch) {
         clock.stopped_ns = Some(self.stopped_ns);
@@ -322,6 +342,20 @@ mod tests {
         assert_eq!(clock.pauses.len(), 2);
         assert_eq!((clock.pauses[0].at_ns, clock.pauses[0].duration_ns), (7, 4 * S));
         assert_eq!(clock.pauses[1].kind, PauseKind::Busy);
+    }
+
+    #[test]
+    fn of_a_stop_only_what_lies_in_the_phase_counts() {
+        let late =
+            Late { late_ns: 5 * S, withheld_ns: Some(0), continued: true, ..Late::default() };
+        let mut pauses = Pauses::default();
+        [S, 10 * S, 20 * S].into_iter().for_each(|at_ns| pauses.add(late.pause(at_ns)));
+        let mut clock = ClockWatch::default();
+        pauses.since(12 * S).note(&mut clock);
+        let told: Vec<(u64, u64)> =
+            clock.pauses.iter().map(|pause| (pause.at_ns, pause.duration_ns)).collect();
+        assert_eq!(told, [(12 * S, 3 * S), (20 * S, 5 * S)]);
+        assert_eq!(clock.stopped_ns, Some(8 * S));
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub fn carry_out(
     };
     observer.not_neighbours(vec![started.pid()]);
     let processes = CommandWatch::begin(started.pid());
-    observer.begin(|| 0, None);
+    observer.begin(0, || 0, None);
     let watched = started.watch(observer, processes, observation, signals, listener)?;
     let mut bundle = evidence::of(&plan, &watched);
     bundle.run.tier = Tier::T2;

@@ -38,10 +38,16 @@ fn wait_for_load(directory: &Path) {
     });
 }
 
-/// Waits until it measures, by the thread that watches over that.
+/// Waits until it measures: its warm-up takes a tenth of a second.
 fn wait_until_it_measures(child: &Child) {
+    wait_until_it_warms_up(child);
+    std::thread::sleep(Duration::from_millis(150));
+}
+
+/// Waits until it warms up, by the thread that watches over it from then on.
+fn wait_until_it_warms_up(child: &Child) {
     let tasks = PathBuf::from(format!("/proc/{}/task", child.id()));
-    wait_until("the measured phase", || {
+    wait_until("the warm-up", || {
         let tasks = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
         let mut names =
             tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -178,6 +184,28 @@ fn a_run_that_was_stopped_says_so_and_another_does_not() {
             assert_eq!(clock["stopped_ns"], 0, "{clock}");
         }
     }
+}
+
+/// All that was due while it stood still ends after the measurement, and nobody counted meanwhile: that is said, and
+/// neither a cache nor whoever could have changed the evidence is accused.
+#[test]
+fn a_run_that_was_stopped_before_and_after_all_of_its_measurement_accuses_nobody() {
+    let sandbox = Sandbox::new();
+    let target = format!("path = {:?}", sandbox.data().display().to_string());
+    let due = "arrival = \"constant\"\nrate = 300";
+    let child = sandbox.start(&["run", &plan(&sandbox, &target, due, "2s"), "--json", "-q"]);
+    wait_until_it_warms_up(&child);
+    signal(&child, "-STOP");
+    std::thread::sleep(Duration::from_secs(4));
+    signal(&child, "-CONT");
+    let verdict = ended(child).json();
+    let clock = &json(&sandbox.bundle().join("observed.json"))["clock"];
+    assert_eq!(found(&verdict, "was-stopped"), "fail", "{clock}");
+    for rule in ["evidence-consistent", "bytes-balance", "holes-read", "page-cache-served"] {
+        assert_ne!(found(&verdict, rule), "fail", "{rule}: {verdict:#}");
+    }
+    let reason = verdict["reason"].as_str().unwrap();
+    assert!(reason.contains("stood still"), "{reason}");
 }
 
 /// A control group in which reads of a device are few; undone when dropped.

@@ -295,7 +295,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.running.mail.ending.begin(PhaseKind::Measure, &sizes_bytes, 0);
         let start_ns = self.running.recording.start_ns;
         let clock = || clock::monotonic_ns().saturating_sub(start_ns);
-        self.observer.begin(clock, Some((self.phase, &mut self.running.recording.series)));
+        let since_ns = self.running.recording.since_start_ns(from_ns);
+        let before = Some((self.phase, &mut self.running.recording.series));
+        self.observer.begin(since_ns, clock, before);
         let at_ns = from_ns.max(clock::monotonic_ns() + drain::AHEAD_NS);
         self.running.recording.finish(self.phase, at_ns, ready, note);
         let warm_up = self.begin_phase(PhaseKind::Measure, at_ns);

@@ -122,7 +122,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.kind = PhaseKind::Measure;
         let start_ns = self.running.recording.start_ns;
         let clock = || monotonic_ns().saturating_sub(start_ns);
-        self.observer.begin(clock, Some((warm_up, &mut self.running.recording.series)));
+        let since_ns = self.running.recording.since_start_ns(from_ns);
+        let before = Some((warm_up, &mut self.running.recording.series));
+        self.observer.begin(since_ns, clock, before);
         self.next_sample_ns = now_ns + self.interval_ns.max(SAMPLE_NS_MIN);
     }
 

@@ -23,7 +23,7 @@ use plimsoll_evidence::run::{Driver, Tier};
 use plimsoll_plan::{SyncKind, Workload};
 
 use super::seen;
-use crate::figures::measured;
+use crate::figures::{NS_PER_S, measured};
 
 /// Devices that moved less than this share of what was asked left the rest to something else: measured
 /// 0.001 from a warm page cache, 0.87 from a cold one, 1.00 with direct I/O.
@@ -39,6 +39,9 @@ const ASKED_MIN: u64 = 1 << 20;
 /// Less time than this says nothing against a target: the counters are read for the first time some milliseconds after
 /// the measurement began (measured on a busy host: a quarter of what was written in 49 ms came before).
 const MEASURED_NS_MIN: u64 = 250_000_000;
+/// Counters that were read first after more than this share of the measurement leave too much out: half of what
+/// [`SHARE_MIN`] lets pass, as load is not even.
+const LATE_SHARE: f64 = 0.1;
 /// File systems on block devices that hand I/O on in the process that asks for it.
 const ON_DEVICES: [&str; 10] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "jfs", "overlay"];
@@ -87,7 +90,7 @@ pub(crate) fn side(bundle: &Bundle, is_read: bool) -> Option<Side> {
 
 /// Share of the reads that no device moved for this process; `None` where that cannot be told.
 pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
-    let scale = Scale::of(bundle, true)?;
+    let scale = Scale::of(bundle, true).filter(|scale| scale.late_ns().is_none())?;
     let moved = match (scale.own().filter(|_| scale.counts_own()), scale.top()) {
         (Some(own), top) => top.map_or(own, |top| top.min(own)),
         (None, top) => top?,
@@ -99,7 +102,8 @@ pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
 /// or where its counters do not tell.
 pub(crate) fn least_own(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let scale = Scale::of(bundle, is_read)?;
-    (scale.counts_own() && scale.asked >= ASKED_MIN).then_some(scale.least)
+    let counts = scale.counts_own() && scale.late_ns().is_none();
+    (counts && scale.asked >= ASKED_MIN).then_some(scale.least)
 }
 
 /// What one direction is weighed with.
@@ -211,6 +215,13 @@ impl<'a> Scale<'a> {
             Some(Stands::Short(says)) if self.is_brief() => {
                 Stands::Open(format!("too short a time was measured to tell: {says}"))
             }
+            Some(Stands::Short(says)) => match self.late_ns() {
+                Some(late_ns) => Stands::Open(format!(
+                    "the counters were read first {:.1} s after the measurement began: {says}",
+                    late_ns as f64 / NS_PER_S
+                )),
+                None => Stands::Short(says),
+            },
             Some(stands) => stands,
             None => Stands::Moved,
         }
@@ -219,6 +230,13 @@ impl<'a> Scale<'a> {
     fn is_brief(&self) -> bool {
         let is_ours = self.bundle.run.driver == Driver::Real;
         is_ours && measured(self.bundle).is_some_and(|phase| phase.duration_ns < MEASURED_NS_MIN)
+    }
+
+    /// For how long nobody counted after the measurement began, where that may be what is missing.
+    fn late_ns(&self) -> Option<u64> {
+        let (phase, from_ns) = (measured(self.bundle)?, self.bundle.observed.counted_from_ns?);
+        let late_ns = from_ns.saturating_sub(phase.start_ns);
+        (late_ns as f64 > phase.duration_ns as f64 * LATE_SHARE).then_some(late_ns)
     }
 
     fn at_the_top(&self) -> Stands {

@@ -138,6 +138,24 @@ fn a_moment_is_not_much_to_go_by() {
     assert_eq!(outcome(&bundle), Outcome::Fail, "its counters are its own affair");
 }
 
+/// A process that was stopped reads the counters late: what was moved before is in none of them.
+#[test]
+fn what_was_moved_before_anybody_counted_is_held_against_nobody() {
+    let mut bundle = fixtures::reads();
+    bundle.observed.devices[0].read_bytes /= 2;
+    let (start_ns, duration_ns) = (bundle.run.phases[1].start_ns, bundle.run.phases[1].duration_ns);
+    for (late_ns, expected) in
+        [(0, Outcome::Fail), (duration_ns / 10, Outcome::Fail), (duration_ns / 9, Outcome::Unknown)]
+    {
+        bundle.observed.counted_from_ns = Some(start_ns + late_ns);
+        assert_eq!(outcome(&bundle), expected, "{late_ns}");
+        let cached = crate::rules::balance::read_from_cache(&bundle);
+        assert_eq!(cached.is_some(), expected == Outcome::Fail, "nor is it the cache's");
+    }
+    bundle.observed.counted_from_ns = Some(start_ns - 1);
+    assert_eq!(outcome(&bundle), Outcome::Fail, "the mail store's counters are read before");
+}
+
 #[test]
 fn a_declared_reduction_is_allowed_for_up_to_what_is_believable() {
     let mut bundle = fixtures::reads();
