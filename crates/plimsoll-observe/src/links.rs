@@ -40,6 +40,8 @@ pub struct LinkWatch {
     /// When the phase began, with what `/sys` told; `None` where it could not be read.
     begun: Option<(Reading, BTreeMap<String, Traits>)>,
     last: Option<Reading>,
+    /// What `/sys` told before the phase began.
+    looked: Option<BTreeMap<String, Traits>>,
     /// Interfaces that came, went or were set back since the phase began.
     lost: BTreeSet<String>,
     from_ns: u64,
@@ -48,9 +50,15 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
+    /// Looks at what `/sys` tells, which some drivers and whoever sets interfaces up make slow: before the phase begins.
+    pub fn look(&mut self) {
+        self.looked = Some(traits_of_host().unwrap_or_default());
+    }
+
     /// Begins to total. `since_start_ns` is the time since the run's start.
     pub fn begin(&mut self, since_start_ns: impl Fn() -> u64) {
-        let traits = traits_of_host().unwrap_or_default();
+        let looked = self.looked.take();
+        let traits = looked.unwrap_or_else(|| traits_of_host().unwrap_or_default());
         self.begun = Reading::now().map(|reading| (reading, traits));
         self.last = self.begun.as_ref().map(|(reading, _)| reading.clone());
         self.from_ns = since_start_ns();

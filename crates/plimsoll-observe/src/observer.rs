@@ -192,6 +192,7 @@ impl Observer {
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
         self.surroundings.begin();
+        self.links.look();
         if let Some((phase, rows)) = before {
             // Not the workload: its threads may count for the new phase by now.
             self.counters(clock(), phase, rows);
