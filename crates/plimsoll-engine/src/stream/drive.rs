@@ -207,6 +207,8 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     driver.locate(now_ns);
     outbox.current().interval = driver.interval;
     outbox.current().start_ns = now_ns;
+    // A process that was stopped before it could begin may do so after its end: nothing of it is measured.
+    outbox.current().drain = now_ns >= driver.config.stop_ns;
     let result = driver.run(&mut outbox, stop);
     driver.end_measurement(&mut outbox);
     driver.charge(outbox.current());

@@ -342,6 +342,18 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
     assert_eq!(collector.totals[0].sums.operations, 8 * 3_501);
 }
 
+/// A process that was stopped before it could begin, and went on after its end: all that was due is late.
+#[test]
+fn what_begins_after_its_end_is_no_part_of_the_rate() {
+    let world = World::default();
+    world.advance_to(12 * SECOND + SECOND / 2);
+    let queue = Served::queue(&world, 10_000, 100_000);
+    let (end, collected, _) = go(queue, constant(100.0), config(10 * SECOND));
+    assert_eq!((end.started, end.ended, end.never_started), (1_000, 1_000, 0));
+    assert_eq!((collected.window[0].operations, collected.totals[0].sums.operations), (0, 1_000));
+    assert!(collected.totals[0].latency.max_ns().unwrap() >= 12 * SECOND);
+}
+
 #[test]
 fn a_starved_stream_leaves_what_waited() {
     // Nothing of this stream comes back at all: its 16 operations are the record.
