@@ -1,7 +1,7 @@
 //! What an agent's own key opens on a real server that `set_up` configured: its own, and nothing of another's.
 #![allow(clippy::unwrap_used)]
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -11,6 +11,10 @@ use async_nats::jetstream::{self, object_store};
 use plimsoll_fleet::access::Access;
 use plimsoll_fleet::coordinator;
 use plimsoll_fleet::setup::{self, Made, Setup, set_up};
+
+#[path = "../../plimsoll-nfs/tests/support/port.rs"]
+mod port;
+use port::free_port;
 
 struct Server(Child);
 
@@ -22,9 +26,7 @@ impl Drop for Server {
 }
 
 fn start(root: &Path) -> (Server, Made) {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = free_port();
     let made = set_up(&Setup {
         directory: root.join("fleet"),
         server_name: "127.0.0.1".to_owned(),

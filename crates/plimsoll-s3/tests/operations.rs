@@ -127,7 +127,7 @@ fn many_are_outstanding_and_a_killed_server_is_waited_for() {
 
 #[test]
 fn nobody_there_is_given_up() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = support::port::free_port();
     let endpoint = format!("http://127.0.0.1:{port}");
     let target = Target::with_key("s3://load", &endpoint, "x", (KEY, SECRET)).unwrap();
     let config = Config { give_up_after_ns: 200_000_000, ..Config::default() };

@@ -5,13 +5,13 @@ mod fleets;
 mod support;
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use fleets::{Hosts, Process, RATE, SWITCH, adds_up, fleet_in, ip, plan, was_disturbed};
+use support::port::free_port;
 use support::{Sandbox, json, signal, wait_until};
 
 /// A server that can be started again where it was.
@@ -31,9 +31,7 @@ fn server(sandbox: &Sandbox, port: u16) -> Process {
 
 impl Server {
     fn start(sandbox: &Sandbox) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = free_port();
         Self { process: server(sandbox, port), port }
     }
 

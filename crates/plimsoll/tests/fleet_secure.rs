@@ -7,11 +7,12 @@ mod support;
 use std::cell::Cell;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use fleets::{Process, adds_up, fleet_in, plan};
+use support::port::free_port;
 use support::{Ran, Sandbox, wait_until};
 
 struct Secure {
@@ -24,9 +25,7 @@ struct Secure {
 impl Secure {
     fn new() -> Self {
         let sandbox = Sandbox::new();
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = free_port();
         let mut secure = Self { sandbox, server: None, port, reloads: Cell::new(0) };
         secure.init("fleet").expect(0).says("nats-server -c nats.conf");
         let conf = secure.at("fleet/server/nats.conf");

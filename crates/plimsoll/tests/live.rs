@@ -193,6 +193,53 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     assert!(!left.exists(), "its door went with it");
 }
 
+/// A process that is stopped has not ended: it is told as what it is, holds nobody up, and is followed again.
+#[test]
+fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(&sandbox, &[]);
+    let mut plan = SmallPlan::on(&sandbox.data());
+    plan.measure = "600s".into();
+    let mut run = sandbox.start(&["run", &sandbox.plan(&plan), "-q"]);
+    let asked = format!("?process={}", run.id());
+    let told = || server.get(&format!("/api/live{asked}")).expect(200).json();
+    wait_until("the measurement", || {
+        other(&server).is_some_and(|one| one["phase"]["kind"] == "measure")
+    });
+    let page = || server.get(&format!("/live{asked}")).expect(200).text();
+    wait_until("a chart", || page().contains("live-heat"));
+    let mut watching = TcpStream::connect(&server.address).unwrap();
+    watching.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    write!(watching, "GET /api/live/events{asked} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(watching).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "event: charts"));
+    signal(&run, "-STOP");
+    // Whoever watches is told, and not that it has ended.
+    let mut of = String::new();
+    let silent = lines.find(|line| {
+        line.strip_prefix("event: ").into_iter().for_each(|event| of = event.to_owned());
+        of == "end" || line.contains("does not answer")
+    });
+    assert!(silent.is_some_and(|line| line.contains("does not answer")), "{of}");
+    let one = told();
+    assert_eq!((&one["is_silent"], &one["is_under_way"]), (&true.into(), &true.into()));
+    assert_eq!(one["plan"], "small");
+    let shown = page();
+    assert!(shown.contains("does not answer") && shown.contains("live-heat"), "{shown:.3000}");
+    // However often it is asked: what it does not take in fills its queue.
+    for _ in 0..300 {
+        let overview = server.get("/").expect(200).text();
+        assert!(overview.contains("does not answer"), "{overview:.2000}");
+    }
+    signal(&run, "-CONT");
+    wait_until("an answer", || told()["is_silent"] == false);
+    assert!(!page().contains("does not answer"));
+    signal(&run, "-INT");
+    run.wait().unwrap();
+    assert!(lines.any(|line| line == "event: end"));
+    server.get(&format!("/api/live{asked}")).expect(404);
+}
+
 #[test]
 fn the_page_shows_what_another_tool_does_to_devices_and_how_a_fleet_goes() {
     let sandbox = Sandbox::new();

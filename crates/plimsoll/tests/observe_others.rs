@@ -59,9 +59,17 @@ fn dd_is_bound_to_what_it_moved_and_caught_where_memory_or_holes_answer() {
     let true_one = observed(&sandbox, &data, &read(&file, "iflag=direct"));
     assert_eq!(found(&true_one, "bytes-balance"), "pass", "{true_one:#}");
     assert_ne!(true_one["verdict"], "INVALID", "{true_one:#}");
-    // From the page cache.
-    std::fs::read(&file).unwrap();
-    let cached = observed(&sandbox, &data, &read(&file, ""));
+    // From the page cache, which other tests empty at times: then it was read from the disk, and there is nothing to find.
+    let from_cache = || {
+        std::fs::read(&file).unwrap();
+        observed(&sandbox, &data, &read(&file, ""))
+    };
+    let mut cached = from_cache();
+    for _ in 0..2 {
+        if found(&cached, "bytes-balance") != "fail" {
+            cached = from_cache();
+        }
+    }
     assert_eq!(found(&cached, "bytes-balance"), "fail", "{cached:#}");
     assert_eq!(cached["verdict"], "INVALID", "{cached:#}");
     // Of a file without blocks.

@@ -6,6 +6,7 @@ mod support;
 use std::path::Path;
 
 use plimsoll_plan::{Workload, gallery};
+use support::port::free_port;
 use support::{Ran, Sandbox, SmallPlan};
 
 fn text(path: &Path) -> String {
@@ -200,7 +201,7 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     }
     assert!(sandbox.bundles().is_empty());
     // A port of this host on which nothing listens.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let export = format!("nfs://127.0.0.1:{port}/vms");
     let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(5);
     ran.says(&format!("127.0.0.1:{port}"));

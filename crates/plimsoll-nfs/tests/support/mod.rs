@@ -2,12 +2,15 @@
 #![allow(dead_code)] // each test binary uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use plimsoll_nfs::NfsUrl;
+
+#[allow(clippy::duplicate_mod)] // several of these are in one file of tests
+pub mod port;
+use port::free_port;
 
 /// What starts and stops it.
 const SCRIPT: &str =
@@ -106,22 +109,3 @@ impl Drop for Ganesha {
         }
     }
 }
-
-/// A port that nobody listens on at present, and that nobody is given who asks the kernel for any: a server that is
-/// killed and started again needs the one that it had. The kernel gives ports from 32768 on.
-pub fn free_port() -> u16 {
-    static ASKED: AtomicU32 = AtomicU32::new(0);
-    for _ in 0..PORTS {
-        let asked = ASKED.fetch_add(1, Ordering::Relaxed);
-        // Tests that run at the same time begin at places of their own.
-        let place = std::process::id().wrapping_mul(97).wrapping_add(asked) % PORTS;
-        let port = PORT_FIRST + place as u16;
-        if ["0.0.0.0", "::"].iter().all(|any| TcpListener::bind((*any, port)).is_ok()) {
-            return port;
-        }
-    }
-    panic!("no port from {PORT_FIRST} on is free");
-}
-
-const PORT_FIRST: u16 = 20_000;
-const PORTS: u32 = 12_000;

@@ -27,7 +27,7 @@ pub const PER_DECADE: f64 = 5.0;
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
 /// A run under way, or the last one.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
     /// The process that carries it out; `None`: the one that tells of it.
@@ -38,6 +38,8 @@ pub struct State {
     pub started_unix_ns: u64,
     /// Whether it goes on.
     pub is_under_way: bool,
+    /// Whether its process did not answer when it was asked last, as one that is stopped: all else is of before.
+    pub is_silent: bool,
     /// Whether it was asked to stop.
     pub is_stopping: bool,
     /// Which of several parts goes on: a stage of a job, a step of a search, a point, a run; `None`: there is one.

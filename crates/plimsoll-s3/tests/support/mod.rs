@@ -2,12 +2,17 @@
 #![allow(dead_code)] // each test binary uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use plimsoll_s3::Target;
+
+#[path = "../../../plimsoll-nfs/tests/support/port.rs"]
+#[allow(clippy::duplicate_mod)] // several of these are in one file of tests
+pub mod port;
+use port::free_port;
 
 pub const KEY: &str = "plimsoll";
 pub const SECRET: &str = "load line";
@@ -39,7 +44,7 @@ impl Server {
     pub fn start_in(place: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("plimsoll-s3-").tempdir_in(place).unwrap();
         std::fs::create_dir(directory.path().join("load")).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut server = Self { directory, port, child: None };
         server.again();
         server

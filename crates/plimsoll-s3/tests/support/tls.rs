@@ -1,10 +1,15 @@
 //! A TLS server in front of another: `stunnel`, with a certificate of an authority made for the test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+#[path = "../../../plimsoll-nfs/tests/support/port.rs"]
+#[allow(clippy::duplicate_mod)] // several of these are in one file of tests
+mod port;
+use port::free_port;
 
 /// A running server; ended when dropped.
 pub struct Front {
@@ -19,7 +24,7 @@ impl Front {
     pub fn start(behind: u16, name: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("plimsoll-tls-").tempdir().unwrap();
         certificates(directory.path(), name);
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let config = format!(
             "foreground = yes\npid =\nsyslog = no\n[front]\naccept = 127.0.0.1:{port}\n\
              connect = 127.0.0.1:{behind}\ncert = {0}/server.pem\nkey = {0}/server.key\n",

@@ -104,11 +104,12 @@ pub fn now(
     });
     let values = context! {
         plan => state.plan.as_str(),
-        started => utc(state.started_unix_ns),
+        started => (state.started_unix_ns > 0).then(|| utc(state.started_unix_ns)),
         is_under_way => state.is_under_way,
+        is_silent => state.is_silent,
         is_stopping => state.is_stopping,
         process => state.process,
-        since => state.is_under_way.then(|| since(state.started_unix_ns)),
+        since => (state.is_under_way && state.started_unix_ns > 0).then(|| since(state.started_unix_ns)),
         part => state.part.as_deref(),
         phase,
         phases => phases.collect::<Vec<_>>(),

@@ -60,12 +60,16 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
 /// A run of another process in a row.
 pub fn brief(state: &State) -> Value {
     let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
+    // What it did when it was heard last may be long ago.
+    let phase = state.phase.as_ref().filter(|_| !state.is_silent);
+    let rate = state.rate_ops_per_s.filter(|_| !state.is_silent);
     context! {
         process => state.process,
         plan => state.plan.as_str(),
-        phase => state.phase.as_ref().map(|phase| phase.kind.as_str()),
-        left => state.phase.as_ref().and_then(|phase| phase.left_ns).map(|ns| elapsed(ns as f64)),
-        rate => state.rate_ops_per_s.map(|rate| show(Unit::Rate, rate)),
+        is_silent => state.is_silent,
+        phase => phase.map(|phase| phase.kind.as_str()),
+        left => phase.and_then(|phase| phase.left_ns).map(|ns| elapsed(ns as f64)),
+        rate => rate.map(|rate| show(Unit::Rate, rate)),
     }
 }
 

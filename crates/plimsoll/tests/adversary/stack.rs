@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use crate::ganesha::{Ganesha, free_port};
+use crate::ganesha::Ganesha;
+use crate::ganesha::port::free_port;
 use crate::s3::Server;
 use crate::support::draw::Draw;
 use crate::support::made::{Made, journal_in, overlay, zram};

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{tool, wait_until};
+use super::tool;
 
 /// Widths and colours that each page is looked at in.
 const LOOKS: [(u32, bool); 4] = [(1280, false), (1280, true), (390, false), (390, true)];
@@ -118,9 +119,16 @@ impl Browser {
         let held = format!("document.readyState === 'complete' && Boolean({what})");
         let ask = json!({"expression": held, "returnByValue": true});
         // While one page takes the place of another there is none to ask, and then one without what is asked for.
-        wait_until(what, || {
-            self.ask("Runtime.evaluate", ask.clone())["result"]["result"]["value"] == true
-        });
+        let mut came =
+            || self.ask("Runtime.evaluate", ask.clone())["result"]["result"]["value"] == true;
+        let until = Instant::now() + Duration::from_secs(120);
+        while !came() {
+            if Instant::now() > until {
+                let shown = self.script("location.href + '\\n' + document.body.innerText");
+                panic!("{what} did not come about: {}", shown.as_str().unwrap_or_default());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Loads a page.

@@ -6,6 +6,9 @@ pub mod draw;
 pub mod made;
 pub mod metrics;
 pub mod neighbour;
+#[path = "../../../plimsoll-nfs/tests/support/port.rs"]
+#[allow(clippy::duplicate_mod)] // several of these are in one file of tests
+pub mod port;
 pub mod postgres;
 pub mod server;
 

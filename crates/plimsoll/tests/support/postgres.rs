@@ -1,12 +1,13 @@
 //! A PostgreSQL server of the test's own, which `./test` installs: on a free port of this host, with a user who has a
 //! password, ended by its process id.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
+
+use super::port::free_port;
 
 use super::{tool, wait_until};
 
@@ -97,8 +98,7 @@ impl Postgres {
             .args(["--locale=C", "--pwfile", &at("password")])
             .status();
         assert!(made.unwrap().success(), "initdb");
-        let port =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let child = Self::serve(&root, port);
         let mut postgres = Self { child, port, root };
         postgres.wait();

@@ -1,0 +1,27 @@
+//! Ports for the servers of tests, of whichever crate.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A port that nobody listens on at present, and that nobody is given who asks the kernel for any: a server that is
+/// killed and started again needs the one that it had. The kernel gives ports from 32768 on.
+pub fn free_port() -> u16 {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..PORTS {
+        let asked = ASKED.fetch_add(1, Ordering::Relaxed);
+        // Tests that run at the same time begin at places of their own, and so does each module that holds this.
+        let module = module_path!()
+            .bytes()
+            .fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let begin = std::process::id().wrapping_mul(97).wrapping_add(module % PORTS);
+        let place = begin.wrapping_add(asked) % PORTS;
+        let port = PORT_FIRST + place as u16;
+        if ["0.0.0.0", "::"].iter().all(|any| TcpListener::bind((*any, port)).is_ok()) {
+            return port;
+        }
+    }
+    panic!("no port from {PORT_FIRST} on is free");
+}
+
+const PORT_FIRST: u16 = 20_000;
+const PORTS: u32 = 12_000;
