@@ -10,28 +10,28 @@
 
 mod address;
 mod connect;
+mod line;
 mod schema;
 mod shared;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use postgres::{Client, Transaction};
 use sha2::{Digest, Sha256};
+use tokio_postgres::Row;
 
 use crate::archive::import;
 use crate::entry::Entry;
 use crate::error::CatalogueError;
+
+use line::{Line, LineError};
 
 pub use address::Address;
 pub use shared::{Shared, Sharing};
 
 /// A bundle's archive is kept in parts of so many bytes: what is held in memory at a time.
 const PART_BYTES: usize = 4 << 20;
-/// A server that is there answers a question about nothing within this time.
-const ANSWERS: Duration = Duration::from_secs(5);
 /// Changes are read so many at a time.
 const CHANGES_AT_ONCE: i64 = 500;
 /// Held while a change gets its number, so that numbers are seen in their order. Any number will do that nobody else
@@ -51,7 +51,7 @@ pub struct Change {
 
 /// A connection to the team's catalogue.
 pub struct Team {
-    client: Client,
+    line: Line,
     /// As messages name it, without a password.
     shown: String,
     /// Which database it is, whatever it is called: another one of this name has other runs.
@@ -65,15 +65,14 @@ impl Team {
     /// A server that can't be reached or that refuses this user, tables of a later version.
     pub fn connect(address: &Address) -> Result<Self, CatalogueError> {
         let shown = address.shown();
-        let mut client = connect::connect(address)?;
-        let identity = schema::migrate(&mut client, &shown)?;
-        Ok(Self { client, shown, identity })
+        let mut line = connect::connect(address)?;
+        let identity = schema::migrate(&mut line, &shown)?;
+        Ok(Self { line, shown, identity })
     }
 
-    /// Whether the server is away: what was asked for last may have come to nothing. One that says that it ends has not
-    /// hung up yet, so it is asked.
+    /// Whether the server is away: what was asked for last may have come to nothing.
     pub fn is_gone(&mut self) -> bool {
-        self.client.is_closed() || self.client.is_valid(ANSWERS).is_err()
+        self.line.is_gone()
     }
 
     /// Which database it is.
@@ -87,11 +86,11 @@ impl Team {
     /// A server that is gone.
     pub fn stamps(&mut self, origin: &str) -> Result<Vec<(String, String)>, CatalogueError> {
         let asked = "SELECT run_id, stamp FROM plimsoll.runs WHERE origin = $1";
-        let rows = self.client.query(asked, &[&origin]);
+        let rows = self.line.rows(asked, &[&origin]);
         let rows = rows.map_err(|error| failed(&self.shown, &error))?;
-        let pair = |row: &postgres::Row| Ok((row.try_get(0)?, row.try_get(1)?));
-        let pairs: Result<_, postgres::Error> = rows.iter().map(pair).collect();
-        pairs.map_err(|error| failed(&self.shown, &error))
+        let pair = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
+        let pairs: Result<_, tokio_postgres::Error> = rows.iter().map(pair).collect();
+        pairs.map_err(|error| failed(&self.shown, &error.into()))
     }
 
     /// Puts a run with its bundle there, whole or not at all. One that is there as it was is left; one that was judged anew
@@ -107,41 +106,42 @@ impl Team {
         archive: &Path,
     ) -> Result<(), CatalogueError> {
         let shown = self.shown.clone();
-        let failed = |error: postgres::Error| failed(&shown, &error);
+        let team = |says: String| CatalogueError::Team { shown: shown.clone(), says };
         let read = |error| CatalogueError::io("read", archive, error);
         let mut file = File::open(archive).map_err(read)?;
         // Where a bundle lies is this host's business, and so is its number in the ledger here.
         let told = Entry { bundle: None, position: None, origin: None, ..entry.clone() };
-        let text = serde_json::to_string(&told).map_err(|error| CatalogueError::Team {
-            shown: shown.clone(),
-            says: error.to_string(),
-        })?;
-        let mut work = self.client.transaction().map_err(failed)?;
-        let put = "INSERT INTO plimsoll.runs (origin, run_id, name, started, verdict, stamp, entry)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)
-            ON CONFLICT (origin, run_id) DO UPDATE SET name = excluded.name, started = excluded.started,
-                verdict = excluded.verdict, stamp = excluded.stamp, entry = excluded.entry
-            WHERE plimsoll.runs.stamp <> excluded.stamp
-            RETURNING id";
-        let started = i64::try_from(entry.started_unix_ns).unwrap_or(i64::MAX);
-        let (name, verdict) = (storable(&entry.name), entry.verdict.as_deref().map(storable));
-        let row = work
-            .query_opt(
+        let text = serde_json::to_string(&told).map_err(|error| team(error.to_string()))?;
+        let put = self.line.at_once(|line| {
+            let put = "INSERT INTO plimsoll.runs (origin, run_id, name, started, verdict, stamp, entry)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)
+                ON CONFLICT (origin, run_id) DO UPDATE SET name = excluded.name, started = excluded.started,
+                    verdict = excluded.verdict, stamp = excluded.stamp, entry = excluded.entry
+                WHERE plimsoll.runs.stamp <> excluded.stamp
+                RETURNING id";
+            let started = i64::try_from(entry.started_unix_ns).unwrap_or(i64::MAX);
+            let (run_id, name) = (storable(&entry.run_id), storable(&entry.name));
+            let verdict = entry.verdict.as_deref().map(storable);
+            let row = line.row_if_any(
                 put,
-                &[&origin, &storable(&entry.run_id), &name, &started, &verdict, &stamp, &text],
-            )
-            .map_err(failed)?;
-        // Another process of this user was quicker.
-        let Some(row) = row else { return Ok(()) };
-        let id: i64 = row.try_get(0).map_err(failed)?;
-        work.execute("DELETE FROM plimsoll.parts WHERE run = $1", &[&id]).map_err(failed)?;
-        let digest = put_parts(&mut work, id, &mut file, &shown, archive)?;
-        work.execute("SELECT pg_advisory_xact_lock($1)", &[&CHANGE_LOCK]).map_err(failed)?;
-        let numbered =
-            "UPDATE plimsoll.runs SET change = nextval('plimsoll.changes'), archive_sha256 = $2
-            WHERE id = $1";
-        work.execute(numbered, &[&id, &digest]).map_err(failed)?;
-        work.commit().map_err(failed)
+                &[&origin, &run_id, &name, &started, &verdict, &stamp, &text],
+            )?;
+            // Another process of this user was quicker.
+            let Some(row) = row else { return Ok(()) };
+            let id: i64 = row.try_get(0).map_err(LineError::from)?;
+            line.execute("DELETE FROM plimsoll.parts WHERE run = $1", &[&id])?;
+            let digest = put_parts(line, id, &mut file)?;
+            line.rows("SELECT pg_advisory_xact_lock($1)", &[&CHANGE_LOCK])?;
+            let numbered =
+                "UPDATE plimsoll.runs SET change = nextval('plimsoll.changes'), archive_sha256 = $2
+                WHERE id = $1";
+            line.execute(numbered, &[&id, &digest])?;
+            Ok(())
+        });
+        put.map_err(|error| match error {
+            PutError::Read(error) => read(error),
+            PutError::Line(error) => failed(&self.shown, &error),
+        })
     }
 
     /// What changed after a number, in order; at most some hundreds at a time.
@@ -151,9 +151,9 @@ impl Team {
     pub fn changes(&mut self, after: i64) -> Result<Vec<Change>, CatalogueError> {
         let asked = "SELECT change, origin, run_id, entry FROM plimsoll.runs WHERE change > $1
             ORDER BY change LIMIT $2";
-        let rows = self.client.query(asked, &[&after, &CHANGES_AT_ONCE]);
+        let rows = self.line.rows(asked, &[&after, &CHANGES_AT_ONCE]);
         let rows = rows.map_err(|error| failed(&self.shown, &error))?;
-        let read = |row: &postgres::Row| -> Result<Change, postgres::Error> {
+        let read = |row: &Row| -> Result<Change, tokio_postgres::Error> {
             let (origin, run_id): (String, String) = (row.try_get(1)?, row.try_get(2)?);
             let text: String = row.try_get(3)?;
             let entry = serde_json::from_str::<Entry>(&text).ok();
@@ -166,8 +166,8 @@ impl Team {
             });
             Ok(Change { number: row.try_get(0)?, origin, entry })
         };
-        let changes: Result<_, postgres::Error> = rows.iter().map(read).collect();
-        changes.map_err(|error| failed(&self.shown, &error))
+        let changes: Result<_, tokio_postgres::Error> = rows.iter().map(read).collect();
+        changes.map_err(|error| failed(&self.shown, &error.into()))
     }
 
     /// Unpacks a run's bundle into a directory of this host; gives where it lies.
@@ -181,15 +181,16 @@ impl Team {
         into: &Path,
     ) -> Result<PathBuf, CatalogueError> {
         let shown = self.shown.clone();
-        let failed = |error: postgres::Error| failed(&shown, &error);
+        let failed = |error: LineError| failed(&shown, &error);
         let asked =
             "SELECT id, archive_sha256 FROM plimsoll.runs WHERE origin = $1 AND run_id = $2";
-        let row = self.client.query_opt(asked, &[&origin, &run_id]).map_err(failed)?;
+        let row = self.line.row_if_any(asked, &[&origin, &run_id]).map_err(failed)?;
         let row = row.ok_or_else(|| {
             CatalogueError::Name(format!("{run_id} is not in the team's catalogue any more"))
         })?;
+        let of = |error: tokio_postgres::Error| failed(error.into());
         let (id, stated): (i64, String) =
-            (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+            (row.try_get(0).map_err(of)?, row.try_get(1).map_err(of)?);
         fs::create_dir_all(into).map_err(|error| CatalogueError::io("make", into, error))?;
         let packed = into.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
         let found = self.write_parts(id, &packed).and_then(|digest| {
@@ -217,9 +218,10 @@ impl Team {
         // A number at a time: no more than one part is held.
         let asked = "SELECT bytes FROM plimsoll.parts WHERE run = $1 AND number = $2";
         for number in 0_i32.. {
-            let part = self.client.query_opt(asked, &[&id, &number]);
+            let part = self.line.row_if_any(asked, &[&id, &number]);
             let Some(part) = part.map_err(|error| failed(&self.shown, &error))? else { break };
-            let bytes: &[u8] = part.try_get(0).map_err(|error| failed(&self.shown, &error))?;
+            let bytes = part.try_get(0).map_err(|error| failed(&self.shown, &error.into()));
+            let bytes: &[u8] = bytes?;
             digest.update(bytes);
             file.write_all(bytes).map_err(write)?;
         }
@@ -227,24 +229,32 @@ impl Team {
     }
 }
 
-fn put_parts(
-    work: &mut Transaction<'_>,
-    id: i64,
-    file: &mut File,
-    shown: &str,
-    archive: &Path,
-) -> Result<String, CatalogueError> {
+/// Why a bundle was not put there.
+enum PutError {
+    /// Its archive can't be read.
+    Read(std::io::Error),
+    /// The server did not take it.
+    Line(LineError),
+}
+
+impl From<LineError> for PutError {
+    fn from(error: LineError) -> Self {
+        Self::Line(error)
+    }
+}
+
+fn put_parts(line: &mut Line, id: i64, file: &mut File) -> Result<String, PutError> {
     let mut digest = Sha256::new();
     let mut part = Vec::with_capacity(PART_BYTES);
     for number in 0_i32.. {
         part.clear();
         let read = (&mut *file).take(PART_BYTES as u64).read_to_end(&mut part);
-        if read.map_err(|error| CatalogueError::io("read", archive, error))? == 0 {
+        if read.map_err(PutError::Read)? == 0 {
             break;
         }
         digest.update(&part);
         let put = "INSERT INTO plimsoll.parts (run, number, bytes) VALUES ($1, $2, $3)";
-        work.execute(put, &[&id, &number, &part]).map_err(|error| failed(shown, &error))?;
+        line.execute(put, &[&id, &number, &part])?;
     }
     Ok(hex(&digest.finalize()))
 }
@@ -264,6 +274,6 @@ fn is_name(name: &str) -> bool {
     (1..=200).contains(&name.len()) && !name.starts_with('.') && name.chars().all(plain)
 }
 
-fn failed(shown: &str, error: &postgres::Error) -> CatalogueError {
-    CatalogueError::Team { shown: shown.to_owned(), says: connect::plain(error) }
+fn failed(shown: &str, error: &LineError) -> CatalogueError {
+    CatalogueError::Team { shown: shown.to_owned(), says: error.plain() }
 }

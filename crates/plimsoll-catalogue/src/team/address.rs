@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use postgres::Config;
-use postgres::config::{Host, SslMode};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
 
 /// A server is waited for so long.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// What the authority of the server's certificate is named by, as libpq does.
 const AUTHORITY: &str = "sslrootcert";
 
@@ -38,7 +38,7 @@ impl FromStr for Address {
         }
         let (text, authority) = without_authority(text)?;
         // What is wrong is told without the address, which may hold a password.
-        let mut config: Config = text.parse().map_err(|error: postgres::Error| {
+        let mut config: Config = text.parse().map_err(|error: tokio_postgres::Error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             cause.unwrap_or_else(|| error.to_string())
         })?;

@@ -2,27 +2,34 @@
 
 use std::sync::Arc;
 
-use postgres::config::SslMode;
-use postgres::{Client, NoTls};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::NoTls;
+use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::Address;
+use super::address::{Address, PATIENCE};
+use super::line::Line;
 use crate::error::CatalogueError;
 
 /// Connects.
 ///
 /// # Errors
 /// A server that can't be reached, that is not who it says it is, or that refuses this user.
-pub(super) fn connect(address: &Address) -> Result<Client, CatalogueError> {
+pub(super) fn connect(address: &Address) -> Result<Line, CatalogueError> {
     let failed = |says: String| CatalogueError::Team { shown: address.shown(), says };
-    let client = match address.config.get_ssl_mode() {
-        SslMode::Disable => address.config.connect(NoTls),
-        _ => address.config.connect(MakeRustlsConnect::new(tls(address).map_err(failed)?)),
+    let config = &address.config;
+    // One that takes the connection may say nothing to whoever is there.
+    let patience = PATIENCE * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
+    let line = match config.get_ssl_mode() {
+        SslMode::Disable => Line::open(patience, config.connect(NoTls)),
+        _ => {
+            let tls = MakeRustlsConnect::new(tls(address).map_err(failed)?);
+            Line::open(patience, config.connect(tls))
+        }
     };
-    client.map_err(|error| failed(plain(&error)))
+    line.map_err(|error| failed(error.plain()))
 }
 
 fn tls(address: &Address) -> Result<ClientConfig, String> {
@@ -49,13 +56,4 @@ fn tls(address: &Address) -> Result<ClientConfig, String> {
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
-}
-
-/// What the server or the system said, in one sentence.
-pub(super) fn plain(error: &postgres::Error) -> String {
-    if let Some(said) = error.as_db_error() {
-        return said.message().to_owned();
-    }
-    let cause = std::error::Error::source(error).map(ToString::to_string);
-    cause.map_or(error.to_string(), |cause| format!("{error}: {cause}"))
 }

@@ -1,8 +1,7 @@
 //! The tables of a team's catalogue, and how those of an earlier version become these.
 
-use postgres::Client;
-
 use super::failed;
+use super::line::{Line, LineError};
 use crate::error::CatalogueError;
 
 /// Held while tables are made or changed: two hosts may come at once. "plimsoll" as a number of bytes.
@@ -42,39 +41,43 @@ const STEPS: [&str; 2] = [
 ///
 /// # Errors
 /// Tables of a later version, a user who may not make tables, a server that is gone.
-pub(super) fn migrate(client: &mut Client, shown: &str) -> Result<String, CatalogueError> {
+pub(super) fn migrate(line: &mut Line, shown: &str) -> Result<String, CatalogueError> {
+    let outcome: Result<Result<String, String>, LineError> = line.at_once(|line| steps(line));
+    match outcome {
+        Ok(Ok(identity)) => Ok(identity),
+        Ok(Err(says)) => Err(CatalogueError::Team { shown: shown.to_owned(), says }),
+        Err(error) => Err(failed(shown, &error)),
+    }
+}
+
+/// Which database it is, or why it can't be used.
+fn steps(line: &mut Line) -> Result<Result<String, String>, LineError> {
     let version = STEPS.len();
-    let failed = |error: postgres::Error| failed(shown, &error);
-    let mut work = client.transaction().map_err(failed)?;
-    work.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).map_err(failed)?;
+    line.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
     // Who may only read and write finds all there, and makes nothing.
-    let there = work.query_one("SELECT to_regclass('plimsoll.about') IS NOT NULL", &[]);
-    let is_there: bool = there.and_then(|row| row.try_get(0)).map_err(failed)?;
+    let is_there: bool =
+        line.row("SELECT to_regclass('plimsoll.about') IS NOT NULL", &[])?.try_get(0)?;
     if !is_there {
-        let made = "CREATE SCHEMA IF NOT EXISTS plimsoll;
+        line.execute_all(
+            "CREATE SCHEMA IF NOT EXISTS plimsoll;
             CREATE TABLE plimsoll.about (version INTEGER NOT NULL, identity TEXT NOT NULL);
-            INSERT INTO plimsoll.about VALUES (0, gen_random_uuid()::text);";
-        work.batch_execute(made).map_err(failed)?;
+            INSERT INTO plimsoll.about VALUES (0, gen_random_uuid()::text);",
+        )?;
     }
-    let row =
-        work.query_one("SELECT version, identity FROM plimsoll.about", &[]).map_err(failed)?;
-    let found: i32 = row.try_get(0).map_err(failed)?;
-    let identity: String = row.try_get(1).map_err(failed)?;
+    let row = line.row("SELECT version, identity FROM plimsoll.about", &[])?;
+    let (found, identity): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
     let found = usize::try_from(found).unwrap_or(usize::MAX);
-    if found > STEPS.len() {
-        let says = format!(
-            "its tables are of version {found}, and this Plimsoll knows up to {}: install the later one",
-            STEPS.len()
-        );
-        return Err(CatalogueError::Team { shown: shown.to_owned(), says });
+    if found > version {
+        return Ok(Err(format!(
+            "its tables are of version {found}, and this Plimsoll knows up to {version}: install the later one"
+        )));
     }
-    for step in STEPS.iter().take(version).skip(found) {
-        work.batch_execute(step).map_err(failed)?;
+    for step in STEPS.iter().skip(found) {
+        line.execute_all(step)?;
     }
     if found < version {
         let version = i32::try_from(version).unwrap_or(i32::MAX);
-        work.execute("UPDATE plimsoll.about SET version = $1", &[&version]).map_err(failed)?;
+        line.execute("UPDATE plimsoll.about SET version = $1", &[&version])?;
     }
-    work.commit().map_err(failed)?;
-    Ok(identity)
+    Ok(Ok(identity))
 }

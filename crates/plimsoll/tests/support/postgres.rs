@@ -144,6 +144,14 @@ impl Postgres {
         let _ = self.child.wait();
     }
 
+    /// Has all of its processes stand still (`-STOP`), or go on (`-CONT`).
+    pub fn signal(&self, signal: &str) {
+        let main = self.child.id().to_string();
+        let own = Command::new("ps").args(["-o", "pid=", "--ppid", &main]).output().unwrap();
+        let own = String::from_utf8(own.stdout).unwrap();
+        tool("kill", &[&[signal, &main][..], &own.split_whitespace().collect::<Vec<_>>()].concat());
+    }
+
     /// Starts it again after [`Self::kill`].
     pub fn start_again(&mut self) {
         // What is left of the old one holds its memory until its processes have noticed.
