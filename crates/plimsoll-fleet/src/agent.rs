@@ -21,8 +21,8 @@ use plimsoll_sys::clock;
 use crate::broker::{Broker, Role, Server};
 use crate::card::{Card, boot_id, is_label, is_name};
 use crate::message::{Stamp, Told};
-use crate::on_a_runtime;
 use crate::order::{self, Order, Signed, check};
+use crate::{Task, on_a_runtime};
 use held::Held;
 
 /// [`Options::alone_max`] unless stated.
@@ -78,15 +78,6 @@ pub fn run(
             .hint("name the public key that plans are signed with (--trust KEY)"));
     }
     on_a_runtime(serve(options, stop, say))
-}
-
-/// Ends a task of the runtime when it is dropped.
-struct Task(tokio::task::JoinHandle<()>);
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 async fn serve(

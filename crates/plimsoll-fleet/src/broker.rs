@@ -35,6 +35,8 @@ pub const CARD_STAYS: Duration = Duration::from_secs(10);
 const STAYS: Duration = Duration::from_secs(24 * 3600);
 /// How long a server is waited for that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// An answer to a question that asks for nothing takes no longer.
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// How the server is reached.
 #[derive(Clone, Debug, Default)]
@@ -169,6 +171,12 @@ impl Broker {
         let sent = self.jetstream.send_publish(subject, message.message_id(&id));
         sent.await.map_err(|error| error.to_string())?.await.map_err(|error| error.to_string())?;
         Ok(())
+    }
+
+    /// Whether the server answers now: there and back, through what keeps the messages.
+    pub(crate) async fn answers(&self) -> bool {
+        let asked = self.client.request(format!("$JS.API.STREAM.INFO.{STREAM}"), "".into());
+        matches!(tokio::time::timeout(ANSWER, asked).await, Ok(Ok(_)))
     }
 
     /// How often the connection was made. Who follows something follows it anew on a new one: by itself the client

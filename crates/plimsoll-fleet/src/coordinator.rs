@@ -357,7 +357,7 @@ async fn finish(
     if let Some(system) = &system {
         system.look();
     }
-    let objects = fleet.collect(tell).await;
+    let objects = fleet.collect(interrupt, tell).await;
     let Fleet { broker, hosts, stopped, .. } = fleet;
     let left = evidence::leave(Collected {
         resolved,

@@ -22,6 +22,7 @@ pub mod coordinator;
 pub mod driver;
 mod evidence;
 mod files;
+mod line;
 pub mod local;
 pub mod message;
 pub mod offset;
@@ -42,4 +43,13 @@ fn on_a_runtime<T>(work: impl Future<Output = Result<T, RunnerError>>) -> Result
             .hint("raise the limit of open files (ulimit -n)")
     })?;
     runtime.block_on(work)
+}
+
+/// Ends a task of the runtime when it is dropped.
+struct Task(tokio::task::JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }

@@ -93,6 +93,28 @@ fn carried_all(fleet: &Path) {
     assert!((rate / RATE / 2.0 - 1.0).abs() < 0.05 || was_disturbed(fleet), "{rate}");
 }
 
+/// It keeps its connections and says nothing: nobody is lost because nobody can be heard, neither while hosts measure nor
+/// while their evidence is on its way.
+#[test]
+fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _agents = [agent(&sandbox, &broker.url(), "one"), agent(&sandbox, &broker.url(), "two")];
+    let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "5s", &key), "run.log");
+    // Longer than a silent host is waited for, and until after the end of the measurement.
+    signal(&broker.process.0, "-STOP");
+    sleep(Duration::from_secs(14));
+    signal(&broker.process.0, "-CONT");
+    let code = run.wait();
+    let said = said(&sandbox);
+    assert!([0, 3].contains(&code), "{said}");
+    for words in ["the NATS server does not answer", "the NATS server answers again"] {
+        assert!(said.contains(words), "{said}");
+    }
+    carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
+}
+
 #[test]
 fn a_server_that_is_killed_and_started_again_in_mid_run_costs_no_evidence() {
     let sandbox = Sandbox::new();

@@ -35,7 +35,9 @@ enum Failure {
     NetworkGone(usize),
     DiskFull(usize),
     BrokerAway(Duration),
+    BrokerHangs(Duration),
     CoordinatorAway(Duration),
+    CoordinatorStopped(Duration),
 }
 
 impl fmt::Display for Failure {
@@ -48,9 +50,11 @@ impl fmt::Display for Failure {
             Self::NetworkGone(at) => write!(f, "node{at} has no network any more"),
             Self::DiskFull(at) => write!(f, "node{at}'s disk is full"),
             Self::BrokerAway(time) => write!(f, "the server is killed, and back after {time:?}"),
+            Self::BrokerHangs(time) => write!(f, "the server is stopped for {time:?}"),
             Self::CoordinatorAway(time) => {
                 write!(f, "the coordinator is killed, and taken up after {time:?}")
             }
+            Self::CoordinatorStopped(time) => write!(f, "the coordinator is stopped for {time:?}"),
         }
     }
 }
@@ -84,8 +88,15 @@ impl Draw {
             3 => Failure::NetworkAway(at, Duration::from_secs(5)),
             4 => Failure::NetworkGone(at),
             5 => Failure::DiskFull(at),
-            6 => Failure::BrokerAway(self.time(300, 4_000)),
-            _ => Failure::CoordinatorAway(self.time(300, 4_000)),
+            6 => match (self.time(300, 4_000), self.below(2)) {
+                (time, 0) => Failure::BrokerAway(time),
+                // Longer than a silent host is waited for.
+                (time, _) => Failure::BrokerHangs(time * 4),
+            },
+            _ => match (self.time(300, 4_000), self.below(2)) {
+                (time, 0) => Failure::CoordinatorAway(time),
+                (time, _) => Failure::CoordinatorStopped(time * 4),
+            },
         }
     }
 }
@@ -275,8 +286,16 @@ impl Scene {
                 self.broker = None;
                 Some((time, failure))
             }
+            Failure::BrokerHangs(time) => {
+                signal(&self.broker.as_ref()?.0, "-STOP");
+                Some((time, failure))
+            }
             Failure::CoordinatorAway(time) => {
                 self.coordinator.take()?;
+                Some((time, failure))
+            }
+            Failure::CoordinatorStopped(time) => {
+                signal(&self.coordinator.as_ref()?.0, "-STOP");
                 Some((time, failure))
             }
         }
@@ -289,6 +308,12 @@ impl Scene {
                 if let Some(agent) = &self.agents[at - 1] {
                     signal(&agent.0, "-CONT");
                 }
+            }
+            Failure::BrokerHangs(_) => {
+                self.broker.iter().for_each(|broker| signal(&broker.0, "-CONT"));
+            }
+            Failure::CoordinatorStopped(_) => {
+                self.coordinator.iter().for_each(|process| signal(&process.0, "-CONT"));
             }
             Failure::NetworkAway(at, _) if !gone.contains(&at) => self.network(at, "up"),
             Failure::BrokerAway(_) if self.broker.is_none() => self.start_broker(),

@@ -17,6 +17,7 @@ use super::gate::Gate;
 use super::held::Held;
 use super::{AGAIN, Accepted, LOOK, Options};
 use crate::broker::Broker;
+use crate::line::{Line, Turn};
 use crate::message::{Ended, Go, Live, Told};
 use crate::order::Order;
 
@@ -151,8 +152,8 @@ async fn work(
         live: None,
         alone: None,
     };
-    let mut look = tokio::time::interval(LOOK);
-    let (mut asked, mut heard) = (false, Instant::now());
+    let (mut look, mut line) = (tokio::time::interval(LOOK), Line::to(broker));
+    let (mut asked, mut heard, mut is_stale) = (false, Instant::now(), false);
     loop {
         tokio::select! {
             event = events.recv() => match event {
@@ -195,10 +196,11 @@ async fn work(
                     gate.open();
                 }
                 let now = broker.connections();
-                if now != connections
+                is_stale |= line.turn() == Turn::Up || now != connections;
+                if is_stale
                     && let Ok(again) = broker.follow_own(&options.name, subject.clone(), last).await
                 {
-                    (go, connections) = (again, now);
+                    (go, connections, is_stale) = (again, now, false);
                 }
             }
         }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use async_nats::connection::State;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use plimsoll_evidence::fleet::BY_OPERATOR;
@@ -17,6 +16,7 @@ use super::Event;
 use super::host::{Asked, shared_unit};
 use crate::broker::Broker;
 use crate::card::Card;
+use crate::line::{GIVEN_UP_AFTER, Line, Turn};
 use crate::message::{Go, Live, Told};
 use crate::offset::{measure, there_ns};
 
@@ -32,6 +32,10 @@ const WORD_EVERY: Duration = Duration::from_secs(20);
 const CATCH_UP: Duration = Duration::from_secs(5);
 /// Who comes to look no sooner than this was busy, or had no processor, and what hosts said still waits to be heard.
 const BUSY: Duration = Duration::from_secs(1);
+/// Evidence is asked for so often of a server that answers.
+const TRIES: u32 = 3;
+/// A bundle that takes longer is asked for anew.
+const FETCHED_WITHIN: Duration = Duration::from_secs(120);
 /// It is looked this often whether something is to be done.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -53,6 +57,7 @@ pub(super) struct Fleet<'a> {
     sent_ns: u64,
     /// Where in the stream the last message was that was heard.
     last: u64,
+    line: Line,
 }
 
 impl<'a> Fleet<'a> {
@@ -70,6 +75,7 @@ impl<'a> Fleet<'a> {
             live,
             sent_ns: 0,
             last: 0,
+            line: Line::to(broker),
         }
     }
 
@@ -100,7 +106,8 @@ impl<'a> Fleet<'a> {
         let mut beats = watch.map_err(|error| failed(error.to_string()))?;
         let live = self.broker.client.subscribe(format!("plimsoll.live.{}.*", self.run_id)).await;
         let mut live = live.map_err(|error| failed(error.to_string()))?;
-        let mut connections = self.broker.connections();
+        // Whether what is followed has to be followed anew.
+        let (mut connections, mut is_stale) = (self.broker.connections(), false);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         // Nobody was listened to until here: with many hosts clocks, orders and buckets take their time.
@@ -124,14 +131,15 @@ impl<'a> Fleet<'a> {
                 },
                 _ = look.tick() => {
                     let now = self.broker.connections();
-                    if now != connections {
+                    is_stale |= self.heed_the_line(tell)? || now != connections;
+                    if is_stale {
                         // Nobody is heard before this is done.
                         self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
                         let subject = format!("plimsoll.told.{}.>", self.run_id);
                         let again = self.broker.follow_after(subject, self.last).await;
                         let Ok(again) = again else { continue };
                         let Ok(watch) = self.broker.agents.watch(">").await else { continue };
-                        (told, beats, connections) = (again, watch, now);
+                        (told, beats, connections, is_stale) = (again, watch, now, false);
                         self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
                     }
                     self.look(interrupt, tell).await;
@@ -227,9 +235,34 @@ impl<'a> Fleet<'a> {
             self.stop(format!("{name} was lost: {why}"), tell).await;
         }
         if self.stopped.is_none() {
-            self.begin_what_waits(tell).await;
+            self.begin_what_waits(interrupt, tell).await;
         }
         self.say_that_it_is_there().await;
+    }
+
+    /// Says that the server does not answer; true: it does again.
+    ///
+    /// # Errors
+    /// A server that has not answered for so long that hosts do not wait for it either.
+    fn heed_the_line(&mut self, tell: &mut dyn FnMut(Event)) -> Result<bool, RunnerError> {
+        let silent = self.line.silent();
+        if silent > GIVEN_UP_AFTER {
+            let says = format!("the NATS server has not answered for {} s", silent.as_secs());
+            return Err(RunnerError::environment(says).hint(format!(
+                "what the hosts measured stays on them; once the server is back, `plimsoll run --resume {}` takes the run up again",
+                self.run_id
+            )));
+        }
+        let turn = self.line.turn();
+        match turn {
+            Turn::Same => {}
+            Turn::Down => tell(Event::Warning(
+                "the NATS server does not answer: hosts go on with the phase that they are in"
+                    .into(),
+            )),
+            Turn::Up => tell(Event::Note("the NATS server answers again".into())),
+        }
+        Ok(turn == Turn::Up)
     }
 
     async fn say_that_it_is_there(&mut self) {
@@ -251,10 +284,10 @@ impl<'a> Fleet<'a> {
 
     /// Who says nothing is lost only where it is waited for: a load goes on through an outage of what coordinates it.
     fn find_lost(&mut self) {
-        let connected = self.broker.client.connection_state() == State::Connected;
+        let is_down = self.line.is_down();
         let was_busy = self.looked.elapsed() > BUSY;
         self.looked = Instant::now();
-        if !connected || was_busy {
+        if is_down || was_busy {
             // Nobody could be heard, or nobody here listened: it counts from when somebody did.
             self.hosts.iter_mut().for_each(Asked::cannot_be_heard);
             return;
@@ -279,7 +312,11 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    async fn begin_what_waits(&mut self, tell: &mut dyn FnMut(Event)) {
+    async fn begin_what_waits(&mut self, interrupt: &AtomicBool, tell: &mut dyn FnMut(Event)) {
+        if self.line.is_down() {
+            // Not all would hear it, and those who did would begin alone.
+            return;
+        }
         let on: Vec<&Asked> = self.hosts.iter().filter(|host| !host.is_over()).collect();
         let Some(first) = on.first().and_then(|host| host.waiting) else { return };
         if on.iter().any(|host| host.waiting.is_none()) {
@@ -306,10 +343,11 @@ impl<'a> Fleet<'a> {
             let go = Go::Begin { number: first.number, at_ns: there_ns(at_ns, host.before()) };
             let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
             let id = format!("{run_id}-{}-go-{}", host.card.name, first.number);
-            // Who is told late begins late, which shows.
+            // Who is told late begins late, which shows; who is not told at all would wait for nothing.
             let began = Instant::now();
             while broker.leave(subject.clone(), &go, &id).await.is_err()
-                && began.elapsed() < LOST_AFTER
+                && began.elapsed() < GIVEN_UP_AFTER
+                && !interrupt.load(Ordering::Relaxed)
             {
                 tokio::time::sleep(LOOK).await;
             }
@@ -337,7 +375,11 @@ impl<'a> Fleet<'a> {
     }
 
     /// Takes the evidence in, and the clocks a second time. The objects that were read.
-    pub(super) async fn collect(&mut self, tell: &mut dyn FnMut(Event)) -> Vec<(String, String)> {
+    pub(super) async fn collect(
+        &mut self,
+        interrupt: &AtomicBool,
+        tell: &mut dyn FnMut(Event),
+    ) -> Vec<(String, String)> {
         let mut objects = Vec::new();
         for host in &mut self.hosts {
             if host.lost.is_none()
@@ -348,7 +390,8 @@ impl<'a> Fleet<'a> {
             let Some(object) = host.ended.as_ref().and_then(|ended| ended.object.clone()) else {
                 continue;
             };
-            match fetch(self.broker, &host.card.name, &object).await {
+            let come = fetched(self.broker, &self.line, &host.card.name, &object, interrupt);
+            match come.await {
                 Ok(bytes) => {
                     host.archive = Some(bytes);
                     objects.push((host.card.name.clone(), object));
@@ -361,6 +404,32 @@ impl<'a> Fleet<'a> {
             }
         }
         objects
+    }
+}
+
+/// As [`fetch`], once the server answers: what was sent waits there.
+async fn fetched(
+    broker: &Broker,
+    line: &Line,
+    agent: &str,
+    object: &str,
+    interrupt: &AtomicBool,
+) -> Result<Vec<u8>, String> {
+    let mut tries = 0;
+    loop {
+        let was_down = line.is_down();
+        let error = match tokio::time::timeout(FETCHED_WITHIN, fetch(broker, agent, object)).await {
+            Ok(Ok(bytes)) => return Ok(bytes),
+            Ok(Err(error)) => error,
+            Err(_) => "it does not come".to_owned(),
+        };
+        let is_down = line.is_down();
+        tries += u32::from(!was_down && !is_down);
+        let is_given_up = is_down && interrupt.load(Ordering::Relaxed);
+        if tries == TRIES || is_given_up || line.silent() > GIVEN_UP_AFTER {
+            return Err(error);
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }
 
