@@ -230,6 +230,12 @@ fn somebody_watches_what_other_processes_run() {
         ));
         browser.look(name);
     }
+    // One that is stopped has not ended.
+    signal(&run, "-STOP");
+    browser.until("document.body.innerText.includes('does not answer')");
+    browser.look("live-silent");
+    signal(&run, "-CONT");
+    browser.until("!document.body.innerText.includes('does not answer')");
     // The page hears of the end by itself.
     signal(&run, "-INT");
     browser.until("!document.querySelector('[data-while-live]')");
