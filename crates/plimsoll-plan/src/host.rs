@@ -3,6 +3,8 @@
 //! Points of a sweep, steps of a search and targets in turns are the plan's own, for all hosts. A host has the same of its own
 //! plan, where that can be meant: what a point or a step is called has to be true of every host.
 
+use sha2::{Digest, Sha256};
+
 use crate::error::{PlanError, PlanErrors};
 use crate::given::nearest_point;
 use crate::knob::Knob;
@@ -21,31 +23,40 @@ pub struct Turned {
 }
 
 impl Plan {
-    /// The plan as an agent of a fleet carries it out: its share of it or the whole, with what differs on its host, and without `[fleet]`. Where several
-    /// changes name one field, the last counts. The storage system's own metrics are asked for by who coordinates: they
+    /// The plan as an agent of a fleet carries it out: its share of it or the whole, with what differs on its host, random choices
+    /// of its own, and without `[fleet]`. Where several changes name one field, the last counts. The storage system's own metrics are asked for by who coordinates: they
     /// rise by what all hosts do.
     ///
     /// # Errors
     /// Everything that is wrong with it then.
     pub fn on_host(&self, name: &str, labels: &[String]) -> Result<Self, PlanErrors> {
-        let placement = self.resolve().fleet.unwrap_or_default();
+        let whole = self.resolve();
+        let placement = whole.fleet.unwrap_or_default();
+        let seed = Change::parse(&format!("seed={}", seed_on(name, whole.seed)));
+        let seed = seed.map_err(|says| self.fault("seed", says))?;
         if placement.carries == Carries::Share {
-            return self.share_of(name, &placement);
+            return self.share_of(name, &placement, seed);
         }
         let hosts = placement.hosts.iter().filter(|host| host.is_of(name, labels));
         let set = hosts.flat_map(|host| &host.set);
-        let changes = set.map(|(field, value)| Change::parse(&format!("{field}={value}")));
-        let changes = changes.collect::<Result<Vec<_>, _>>();
-        self.without_fleet(changes.map_err(|says| self.fault("fleet.host", says))?)
+        let set = set.map(|(field, value)| Change::parse(&format!("{field}={value}")));
+        let set = set.collect::<Result<Vec<_>, _>>();
+        let set = set.map_err(|says| self.fault("fleet.host", says))?;
+        self.without_fleet([vec![seed], set].concat())
     }
 
     /// The share of one of the agents that the plan names.
-    fn share_of(&self, name: &str, placement: &Placement) -> Result<Self, PlanErrors> {
+    fn share_of(
+        &self,
+        name: &str,
+        placement: &Placement,
+        seed: Change,
+    ) -> Result<Self, PlanErrors> {
         let fault = |says| self.fault("fleet.carries", says);
         let at = placement.names.iter().position(|own| own == name);
         let at = at.ok_or_else(|| fault(format!("{name} is none of `names`, and has no share")))?;
         let share = Share { at, of: placement.names.len() };
-        self.with_text(&share.text(self).map_err(fault)?)?.without_fleet(Vec::new())
+        self.with_text(&share.text(self).map_err(fault)?)?.without_fleet(vec![seed])
     }
 
     fn fault(&self, field: &str, says: String) -> PlanErrors {
@@ -89,8 +100,8 @@ impl Plan {
             return Err(format!("what is to be run is not the plan: it has another {fields}"));
         }
         let whole = self.resolve();
-        if *own == whole {
-            return Ok(part.clone());
+        if (ResolvedPlan { seed: whole.seed, ..own.clone() }) == whole {
+            return Ok(ResolvedPlan { seed: own.seed, ..part.clone() });
         }
         let same = Part { whole: &whole, part, turned };
         match same.of(&whole)? == *part {
@@ -98,6 +109,16 @@ impl Plan {
             false => Err("what is to be run is no target, point or step of the plan".to_owned()),
         }
     }
+}
+
+/// The seed of a host: hosts that make the same random choices would send their I/Os at the same instants, in bursts that
+/// clients which do not know of each other never make. It comes of the plan's seed and the host's name alone, so that a
+/// host's choices are the same in each run and in a fleet of any size.
+fn seed_on(host: &str, seed: u64) -> u64 {
+    let digest = Sha256::digest(host.as_bytes());
+    let own = digest.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte));
+    // A whole number of TOML is below 2^63.
+    seed ^ own >> 2
 }
 
 /// How a part comes of a whole plan.

@@ -23,6 +23,8 @@ use crate::order::Order;
 
 /// What could not be told in so long stays untold: the evidence is on this host.
 const TELLING: Duration = Duration::from_secs(600);
+/// A server that is away as the plan comes is waited for so long: whoever sent it waits no longer.
+const TAKING: Duration = Duration::from_secs(20);
 /// Once the agent is to end, no longer than that.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Progress is told this often at most.
@@ -117,9 +119,15 @@ async fn work(
     let failed = |says: String| Ended { says, ..Ended::default() };
     let go = format!("plimsoll.go.{}.{}", order.run_id, options.name);
     let (subject, mut last, mut connections) = (go.clone(), 0, broker.connections());
-    let mut go = match broker.follow_own(&options.name, go, 0).await {
-        Ok(go) => go,
-        Err(error) => return failed(error.message),
+    let began = Instant::now();
+    let mut go = loop {
+        match broker.follow_own(&options.name, go.clone(), 0).await {
+            Ok(go) => break go,
+            Err(error) if began.elapsed() > TAKING || patience.is_over(began) => {
+                return failed(format!("nothing was begun: {}", error.message));
+            }
+            Err(_) => tokio::time::sleep(AGAIN).await,
+        }
     };
     let gate = Arc::new(Gate::new(tell.clone()));
     let mut run_options = run::Options::new(options.places.clone());

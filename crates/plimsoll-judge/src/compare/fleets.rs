@@ -38,6 +38,9 @@ pub struct FleetSide<'a> {
     pub runs: Vec<FleetRun<'a>>,
 }
 
+/// What random choices come of.
+const SEED: &str = "plan.seed";
+
 /// A latency of a class.
 type LatencyOf = fn(&ClassLine) -> Option<u64>;
 
@@ -58,6 +61,8 @@ pub fn compare_fleets(
     let factors = [factors, &conditions::factors_of_plans(&of_hosts)].concat();
     let taken = [accepted, &factors].concat();
     let mut unlike = unlike(&of_hosts, &taken, &factors);
+    // Each host has its own, by its name.
+    unlike.retain(|one| one.name != SEED);
     unlike.extend(numbers(sides, &taken, &factors));
     let metrics = metrics_of(sides);
     let standings: Vec<Standing> = of_hosts.iter().map(decide::standing).collect();

@@ -116,3 +116,21 @@ fn threads_that_a_search_found_are_every_hosts() {
     let run = Knob::Threads.turned(&all.resolve(), 24);
     assert!(all.part_on(&run, &own, Turned::default()).unwrap_err().contains("threads"));
 }
+
+#[test]
+fn each_host_draws_its_own_and_the_same_in_each_run() {
+    let own = |text: &str, host: &str| plan(text).on_host(host, &[]).unwrap().resolve().seed;
+    // printf node1 | sha256sum, the first 16 digits, over 4, and the seed 42.
+    assert_eq!(own(OPEN, "node1"), 42 ^ 0xca12f31b8cbf5f29 >> 2);
+    assert_eq!(own(&format!("seed = 7\n{OPEN}"), "node1"), 7 ^ 0xca12f31b8cbf5f29 >> 2);
+    assert_ne!(own(OPEN, "node1"), own(OPEN, "node2"));
+    // One that differs there by the plan's own word.
+    let set = "[fleet]\n[[fleet.host]]\nname = \"b\"\nset = { seed = 9 }\n";
+    assert_eq!(own(&format!("{OPEN}{set}"), "b"), 9);
+    // Whatever is run of the plan.
+    let all = plan(SWEEP);
+    let mine = all.on_host("node1", &[]).unwrap().resolve();
+    let point = &all.resolve().points()[1].plan;
+    let part = all.part_on(point, &mine, SWEPT).unwrap();
+    assert_eq!(part, ResolvedPlan { seed: mine.seed, ..point.clone() });
+}

@@ -1,6 +1,7 @@
 //! Servers, agents and hosts of the tests of fleets, all ended by process id.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -90,11 +91,15 @@ pub fn adds_up(fleet: &Path, hosts: usize) -> f64 {
     assert_eq!(stated["hosts"].as_array().unwrap().len(), hosts, "{stated:#}");
     let window = &stated["window"];
     let (mut sum, mut latencies) = (0, 0);
+    let mut seeds = BTreeSet::new();
     for host in stated["hosts"].as_array().unwrap() {
         assert_eq!(host["end"], "reported", "{host:#}");
         let (name, run) = (host["name"].as_str().unwrap(), &host["run"]);
         let bundle = fleet.join("hosts").join(name).join(run["run_id"].as_str().unwrap());
         let own = json(&bundle.join("run.json"));
+        let plan = fs::read_to_string(bundle.join("resolved.toml")).unwrap();
+        let seed = plan.lines().find(|line| line.starts_with("seed = ")).unwrap().to_owned();
+        assert!(seeds.insert(seed), "each host makes its own random choices");
         for class in own["classes"].as_array().unwrap() {
             sum += count_of(class) - class["drained"].as_u64().unwrap();
             latencies += count_of(class);
