@@ -113,6 +113,18 @@ pub struct Live {
     pub bytes_per_s: f64,
     /// Mean latency.
     pub latency_ns_avg: Option<u64>,
+    /// Since the phase began, and how long it lasts; 0 where time is not what it goes by.
+    #[serde(default)]
+    pub elapsed_ns: u64,
+    /// As above.
+    #[serde(default)]
+    pub total_ns: u64,
+    /// Bytes done, and of how many; 0 where bytes are not what it goes by.
+    #[serde(default)]
+    pub done_bytes: u64,
+    /// As above.
+    #[serde(default)]
+    pub total_bytes: u64,
 }
 
 /// An answer to the question for the time.

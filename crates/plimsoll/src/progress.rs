@@ -26,6 +26,8 @@ const WORTH_A_LINE_NS: u64 = 2_000_000_000;
 pub struct StderrProgress {
     /// The number of its bar, while one is shown.
     bar: Option<u64>,
+    /// The phase that the bar of a fleet is of.
+    of_fleet: Option<PhaseKind>,
     quiet: bool,
     terminal: bool,
     last_line: Instant,
@@ -37,7 +39,7 @@ impl StderrProgress {
     /// Shows nothing at all when `quiet`.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        Self { bar: None, quiet, terminal, last_line: Instant::now(), told: None }
+        Self { bar: None, of_fleet: None, quiet, terminal, last_line: Instant::now(), told: None }
     }
 
     /// Tells others too, for as long as it is there.
@@ -58,6 +60,34 @@ impl StderrProgress {
         notes::tell(text);
     }
 
+    fn bar_begins(&mut self, kind: PhaseKind) {
+        if self.quiet || !self.terminal {
+            return;
+        }
+        static BARS: AtomicU64 = AtomicU64::new(0);
+        let bar = BARS.fetch_add(1, Ordering::Relaxed);
+        notes::bar_begins(bar, kind.label());
+        self.bar = Some(bar);
+    }
+
+    fn bar_ends(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            notes::bar_ends(bar);
+        }
+    }
+
+    /// Shows how far a phase is, as `says` has it.
+    fn goes(&mut self, kind: PhaseKind, progress: &Progress, says: &str) {
+        if let Some(bar) = self.bar {
+            let parts = (share(progress) * notes::BAR_PARTS as f64) as u64;
+            notes::bar_moves(bar, parts, says.to_owned());
+        } else if !self.quiet && self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            let percent = share(progress) * 100.0;
+            notes::tell(&format!("{}: {percent:.0} %, {says}", kind.label()));
+        }
+    }
+
     /// A sentence above the bars.
     pub fn say(&self, text: &str) {
         if let Some((told, _)) = &self.told {
@@ -66,6 +96,12 @@ impl StderrProgress {
         if !self.quiet {
             notes::tell(text);
         }
+    }
+}
+
+impl Drop for StderrProgress {
+    fn drop(&mut self) {
+        self.bar_ends();
     }
 }
 
@@ -92,20 +128,21 @@ impl Listener for StderrProgress {
             told.fleet(now);
         }
         let Some(kind) = now.kind.filter(|_| !self.quiet) else { return };
-        let megabytes = now.sum(|host| host.rate_bytes_per_s) / 1e6;
+        if self.of_fleet.replace(kind) != Some(kind) {
+            self.bar_ends();
+            self.bar_begins(kind);
+        }
+        let progress = now.progress();
         let slow = now.slow().map_or(String::new(), |(name, share)| {
             format!("; {name} carries {:.0} % of the average", share * 100.0)
         });
-        notes::tell(&format!(
-            "{}: {} of {} hosts, {:.0} IO/s, {megabytes:.1} MB/s{slow}",
-            kind.label(),
-            now.together().count(),
-            now.count,
-            now.sum(|host| host.rate_ops_per_s),
-        ));
+        let hosts = format!("{} of {} hosts", now.together().count(), now.count);
+        self.goes(kind, &progress, &format!("{hosts}, {}{slow}", describe(&progress)));
     }
 
     fn finished(&mut self, run: &Finished) {
+        self.bar_ends();
+        self.of_fleet = None;
         if let Some(told) = self.told() {
             told.finished(run);
         }
@@ -118,27 +155,14 @@ impl Watcher for StderrProgress {
             told.begin(kind);
         }
         self.last_line = Instant::now();
-        if self.quiet || !self.terminal {
-            return;
-        }
-        static BARS: AtomicU64 = AtomicU64::new(0);
-        let bar = BARS.fetch_add(1, Ordering::Relaxed);
-        notes::bar_begins(bar, kind.label());
-        self.bar = Some(bar);
+        self.bar_begins(kind);
     }
 
     fn progress(&mut self, kind: PhaseKind, progress: &Progress) {
         if let Some(told) = self.told() {
             told.progress(kind, progress);
         }
-        if let Some(bar) = self.bar {
-            let parts = (share(progress) * notes::BAR_PARTS as f64) as u64;
-            notes::bar_moves(bar, parts, describe(progress));
-        } else if !self.quiet && self.last_line.elapsed() >= LINE_EVERY {
-            self.last_line = Instant::now();
-            let percent = share(progress) * 100.0;
-            notes::tell(&format!("{}: {percent:.0} %, {}", kind.label(), describe(progress)));
-        }
+        self.goes(kind, progress, &describe(progress));
     }
 
     fn rows(&mut self, rows: &[Row]) {
@@ -157,9 +181,7 @@ impl Watcher for StderrProgress {
         if let Some(told) = self.told() {
             told.end(phase);
         }
-        if let Some(bar) = self.bar.take() {
-            notes::bar_ends(bar);
-        }
+        self.bar_ends();
         if self.quiet || !self.terminal && phase.duration_ns < WORTH_A_LINE_NS {
             return;
         }

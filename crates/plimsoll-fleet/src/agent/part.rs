@@ -249,6 +249,10 @@ impl Part<'_> {
                     ops_per_s: progress.rate_ops_per_s,
                     bytes_per_s: progress.rate_bytes_per_s,
                     latency_ns_avg: progress.latency_ns_avg,
+                    elapsed_ns: progress.elapsed_ns,
+                    total_ns: progress.total_ns,
+                    done_bytes: progress.done_bytes,
+                    total_bytes: progress.total_bytes,
                 };
                 let subject = format!("plimsoll.live.{}.{}", self.order.run_id, self.options.name);
                 if let Ok(text) = serde_json::to_vec(&live) {

@@ -209,6 +209,10 @@ impl<'a> Fleet<'a> {
             rate_ops_per_s: live.ops_per_s,
             rate_bytes_per_s: live.bytes_per_s,
             latency_ns_avg: live.latency_ns_avg,
+            elapsed_ns: live.elapsed_ns,
+            total_ns: live.total_ns,
+            done_bytes: live.done_bytes,
+            total_bytes: live.total_bytes,
             told_in_phase: *told,
         };
         tell(Event::Live(FleetNow {

@@ -34,17 +34,17 @@ impl Told {
         Self { state, phase_began: now, began: now, fleet_told: now }
     }
 
-    fn goes(&mut self, kind: PhaseKind, rate_ops_per_s: f64, rate_bytes_per_s: f64) {
+    fn goes(&mut self, kind: PhaseKind, progress: Progress) {
         let is_known =
             |state: &State| state.phase.as_ref().is_some_and(|phase| phase.kind == kind.label());
         if !is_known(&self.now()) {
             self.phase_began = Instant::now();
             self.begin(kind);
         }
-        let elapsed_ns = u64::try_from(self.phase_began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let progress =
-            Progress { elapsed_ns, rate_ops_per_s, rate_bytes_per_s, ..Progress::default() };
-        self.progress(kind, &progress);
+        // Who tells rates alone does not say how long the phase goes on.
+        let since_ns = u64::try_from(self.phase_began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let elapsed_ns = if progress.elapsed_ns > 0 { progress.elapsed_ns } else { since_ns };
+        self.progress(kind, &Progress { elapsed_ns, ..progress });
     }
 
     /// A sentence, or what has to be known.
@@ -99,11 +99,7 @@ impl Listener for Told {
 
     fn fleet(&mut self, now: &FleetNow) {
         if let Some(kind) = now.kind {
-            self.goes(
-                kind,
-                now.sum(|host| host.rate_ops_per_s),
-                now.sum(|host| host.rate_bytes_per_s),
-            );
+            self.goes(kind, now.progress());
         }
         let ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let (at_ns, duration_ns) = (ns(self.began), ns(self.fleet_told));
