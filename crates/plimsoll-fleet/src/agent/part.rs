@@ -17,7 +17,6 @@ use super::gate::Gate;
 use super::held::Held;
 use super::{AGAIN, Accepted, LOOK, Options};
 use crate::broker::Broker;
-use crate::line::{Line, Turn};
 use crate::message::{Ended, Go, Live, Told};
 use crate::order::Order;
 
@@ -160,7 +159,7 @@ async fn work(
         live: None,
         alone: None,
     };
-    let (mut look, mut line) = (tokio::time::interval(LOOK), Line::to(broker));
+    let mut look = tokio::time::interval(LOOK);
     let (mut asked, mut heard, mut is_stale) = (false, Instant::now(), false);
     loop {
         tokio::select! {
@@ -204,7 +203,7 @@ async fn work(
                     gate.open();
                 }
                 let now = broker.connections();
-                is_stale |= line.turn() == Turn::Up || now != connections;
+                is_stale |= now != connections;
                 if is_stale
                     && let Ok(again) = broker.follow_own(&options.name, subject.clone(), last).await
                 {
