@@ -42,7 +42,7 @@ const STEPS: [&str; 2] = [
 /// # Errors
 /// Tables of a later version, a user who may not make tables, a server that is gone.
 pub(super) fn migrate(line: &mut Line, shown: &str) -> Result<String, CatalogueError> {
-    let outcome: Result<Result<String, String>, LineError> = line.at_once(|line| steps(line));
+    let outcome: Result<Result<String, String>, LineError> = line.at_once(steps);
     match outcome {
         Ok(Ok(identity)) => Ok(identity),
         Ok(Err(says)) => Err(CatalogueError::Team { shown: shown.to_owned(), says }),
