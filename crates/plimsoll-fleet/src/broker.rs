@@ -35,6 +35,10 @@ pub const CARD_STAYS: Duration = Duration::from_secs(10);
 const STAYS: Duration = Duration::from_secs(24 * 3600);
 /// How long a server is waited for that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// What others make at the same moment is there after this time.
+const AT_ONCE: Duration = Duration::from_secs(2);
+/// It is tried this often.
+const AGAIN: Duration = Duration::from_millis(100);
 /// An answer to a question that asks for nothing takes no longer.
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -124,7 +128,12 @@ impl Broker {
                 }
                 Err(says) => says,
             };
-            if matches!(role, Role::Coordinator) || began.elapsed() > PATIENCE {
+            // Who makes the stream at the same moment as another may be told that it is in its own way.
+            let patience = match role {
+                Role::Coordinator => AT_ONCE,
+                Role::Agent(_) => PATIENCE,
+            };
+            if began.elapsed() > patience {
                 let error = RunnerError::environment(format!("{}: {says}", server.url)).hint(
                     "the server needs JetStream (`nats-server -js`), and this user may have to be allowed to use it",
                 );
@@ -135,6 +144,7 @@ impl Broker {
                     Role::Coordinator => error,
                 });
             }
+            tokio::time::sleep(AGAIN).await;
         }
     }
 
