@@ -109,9 +109,8 @@ fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
     let code = run.wait();
     let said = said(&sandbox);
     assert!([0, 3].contains(&code), "{said}");
-    for words in ["the NATS server does not answer", "the NATS server answers again"] {
-        assert!(said.contains(words), "{said}");
-    }
+    // That it answers again is said unless what the hosts told meanwhile is there first, and ends the run.
+    assert!(said.contains("the NATS server does not answer"), "{said}");
     carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
 }
 

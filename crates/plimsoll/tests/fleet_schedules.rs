@@ -544,7 +544,7 @@ fn a_schedule_is_drawn_from_its_seed() {
     let drawn: Vec<Failure> = (0..400).flat_map(schedule).map(|(_, failure)| failure).collect();
     let kinds: std::collections::BTreeSet<String> =
         drawn.iter().map(|f| format!("{f:?}").split('(').next().unwrap().to_owned()).collect();
-    assert_eq!(kinds.len(), 8, "{kinds:?}");
+    assert_eq!(kinds.len(), 10, "{kinds:?}");
 }
 
 #[test]
