@@ -61,8 +61,11 @@ pub fn compare_fleets(
     let factors = [factors, &conditions::factors_of_plans(&of_hosts)].concat();
     let taken = [accepted, &factors].concat();
     let mut unlike = unlike(&of_hosts, &taken, &factors);
-    // Each host has its own, by its name.
+    // Each host has its own, by its name; what differs is whether it does.
     unlike.retain(|one| one.name != SEED);
+    let seeds = |run: &FleetRun<'_>| run.hosts.iter().map(|(bundle, _)| bundle.plan.seed).collect();
+    let drawn = sides.iter().map(|side| draws(side.runs.iter().map(seeds))).collect();
+    unlike.extend(differing(SEED, drawn, &taken, &factors));
     unlike.extend(numbers(sides, &taken, &factors));
     let metrics = metrics_of(sides);
     let standings: Vec<Standing> = of_hosts.iter().map(decide::standing).collect();
@@ -123,11 +126,30 @@ fn numbers(sides: &[FleetSide<'_>], taken: &[String], factors: &[String]) -> Opt
             side.runs.iter().map(|run| run.verdict.hosts.len()).collect();
         numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
     };
-    let values: Vec<String> = sides.iter().map(number).collect();
+    differing(HOSTS, sides.iter().map(number).collect(), taken, factors)
+}
+
+/// Whether hosts make random choices of their own, of the seeds of each run's: those of earlier builds made the same, and
+/// their I/Os fell together.
+fn draws(mut runs: impl Iterator<Item = Vec<u64>>) -> String {
+    let is_one = |seeds: Vec<u64>| seeds.len() > 1 && seeds.windows(2).all(|two| two[0] == two[1]);
+    match runs.any(is_one) {
+        true => "one for all hosts".to_owned(),
+        false => "each host its own".to_owned(),
+    }
+}
+
+/// A condition with its values, where these differ between the sides.
+fn differing(
+    name: &str,
+    values: Vec<String>,
+    taken: &[String],
+    factors: &[String],
+) -> Option<Unlike> {
     let differs = values.windows(2).any(|pair| pair[0] != pair[1]);
-    let names = |words: &[String]| words.iter().any(|word| conditions::covers(word, HOSTS));
+    let names = |words: &[String]| words.iter().any(|word| conditions::covers(word, name));
     differs.then(|| Unlike {
-        name: HOSTS.to_owned(),
+        name: name.to_owned(),
         values,
         accepted: names(taken),
         factor: names(factors),
@@ -177,4 +199,24 @@ fn metrics_of(sides: &[FleetSide<'_>]) -> Vec<Metric> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_draw_alike_are_another_condition_than_hosts_that_do_not() {
+        let side = |runs: &[&[u64]]| draws(runs.iter().map(|seeds| seeds.to_vec()));
+        let own = side(&[&[1, 2, 3], &[1, 2]]);
+        assert_eq!(
+            (&own, side(&[&[42]])),
+            (&side(&[]), own.clone()),
+            "one host falls together with none"
+        );
+        let values = vec![own, side(&[&[1, 2], &[42, 42]])];
+        let said = differing(SEED, values.clone(), &["plan".to_owned()], &[]);
+        assert!(said.is_some_and(|one| one.values == values && one.accepted && !one.factor));
+        assert!(differing(SEED, vec![side(&[&[7, 7]]), side(&[&[42, 42]])], &[], &[]).is_none());
+    }
 }

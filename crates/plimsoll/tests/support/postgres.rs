@@ -147,8 +147,7 @@ impl Postgres {
     /// Has all of its processes stand still (`-STOP`), or go on (`-CONT`).
     pub fn signal(&self, signal: &str) {
         let main = self.child.id().to_string();
-        let own = Command::new("ps").args(["-o", "pid=", "--ppid", &main]).output().unwrap();
-        let own = String::from_utf8(own.stdout).unwrap();
+        let own = std::fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
         tool("kill", &[&[signal, &main][..], &own.split_whitespace().collect::<Vec<_>>()].concat());
     }
 
