@@ -7,6 +7,8 @@ use plimsoll_plan::{
 };
 
 use crate::figures::{self, NS_PER_S, Pick, measured};
+use crate::held_back::{self, HeldBack};
+use crate::judge::is_accepted;
 use crate::stats;
 use crate::tail::Tail;
 use crate::verdict::{Check, Quantity};
@@ -23,6 +25,7 @@ const INTERVALS_MAX: u64 = 1_000;
 pub const STALLS: &str = "page_fault_stalls";
 
 const IOPS: &str = "achieved_iops";
+const METADATA_OPS: &str = "achieved_metadata_ops";
 
 /// Name of the check on damaged pages.
 pub const CHECKSUMS: &str = "checksum_errors";
@@ -33,6 +36,7 @@ pub fn all(bundle: &Bundle, requirement: &Requirement) -> Vec<Check> {
     let Requirement {
         iops_per_s,
         iops_from_workload: _, // where `iops_per_s` comes from
+        metadata_ops_per_s,
         bandwidth_bytes_per_s,
         capacity_bytes,
         latency_max_of_ns,
@@ -42,6 +46,7 @@ pub fn all(bundle: &Bundle, requirement: &Requirement) -> Vec<Check> {
     } = requirement;
     let mut checks = Vec::new();
     checks.extend(iops_per_s.map(|limit| achieved_iops(bundle, limit)));
+    checks.extend(metadata_ops_per_s.map(|limit| achieved_metadata_ops(bundle, limit)));
     checks.extend(bandwidth_bytes_per_s.map(|limit| bandwidth(bundle, limit)));
     checks.extend(capacity_bytes.map(|limit| capacity(bundle, limit)));
     checks.extend(limits.iter().map(|limit| latency(bundle, *latency_max_of_ns, limit)));
@@ -60,13 +65,18 @@ pub fn open_loop(bundle: &Bundle) -> bool {
         || bundle.plan.workload.mailbox().is_some_and(|store| store.pace == Pace::Target)
 }
 
-/// Operations per second that open loops offered; `None` where one has no fixed rate.
-fn offered_per_s(bundle: &Bundle) -> Option<f64> {
+/// Data operations per second that open loops offered, or metadata operations; `None` if a stream
+/// has no fixed rate.
+fn offered_per_s(bundle: &Bundle, metadata: bool) -> Option<f64> {
     let matrix = bundle.plan.workload.matrix()?;
-    let rate = |stream: &Stream| match stream.arrival {
-        Arrival::Constant { rate_per_s, ramp_ns: 0 }
-        | Arrival::Poisson { rate_per_s, ramp_ns: 0 } => Some(rate_per_s),
-        _ => None,
+    let rate = |stream: &Stream| {
+        let metadata_share = stream.metadata_percent / 100.0;
+        let share = if metadata { metadata_share } else { 1.0 - metadata_share };
+        match stream.arrival {
+            Arrival::Constant { rate_per_s, ramp_ns: 0 }
+            | Arrival::Poisson { rate_per_s, ramp_ns: 0 } => Some(rate_per_s * share),
+            _ => None,
+        }
     };
     matrix.streams.iter().map(rate).sum()
 }
@@ -132,11 +142,20 @@ fn enough_ns(bundle: &Bundle, count: u64, statistic: LatencyStatistic) -> Option
     Some((measured_ns as f64 * needed / count as f64).ceil() as u64)
 }
 
+/// Reads and writes of data. Operations on names are never added: the kernel answers most of them
+/// from memory, so they have a limit of their own.
 fn achieved_iops(bundle: &Bundle, limit_per_s: f64) -> Check {
-    let measured_per_s = figures::rate_per_s(bundle, Pick::Transactional);
-    let quantity = Quantity::Rate { limit_per_s, measured_per_s };
-    let check = Check::open(IOPS, quantity, true);
-    let rates = || figures::rates_per_s(bundle, Pick::Transactional, interval_ns(bundle));
+    rate_at_least(bundle, IOPS, Pick::Data, limit_per_s)
+}
+
+fn achieved_metadata_ops(bundle: &Bundle, limit_per_s: f64) -> Check {
+    rate_at_least(bundle, METADATA_OPS, Pick::Metadata(None), limit_per_s)
+}
+
+fn rate_at_least(bundle: &Bundle, name: &str, pick: Pick, limit_per_s: f64) -> Check {
+    let measured_per_s = figures::rate_per_s(bundle, pick);
+    let check = Check::open(name, Quantity::Rate { limit_per_s, measured_per_s }, true);
+    let rates = || figures::rates_per_s(bundle, pick, interval_ns(bundle));
     at_least(bundle, check, measured_per_s, limit_per_s, rates)
 }
 
@@ -159,7 +178,9 @@ fn at_least(
     let Some(rate) = measured else { return check };
     if open_loop(bundle) {
         // More was offered than is required: then what is missing was not carried.
-        let offered = check.name == IOPS && offered_per_s(bundle) > Some(limit * 1.01);
+        let is_rate = [IOPS, METADATA_OPS].contains(&check.name.as_str());
+        let offered_per_s = offered_per_s(bundle, check.name == METADATA_OPS);
+        let offered = is_rate && offered_per_s > Some(limit * 1.01);
         let slack = if offered { 0.0 } else { OPEN_LOOP_SLACK };
         let note =
             if offered { "" } else { "open loop: within 1 % of the target counts as reached" };
@@ -189,6 +210,21 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     Check::open("capacity", quantity, true).decided(ok).noted(note)
 }
 
+/// Classes that each have to keep a limit by themselves: fast operations on names or fast reads
+/// must not hide slow writes in a common percentile.
+fn classes_of(class: LatencyClass) -> &'static [LatencyClass] {
+    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Write};
+    match class {
+        All => &[Read, Write, Metadata],
+        Read => &[Read],
+        Write => &[Write],
+        Metadata => &[Metadata],
+        DbRead => &[DbRead],
+        DbWrite => &[DbWrite],
+        LogWrite => &[LogWrite],
+    }
+}
+
 /// Which I/O a limit is on, for one instance or for all.
 fn pick_of(class: LatencyClass, instance: Option<u32>) -> Pick {
     match class {
@@ -205,6 +241,7 @@ fn pick_of(class: LatencyClass, instance: Option<u32>) -> Pick {
 /// One instance against a limit.
 struct Judged {
     name: String,
+    count: u64,
     measured_ns: Option<u64>,
     within: Option<bool>,
     interval: Option<[f64; 2]>,
@@ -256,8 +293,17 @@ fn latency(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit) -> Check {
         let quantity = Quantity::Latency { limit_ns, measured_ns };
         Check::open(&limit.name, quantity, false)
     };
-    let judged = figures::expected_instances(bundle, limit.class).into_iter();
-    let judged: Vec<Judged> = judged.map(|i| instance(bundle, max_of_ns, limit, i)).collect();
+    let of_class = |class: &LatencyClass| {
+        let limit = LatencyLimit { class: *class, ..limit.clone() };
+        let instances = figures::expected_instances(bundle, *class).into_iter();
+        instances.map(|i| instance(bundle, max_of_ns, &limit, i)).collect::<Vec<_>>()
+    };
+    let mut judged: Vec<Judged> = classes_of(limit.class).iter().flat_map(of_class).collect();
+    if limit.class == LatencyClass::All {
+        // A class without operations is left out if another has some: the mix may be 99.9 : 0.1.
+        let some = judged.iter().any(|judged| judged.count > 0);
+        judged.retain(|judged| judged.count > 0 || !some);
+    }
     let Some(decides) = judged.iter().max_by_key(|judged| judged.rank()) else {
         return open(None).noted("nothing of this kind was measured");
     };
@@ -285,14 +331,15 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
     let pick = pick_of(limit.class, Some(instance));
     let name = bundle.run.instances.get(instance as usize).map_or("", |i| i.name.as_str());
     let measured_ns = measure(bundle, max_of_ns, limit, pick);
+    let count = figures::totals(bundle, pick).count;
     let mut judged = Judged {
         name: name.to_owned(),
+        count,
         measured_ns,
         within: measured_ns.map(|ns| ns <= limit.limit_ns),
         interval: None,
         note: String::new(),
     };
-    let count = figures::totals(bundle, pick).count;
     match measured_ns {
         None if count == 0 => judged.note = "nothing of this kind was measured".to_owned(),
         None => {
@@ -316,10 +363,60 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
                 let against = tail.against(quantile, limit.limit_ns);
                 (judged.within, judged.interval) = (against.within, against.interval_ns);
                 judged.note = against.note;
+                if judged.within == Some(true) {
+                    with_held_back(
+                        bundle,
+                        instance,
+                        limit.limit_ns,
+                        (&tail, quantile),
+                        &mut judged,
+                    );
+                }
             }
         }
     }
     judged
+}
+
+/// Judges a percentile of a closed loop again with the operations that stalls held back
+/// ([`crate::held_back`]).
+fn with_held_back(
+    bundle: &Bundle,
+    instance: u32,
+    limit_ns: u64,
+    (tail, quantile): (&Tail<'_>, f64),
+    judged: &mut Judged,
+) {
+    let Some(found) = held_back::find(bundle, instance, limit_ns, tail, quantile) else { return };
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let recorded_ms = judged.measured_ns.map_or(0.0, ms);
+    let percentile = quantile * 100.0;
+    match found {
+        HeldBack::BreaksLimit { percentile_ns, interval_share } => {
+            judged.within = Some(false);
+            judged.interval = None;
+            judged.measured_ns = Some(percentile_ns);
+            judged.note = format!(
+                "operations were slower than the limit during {:.1} % of the time; the recorded \
+                 p{percentile} of {recorded_ms:.3} ms hides that, because a closed loop issues few \
+                 operations while the storage stalls",
+                interval_share * 100.0
+            );
+        }
+        HeldBack::Unclear { corrected_ns } => {
+            if is_accepted(bundle, "coordinated-omission") {
+                return;
+            }
+            judged.within = None;
+            judged.note = format!(
+                "the recorded p{percentile} keeps the limit, but it would be {:.2} ms with the \
+                 operations that this closed loop held back during stalls: use an open loop \
+                 (`arrival = \"poisson\"`), or write accept_unknown = [\"coordinated-omission\"] \
+                 in [evidence]",
+                ms(corrected_ns)
+            );
+        }
+    }
 }
 
 fn measure(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, pick: Pick) -> Option<u64> {

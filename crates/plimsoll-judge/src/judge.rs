@@ -21,7 +21,7 @@ pub fn judge(bundle: &Bundle) -> Verdict {
     let mut checks = requirement.map_or_else(Vec::new, |r| checks::all(bundle, r));
     checks.extend(rules::replay::checks(bundle));
     let required = requirement.and_then(|r| r.iops_per_s);
-    let achieved = figures::rate_per_s(bundle, Pick::Transactional);
+    let achieved = figures::rate_per_s(bundle, achieved_pick(bundle));
     let headroom = match (achieved, required) {
         (Some(achieved), Some(required)) if required > 0.0 && !checks::open_loop(bundle) => {
             Some(achieved / required - 1.0)
@@ -72,6 +72,12 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         rules_version: RULES_VERSION,
         run_id: bundle.run.run_id.clone(),
     }
+}
+
+/// Operations of the achieved rate: reads and writes, or operations on names if there are no others.
+fn achieved_pick(bundle: &Bundle) -> Pick {
+    let has_data = figures::totals(bundle, Pick::Data).count > 0;
+    if has_data { Pick::Data } else { Pick::Transactional }
 }
 
 /// What the run is said to show. A stated requirement always brings its own rules, whatever is claimed
@@ -274,13 +280,9 @@ impl Case<'_> {
     /// What leaves the run undecided: a mandatory rule that is unknown, a limit that could not be judged, a
     /// claim beside the requirement that nothing shows.
     fn open(&self) -> Option<String> {
-        let mut mandatory = self.claimed.iter().flat_map(|&claim| mandatory(self.findings, claim));
-        let unknown = mandatory.find(|(rule, finding)| {
-            // Who claims must show; a plan that only measures is told what it does not show.
-            let decides = !self.bundle.plan.claims_assumed || ALWAYS_DECIDE.contains(&rule.id);
-            finding.outcome == Outcome::Unknown && decides && !self.accepts(rule.id)
-        });
-        if let Some((_, finding)) = unknown {
+        // A run that was not carried out as planned first, then limits that could not be judged,
+        // then what else is unknown.
+        if let Some(finding) = self.unknown(|rule| ALWAYS_DECIDE.contains(&rule.id)) {
             return Some(finding.says.clone());
         }
         let undecided: Vec<String> =
@@ -288,12 +290,44 @@ impl Case<'_> {
         if !undecided.is_empty() {
             return Some(undecided.join("; "));
         }
+        // A plan that claims something must show it; one that only measures lists what is open.
+        if let Some(finding) = self.unknown(|_| !self.bundle.plan.claims_assumed) {
+            return Some(self.with_acceptance(finding));
+        }
         self.bundle.plan.requirement.as_ref()?;
         let mut claims = self.claims.iter().filter(|(claim, _)| self.claimed.contains(claim));
         let unshown = claims.find(|(claim, standing)| {
             **standing == Standing::NotShown && !self.is_unknown_but_accepted(**claim)
         });
         unshown.map(|(claim, _)| format!("{} is claimed, and nothing here shows it", claim.word()))
+    }
+
+    /// The first mandatory rule of what is claimed that is unknown, not accepted so, and `decides`.
+    fn unknown(&self, decides: impl Fn(&Rule) -> bool) -> Option<&Finding> {
+        let mut mandatory = self.claimed.iter().flat_map(|&claim| mandatory(self.findings, claim));
+        let unknown = mandatory.find(|(rule, finding)| {
+            finding.outcome == Outcome::Unknown && decides(rule) && !self.accepts(rule.id)
+        });
+        unknown.map(|(_, finding)| finding)
+    }
+
+    /// What a rule does not know, with the line that accepts it if it is all that is left to decide.
+    fn with_acceptance(&self, finding: &Finding) -> String {
+        let alone = self.unknown(|rule| rule.id != finding.rule).is_none();
+        let accepted = &self.bundle.plan.evidence.accept_unknown;
+        if !alone
+            || self.bundle.plan.requirement.is_none()
+            || NOT_ACCEPTED.contains(&finding.rule.as_str())
+        {
+            return finding.says.clone();
+        }
+        let rules = accepted.iter().chain(std::iter::once(&finding.rule));
+        let list: Vec<String> = rules.map(|rule| format!("\"{rule}\"")).collect();
+        format!(
+            "{}; every limit is kept, so accept_unknown = [{}] in [evidence] would decide",
+            finding.says,
+            list.join(", ")
+        )
     }
 
     fn accepts(&self, rule: &str) -> bool {

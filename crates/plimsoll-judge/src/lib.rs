@@ -13,6 +13,7 @@ pub mod experiment;
 pub mod figures;
 pub mod finding;
 pub mod fleet;
+mod held_back;
 pub mod inside;
 pub mod judge;
 mod links;

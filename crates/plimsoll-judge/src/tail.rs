@@ -25,7 +25,13 @@ pub struct Tail<'a> {
     merged: Histogram<u64>,
     /// Histograms of consecutive spans of equal length.
     spans: Vec<Vec<&'a Packed>>,
+    /// Length of a span.
+    width_ns: u64,
 }
+
+/// A percentile breaks its limit by a factor if at least this many times the share that it allows is
+/// slower: no dependence between samples explains that.
+const FACTOR: f64 = 10.0;
 
 /// A percentile against a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,7 +60,61 @@ impl<'a> Tail<'a> {
         }
         let intervals =
             bundle.latency_spans.iter().filter(|i| names.contains(&i.tag.as_str())).collect();
-        Some(Self { merged, spans: spans(bundle, intervals) })
+        let (spans, width_ns) = spans(bundle, intervals);
+        Some(Self { merged, spans, width_ns })
+    }
+
+    /// All latencies, merged.
+    pub(crate) fn merged(&self) -> &Histogram<u64> {
+        &self.merged
+    }
+
+    /// Share of the operations slower than a limit, span by span. A span without a completion is
+    /// slow as a whole if the operation that completes next had been waiting since before it;
+    /// otherwise nothing was issued in it, and it is left out.
+    pub fn slow_share_over_time(&self, limit_ns: u64) -> Vec<f64> {
+        let limit_ns = self.merged.highest_equivalent(limit_ns);
+        let share = |buckets: Vec<(u64, f64)>| {
+            buckets.iter().filter(|(value, _)| *value > limit_ns).map(|(_, weight)| weight).sum()
+        };
+        self.weighted_spans().map(share).collect()
+    }
+
+    /// The percentile if each span counts alike, however many operations it completed.
+    pub fn quantile_over_time(&self, quantile: f64) -> Option<u64> {
+        let mut buckets: Vec<(u64, f64)> = self.weighted_spans().flatten().collect();
+        buckets.sort_unstable_by_key(|(value, _)| *value);
+        let total: f64 = buckets.iter().map(|(_, weight)| weight).sum();
+        let mut seen = 0.0;
+        let reached = buckets.iter().find(|(_, weight)| {
+            seen += weight;
+            seen >= total * quantile
+        });
+        reached.or(buckets.last()).map(|(value, _)| *value)
+    }
+
+    /// The latencies of each span with weights that add up to one.
+    fn weighted_spans(&self) -> impl Iterator<Item = Vec<(u64, f64)>> + '_ {
+        let weighted = |index: usize| {
+            let span = &self.spans[index];
+            let count: u64 = span.iter().map(|histogram| histogram.count()).sum();
+            if count > 0 {
+                let buckets = span.iter().flat_map(|histogram| histogram.buckets());
+                return Some(buckets.map(|(ns, n)| (ns, n as f64 / count as f64)).collect());
+            }
+            self.waiting_ns(index).map(|ns| vec![(ns, 1.0)])
+        };
+        (0..self.spans.len()).filter_map(weighted)
+    }
+
+    /// Latency of the operation that waited throughout a span in which nothing completed.
+    fn waiting_ns(&self, index: usize) -> Option<u64> {
+        let later = self.spans.iter().enumerate().skip(index + 1);
+        let slowest = |span: &Vec<&Packed>| {
+            span.iter().flat_map(|histogram| histogram.buckets()).map(|(ns, _)| ns).max()
+        };
+        let (at, slowest_ns) = later.filter_map(|(at, span)| Some((at, slowest(span)?))).next()?;
+        (slowest_ns >= (at - index) as u64 * self.width_ns).then_some(slowest_ns)
     }
 
     /// Samples.
@@ -99,6 +159,7 @@ impl<'a> Tail<'a> {
         let within = match interval {
             Some([_, high]) if high <= limit_ns => Some(true),
             Some([low, _]) if low > limit_ns => Some(false),
+            _ if self.breaks_by_a_factor(quantile, limit_ns) => Some(false),
             _ => self.all_parts(quantile, limit_ns),
         };
         let note = match (within, interval) {
@@ -108,6 +169,24 @@ impl<'a> Tail<'a> {
         };
         let interval_ns = interval.map(|ends| ends.map(|ns| ns as f64));
         Against { within, interval_ns, note }
+    }
+
+    /// True if ten times more operations than the percentile allows are slower than the limit, in
+    /// the whole and in most parts of the measurement: p99 with more than 10 % of them slow.
+    fn breaks_by_a_factor(&self, quantile: f64, limit_ns: u64) -> bool {
+        let allowed = ((1.0 - quantile) * FACTOR).min(0.5);
+        let slow = self.merged.iter_recorded().map(|bucket| {
+            let is_slow = bucket.value_iterated_to() > self.merged.highest_equivalent(limit_ns);
+            if is_slow { bucket.count_at_value() } else { 0 }
+        });
+        if slow.sum::<u64>() as f64 <= self.samples() as f64 * allowed {
+            return false;
+        }
+        let spans = self.beyond(limit_ns);
+        let counted = spans.iter().filter(|span| span.count > 0);
+        let broken = |span: &&Span| span.beyond as f64 > span.count as f64 * (1.0 - quantile);
+        let (all, slow) = (counted.clone().count(), counted.filter(broken).count());
+        all >= 3 && slow * 2 > all
     }
 
     fn why_not(&self, quantile: f64) -> String {
@@ -158,11 +237,13 @@ pub fn bears(samples: u64, effective: f64, quantile: f64) -> bool {
 }
 
 /// Puts histograms into spans as long as they are themselves. What came after the end is the last one's.
-fn spans<'a>(bundle: &Bundle, intervals: Vec<&'a Interval>) -> Vec<Vec<&'a Packed>> {
-    let Some(measure) = measured(bundle) else { return Vec::new() };
+fn spans<'a>(bundle: &Bundle, intervals: Vec<&'a Interval>) -> (Vec<Vec<&'a Packed>>, u64) {
+    let Some(measure) = measured(bundle) else { return (Vec::new(), 0) };
     let mut lengths_ns: Vec<u64> = intervals.iter().map(|i| i.duration_ns).collect();
     lengths_ns.sort_unstable();
-    let Some(&typical_ns) = lengths_ns.get(lengths_ns.len() / 2) else { return Vec::new() };
+    let Some(&typical_ns) = lengths_ns.get(lengths_ns.len() / 2) else {
+        return (Vec::new(), 0);
+    };
     let width_ns = typical_ns.clamp(1, measure.duration_ns);
     let count = ((measure.duration_ns + width_ns / 2) / width_ns).max(1) as usize;
     let mut spans = vec![Vec::new(); count];
@@ -171,7 +252,7 @@ fn spans<'a>(bundle: &Bundle, intervals: Vec<&'a Interval>) -> Vec<Vec<&'a Packe
         let at = ((from_ns + width_ns / 2) / width_ns) as usize;
         spans[at.min(count - 1)].push(&interval.histogram);
     }
-    spans
+    (spans, width_ns)
 }
 
 /// The value at a rank, counted from 1.

@@ -11,7 +11,7 @@ use crate::finding::Finding;
 
 /// Version of the rules and thresholds. The same bundle under the same version gives the same
 /// verdict to the letter.
-pub const RULES_VERSION: u32 = 16;
+pub const RULES_VERSION: u32 = 17;
 
 /// The judgement of a run (DESIGN §1), in order of precedence where several hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -160,6 +160,9 @@ impl Share {
         if let Some(rate) = required.iops_per_s.filter(|_| table.contains_key("iops")) {
             set(table, "iops", self.part(rate));
         }
+        if let Some(rate) = required.metadata_ops_per_s {
+            set(table, "metadata_ops", self.part(rate));
+        }
         if let Some(bytes) = required.bandwidth_bytes_per_s {
             set(table, "bandwidth", text(BytesPerS(bytes.div_ceil(of))));
         }

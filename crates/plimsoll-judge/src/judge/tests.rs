@@ -3,7 +3,7 @@
 
 use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::run::{Instance, Phase, PhaseKind};
-use plimsoll_plan::Claim;
+use plimsoll_plan::{Claim, Workload};
 use proptest::prelude::*;
 
 use super::*;
@@ -287,4 +287,105 @@ proptest! {
             prop_assert!(bundle.run.measure().unwrap().duration_ns >= 30 * SECOND_NS);
         }
     }
+}
+
+/// Streams with operations on names: 99.5 % of 10,000 operations a second need no I/O.
+fn mostly_metadata(requirement: &str) -> Bundle {
+    let mut bundle = required(requirement);
+    let Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
+    matrix.streams[0].metadata_percent = 99.5;
+    let mut names = bundle.run.classes[0].clone();
+    (names.name, names.group) = ("matrix.metadata".into(), "metadata".into());
+    (names.count, names.size_bytes) = (names.count * 199, 0);
+    (names.latency_ns_sum, names.latency_ns_max) = (names.count * 50, 50);
+    let mut quick = plimsoll_evidence::latency::histogram();
+    quick.record_n(50, names.count).unwrap();
+    let spans = fixtures::spans("matrix.metadata", &quick);
+    bundle.latency.insert(names.name.clone(), quick);
+    bundle.latency_spans.extend(spans);
+    bundle.run.classes.push(names);
+    bundle
+}
+
+#[test]
+fn operations_on_names_are_no_ios() {
+    // 10,000 reads a second and 1,990,000 operations on names.
+    let verdict = judge(&mostly_metadata("iops = 20000"));
+    assert_eq!(check(&verdict, "achieved_iops").ok, Some(false), "{}", verdict.reason);
+    assert_eq!(verdict.achieved_iops_per_s.map(f64::round), Some(10_000.0));
+    assert_eq!(check(&judge(&mostly_metadata("iops = 9000")), "achieved_iops").ok, Some(true));
+    let mut bundle = mostly_metadata("iops = 9000");
+    bundle.plan.requirement.as_mut().unwrap().metadata_ops_per_s = Some(1_000_000.0);
+    let verdict = judge(&bundle);
+    let measured = check(&verdict, "achieved_metadata_ops").quantity;
+    assert!(
+        matches!(measured, Quantity::Rate { measured_per_s: Some(rate), .. } if rate > 1.9e6),
+        "{measured:?}"
+    );
+}
+
+#[test]
+fn each_class_keeps_a_common_latency_limit() {
+    // All operations together have a p99 of 50 ns; the reads have one of 1.2 ms.
+    let verdict = judge(&mostly_metadata("latency_p99 = \"500us\""));
+    assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
+    let verdict = judge(&mostly_metadata("latency_p99 = \"50ms\""));
+    assert_eq!(check(&verdict, "latency_p99").ok, Some(true), "{verdict:?}");
+}
+
+#[test]
+fn a_percentile_that_a_closed_loop_kept_small_is_not_passed() {
+    let mut bundle = required("read_latency_p99 = \"10ms\"");
+    let Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
+    matrix.streams[0].queue_depth = 1;
+    // Four reads of 250 ms in every fifth second.
+    let (mut merged, mut stalled) =
+        (plimsoll_evidence::latency::histogram(), plimsoll_evidence::latency::histogram());
+    stalled.record_n(250_000_000, 4).unwrap();
+    for (second, span) in bundle.latency_spans.iter_mut().enumerate() {
+        if second % 5 == 4 {
+            span.histogram = (&stalled).into();
+        }
+        span.histogram.add_to(&mut merged);
+    }
+    bundle.run.classes[0].count = merged.len();
+    bundle.run.classes[0].latency_ns_max = merged.max();
+    bundle.latency.insert("matrix.read".into(), merged);
+    let verdict = judge(&bundle);
+    let limit = check(&verdict, "read_latency_p99");
+    assert_eq!(limit.ok, Some(false), "{limit:?}");
+    assert!(limit.note.contains("20.0 % of the time"), "{}", limit.note);
+}
+
+#[test]
+fn a_limit_missed_by_a_factor_fails_whatever_is_unknown() {
+    // The median is beyond the limit of a p99, and the spans are too few for an interval.
+    let mut bundle = required("read_latency_p99 = \"700us\"");
+    bundle.latency_spans.truncate(6);
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
+}
+
+#[test]
+fn an_open_limit_is_named_before_another_unknown() {
+    let mut bundle = required("read_latency_p99 = \"1200us\"");
+    bundle.plan.claims = vec![Claim::MediaRead, Claim::Requirement];
+    bundle.environment.virtualisation = Some("kvm".into());
+    bundle.latency_spans.clear();
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
+    assert!(verdict.reason.starts_with("read latency p99"), "{}", verdict.reason);
+}
+
+#[test]
+fn the_line_that_would_decide_is_printed() {
+    let mut bundle = required("iops = 5");
+    bundle.plan.claims = vec![Claim::MediaRead, Claim::Requirement];
+    bundle.environment.virtualisation = Some("kvm".into());
+    let verdict = judge(&bundle);
+    assert!(
+        verdict.reason.contains("accept_unknown = [\"served-from-cache-below\"] in [evidence]"),
+        "{}",
+        verdict.reason
+    );
 }

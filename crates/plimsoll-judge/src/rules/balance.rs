@@ -20,7 +20,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Mount};
 use plimsoll_evidence::observed::{DeviceTotals, Moved};
 use plimsoll_evidence::run::{Driver, Tier};
-use plimsoll_plan::{SyncKind, Workload};
+use plimsoll_plan::{DirectIo, SyncKind, Workload};
 
 use super::seen;
 use crate::figures::{NS_PER_S, measured};
@@ -45,6 +45,17 @@ const LATE_SHARE: f64 = 0.1;
 /// File systems on block devices that hand I/O on in the process that asks for it.
 const ON_DEVICES: [&str; 10] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "jfs", "overlay"];
+
+/// Counters and operations may differ by this share of all bytes: what completes around the ends of
+/// the measurement is counted by one and not by the other.
+const TIMING_SLACK: f64 = 0.02;
+
+/// Bytes that one direction asked for through the page cache, and past it.
+#[derive(Clone, Copy, Debug, Default)]
+struct StreamBytes {
+    buffered_bytes: u64,
+    direct_bytes: u64,
+}
 
 /// How the bytes stand.
 #[derive(Clone, Debug, PartialEq)]
@@ -239,6 +250,52 @@ impl<'a> Scale<'a> {
         (late_ns as f64 > phase.duration_ns as f64 * LATE_SHARE).then_some(late_ns)
     }
 
+    /// Bytes of this direction that streams asked for through the page cache and past it; `None`
+    /// unless there are both.
+    fn stream_bytes(&self) -> Option<StreamBytes> {
+        let streams = seen::streams(self.bundle);
+        let classes = self.bundle.run.classes.iter();
+        let mut streams_bytes = StreamBytes::default();
+        for class in classes.filter(|class| class.is_read == self.is_read && class.size_bytes > 0) {
+            let stream = streams.get(class.instance as usize)?;
+            let sum = match stream.direct {
+                DirectIo::Off => &mut streams_bytes.buffered_bytes,
+                DirectIo::Required | DirectIo::Auto => &mut streams_bytes.direct_bytes,
+            };
+            *sum += class.size_bytes;
+        }
+        (streams_bytes.buffered_bytes > 0 && streams_bytes.direct_bytes > 0)
+            .then_some(streams_bytes)
+    }
+
+    /// Buffered streams beside direct ones: what no device moved is theirs, however little it is of
+    /// all bytes. The operations of a small stream would otherwise hide behind the bytes of a big one.
+    fn of_buffered_streams(&self, own: Option<u64>) -> Option<Stands> {
+        let streams_bytes = self.stream_bytes()?;
+        let reduction = self.bundle.plan.observe.data_reduction.unwrap_or(1.0);
+        let least =
+            streams_bytes.buffered_bytes as f64 * SHARE_MIN / reduction.clamp(1.0, REDUCTION_MAX);
+        let moved = match (own.filter(|_| self.counts_own()), self.top()) {
+            (Some(own), top) => top.map_or(own, |top| top.min(own)),
+            (None, top) => top?,
+        };
+        let direct =
+            (streams_bytes.direct_bytes as f64 / reduction.clamp(1.0, REDUCTION_MAX)) as u64;
+        let of_buffered = moved.saturating_sub(direct);
+        if of_buffered as f64 >= least {
+            return None;
+        }
+        let slack = (self.asked as f64 * TIMING_SLACK) as u64;
+        let says = format!(
+            "of {} {} by buffered streams, at most {} reached a device: the page cache took the rest",
+            self.size(streams_bytes.buffered_bytes),
+            self.verb(),
+            self.size(of_buffered + slack)
+        );
+        let is_sure = ((of_buffered + slack) as f64) < least;
+        Some(if is_sure { Stands::Short(says) } else { Stands::Open(says) })
+    }
+
     fn at_the_top(&self) -> Stands {
         let asked = self.size(self.asked);
         let own = self.own();
@@ -261,7 +318,7 @@ impl<'a> Scale<'a> {
             && let Some(own) = own
         {
             if own >= self.least {
-                return Stands::Moved;
+                return self.of_buffered_streams(Some(own)).unwrap_or(Stands::Moved);
             }
             if !self.dirty_is_known() && self.own_at_most() >= Some(self.least) {
                 return Stands::Open(format!(
@@ -310,7 +367,9 @@ impl<'a> Scale<'a> {
             return if alone { Stands::Moved } else { self.whose(top) };
         }
         match self.others() {
-            Some(others) if top.saturating_sub(others) >= self.least => Stands::Moved,
+            Some(others) if top.saturating_sub(others) >= self.least => {
+                self.of_buffered_streams(None).unwrap_or(Stands::Moved)
+            }
             _ => self.whose(top),
         }
     }

@@ -56,10 +56,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let carried_out = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Condition);
     let Some(size) = data_bytes(bundle) else {
         let says = "how much was written before the measurement is not known";
-        return Some(
-            Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("run it with plimsoll and `phases.condition = \"fill-twice\"`"),
-        );
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
+            "write the data twice before the measurement (`phases.condition = \"fill-twice\"`)",
+        ));
     };
     let times = written as f64 / size.max(1) as f64;
     let text = format!("{times:.1} times the working set was written before the measurement");

@@ -140,8 +140,7 @@ fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
                 }
                 false => "what the data was is not known",
             };
-            Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("run it with plimsoll, or under `plimsoll observe`")
+            Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle))
         }
     }
 }

@@ -120,9 +120,7 @@ fn unseen(bundle: &Bundle) -> Option<Finding> {
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     }
     let says = "whether the blocks that were read had ever been written is not known";
-    Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
-        "run it with plimsoll, or under `plimsoll observe` by a user who may read the files",
-    ))
+    Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle)))
 }
 
 /// Loop devices: what the disks below moved of what was asked, where the backing file has holes.

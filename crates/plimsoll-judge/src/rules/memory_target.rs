@@ -69,7 +69,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let why = seen::storage_unseen(bundle).map_or("no device beneath it shows", |u| &u.why);
         let says = format!("whether the target lies in memory is not known: {why}");
         let advice = seen::storage_unseen(bundle).map_or_else(
-            || "run it with plimsoll, or under `plimsoll observe`".to_owned(),
+            || seen::how_to_observe(bundle).to_owned(),
             |unseen| format!("what would show it: {}", unseen.would_show),
         );
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(advice));

@@ -44,7 +44,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     if known.is_empty() {
         let says = "whether operations were random or sequential was not seen";
-        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it with plimsoll"));
+        return Some(
+            Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle)),
+        );
     }
     let wrong = known.iter().find(|(_, share)| {
         if random { *share > RANDOM_SHARE_MAX } else { *share < SEQUENTIAL_SHARE_MIN }

@@ -64,6 +64,16 @@ pub(crate) fn is_remote(bundle: &Bundle) -> bool {
     !mounts.is_empty() && mounts.iter().all(|mount| is_far(&mount.file_system))
 }
 
+/// Advice for what was not observed: our own runs lack privileges, other tools an observer.
+pub(crate) fn how_to_observe(bundle: &Bundle) -> &'static str {
+    match bundle.run.driver {
+        Driver::Real | Driver::Model => {
+            "run Plimsoll as root on the host itself, outside containers, so that it can see this"
+        }
+        Driver::Foreign => "run it with plimsoll, or under `plimsoll observe`",
+    }
+}
+
 /// The matrix's streams; none for a mail store.
 pub(crate) fn streams(bundle: &Bundle) -> &[Stream] {
     matrix(bundle).map_or(&[], |matrix| &matrix.streams)

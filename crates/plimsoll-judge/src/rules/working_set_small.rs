@@ -44,7 +44,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let unknown = |says: &str| {
-        Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it with plimsoll"))
+        Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle)))
     };
     let at_most = files_bytes(bundle).filter(|_| touched.is_none());
     let Some(touched) = touched.or(at_most) else {

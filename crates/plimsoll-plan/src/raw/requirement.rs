@@ -15,9 +15,11 @@ use crate::units::{BytesPerS, DurationNs, OpsPerS, SizeBytes};
 section! {
     /// What the application needs: the run is judged by it.
     RequirementFields {
-        /// Least operations per second: database reads and writes of a mail store, all operations of
-        /// a matrix.
+        /// Minimum I/Os per second: database reads and writes of a mail store, reads and writes of a
+        /// matrix. Operations on names and attributes are not I/Os.
         iops: OpsPerS | "mailboxes × iops_per_mailbox × (1 + margin); none for a matrix";
+        /// Minimum operations on names and attributes per second (streams with `metadata`).
+        metadata_ops: OpsPerS | "none";
         /// Least bytes per second: of the operations that `iops` counts, reads and writes together.
         bandwidth: BytesPerS | "none";
         /// Least data that the target holds: what the run lays out, and reads back whole at the end. It

@@ -1,6 +1,6 @@
 //! The requirement: which limits hold, which set they come from, which claims are made.
 
-use crate::raw::Root;
+use crate::raw::{RequirementFields, Root};
 use crate::read::{Cx, Given};
 use crate::resolved::{
     Claim, LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet, Phases,
@@ -31,18 +31,21 @@ pub(super) fn resolve(
     let iops = fields.iops.as_ref().map(|g| g.value.0);
     let zeros = [
         fields.iops.as_ref().filter(|g| g.value.0 == 0.0).map(|g| &g.at),
+        fields.metadata_ops.as_ref().filter(|g| g.value.0 == 0.0).map(|g| &g.at),
         fields.bandwidth.as_ref().filter(|g| g.value.0 == 0).map(|g| &g.at),
         fields.capacity.as_ref().filter(|g| g.value.0 == 0).map(|g| &g.at),
     ];
     for zero in zeros.into_iter().flatten() {
         cx.fail(zero, "is 0", "state what is needed, or leave it out");
     }
+    check_classes_of_rates(fields, workload, cx);
     if let Some(capacity) = &fields.capacity {
         check_capacity(capacity, workload, phases, targets, cx);
     }
     let store = workload.mailbox();
     let requirement = Requirement {
         iops_per_s: store.map(|m| m.target_iops_per_s).or(iops),
+        metadata_ops_per_s: fields.metadata_ops.as_ref().map(|g| g.value.0),
         iops_from_workload: iops.is_none() && store.is_some(),
         bandwidth_bytes_per_s: fields.bandwidth.as_ref().map(|g| g.value.0),
         capacity_bytes: fields.capacity.as_ref().map(|g| g.value.0),
@@ -52,6 +55,7 @@ pub(super) fn resolve(
         limits,
     };
     let is_empty = requirement.iops_per_s.is_none()
+        && requirement.metadata_ops_per_s.is_none()
         && requirement.bandwidth_bytes_per_s.is_none()
         && requirement.capacity_bytes.is_none()
         && requirement.limits.is_empty();
@@ -68,6 +72,21 @@ pub(super) fn resolve(
         cx.fail(&fields.at, "requires nothing", help);
     }
     None
+}
+
+/// Refuses a rate of operations that the workload does not have.
+fn check_classes_of_rates(fields: &RequirementFields, workload: &Workload, cx: &mut Cx) {
+    let streams = workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
+    let has_metadata = streams.iter().any(|stream| stream.metadata_percent > 0.0);
+    let has_data = streams.is_empty() || streams.iter().any(|s| s.metadata_percent < 100.0);
+    if let Some(iops) = fields.iops.as_ref().filter(|_| !has_data) {
+        let message = "requires I/Os, and the workload has only operations on names";
+        cx.fail(&iops.at, message, "write metadata_ops instead");
+    }
+    if let Some(metadata) = fields.metadata_ops.as_ref().filter(|_| !has_metadata) {
+        let message = "requires operations on names, and the workload has none";
+        cx.fail(&metadata.at, message, "write iops, or give a stream metadata");
+    }
 }
 
 /// Capacity is what a run writes and reads back whole: where it does less, the run could not show it.

@@ -7,9 +7,12 @@ use super::limits::{LatencyLimit, LimitSet};
 /// What the application needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requirement {
-    /// Least operations per second: transactional I/O of a mail store, all operations of a matrix.
+    /// Minimum I/Os per second: transactional I/O of a mail store, reads and writes of a matrix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iops_per_s: Option<f64>,
+    /// Minimum operations on names and attributes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata_ops_per_s: Option<f64>,
     /// True when `iops_per_s` is mailboxes × IOPS per mailbox × (1 + margin) and not stated.
     pub iops_from_workload: bool,
     /// Least bytes per second, reads and writes together.

@@ -85,6 +85,7 @@ fn row(check: &Check) -> Vec<Cell> {
 pub(crate) fn label(name: &str) -> String {
     match name {
         "achieved_iops" => return "achieved I/Os".to_owned(),
+        "achieved_metadata_ops" => return "achieved metadata operations".to_owned(),
         "page_fault_stalls" => return "page-fault stalls".to_owned(),
         "checksum_errors" => return "checksum errors".to_owned(),
         "bandwidth" | "capacity" => return name.to_owned(),

@@ -1,8 +1,8 @@
 //! What the audit found, worst first, and which claims it leaves standing.
 
-use plimsoll_judge::claim::Standing;
+use plimsoll_judge::claim::{Claim, Standing};
 use plimsoll_judge::finding::{Finding, Outcome};
-use plimsoll_judge::{Verdict, rules};
+use plimsoll_judge::{Verdict, VerdictKind, rules};
 
 use super::sentence;
 use crate::document::{Block, Fact, FindingLine, Section};
@@ -10,7 +10,37 @@ use crate::number::{Letters, Unit, group_counts};
 use crate::table::{Cell, Column, Table, Tone};
 
 pub(super) fn section(verdict: &Verdict) -> Section {
-    list(&verdict.findings, "No rule found anything to say against this run.")
+    let section = Section::brief("findings", "Findings");
+    if verdict.findings.is_empty() {
+        let none = "No rule found anything to say against this run.";
+        return section.with(Block::Words(none.to_owned()));
+    }
+    let lines = verdict.findings.iter().map(|finding| {
+        let mut line = line(finding);
+        if let Some(concerns) = concerns(verdict, finding) {
+            line.says = format!("{} {concerns}", line.says);
+        }
+        line
+    });
+    section.with(Block::Findings(lines.collect()))
+}
+
+/// Which claims a failed rule refutes, if the verdict stands all the same: none that this run makes.
+fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
+    let stands = !matches!(verdict.verdict, VerdictKind::Invalid | VerdictKind::Inconclusive);
+    if finding.outcome != Outcome::Fail || !stands {
+        return None;
+    }
+    let rule = rules::find(&finding.rule)?;
+    let claims = Claim::ALL.iter().filter(|claim| rule.refutes(**claim));
+    let claims: Vec<&str> = claims.map(|claim| claim.word()).collect();
+    Some(match claims.as_slice() {
+        [] => "It decides no claim.".to_owned(),
+        [one] => format!("It refutes the claim {one}, which this run does not make."),
+        several => {
+            format!("It refutes the claims {}; this run makes none of them.", several.join(", "))
+        }
+    })
 }
 
 /// Findings worst first, or the words that say that there are none.

@@ -27,6 +27,7 @@ pub fn required_of(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
     if let Some(required) = &mut plan.requirement {
         let times = f64::from(hosts.max(1));
         required.iops_per_s = required.iops_per_s.map(|rate| rate * times);
+        required.metadata_ops_per_s = required.metadata_ops_per_s.map(|rate| rate * times);
         required.bandwidth_bytes_per_s =
             required.bandwidth_bytes_per_s.map(|rate| rate.saturating_mul(u64::from(hosts.max(1))));
         required.page_fault_stalls_max_per_s =
@@ -52,6 +53,7 @@ fn required_of_each(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> 
             required().map(|own| own.and_then(of)).sum()
         };
         all.iops_per_s = rates(|own| own.iops_per_s);
+        all.metadata_ops_per_s = rates(|own| own.metadata_ops_per_s);
         all.page_fault_stalls_max_per_s = rates(|own| own.page_fault_stalls_max_per_s);
         let bytes = required().map(|own| own?.bandwidth_bytes_per_s);
         all.bandwidth_bytes_per_s = bytes.sum();

@@ -98,8 +98,8 @@ impl Scale<'_> {
             Stands::Moved
         } else {
             Stands::Short(format!(
-                "of {asked} {} of {}, which is served on this very host, {who} moved {} to or from \
-                 storage: the rest was memory's",
+                "of {asked} {} through {}, its server on this host ({who}) moved {} to or from \
+                 storage: the server's own cache answered the rest",
                 self.verb(),
                 serves.join(", "),
                 self.size(moved)

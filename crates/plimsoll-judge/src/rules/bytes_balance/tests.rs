@@ -473,3 +473,46 @@ fn memory_and_nothing_are_told_by_another_rule() {
     bundle.observed.devices[0].read_bytes = 0;
     assert_eq!(fixtures::outcome(&RULE, &bundle), None);
 }
+
+/// A small stream of `small_bytes` through the page cache beside a big direct one.
+fn small_buffered_beside_big_direct(small_bytes: u64) -> Bundle {
+    let to = "[[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nfile_size = \"1GiB\"\n\
+              reads = 100\n[[workload.matrix]]\nname = \"big\"\nfile_size = \"1GiB\"\nreads = 100\n";
+    let from = "[workload.matrix]\nfile_size = \"1GiB\"\nreads = 100\nqueue_depth = 8\n";
+    let mut bundle = fixtures::reads_with(from, to);
+    let big = bundle.run.classes[0].clone();
+    let mut small = big.clone();
+    (small.name, small.instance) = ("small.read".into(), 0);
+    (small.size_bytes, small.count) = (small_bytes, small_bytes / 4096);
+    bundle.run.classes[0].instance = 1;
+    bundle.run.classes.insert(0, small);
+    bundle
+}
+
+#[test]
+fn a_small_cached_stream_does_not_hide_behind_a_big_direct_one() {
+    // The device moved what the big stream asked, which is nine tenths of all.
+    let big_bytes = fixtures::reads().run.classes[0].size_bytes;
+    let mut bundle = small_buffered_beside_big_direct(big_bytes / 9);
+    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
+    assert!(says(&bundle).contains("buffered streams"), "{}", says(&bundle));
+    // Its honest twin reads from the device as well.
+    let all = big_bytes / 9 + big_bytes;
+    bundle.observed.devices[0].read_bytes = all;
+    bundle.observed.generator.storage_read_bytes = Some(all);
+    assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
+    // Half of it from the cache is not what the device does, either.
+    bundle.observed.devices[0].read_bytes = all - big_bytes / 18;
+    bundle.observed.generator.storage_read_bytes = Some(all - big_bytes / 18);
+    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
+    // Other processes' reads acquit no stream.
+    bundle.observed.devices[0].read_bytes = 2 * all;
+    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
+}
+
+#[test]
+fn a_stream_too_small_to_weigh_stays_open() {
+    let big_bytes = fixtures::reads().run.classes[0].size_bytes;
+    let bundle = small_buffered_beside_big_direct(big_bytes / 100);
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "{}", says(&bundle));
+}
