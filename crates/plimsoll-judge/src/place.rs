@@ -1,4 +1,5 @@
-//! Whose a device is: this host's own, a hypervisor's, of a network, or memory. It is this host's own only
+//! Whose a device is: this host's own, a hypervisor's, of a network, or memory. It is this host's
+//! own only
 //! where that is shown; what is not told is unknown.
 
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +9,8 @@ use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 
 /// File systems that hold their data in memory (tmpfs takes `O_DIRECT` since Linux 6.6).
 const MEMORY_FILE_SYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// Controllers on the PCI bus whose disks are elsewhere: cloud volumes, on machines without a hypervisor
+/// Controllers on the PCI bus whose disks are elsewhere: cloud volumes, on machines without a
+/// hypervisor
 /// too, and network cards that show such a controller (the models are those that they report).
 const REMOTE_MODELS: [&str; 8] = [
     "Amazon Elastic Block Store",
@@ -53,9 +55,9 @@ impl Place {
         match self {
             Self::Own => "is this host's own disk",
             Self::Controller => "is a RAID controller's volume, and the controller may cache",
-            Self::Virtual => "is given by a hypervisor, which may cache",
-            Self::Network => "is of a network or an array, which may cache",
-            Self::Unknown => "is not known to be this host's own disk",
+            Self::Virtual => "is a virtual disk, and the hypervisor may cache it",
+            Self::Network => "is on a network or an array, which may cache",
+            Self::Unknown => "may not be this host's own disk",
             Self::Memory => "is memory",
         }
     }
@@ -128,12 +130,14 @@ pub(crate) fn disks(bundle: &Bundle) -> Vec<(&Device, Place)> {
     leaves.map(|device| (device, of(device, environment))).collect()
 }
 
-/// The disk that is farthest from being this host's own, with whose it is; `None` where none is known.
+/// The disk that is farthest from being this host's own, with whose it is; `None` where none is
+/// known.
 pub(crate) fn farthest(bundle: &Bundle) -> Option<(&Device, Place)> {
     disks(bundle).into_iter().max_by_key(|(_, place)| *place)
 }
 
-/// A device that this host itself answers for, out of what does not show, or whose driver is not known.
+/// A device that this host itself answers for, out of what does not show, or whose driver is not
+/// known.
 pub(crate) fn veiled(bundle: &Bundle) -> Option<&Device> {
     use Transport::{NvmeLoop, Other, ScsiLoopback, Ublk, Zvol};
     let is_veiled = |device: &&Device| {
@@ -157,7 +161,8 @@ fn is_served_here(bundle: &Bundle, device: &Device) -> bool {
     own.filter_map(|server| ip(&server.serves)).any(|ip| at.contains(&ip))
 }
 
-/// The memory that the target lies in: a file system's kind, or a device; `None` where it lies in none that
+/// The memory that the target lies in: a file system's kind, or a device; `None` where it lies in
+/// none that
 /// is known.
 pub(crate) fn memory(bundle: &Bundle) -> Option<String> {
     let environment = &bundle.environment;

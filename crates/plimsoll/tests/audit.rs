@@ -49,7 +49,7 @@ fn the_page_cache_and_a_broken_law_show_in_a_result_file() {
     assert_eq!(failed(&ran.json()), ["bytes-balance"]);
     std::fs::write(sandbox.path("law.json"), result("1", 600_100, 900_000)).unwrap();
     let ran = sandbox.run(&["audit", "law.json"]).expect(3);
-    ran.says("9.00 in flight, where clients × depth is 8");
+    ran.says("9.00 in flight; clients × depth is 8");
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn what_was_checked_of_a_whole_run_is_told() {
         assert_eq!(told["outcome"], "warn");
         if !workload.contains("working_set") {
             let says = told["says"].as_str().unwrap();
-            assert!(says.starts_with("a sample was checked and was whole"), "{told}");
+            assert!(says.starts_with("a sample was checked and is intact"), "{told}");
         }
     }
 }

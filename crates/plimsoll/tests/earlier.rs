@@ -76,7 +76,7 @@ fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
     verified.says("it says PASS, and the evidence gives INCONCLUSIVE");
-    earlier.shows("was not recorded by the version that measured", 3);
+    earlier.shows("the version that measured did not record", 3);
     assert_eq!(earlier.said()["verdict"], "INCONCLUSIVE");
 }
 

@@ -1,4 +1,4 @@
-//! Is this the best of many runs?
+//! Warns if a run is one of many that tried the same.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{LedgerPosition, Tier};
@@ -7,54 +7,52 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Earlier runs that asked the same from which a single figure is one of many.
+/// Number of earlier runs alike from which a figure counts as one of many.
 const EARLIER_MIN: u64 = 5;
-/// A ledger that is younger than this when a run starts does not tell what was tried before: a day is time
-/// for a hundred runs of the ten minutes that a plan measures at least.
+/// Minimum age of the ledger at the start of a run. A day is enough for a hundred runs of ten minutes.
 const AGE_NS_MIN: u64 = 86_400_000_000_000;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "best-of-many",
-    asks: "how many runs asked the same of this system before, and how many were given up?",
-    explains: "The best of seven runs overstated their median by 40 % (measured). Every run enters \
-        an append-only ledger whose lines hold the hash of the one before, aborted runs included; \
-        the bundle carries its place in it. Runs ask the same when they put the same kind of \
-        workload, with numbers within a tenth, on the same file system or device, with the same \
-        requirement: another plan name, another directory or a few KiB more make no difference, and \
-        neither does the load where a requirement is to be met. Five earlier runs, or one that was \
-        given up, are a warning: show them all (`plimsoll runs`), not this one. A ledger that began \
-        less than a day before, or that does not hold bundles which lie in the catalogue, cannot \
-        tell: what came before is unknown.",
+    asks: "how many earlier runs tried the same on this system, and how many were aborted?",
+    explains: "The best of seven runs overstated their median by 40 % (measured). Every run, \
+        aborted ones too, is entered in an append-only ledger whose lines are chained by hash, \
+        and the bundle records its line. Two runs count as alike if they put the same kind of \
+        workload, with numbers within 10 %, on the same file system or device under the same \
+        requirement. Another plan name, another directory or a few KiB more make no difference, \
+        and neither does the load if a requirement is to be met. Five earlier runs, or one \
+        aborted run, give a warning: show all of them (`plimsoll runs`), not only this one. If \
+        the ledger is less than a day old, or lacks runs whose bundles are in the catalogue, \
+        earlier attempts are unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let Some(ledger) = &bundle.run.ledger else {
-        let says = "the run stands in no ledger: how many came before it is not known";
+        let says = "this run is in no ledger, so earlier attempts are unknown";
         return (bundle.run.tier == Tier::T1 && bundle.seal_sha256.is_some())
             .then(|| Finding::new(RULE.id, Outcome::Unknown, says).advise(SHOW));
     };
-    // Bundles of older versions know runs of the same plan only; a plan's own repeats are shown together.
+    // Older bundles count runs of the same plan only. The repeats of a plan are reported together.
     let repeats = u64::from(bundle.plan.repeat.runs.max(1)) - 1;
     let of_plan = ledger.earlier_runs_of_plan.saturating_sub(repeats);
     let earlier = ledger.earlier_runs_alike.unwrap_or(of_plan);
     let given_up = ledger.earlier_alike_not_completed.unwrap_or(ledger.earlier_runs_not_completed);
     let alike = match ledger.earlier_runs_alike {
-        Some(_) => "that asked the same",
+        Some(_) => "of the same workload",
         None => "of this plan",
     };
     let came = match earlier {
-        0 => format!("no run {alike} came before on this machine"),
-        1 => format!("1 run {alike} came before on this machine"),
-        n => format!("{n} runs {alike} came before on this machine"),
+        0 => format!("this machine's ledger has no earlier run {alike}"),
+        1 => format!("this machine's ledger has 1 earlier run {alike}"),
+        n => format!("this machine's ledger has {n} earlier runs {alike}"),
     };
     let finding = if earlier >= EARLIER_MIN || given_up > 0 {
-        let says = format!("{came}, {given_up} of which did not come to their end");
+        let says = format!("{came}, {given_up} of them not completed");
         Finding::new(RULE.id, Outcome::Warn, says).advise(SHOW)
     } else if let Some(says) = unknown_before(bundle, ledger) {
-        Finding::new(RULE.id, Outcome::Unknown, format!("{says}; by it, {came}")).advise(SHOW)
+        Finding::new(RULE.id, Outcome::Unknown, says).advise(SHOW)
     } else {
         Finding::new(RULE.id, Outcome::Pass, came)
     };
@@ -63,17 +61,19 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 const SHOW: &str = "show all of them, or their median: `plimsoll runs` lists them";
 
-/// Why the ledger does not tell what came before.
+/// Returns why earlier attempts are unknown; `None` if the ledger shows them.
 fn unknown_before(bundle: &Bundle, ledger: &LedgerPosition) -> Option<String> {
     if let Some(differed) = &ledger.head_differed {
-        return Some(format!("the ledger was not as its last run had left it ({differed})"));
+        return Some(format!(
+            "the ledger was changed after its last run ({differed}), so earlier attempts are unknown"
+        ));
     }
     match ledger.bundles_not_held {
         Some(1) => {
-            return Some("the ledger lacks a run whose bundle lies in the catalogue".to_owned());
+            return Some("the ledger lacks a run whose bundle is in the catalogue".to_owned());
         }
         Some(n) if n > 1 => {
-            return Some(format!("the ledger lacks {n} runs whose bundles lie in the catalogue"));
+            return Some(format!("the ledger lacks {n} runs whose bundles are in the catalogue"));
         }
         _ => {}
     }
@@ -86,7 +86,7 @@ fn unknown_before(bundle: &Bundle, ledger: &LedgerPosition) -> Option<String> {
         minutes if minutes < 120 => format!("{minutes} minutes before this run"),
         minutes => format!("{} hours before this run", minutes / 60),
     };
-    Some(format!("the ledger began {began}, and does not tell what was tried before"))
+    Some(format!("the ledger began {began}, so earlier attempts cannot be ruled out"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Did the rate fall from one plateau to a lower one, as where credit runs out?
+//! Detects a fall from one steady rate to a lower one, as when burst credit runs out.
 
 use plimsoll_evidence::Bundle;
 
@@ -9,35 +9,37 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::stats::{Segment, moments, segments};
 
-/// A fall by a third: volumes with credit burst at several times their base rate.
+/// Minimum fall: a third. Volumes with credit burst at several times their base rate.
 const FALL_MIN: f64 = 1.5;
-/// So flat is a plateau only where a clock holds it (measured: 0.0 % of a volume that the kernel caps,
-/// 10 % and more of a disk that others used): somebody else at work does not explain it. As of
-/// `rate-capped`, with room for a cap whose ticks are not those of the intervals.
+/// Maximum variation of a level that a limit holds (measured: 0.0 % on a volume that the kernel caps,
+/// 10 % and more on a disk in use by others). As in `rate-capped`, with room for a cap whose ticks
+/// differ from the intervals.
 const HELD_MAX: f64 = 0.01;
-/// On a busy host operations are let through late, and what was missed is caught up with: the plateau varies
-/// more (measured: 4 % from second to second, 50 % from tenth to tenth of a second).
+/// Maximum variation of a capped level on a busy host, where late operations are caught up with
+/// (measured: 4 % between seconds, 50 % between tenths of a second).
 const CAUGHT_UP_MAX: f64 = 0.05;
-/// Intervals that are taken together.
+/// Intervals per batch.
 const TEN: usize = 10;
-/// Variance of intervals of ten against a tenth of that of single ones: 1 where these are independent, more
-/// on a device that others use, 0.1 measured of a cap. By chance below 0.25 in 1.3 % (chi-square, 9 degrees).
+/// Maximum ratio of the variance of batch means to a tenth of the variance of single intervals: 1 if
+/// intervals are independent, more on a shared device, 0.1 measured under a cap. By chance it is
+/// below 0.25 in 1.3 % of cases (chi-square, 9 degrees of freedom).
 const VARIANCE_RATIO_MAX: f64 = 0.25;
-/// Length of a plateau, of the phase.
+/// Minimum length of a level, as a share of the phase.
 const PLATEAU_MIN: f64 = 0.1;
-/// Device bytes over application bytes above which somebody else was on the device.
+/// Ratio of device bytes to application bytes above which another process used the device.
 const NEIGHBOUR_RATIO: f64 = 1.05;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "burst-credit",
-    asks: "did the rate fall to a lower plateau, as where burst credit runs out?",
-    explains: "Cloud volumes, and arrays with quality-of-service limits, carry more than their base \
-        rate until a credit is used up; write caches do so until they are full. The rates of the \
-        measured phase are divided at their steps. A fall by a third or more from one plateau to \
-        another that varies by less than 1 %, or by less than 5 % and catches up with what it missed, is \
-        a failure: a limit holds it, the mean is of the credit, and what lasts is the lower plateau. Where the lower one varies by more, or the device moved more \
-        than was asked of it here, others may have come, or a cache may be full: it is not decided.",
+    asks: "did the rate fall to a lower level, as when burst credit runs out?",
+    explains: "Cloud volumes and arrays with quality-of-service limits run above their base \
+        rate until a credit is used up; write caches do so until they are full. The rule divides \
+        the rates of the measured phase at their steps. It fails if the rate fell by a third or \
+        more to a level that varies by less than 1 %, or by less than 5 % if missed operations \
+        are caught up with. Only a limit holds a rate that constant: the mean then describes the \
+        credit, and the lower level is what lasts. The outcome is unknown if the lower level \
+        varies more, or if the device moved more than this run requested: another process may \
+        have arrived, or a cache may be full.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -51,7 +53,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let rates = rates(bundle);
-    // Too few intervals to divide: `not-steady` says so.
+    // Too few intervals to divide: `not-steady` reports that.
     if rates.len() < 40 {
         return None;
     }
@@ -63,14 +65,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let of = |low: &Segment| within(&rates, low);
     let held = falls.iter().find(|pair| is_held(of(pair[1])));
     let Some([high, low]) = held.or(falls.first()) else {
-        let says = "the rate did not fall from one plateau to another";
+        let says = "the rate did not fall from one level to another";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     };
     let after_s =
         measured(bundle)?.duration_ns as f64 / 1e9 * low.start as f64 / rates.len() as f64;
     let says = format!(
-        "the rate fell from {:.0} to {:.0} a second after {after_s:.1} s and stayed there: what lasts is \
-         the lower one",
+        "the rate fell from {:.0}/s to {:.0}/s after {after_s:.1} s and stayed there: the lower rate is \
+         what lasts",
         high.mean, low.mean
     );
     let certain = held.is_some() && !neighbour_on_device(bundle);
@@ -80,12 +82,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .with("before_per_s", high.mean)
             .with("after_per_s", low.mean)
             .with("after_variation", variation(of(low)))
-            .advise("measure for longer than the credit lasts; judge by the lower rate"),
+            .advise("measure longer than the credit lasts, and judge by the lower rate"),
     )
 }
 
-/// Where the rate rose from a plateau that a limit held to one that is higher by half or more: the two plateaus,
-/// with how many stretches there are.
+/// Returns the two levels if the rate rose by half or more from a level that a limit held.
 pub(super) fn lifted(rates: &[f64]) -> Option<[Segment; 2]> {
     let long = ((rates.len() as f64 * PLATEAU_MIN) as usize).max(TEN);
     let plateaus = segments(rates);
@@ -95,14 +96,14 @@ pub(super) fn lifted(rates: &[f64]) -> Option<[Segment; 2]> {
     Some([*pair[0], *pair[1]])
 }
 
-/// Whether the device moved more than was asked of it here.
+/// Returns true if the device moved more than this run requested.
 fn neighbour_on_device(bundle: &Bundle) -> bool {
     let ratios = [seen::read_ratio(bundle), seen::write_ratio(bundle)];
     ratios.into_iter().flatten().any(|ratio| ratio > NEIGHBOUR_RATIO)
 }
 
-/// A plateau without its first and last interval: the step falls into one of them somewhere, and the phase ends within
-/// another. One such interval of a plateau of a hundred, held to the last operation, made it vary by 1.4 %.
+/// Returns a level without its first and last interval, which the step and the end of the phase cut.
+/// One cut interval among a hundred raised the variation to 1.4 %.
 fn within<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     let all = &rates[plateau.start..plateau.end];
     match all {
@@ -111,9 +112,9 @@ fn within<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     }
 }
 
-/// Whether a limit holds these rates, as no device does of itself.
+/// Returns true if only a limit explains how constant these rates are.
 fn is_held(values: &[f64]) -> bool {
-    // What stood still was held by no limit: it hung, or was away.
+    // A rate of zero is an outage, not a limit.
     if values.iter().all(|rate| *rate == 0.0) {
         return false;
     }
@@ -121,7 +122,7 @@ fn is_held(values: &[f64]) -> bool {
     variation <= HELD_MAX || variation <= CAUGHT_UP_MAX && catches_up(values)
 }
 
-/// Whether what is missed in one interval is made up for in the next ones.
+/// Returns true if later intervals make up for operations missed in one.
 fn catches_up(values: &[f64]) -> bool {
     let (whole, _) = values.as_chunks::<TEN>();
     let means: Vec<f64> = whole.iter().map(|ten| ten.iter().sum::<f64>() / TEN as f64).collect();
@@ -130,8 +131,8 @@ fn catches_up(values: &[f64]) -> bool {
     whole.len() >= TEN && ratio.is_some_and(|ratio| ratio <= VARIANCE_RATIO_MAX)
 }
 
-/// Coefficient of variation of intervals up to ten to one, so that single intervals do not decide, and of
-/// five values at least.
+/// Coefficient of variation of batches of up to ten intervals, with at least five batches, so that
+/// single intervals do not decide.
 fn variation(values: &[f64]) -> f64 {
     let together = (values.len() / 5).clamp(1, TEN);
     let means: Vec<f64> = values

@@ -1,4 +1,4 @@
-//! Did the devices move, for this process, what was asked of the target?
+//! Checks that the devices moved, for this process, the bytes that the load requested.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -9,25 +9,25 @@ use crate::finding::{Finding, Outcome};
 use crate::place;
 use crate::rules::balance::{self, Side, Stands, wire};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "bytes-balance",
-    asks: "did the devices move what was asked, for this process and down to the disks?",
-    explains: "The rule compares what was read and written with what the devices moved, direct or \
-        not. Below 80 %, the rest came from something else or stayed in it: the figure is that of \
-        the page cache, of a hole or of a layer in between. Direct I/O is believed when it is seen: \
-        ext4 with journalled data, Btrfs on compressed files and others take the flag and buffer all \
-        the same. Others' I/O is told apart. At the top the process's own counters do that \
-        (read_bytes and write_bytes in /proc/PID/io, not rchar, which says nothing): reads count \
-        where they reach a block device, writes where they go past the page cache or make a clean \
-        page dirty, less what is still dirty at the end. Each layer is then held against the one \
-        below it, less what came in through other partitions and volumes; under a loop device by the \
-        counters of the kernel's threads and of other processes (root), by its direct-I/O flag and \
-        by what the page cache holds of its file. A server or FUSE process on this very host has to \
-        have moved the bytes itself. What this process's own NFS and S3 clients say they moved has to \
-        show at this host's network interfaces; where it does not, how it came is not known. A reduction that the plan declares is allowed for, up to 5:1. \
-        Use direct I/O on a file system that takes it, attach loop devices with --direct-io=on, or \
-        use data much larger than memory.",
+    asks: "did the devices move the requested bytes, for this process and down to the disks?",
+    explains: "The rule compares the bytes read and written with the bytes that the devices \
+        moved, for direct and buffered I/O alike. Below 80 %, the rest came from or stayed in \
+        the page cache, a hole or a layer in between. Direct I/O is not taken for granted: ext4 \
+        with journalled data, Btrfs on compressed files and others accept the flag and buffer \
+        anyway. I/O of other processes is separated. At the top the process's own counters do \
+        that (read_bytes and write_bytes in /proc/PID/io): reads count if they reach a block \
+        device, writes if they bypass the page cache or dirty a clean page, less the pages still \
+        dirty at the end. Buffered streams beside direct ones are judged by themselves: bytes \
+        that no device moved are theirs. Each layer is compared with the one below it, less the \
+        bytes that arrived through other partitions and volumes; under a loop device by the \
+        counters of kernel threads and other processes (as root), by its direct-I/O flag and by \
+        the page cache of its file. A server or FUSE process on this host must have moved the \
+        bytes itself. Bytes of this process's own NFS and S3 clients must appear at this host's \
+        network interfaces; otherwise their path is unknown. A declared reduction is allowed \
+        for, up to 5:1. Use direct I/O on a file system that supports it, attach loop devices \
+        with --direct-io=on, or use data much larger than memory.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -41,11 +41,11 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // Memory and nothing move no bytes: `memory-target` says so.
+    // Memory and the null target move no bytes: `memory-target` judges them.
     if !seen::is_real(bundle) || seen::is_null(bundle) || place::memory(bundle).is_some() {
         return None;
     }
-    // A published table says nothing of devices.
+    // A published table has no devices.
     let foreign = bundle.run.driver == Driver::Foreign;
     if foreign && bundle.run.engine.paths.is_empty() && bundle.observed.devices.is_empty() {
         return None;
@@ -62,10 +62,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = match (short, open) {
         _ if sides.is_empty() => return None,
         (Some(says), _) => Finding::new(RULE.id, Outcome::Fail, says).advise(
-            "use direct I/O on a file system that takes it, or data much larger than memory",
+            "use direct I/O on a file system that supports it, or data much larger than memory",
         ),
         (None, Some(says)) => Finding::new(RULE.id, Outcome::Unknown, says).advise(
-            "run as root in the host's PID namespace, on a disk that nobody else uses meanwhile",
+            "run as root in the host's PID namespace, on a disk that no other process uses",
         ),
         (None, None) => Finding::new(RULE.id, Outcome::Pass, passes(bundle, &sides)),
     };
@@ -76,12 +76,12 @@ fn passes(bundle: &Bundle, sides: &[Side]) -> &'static str {
     if seen::is_remote(bundle) {
         let is_open = wire::speaks_itself(bundle) && sides.iter().any(|side| side.wire.is_none());
         if is_open {
-            return "what was asked went over the wire, as this process's own clients say: what the \
-                network interfaces counted is not known";
+            return "the requested bytes crossed the network by the count of this process's \
+                clients; the counters of the interfaces are unknown";
         }
-        "what was asked went over the wire"
+        "the requested bytes crossed the network"
     } else {
-        "the devices moved what was asked"
+        "the devices moved the requested bytes"
     }
 }
 

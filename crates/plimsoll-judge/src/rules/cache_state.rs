@@ -1,4 +1,4 @@
-//! Were the caches in the state that the plan declares?
+//! Compares the state of the caches with the one that the plan declares.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::CacheState;
@@ -8,21 +8,21 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Share of the files in the page cache up to which it counts as dropped. Reading extent maps and the
-/// first blocks of files brings back a little.
+/// Maximum share of the files in a page cache that counts as dropped. Reading extent maps and
+/// first
+/// blocks brings a little back.
 const DROPPED_MAX: f64 = 0.05;
-/// Share from which it counts as warm.
+/// Minimum share in a page cache that counts as warm.
 const WARM_MIN: f64 = 0.95;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "cache-state",
-    asks: "were the caches in the state that the plan declares when the load began?",
-    explains: "`phases.cache` is cold (the files' page cache and, with root, the system's caches are \
-        dropped), warm-metadata (data dropped, metadata read) or warm (everything read once). Whether \
-        that came about is seen in the page cache (`mincore` before the measurement). What the host \
-        cannot see stays unknown: an array's own caches, and any cache where I/O goes past the page \
-        cache. Two systems compared warm and cold are not compared.",
+    asks: "were the caches in the declared state when the load began?",
+    explains: "`phases.cache` is cold (the page cache of the files and, as root, the system's \
+        caches are dropped), warm-metadata (data dropped, metadata read) or warm (everything \
+        read once). `mincore` shows before the measurement whether the page cache is in that \
+        state. What the host cannot see stays unknown: an array's own caches, and any cache if \
+        I/O bypasses the page cache. A cold system and a warm one cannot be compared.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::MediaRead, Weight::Advisory)],
     check,
 };
@@ -41,7 +41,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let unknown = |says: &str| Finding::new(RULE.id, Outcome::Unknown, says);
     let Some(share) = share else {
-        let says = "how much of the data the page cache held is not known";
+        let says = "the share of the data in the page cache is unknown";
         return Some(unknown(says).advise("run on files, as root").with("declared", state.word()));
     };
     let percent = share * 100.0;
@@ -51,12 +51,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             let says =
                 format!("declared {state}, but {percent:.0} % of the data was in the page cache");
             Finding::new(RULE.id, Outcome::Warn, says)
-                .advise("find out who reads the files meanwhile")
+                .advise("find the process that reads the files at the same time")
         }
         CacheState::Cold if cache.system_dropped == Some(true) => {
             let says = format!(
-                "cold on this host: {percent:.1} % of the data in the page cache, the system's caches \
-                 dropped; caches of the storage itself are not seen"
+                "cold on this host: {percent:.1} % of the data in the page cache, the system's \
+                 caches \
+                 dropped; caches inside the storage are not visible"
             );
             Finding::new(RULE.id, Outcome::Pass, says)
         }
@@ -67,20 +68,22 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         .advise("run as root, or declare warm-metadata"),
         CacheState::WarmMetadata => unknown(
             "the data was not in the page cache; its metadata was read, \
-            and whether it stayed in memory, or in an array's own metadata cache, is not seen",
+            and whether it stayed in memory or in an array's metadata cache is unknown",
         ),
         CacheState::Warm if direct => unknown(
-            "everything was read once, but the I/O goes past the page \
-            cache: whether the storage's own caches are warm is not seen",
+            "everything was read once, but the I/O bypasses the page \
+            cache: whether the storage's own caches are warm is unknown",
         )
-        .advise("declare cold, or measure with direct = \"off\" where the page cache is meant"),
+        .advise("declare cold, or set direct = \"off\" to measure the page cache"),
         CacheState::Warm if share >= WARM_MIN => {
             let says = format!("warm: {percent:.0} % of the data was in the page cache");
             Finding::new(RULE.id, Outcome::Pass, says)
         }
         CacheState::Warm => {
-            let says =
-                format!("declared warm, but only {percent:.0} % of the data was in the page cache");
+            let says = format!(
+                "declared warm, but only {percent:.0} % of the data was in the page \
+                    cache"
+            );
             Finding::new(RULE.id, Outcome::Warn, says)
                 .advise("the data does not fit in memory: declare cold, or plan less data")
         }

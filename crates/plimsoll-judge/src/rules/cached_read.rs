@@ -1,4 +1,4 @@
-//! Where a cache is claimed to have answered: did it?
+//! Checks that a cache answered the reads of a claimed cache figure.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,16 +7,15 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::rules::balance;
 
-/// Share of the reads that a cache must have answered for a figure that is said to be a cache's.
+/// Minimum share of reads from a cache.
 const CACHE_SHARE_MIN: f64 = 0.95;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "cached-read-shown",
-    asks: "where the figure is said to be a cache's: did a cache answer?",
-    explains: "`cached-read` is an honest claim: that reads were answered by a cache, and which. It is \
-        shown where the page cache left the device next to nothing to do, or where the storage system's \
-        own counters say that its cache answered 95 % and more.",
+    asks: "did a cache answer the reads, as `cached-read` claims?",
+    explains: "`cached-read` is an honest claim: a cache answered the reads, and the report \
+        says which. It is shown if the device moved next to nothing because of the page cache, \
+        or if the storage system's own counters attribute 95 % of the reads to its cache.",
     bears_on: &[(Claim::CachedRead, Weight::Mandatory)],
     check,
 };
@@ -51,9 +50,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(RULE.id, Outcome::Fail, says).with("cache_share", share).advise(advice)
         }
         (None, _, Some(unsure)) => Finding::new(RULE.id, Outcome::Unknown, unsure)
-            .advise("name counters of this volume alone for all that reads can come from"),
+            .advise("name counters of this volume only, for every source of its reads"),
         (None, None, None) => {
-            Finding::new(RULE.id, Outcome::Unknown, "what answered the reads cannot be seen")
+            Finding::new(RULE.id, Outcome::Unknown, "the source of the reads cannot be observed")
                 .advise("use a local device, or name the system's metrics")
         }
     })

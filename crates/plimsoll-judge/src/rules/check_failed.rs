@@ -1,5 +1,5 @@
-//! Was all data what had been written? Each block carries a stamp, and each page of a mail store a checksum
-//! and a generation. All of it is checked at the end where the plan asks for that.
+//! Checks that reads returned the data that was written: block stamps, page checksums and
+//! generations.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, Sampled};
@@ -9,17 +9,17 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "check-failed",
-    asks: "was everything that was read what had been written?",
-    explains: "Blocks and pages carry their place, generation and checksum. A mail store checks each page \
-        that it reads. A matrix follows one block in 256, checks it whenever it is read, and reads those \
-        that it wrote back at the end; `verify_reads` checks every read. With `phases.verify` all data is \
-        read and checked at the end. Data that is corrupt, torn, lost, stale, misdirected or unwritten makes \
-        the run INVALID: storage that answers fast and wrongly carries no load. Not checked is not \
-        passed: a mail store whose check the plan turns off, and any other load of which no block was \
-        checked, leave a requirement open unless the plan accepts this rule as unknown.",
+    asks: "did every read return the data that had been written?",
+    explains: "Blocks and pages carry their position, generation and checksum. A mail store \
+        checks each page that it reads. A matrix tracks one block in 256: it checks that block \
+        at every read and reads the written ones back at the end; `verify_reads` checks every \
+        read. With `phases.verify`, all data is read and checked at the end. Data that is \
+        corrupt, torn, lost, stale, misdirected or never written makes the run INVALID: fast \
+        answers are worth nothing if they are wrong. Data that was not checked has not passed: a \
+        mail store without the final check, or any other load of which no block was checked, \
+        leaves a requirement undecided unless the plan accepts this rule as unknown.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -34,7 +34,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // A model carries no data that could be right or wrong, and neither does a null target.
+    // A model and a null target hold no data.
     let is_null = |target: &plimsoll_plan::Target| target.kind == TargetKind::Null;
     if bundle.run.driver == Driver::Model || bundle.plan.targets.iter().all(is_null) {
         return None;
@@ -42,36 +42,36 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let checks = &bundle.run.checks;
     let finding = if checks.errors > 0 || bundle.run.end.kind == EndKind::Corruption {
         let first = checks.damage.first().map_or("", |damage| damage.says.as_str());
-        let says = format!("{} failed checks of data; the first: {first}", checks.errors);
-        Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("do not trust this storage with data; `plimsoll verify` names every page")
+        let says = format!("{} data checks failed; the first: {first}", checks.errors);
+        Finding::new(RULE.id, Outcome::Fail, says).advise(
+            "do not trust this storage with data; `plimsoll verify` lists every damaged page",
+        )
     } else if bundle.run.driver == Driver::Foreign {
-        let says = "whether what was read was what had been written is not known";
-        Finding::new(RULE.id, Outcome::Warn, says).advise("run it with plimsoll")
+        let says = "the tool did not check that reads returned the data written";
+        Finding::new(RULE.id, Outcome::Warn, says).advise("run it with plimsoll, which checks data")
     } else if let Some(pages) = checks.pages_checked.filter(|pages| *pages > 0) {
         Finding::new(RULE.id, Outcome::Pass, format!("{pages} pages read and checked at the end"))
             .with("pages_checked", pages)
     } else if bundle.plan.phases.verify {
         let says = match checks.pages_checked {
-            Some(_) => "the check of all data at the end found nothing to check",
-            None => "the check of all data at the end was not carried out",
+            Some(_) => "the final check of all data found nothing to check",
+            None => "the final check of all data did not run",
         };
-        Finding::new(RULE.id, Outcome::Unknown, says).advise("let the run go on to its end")
+        Finding::new(RULE.id, Outcome::Unknown, says).advise("let the run finish")
     } else {
         without_the_end(bundle)
     };
     Some(finding.with("failed_checks", checks.errors))
 }
 
-/// The plan turns the check of all data off: what was checked all the same.
+/// What was checked although the plan turns the final check off.
 fn without_the_end(bundle: &Bundle) -> Finding {
     let sampled = bundle.run.checks.sampled.unwrap_or_default();
     let is_store = bundle.plan.workload.mailbox().is_some();
     let says = if is_store {
         let read = bundle.run.counters.get("cache_misses").copied().unwrap_or(0);
         format!(
-            "the plan turns the check of all pages off: only the {read} that were read while it ran \
-             were checked"
+            "the plan turns the final check off: only the {read} pages that the run read were checked"
         )
     } else if sampled.blocks + sampled.blocks_read_back > 0 {
         let Sampled { reads, blocks, writes_read_back, blocks_read_back } = sampled;
@@ -82,11 +82,11 @@ fn without_the_end(bundle: &Bundle) -> Finding {
         if writes_read_back > 0 {
             parts.push(format!("{writes_read_back} writes read back ({blocks_read_back} blocks)"));
         }
-        format!("a sample was checked and was whole: {}", parts.join(" and "))
+        format!("a sample was checked and is intact: {}", parts.join(" and "))
     } else {
-        "nothing of what was read or written was checked".to_owned()
+        "no data was checked".to_owned()
     };
-    // A mail store is asked for all of its data, and of any other load a sample.
+    // A mail store requires a check of all data, other loads a sample.
     let moved = seen::operations(bundle, true) + seen::operations(bundle, false) > 0;
     let open = is_store || moved && sampled.blocks + sampled.blocks_read_back == 0;
     let outcome = match bundle.plan.requirement {

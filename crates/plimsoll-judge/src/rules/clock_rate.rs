@@ -1,4 +1,4 @@
-//! Did the clock that the run went by go as fast as the kernel's?
+//! Compares the run's clock with the kernel's.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,21 +7,19 @@ use crate::claim::Claim;
 use crate::figures::NS_PER_S;
 use crate::finding::{Finding, Outcome};
 
-/// Share that two accounts of the same time may differ by. They are hundredths of a second apart.
+/// Maximum relative difference. Real clocks agree within hundredths of a second.
 const SHARE_MAX: f64 = 0.01;
-/// What reading them one after the other on a busy host may add.
+/// Maximum delay between the two readings on a busy host.
 const READING_NS: u64 = 200_000_000;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "clock-rate",
-    asks: "did the clock that the run went by go as fast as the kernel's own?",
-    explains: "Rates and latencies are only as true as the clock. The length of the measurement by \
-        the run's own clock is compared with the kernel's account of the time since boot \
-        (/proc/uptime), less what the machine was suspended. They agree to hundredths of a second; \
-        more than 1 % and 0.2 s between them is a failure: something answers for the clock \
-        (libfaketime, a library of the kind, a tracer), and a clock that runs at half its speed \
-        doubles every rate.",
+    asks: "did the run's clock advance as fast as the kernel's?",
+    explains: "Rates and latencies are only as true as the clock. The rule compares the \
+        length of the measurement by the run's clock with the kernel's time since boot \
+        (/proc/uptime), less any suspension. The two agree within hundredths of a second. A \
+        difference above 1 % and 0.2 s is a failure: something intercepts the clock (libfaketime \
+        or a similar library, a tracer), and a clock at half speed doubles every rate.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::MediaRead, Weight::Refuting),
@@ -40,21 +38,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !seen::is_real(bundle) {
         return None;
     }
-    // Time in suspension is the kernel's alone: `was-stopped` tells of it.
+    // Only the kernel counts time in suspension; `was-stopped` reports it.
     let stopped = clock.stopped_ns.unwrap_or(0);
     let slack = READING_NS.saturating_add((kernel as f64 * SHARE_MAX) as u64);
     let slow = kernel.saturating_sub(own) > slack.saturating_add(stopped);
     let fast = own.saturating_sub(kernel) > slack;
     let finding = if slow || fast {
         let says = format!(
-            "{:.1} s by the clock that the run went by were {:.1} s by the kernel's",
+            "the run's clock measured {:.1} s where the kernel's measured {:.1} s",
             own as f64 / NS_PER_S,
             kernel as f64 / NS_PER_S
         );
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("run without what answers for the clock (LD_PRELOAD, a tracer)")
+            .advise("run without anything that intercepts the clock (LD_PRELOAD, a tracer)")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "the clock went as fast as the kernel's")
+        Finding::new(RULE.id, Outcome::Pass, "the clock advanced as fast as the kernel's")
     };
     Some(finding.with("own_ns", own).with("kernel_ns", kernel))
 }

@@ -1,4 +1,4 @@
-//! Did the clock jump?
+//! Detects jumps of the clocks.
 
 use plimsoll_evidence::Bundle;
 
@@ -6,17 +6,17 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// A jump of the wall clock that slewing (at most 500 ppm) and reading two clocks do not explain.
+/// Minimum jump of the wall clock that slewing (at most 500 ppm) and the reading of two clocks do not
+/// explain.
 const STEP_NS_MIN: u64 = 100_000_000;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "clock-stepped",
-    asks: "did a clock jump while it was measured?",
-    explains: "Latencies come from the monotonic clock, which never jumps. The wall clock is compared \
-        with it once a second: a jump of more than 100 ms misplaces the run against other hosts' logs \
-        and is a warning. A change of the kernel's clock source in mid-run (the time-stamp counter was \
-        found unstable) is a failure for percentiles.",
+    asks: "did a clock jump during the measurement?",
+    explains: "Latencies come from the monotonic clock, which never jumps. The rule compares \
+        the wall clock with it once a second. A jump of more than 100 ms is a warning: it \
+        misplaces the run against the logs of other hosts. A change of the kernel's clock source \
+        during the run (the time-stamp counter was found unstable) is a failure for percentiles.",
     bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -24,17 +24,17 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     let clock = &bundle.observed.clock;
     if let Some(change) = &clock.source_changed {
-        let says = format!("the kernel changed its clock source in mid-run: {change}");
+        let says = format!("the kernel changed its clock source during the run: {change}");
         return Some(
             Finding::new(RULE.id, Outcome::Fail, says)
-                .advise("look at the kernel's log for an unstable time-stamp counter"),
+                .advise("check the kernel log for an unstable time-stamp counter"),
         );
     }
     let step_ns = clock.step_ns_max?;
     let finding = if step_ns > STEP_NS_MIN {
-        let says = format!("the wall clock jumped by {:.2} s in mid-run", step_ns as f64 / 1e9);
+        let says = format!("the wall clock jumped by {:.2} s during the run", step_ns as f64 / 1e9);
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("let the clock be disciplined before the run (chrony, ntpd)")
+            .advise("synchronise the clock before the run (chrony, ntpd)")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "no clock jumped")
     };

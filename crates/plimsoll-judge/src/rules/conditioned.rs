@@ -1,4 +1,4 @@
-//! Were the media in the state that they have after long use?
+//! Checks that the media had reached their long-term state.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::PhaseKind;
@@ -10,20 +10,20 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::place;
 
-/// SNIA SSS PTS 2.0.2: twice the user capacity is written before the measurement.
+/// Writes before the measurement in working sets: two (SNIA SSS PTS 2.0.2).
 const TIMES_WRITTEN_MIN: f64 = 2.0;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "conditioned",
-    asks: "had the storage been written as much as it takes to reach its long-term state?",
-    explains: "Fresh flash writes several times faster than flash that has been filled, and an empty \
-        pool has nothing to move aside. SNIA SSS PTS 2.0.2 writes twice the capacity before it \
-        measures; a test that only waits for a steady rate passes fresh flash too early (measured: \
-        88 % too high). The rule compares what this run wrote to its working set, preparation and \
-        conditioning included, with the size of that set. `phases.condition = \"fill-twice\"` does \
-        it. Rotating disks (`observe.media = \"hdd\"`) have no such state. Only the working set is \
-        known here, not the whole device: what lies outside it keeps the device's spare room.",
+    asks: "was enough written beforehand to bring the storage to its long-term state?",
+    explains: "Fresh flash writes several times faster than full flash, and an empty pool has \
+        nothing to relocate. SNIA SSS PTS 2.0.2 writes twice the capacity before it measures; a \
+        test that only waits for a steady rate accepts fresh flash too early (measured: 88 % too \
+        high). The rule compares the bytes that this run wrote to its working set, preparation \
+        and conditioning included, with the size of that set. `phases.condition = \
+        \"fill-twice\"` writes it twice. Rotating disks (`observe.media = \"hdd\"`) have no such \
+        state. Plimsoll knows the working set only, not the whole device: space outside it \
+        leaves the device spare room.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::BurstWrite, Weight::Advisory),
@@ -38,7 +38,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if let Some(what) = place::memory(bundle) {
-        let says = format!("memory ({what}) has no long-term state, and keeps nothing");
+        let says = format!("the target is memory ({what}), which has no long-term state");
         return Some(Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage"));
     }
     if bundle.plan.observe.media == Some(Media::Hdd) {
@@ -55,7 +55,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let asked = bundle.plan.phases.condition != Condition::None;
     let carried_out = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Condition);
     let Some(size) = data_bytes(bundle) else {
-        let says = "how much was written before the measurement is not known";
+        let says = "the amount written before the measurement is unknown";
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
             "write the data twice before the measurement (`phases.condition = \"fill-twice\"`)",
         ));
@@ -66,10 +66,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if done {
         Finding::new(RULE.id, Outcome::Pass, text)
     } else {
-        let says = format!("{text}, where twice brings flash to its long-term state");
-        // Making a store's databases writes them: a plan of one that asks for conditioning is refused.
+        let says = format!("{text}: flash needs two for its long-term state");
+        // Creating databases writes them once; plans of mail stores have no conditioning.
         let advice = if bundle.plan.workload.mailbox().is_some() {
-            "let the store fill more of its disks, twice over, or declare `observe.media = \"hdd\"`"
+            "fill more of the disks with the store, or declare `observe.media = \"hdd\"`"
         } else {
             "set `phases.condition = \"fill-twice\"`, or declare `observe.media = \"hdd\"`"
         };

@@ -1,4 +1,4 @@
-//! Does a closed loop hide stalls?
+//! Estimates what a closed loop hides of stalls.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Arrival, Workload};
@@ -10,21 +10,21 @@ use crate::finding::{Finding, Outcome};
 use crate::stats::omission::{Bin, corrected, quantile};
 use crate::stats::percentile_gate;
 
-/// A corrected p99 of more than twice the recorded one: the percentile was of the loop's politeness
-/// (measured: 0.28 ms recorded where 1.8 s was true).
+/// Maximum ratio of the corrected p99 to the recorded one (measured: 0.28 ms recorded, 1.8 s true).
 const TIMES_MAX: f64 = 2.0;
 const P: f64 = 0.99;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "coordinated-omission",
-    asks: "does the closed loop hide stalls from its percentiles?",
-    explains: "A client that waits for a stalled operation issues none of those that were due \
-        meanwhile, and their waiting is left out (measured: a stall of 2 s at 1,000 a second gives a \
-        p99 of 0.28 ms, where 1.8 s is true). The missing ones are put back (Gil Tene's correction), \
-        one for each mean interval of a client, and the p99 is taken again: more than twice the \
-        recorded one is a warning, and refutes `tail-latency` where the load was to come at a rate. An \
-        open loop (`arrival = \"poisson\"`) records from the intended start and needs no correction.",
+    asks: "do the percentiles of a closed loop hide stalls?",
+    explains: "A client that waits for a slow operation issues none of those due meanwhile, \
+        so their waiting time is missing from the record (measured: a stall of 2 s at 1,000/s \
+        gives a p99 of 0.28 ms; 1.8 s is true). The rule adds the missing operations (Gil Tene's \
+        correction), one per mean interval of a client, and takes the p99 again. More than twice \
+        the recorded p99 is a warning, and refutes `tail-latency` if the load had a rate. A \
+        percentile limit in a requirement is judged with the missing operations: the check of \
+        the limit says so. An open loop (`arrival = \"poisson\"`) records from the intended \
+        start and needs no correction.",
     bears_on: &[
         (Claim::TailLatency, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),
@@ -36,7 +36,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     if seen::streams(bundle).iter().any(|stream| stream.arrival.is_open()) && !foreign(bundle) {
-        let says = "an open loop: latency counts from the intended start";
+        let says = "open loop: latency counts from the intended start";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     }
     if !bundle.run.engine.closed_loop && !foreign(bundle) {
@@ -63,8 +63,8 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     let ms = |ns: u64| ns as f64 / 1e6;
     let finding = if put_back as f64 > raw as f64 * TIMES_MAX {
         let says = format!(
-            "the p99 of {word} is {:.2} ms as the closed loop recorded it, and {:.2} ms with the \
-             operations that it held back while one stalled (coordinated omission)",
+            "the closed loop recorded a p99 of {word} of {:.2} ms; with the operations that it held \
+             back during stalls it is {:.2} ms (coordinated omission)",
             ms(raw),
             ms(put_back)
         );
@@ -73,7 +73,7 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
             .advise(format!("{}, or quote the corrected figure", open_loop(bundle)))
     } else {
         let says =
-            format!("stalls move the p99 of {word} from {:.2} to {:.2} ms", ms(raw), ms(put_back));
+            format!("stalls raise the p99 of {word} from {:.2} to {:.2} ms", ms(raw), ms(put_back));
         Finding::new(RULE.id, Outcome::Pass, says)
     };
     Some(
@@ -84,10 +84,10 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     )
 }
 
-/// How this workload is given its load at a rate instead of by clients that wait: each kind has a field of its own.
+/// The plan field that makes this workload an open loop.
 fn open_loop(bundle: &Bundle) -> &'static str {
     if foreign(bundle) {
-        return "have the tool send at a rate, whether or not earlier operations have ended";
+        return "let the tool issue at a fixed rate, independent of completions";
     }
     match bundle.plan.workload {
         Workload::Mailbox(_) => "use an open loop (`pace = \"target\"` of the mail store)",
@@ -95,14 +95,14 @@ fn open_loop(bundle: &Bundle) -> &'static str {
     }
 }
 
-/// Whether the load was to come at a rate, so that what was held back was really due.
+/// Returns true if the load had a rate, so that operations held back were due.
 fn at_a_rate(bundle: &Bundle) -> bool {
     seen::streams(bundle).iter().any(|stream| {
         stream.arrival.is_open() || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
     })
 }
 
-/// Mean time between two starts of one place in flight.
+/// Mean time between two operations of one slot.
 fn interval_ns(bundle: &Bundle, operations: u64) -> Option<u64> {
     let places = match littles_law::outstanding(bundle) {
         Some(places) => places,

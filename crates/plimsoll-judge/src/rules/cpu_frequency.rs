@@ -1,4 +1,4 @@
-//! Did the CPUs change their speed?
+//! Compares the highest and lowest CPU frequency.
 
 use plimsoll_evidence::Bundle;
 
@@ -6,17 +6,16 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The lowest sample below this share of the highest: the host throttled or saved power.
+/// Minimum ratio of the lowest to the highest sample. Below it the host throttled or saved power.
 const SHARE_MIN: f64 = 0.8;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "cpu-frequency",
-    asks: "did the CPUs change their frequency while it was measured?",
-    explains: "Where the kernel shows the CPUs' frequency, the mean over all of them is sampled. A \
-        lowest sample below 80 % of the highest is a warning: the load generator did not run at one \
-        speed throughout. Set the governor to `performance`, and look at the temperature. Virtual \
-        machines mostly show none: then the rule says nothing.",
+    asks: "did the CPU frequency change during the measurement?",
+    explains: "The rule samples the mean frequency over all CPUs, if the kernel shows it. A \
+        lowest sample below 80 % of the highest is a warning: the load generator did not run at \
+        a constant speed. Set the governor to `performance` and check the temperature. Most \
+        virtual machines show no frequency; the rule is then silent.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };
@@ -28,7 +27,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let says = format!("the CPUs ran at {:.2} to {:.2} GHz", least as f64 / 1e9, most as f64 / 1e9);
     let finding = if share < SHARE_MIN {
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("set the governor to `performance`, and look at the temperature")
+            .advise("set the governor to `performance` and check the temperature")
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

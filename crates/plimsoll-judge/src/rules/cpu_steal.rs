@@ -1,4 +1,4 @@
-//! Did the hypervisor, or a quota, take the CPU away?
+//! Checks that neither the hypervisor nor a quota withheld CPU time.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -8,21 +8,20 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Stolen time above which latencies are the hypervisor's. Conventions of this project; a quiet
-/// virtual machine has 0.06 % (measured).
+/// Share of stolen CPU time. Conventions of this project; an idle virtual machine has 0.06 %
+/// (measured).
 const STEAL_FAIL: f64 = 0.10;
 const STEAL_WARN: f64 = 0.02;
-/// Time throttled by a CPU quota.
+/// Share of time throttled by a CPU quota.
 const THROTTLED_WARN: f64 = 0.01;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "cpu-steal",
-    asks: "was CPU time stolen by the hypervisor or withheld by a quota?",
-    explains: "A virtual CPU that is not running sees completions late: its latencies are the \
-        hypervisor's. Steal of 2 % of all CPU time is a warning, 10 % a failure for percentiles and \
-        comparisons; so is a control group that was throttled. Run on a host of your own, or when it is \
-        quiet.",
+    asks: "did the hypervisor steal CPU time, or did a quota withhold it?",
+    explains: "A virtual CPU that is not running sees completions late, so its latencies \
+        include the hypervisor's delay. Steal of 2 % of all CPU time is a warning; 10 % is a \
+        failure for percentiles and comparisons. A throttled control group is a warning too. Run \
+        on a dedicated host, or when the host is idle.",
     bears_on: &[
         (Claim::TailLatency, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),
@@ -37,7 +36,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let duration_ns = measured(bundle)?.duration_ns;
     let Some(steal) = bundle.observed.cpu.steal_avg else {
-        // A result file alone says nothing of the host.
+        // A result file alone shows nothing of the host.
         return (bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty()).then(
             || {
                 Finding::new(RULE.id, Outcome::Unknown, "stolen CPU time cannot be read")
@@ -53,14 +52,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         _ if throttled > THROTTLED_WARN => Outcome::Warn,
         _ => Outcome::Pass,
     };
-    let mut says = format!("the hypervisor took {} of the CPU time", seen::percent(steal));
+    let mut says = format!("the hypervisor stole {} of the CPU time", seen::percent(steal));
     if throttled > THROTTLED_WARN {
         says.push_str(&format!(", and a quota withheld {} of it", seen::percent(throttled)));
     }
     let finding = Finding::new(RULE.id, outcome, says).with("steal_share", steal);
     Some(match outcome {
         Outcome::Pass => finding,
-        _ => finding.advise("run on a host of your own, or when it is quiet"),
+        _ => finding.advise("run on a dedicated host, or when the host is idle"),
     })
 }
 

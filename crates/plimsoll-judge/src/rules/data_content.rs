@@ -1,4 +1,4 @@
-//! Was the data such that the storage could not make it vanish?
+//! Checks that the data is as reducible as the plan declares.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign;
@@ -9,29 +9,26 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Data that compresses by this much more than declared is not the declared data. A sample of 512
-/// blocks of made content differs by less than 5 %; LZ4 reaches what the content is made for within
-/// 10 %.
+/// Maximum excess of the measured over the declared compression. A sample of 512 generated blocks
+/// varies by less than 5 %; LZ4 reaches the ratio that content is generated for within 10 %.
 const MORE_REDUCIBLE_MAX: f64 = 0.15;
-/// A device that took less than this share of what was written directly was given less. As of reads from the
-/// page cache.
+/// Minimum share of directly written bytes that must reach the device, as for reads from the page cache.
 const ARRIVED_MIN: f64 = 0.8;
-/// Duplicates that a sample may hold beyond the declared share: samples of overlapping reads.
+/// Allowed duplicates beyond the declared share: sampled reads may overlap.
 const DUPLICATES_SLACK: f64 = 0.05;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "data-content",
-    asks: "was the data what the plan declares: as compressible, and as often the same?",
-    explains: "The mail store's pages and a matrix's blocks are incompressible unless the plan says \
-        otherwise, and no 4 KiB block occurs twice. A storage system that compresses or deduplicates \
-        gains nothing from them. Plimsoll compresses a sample of what was read back (LZ4 in pieces of \
-        64 KiB: a tool that writes one buffer again and again gives blocks that look random one by \
-        one, and 0.27 of their size side by side) and counts blocks that occur twice. More reducible \
-        than declared is a failure. A plan may declare compressible data; the report then says so \
-        beside every figure. What another tool wrote is not known from its result: whether its buffers \
-        were filled anew is an option that fio's JSON leaves out. It is a failure only where the device \
-        took less than was written.",
+    asks: "was the data as compressible and as duplicated as the plan declares?",
+    explains: "Pages of the mail store and blocks of a matrix are incompressible unless the \
+        plan says otherwise, and no 4 KiB block occurs twice, so compression and deduplication \
+        gain nothing. Plimsoll compresses a sample of the data read back (LZ4 in pieces of 64 \
+        KiB: a tool that writes one buffer repeatedly produces blocks that look random one by \
+        one and compress to 0.27 side by side) and counts duplicate blocks. Data that is more \
+        reducible than declared is a failure. A plan may declare compressible data; the report \
+        then says so beside every figure. The data of another tool is unknown from its result, \
+        because fio's JSON omits whether buffers were refilled. It is a failure only if the \
+        device received less than was written.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -61,15 +58,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 fn declared(ratio: f64, duplicates: f64) -> Finding {
     let finding = if ratio > 1.0 || duplicates > 0.0 {
         let says = format!(
-            "the data compresses {ratio:.1}:1 and holds {} of copies as the plan declares: a system \
-             that reduces data stores and caches that much less",
+            "the plan declares data that compresses {ratio:.1}:1 with {} of duplicates: a system that \
+             reduces data stores and caches less of it",
             seen::percent(duplicates)
         );
         Finding::new(RULE.id, Outcome::Warn, says)
             .as_declared(format!("data that compresses {ratio:.1}:1"))
-            .advise("compare only with runs of the same data")
+            .advise("compare only with runs on the same kind of data")
     } else {
-        let says = "blocks were incompressible and none occurred twice";
+        let says = "blocks were incompressible and unique";
         Finding::new(RULE.id, Outcome::Pass, says)
     };
     finding.with("compressibility", ratio)
@@ -81,20 +78,20 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
     let expected = (1.0 / ratio) * (1.0 - duplicates);
     let finding = if compressed < expected * (1.0 - MORE_REDUCIBLE_MAX) {
         let says = format!(
-            "what was read back compresses to {} of its size where {} is declared",
+            "data read back compresses to {} of its size; {} is declared",
             seen::percent(compressed),
             seen::percent(1.0 / ratio)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("fill every buffer anew, or declare what the data is")
+            .advise("refill every buffer, or declare the data's compressibility and duplicates")
     } else if copies > duplicates + DUPLICATES_SLACK {
         let says = format!(
-            "{} of the blocks that were read back occur twice where {} are declared",
+            "{} of the blocks read back are duplicates; {} are declared",
             seen::percent(copies),
             seen::percent(duplicates)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("fill every buffer anew, or declare what the data is")
+            .advise("refill every buffer, or declare the data's compressibility and duplicates")
     } else {
         declared(ratio, duplicates)
     };
@@ -106,39 +103,40 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
     )
 }
 
-/// What our engine made is known; what another tool made shows only where less of it arrived.
+/// Judges data that was not sampled: our engine's is known; another tool's shows only if the device
+/// received less of it.
 fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
     if bundle.run.driver == Driver::Real {
         return declared(ratio, duplicates);
     }
     let zeros = bundle.run.counters.get(foreign::ZERO_BUFFERS).is_some_and(|count| *count > 0);
-    // Buffered writes may still be on their way: that is `bytes-balance`.
+    // Buffered writes may still be in flight: `bytes-balance` judges them.
     let direct = seen::buffered_paths(bundle).is_empty();
     match seen::write_ratio(bundle).filter(|_| direct) {
         Some(arrived) if arrived < ARRIVED_MIN => {
             let what = if zeros { "zeroes" } else { "data" };
             let says = format!(
-                "of {} of {what} that were written directly the device took {}: it was made smaller on \
-                 the way, or did not get there",
+                "the device received {1} of the {0} of {what} written directly: the rest was reduced on \
+                 the way or never arrived",
                 seen::size(seen::written_bytes(bundle)),
                 seen::percent(arrived)
             );
             Finding::new(RULE.id, Outcome::Fail, says)
                 .with("device_over_application", arrived)
-                .advise("have the tool refill its buffers for each write")
+                .advise("let the tool refill its buffers for each write")
         }
         Some(arrived) if zeros => {
-            let says = "the buffers held zeroes, and the device was given all of them";
+            let says = "the buffers held zeroes, and the device received all of them";
             Finding::new(RULE.id, Outcome::Warn, says)
                 .with("device_over_application", arrived)
-                .advise("have the tool fill its buffers: a device may store zeroes as nothing")
+                .advise(
+                    "let the tool fill its buffers with data: a device may store zeroes as nothing",
+                )
         }
         _ => {
             let says = match zeros {
-                true => {
-                    "the buffers held zeroes, and whether the storage reduces them is not known"
-                }
-                false => "what the data was is not known",
+                true => "the buffers held zeroes; whether the storage reduces them is unknown",
+                false => "the content of the data is unknown",
             };
             Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle))
         }

@@ -1,4 +1,4 @@
-//! Did the system beneath make the data smaller, and was that declared?
+//! Checks that the storage did not reduce the data more than declared.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Workload;
@@ -8,20 +8,20 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::rules::balance::REDUCTION_MAX;
 
-/// Data that compresses less than this is not reduced by compressing it.
+/// Compression ratio below which data counts as incompressible.
 const REDUCTION_MIN: f64 = 1.1;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "data-reduced",
-    asks: "did the storage reduce the data, so that it moved less than the figure says?",
-    explains: "A file system or array that compresses or deduplicates moves fewer bytes than were \
-        read or written: the figure is that of the reduced data. Plimsoll looks at the compression \
-        that is set on the files (mount options, Btrfs attributes), at extents that are stored \
-        compressed, at what the device moved, and at the system's own ratio where metrics name it. \
-        It is a failure unless the plan declares as much (`observe.data_reduction`). More than 5:1 \
-        is a failure, declared or not: makers of arrays guarantee 3:1 to 5:1 for mixed data, and no \
-        application writes data that shrinks further.",
+    asks: "did the storage reduce the data and so move less than the figure says?",
+    explains: "A file system or array that compresses or deduplicates moves fewer bytes than \
+        the application reads or writes, so the figure describes the reduced data. Plimsoll \
+        checks the compression set on the files (mount options, Btrfs attributes), extents \
+        stored compressed, the bytes that the device moved, and the system's own ratio if \
+        metrics name it. A reduction is a failure unless the plan declares it \
+        (`observe.data_reduction`). More than 5:1 is a failure even if declared: array vendors \
+        guarantee 3:1 to 5:1 for mixed data, and no application writes data that shrinks \
+        further.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -37,7 +37,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let observed = &bundle.observed;
     if let Some(ratio) = observed.sources.data_reduction {
-        let says = format!("the storage system says that it reduces the data {ratio:.1}:1");
+        let says = format!("the storage system reports a data reduction of {ratio:.1}:1");
         return Some(judged(bundle, ratio, says).as_declared(seen::METRICS));
     }
     let compression = observed.file_systems.iter().find_map(|fs| {
@@ -48,22 +48,22 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let unknown = observed.file_systems.iter().any(|fs| fs.compression.is_none())
             || observed.file_systems.is_empty();
         return Some(if unknown {
-            Finding::new(RULE.id, Outcome::Unknown, "whether the storage reduces data is not known")
+            Finding::new(RULE.id, Outcome::Unknown, "whether the storage reduces data is unknown")
                 .advise("name the system's metrics, or declare `observe.data_reduction`")
         } else {
             Finding::new(RULE.id, Outcome::Pass, "the file systems do not compress")
         });
     };
     let Some(share) = observed.workload.compressed_share.or_else(|| declared_share(bundle)) else {
-        let says = format!("{path} compresses ({word}), and what the data was is not known");
+        let says = format!("{path} compresses ({word}), and the content of the data is unknown");
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says).advise("use data that does not compress"),
         );
     };
     let ratio = 1.0 / share.max(1e-3);
     let says = format!(
-        "{path} compresses ({word}) and the data compresses {ratio:.1}:1: the device moves that much \
-         less than the figure says"
+        "{path} compresses ({word}), and the data compresses {ratio:.1}:1: the device moves that \
+         much less than the figure says"
     );
     Some(judged(bundle, ratio, says))
 }
@@ -73,7 +73,7 @@ fn judged(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     let finding = if ratio < REDUCTION_MIN {
         Finding::new(RULE.id, Outcome::Pass, "the data cannot be reduced")
     } else if ratio > REDUCTION_MAX {
-        let says = format!("{says}; no application's data does that");
+        let says = format!("{says}; no application's data compresses that far");
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise(format!("use data that compresses up to {REDUCTION_MAX:.0}:1"))
     } else if declared.is_some_and(|declared| declared * REDUCTION_MIN >= ratio) {
@@ -87,7 +87,7 @@ fn judged(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     finding.with("reduction", ratio)
 }
 
-/// What our own engine made, where nothing was read back.
+/// Share that our engine's data compresses to, if nothing was read back.
 fn declared_share(bundle: &Bundle) -> Option<f64> {
     if bundle.run.driver != plimsoll_evidence::run::Driver::Real {
         return None;

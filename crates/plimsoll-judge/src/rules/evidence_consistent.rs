@@ -1,8 +1,7 @@
-//! Does the evidence agree with itself?
-//!
-//! A run leaves the same I/Os in several places that are written apart: totals of each class, rows of the
-//! series, histograms, bytes of the phases, the access profile, counters of the store, of the model
-//! and of the devices. Whoever changes a figure has to change all of them, and all alike.
+//! Checks that the evidence agrees with itself. A run records the same I/Os in several places:
+//! totals of each class, rows of the series, histograms, bytes of the phases, the access profile,
+//! and counters of the store, the model and the devices. Changing one figure means changing all
+//! of them alike.
 
 mod figures;
 mod system;
@@ -19,18 +18,18 @@ use crate::finding::{Finding, Outcome};
 /// Contradictions that a finding names.
 const NAMED_MAX: usize = 10;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "evidence-consistent",
     asks: "does the evidence agree with itself?",
-    explains: "The same I/Os stand in several places of a bundle: totals of each class, rows of the \
-        series, histograms, bytes of the phases, the access profile, counters of the store, the model, \
-        the devices and the network interfaces. Counts are held against histograms and rows, sums of \
-        latencies against what the histograms allow, bytes against phases and sizes, phases against each \
-        other and the run's length, words (driver, tier, target) against what goes with them. Where two of them differ, \
-        a figure was changed after it was measured, or a file is damaged: nothing of the bundle can be \
-        believed. Evidence that agrees with itself may still be invented as a whole: what shows that it \
-        was not is the ledger and a signature (docs/evidence.md).",
+    explains: "A bundle records the same I/Os in several places: totals of each class, rows \
+        of the series, histograms, bytes of the phases, the access profile, and counters of the \
+        store, the model, the devices and the network interfaces. The rule compares counts with \
+        histograms and rows, sums of latencies with the range that the histograms allow, bytes \
+        with phases and sizes, phases with each other and with the length of the run, and words \
+        (driver, tier, target) with their evidence. A contradiction means that a figure was \
+        changed after the measurement, or that a file is damaged; no figure of the bundle can be \
+        believed. Consistent evidence may still be invented as a whole: the ledger and a \
+        signature show that it was not (docs/evidence.md).",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -44,7 +43,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// What was held against what, and what does not agree.
+/// The comparisons and their contradictions.
 #[derive(Default)]
 struct Ledgered {
     checks: u64,
@@ -52,7 +51,7 @@ struct Ledgered {
 }
 
 impl Ledgered {
-    /// Notes a contradiction unless `holds`.
+    /// Records a contradiction unless `holds`.
     fn hold(&mut self, holds: bool, says: impl FnOnce() -> String) {
         self.checks += 1;
         if !holds {
@@ -60,14 +59,14 @@ impl Ledgered {
         }
     }
 
-    /// Two figures that are written apart and must be the same.
+    /// Records a contradiction unless two independently recorded figures are equal.
     fn same(&mut self, what: &str, a: (&str, u64), b: (&str, u64)) {
         self.hold(a.1 == b.1, || format!("{what}: {} says {}, {} says {}", a.0, a.1, b.0, b.1));
     }
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // What was never written can't have been changed since.
+    // A bundle that was never written cannot have been changed.
     bundle.seal_sha256.as_ref().map(|_| cross_checked(bundle))
 }
 
@@ -75,14 +74,14 @@ fn cross_checked(bundle: &Bundle) -> Finding {
     let mut held = Ledgered::default();
     words::check(bundle, &mut held);
     if bundle.run.end.kind == EndKind::Defect && held.wrong.is_empty() {
-        // `not-completed` fails it: nothing is gained by saying that a run ended so.
+        // `not-completed` fails the run.
         return Finding::new(
             RULE.id,
             Outcome::Unknown,
-            "a thread of Plimsoll failed: what it had counted may be missing in some places",
+            "a thread of Plimsoll failed, so some of its counts may be missing",
         );
     }
-    // A foreign tool's figures come from one place, and are held against each other by rules of their own.
+    // Another tool's figures come from one file; other rules compare them.
     if ours(bundle) {
         figures::check(bundle, &mut held);
         system::check(bundle, &mut held);
@@ -93,15 +92,18 @@ fn cross_checked(bundle: &Bundle) -> Finding {
         [first, rest @ ..] => {
             let more = match rest.len() {
                 0 => String::new(),
-                1 => ", and one more thing does not agree".to_owned(),
-                n => format!(", and {n} more things do not agree"),
+                1 => ", and there is one more contradiction".to_owned(),
+                n => format!(", and there are {n} more contradictions"),
             };
             Finding::new(
                 RULE.id,
                 Outcome::Fail,
                 format!("the evidence contradicts itself: {first}{more}"),
             )
-            .advise("do not rely on any figure of it: it was changed, or is damaged; run again")
+            .advise(
+                "do not use any figure of this bundle: it was changed or is damaged; run \
+                again",
+            )
             .with("contradictions", wrong.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>())
             .with("contradictions_in_all", wrong.len() as u64)
         }
@@ -109,7 +111,7 @@ fn cross_checked(bundle: &Bundle) -> Finding {
     finding.with("cross_checks", checks)
 }
 
-/// Whether our own driver made the figures, whatever the bundle says.
+/// Returns true if our own driver made the figures, whatever the bundle says.
 fn ours(bundle: &Bundle) -> bool {
     bundle.run.driver != Driver::Foreign
         || bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }))
@@ -220,7 +222,8 @@ mod tests {
         assert_eq!(cross_checked(&bundle).outcome, Outcome::Pass, "more came after the last row");
     }
 
-    /// A store whose first writes joined pages: the thread that made them hung, and its profile is missing.
+    /// A store whose first writes joined pages: the thread that made them hung, and its profile
+    /// is missing.
     #[test]
     fn transfers_that_the_profile_did_not_see_may_be_of_other_sizes() {
         let with = |seen: u64, bytes: u64| {

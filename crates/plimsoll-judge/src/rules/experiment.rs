@@ -17,21 +17,21 @@ pub mod working_set_grows;
 pub struct ExperimentRule {
     /// Identifier.
     pub id: &'static str,
-    /// What it asks, in one line.
+    /// The question that it answers, in one line.
     pub asks: &'static str,
-    /// What it means, how it is found, what to do.
+    /// Meaning, method and remedy.
     pub explains: &'static str,
-    /// The claims it bears on.
+    /// The claims that it affects.
     pub bears_on: &'static [(Claim, Weight)],
-    /// Looks at the runs; `None` where the rule does not apply.
+    /// Checks the runs; `None` if the rule does not apply.
     pub check: fn(&[&Bundle]) -> Option<Finding>,
 }
 
-/// All of them, in the order they are reported where equally bad.
+/// All rules, in the order of their report at equal severity.
 pub const ALL: &[ExperimentRule] =
     &[plan_changed::RULE, copied::RULE, working_set_grows::RULE, few_runs::RULE, spread::RULE];
 
-/// What they find in these runs, worst first.
+/// Findings on these runs, worst first.
 pub fn findings(runs: &[&Bundle]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = ALL.iter().filter_map(|rule| (rule.check)(runs)).collect();
     findings.sort_by_key(|finding| finding.outcome);

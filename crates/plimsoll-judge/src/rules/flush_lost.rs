@@ -1,4 +1,4 @@
-//! Were the flushes that the load asked for passed on to the devices?
+//! Checks that requested flushes reached the devices.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::DeviceTotals;
@@ -10,19 +10,19 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place;
 
-/// Mount options by which ext4, XFS, Btrfs and overlays keep flushes back.
+/// Mount options that make ext4, XFS, Btrfs and overlays drop flushes.
 const KEPT_BY: [&str; 4] = ["nobarrier", "barrier=0", "volatile", "fsync=volatile"];
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "flush-lost",
-    asks: "did the flushes that the load asked for reach the devices?",
-    explains: "A load that makes its writes durable is as slow as its flushes. Where they are asked for and a layer \
-        keeps them to itself (an overlay mounted `volatile`, ext4 with `nobarrier`, a library that makes fsync do \
-        nothing), the figure is that of another load, whatever it claims. Flushes that reached devices with a \
-        volatile cache are counted by the kernel (since 5.5), and set against the durable writes: fewer than one \
-        for a hundred, or for twice what is in flight, is a failure. So is a mount option that says so, as others \
-        flush a disk too. Turn the layer's option off.",
+    asks: "did the requested flushes reach the devices?",
+    explains: "A load with durable writes is as slow as its flushes. If a layer drops them \
+        (an overlay mounted `volatile`, ext4 with `nobarrier`, a library that makes fsync do \
+        nothing), the figure belongs to another load. The kernel (5.5 and later) counts flushes \
+        at devices with a volatile cache; the rule compares them with the durable writes. Fewer \
+        than one per hundred writes, or per twice the operations in flight, is a failure. A \
+        mount option that drops flushes is a failure too, because other processes flush a disk \
+        as well. Turn that option off.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::BurstWrite, Weight::Refuting),
@@ -39,35 +39,37 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind != SyncKind::None),
     };
     let writes = seen::operations(bundle, false);
-    // Of memory and of what another host holds, other rules tell.
+    // Other rules judge memory and remote storage.
     if !asked || writes == 0 || !seen::is_real(bundle) || place::memory(bundle).is_some() {
         return None;
     }
     if let Some((mount_point, option)) = kept_by_option(bundle) {
         let says = format!(
-            "writes were to be made durable, and {mount_point} is mounted with `{option}`, which keeps flushes back"
+            "the load requires durable writes, but {mount_point} is mounted with `{option}`, which drops flushes"
         );
-        return Some(Finding::new(RULE.id, Outcome::Fail, says).advise("mount it without"));
+        return Some(
+            Finding::new(RULE.id, Outcome::Fail, says).advise("mount it without that option"),
+        );
     }
     let flushes = flushes(bundle)?;
     let expected = flushes_expected(bundle);
     let finding = if flushes >= expected {
         Finding::new(RULE.id, Outcome::Pass, "the flushes reached the devices")
     } else if may_be_forced(bundle) {
-        let says = "whether writes went past the devices' caches one by one is not counted";
+        let says = "forced unit access is not counted, so it is unknown whether writes bypassed the device caches";
         Finding::new(RULE.id, Outcome::Unknown, says)
     } else {
         let says = format!(
-            "writes were to be made durable, and {flushes} flushes reached the devices, where {expected} is the \
-             least for {writes} writes"
+            "the load requires durable writes, but only {flushes} flushes reached the devices: {writes} \
+             writes need at least {expected}"
         );
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("look for an option, a setting or a library that turns flushes off")
+            .advise("find the option, setting or library that turns flushes off")
     };
     Some(finding.with("flushes", flushes).with("flushes_expected", expected))
 }
 
-/// A file system on the way that is told to keep flushes back, by its mount options.
+/// Returns a mount on the path whose options drop flushes.
 fn kept_by_option(bundle: &Bundle) -> Option<(&str, &str)> {
     let environment = &bundle.environment;
     let mounts = environment.mounts.iter().chain(&environment.below);
@@ -78,7 +80,7 @@ fn kept_by_option(bundle: &Bundle) -> Option<(&str, &str)> {
     })
 }
 
-/// Flushes that reached the devices with a volatile cache. Partitions and mappings count none of their own.
+/// Flushes that reached devices with a volatile cache. Partitions and mappings count none.
 fn flushes(bundle: &Bundle) -> Option<u64> {
     let cached = |totals: &&DeviceTotals, kind: &str| {
         let mut devices = bundle.environment.devices.iter();
@@ -94,7 +96,7 @@ fn flushes(bundle: &Bundle) -> Option<u64> {
     let all = &bundle.observed.devices;
     let is_loop = |device: &&DeviceTotals| device.top && cached(device, "loop");
     if all.iter().filter(|device| device.top).all(|device| is_loop(&device)) {
-        // The disk under a loop device is flushed for others too, the device for its users alone.
+        // The disk under a loop device is flushed for other processes too, the loop device for its users only.
         return most(&mut all.iter().filter(is_loop));
     }
     most(&mut all.iter().filter(|device| cached(device, "")))

@@ -1,4 +1,4 @@
-//! Was it the storage that set the figure, or the host that made the load?
+//! Checks that the host that generates the load did not limit the figure.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -11,26 +11,24 @@ use crate::finding::{Finding, Outcome};
 use crate::links::{self, FULL_SHARE, Speed};
 use crate::rules::balance::wire;
 
-/// A generator whose threads worked for more than this share of the time had little left to give: fio
-/// users call a job CPU-bound above 90 % user plus system.
+/// Maximum share of the time that threads may work: fio users call a job CPU-bound above 90 % user
+/// plus system time.
 const BUSY_SHARE_MAX: f64 = 0.9;
-/// Share of an operation's time for which it may stand in the generator. In a closed loop the rate is too
-/// low by this share, in an open loop latency is too high by it.
+/// Maximum share of an operation's time spent in the generator. In a closed loop the rate is too low
+/// by this share, in an open loop the latency too high.
 const LAG_SHARE_MAX: f64 = 0.1;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "generator-limit",
-    asks: "was the load generator itself the bottleneck?",
-    explains: "The rule compares the time that operations waited in the generator, although they \
-        could start, with the measured latency: above 10 %, on average or in an open loop at the \
-        99th percentile, the figure is partly the generator's own. The same holds where operations \
-        were due, the target had room, and they were never started. A thread that worked for more \
-        than 90 % of the time, watching the clock for the next start left out, sees completions \
-        late, which no lag shows. Where the storage is behind a network, this host's link is its limit \
-        from 90 % of the speed that the kernel tells. In each case the storage may carry more than was \
-        asked of it: a PASS stands, a FAIL becomes INCONCLUSIVE. Use a faster host or link, more threads \
-        or several hosts.",
+    asks: "was the load generator the bottleneck?",
+    explains: "The rule compares the time that ready operations waited in the generator with \
+        the measured latency. Above 10 %, on average or in an open loop at the 99th percentile, \
+        the figure is partly the generator's. The same holds if operations were due, the target \
+        had room, and the generator never started them. A thread that works more than 90 % of \
+        the time, clock polling excluded, sees completions late without showing any lag. For \
+        storage behind a network, this host's link is the limit from 90 % of its reported speed. \
+        In each case the storage may sustain more than was requested: a PASS stands, and a FAIL \
+        becomes INCONCLUSIVE. Use a faster host or link, more threads or several hosts.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Mandatory),
@@ -40,8 +38,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Share of its CPUs that the generator worked on, watching the clock left out; `None` where that is not
-/// known.
+/// Share of its CPUs that the generator used, clock polling excluded; `None` if unknown.
 pub fn busy_share(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
     let spun_ns: u64 = generator.threads.iter().filter_map(|thread| thread.spun_ns).sum();
@@ -51,8 +48,7 @@ pub fn busy_share(bundle: &Bundle) -> Option<f64> {
     Some(used_ns as f64 / (measured(bundle)?.duration_ns as f64 * cpus as f64))
 }
 
-/// Largest share of the time for which one of the generator's threads worked; `None` where that is not
-/// known.
+/// Largest share of the time that one thread of the generator worked; `None` if unknown.
 fn thread_share(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
     let duration_ns = measured(bundle)?.duration_ns as f64;
@@ -60,12 +56,12 @@ fn thread_share(bundle: &Bundle) -> Option<f64> {
         let used_ns = thread.user_ns.saturating_add(thread.system_ns);
         used_ns.saturating_sub(thread.spun_ns.unwrap_or(0)) as f64 / duration_ns
     });
-    // Evidence of older versions has the busiest thread alone.
+    // Bundles of older versions record the busiest thread only.
     shares.reduce(f64::max).or(generator.busiest_thread_share)
 }
 
-/// Share of an operation's time for which it stood in the generator: on average, and in an open loop at the
-/// 99th percentile, whichever is more. `None` where it was not recorded.
+/// Share of an operation's time spent in the generator: the mean, or in an open loop the 99th
+/// percentile if that is larger. `None` if it was not recorded.
 fn lag_share(bundle: &Bundle) -> Option<f64> {
     let lag = bundle.observed.generator.lag.as_ref().filter(|lag| lag.operations > 0)?;
     let wait_ns = lag.wait_ns_sum as f64 / lag.operations as f64;
@@ -73,35 +69,35 @@ fn lag_share(bundle: &Bundle) -> Option<f64> {
     if !checks::open_loop(bundle) {
         return Some(wait_ns / (wait_ns + latency_ns));
     }
-    // Latency counts from the intended start: the lag is part of it.
+    // Latency counts from the intended start, so it includes the lag.
     let of = |wait_ns: f64, latency_ns: f64| (wait_ns / latency_ns.max(1.0)).min(1.0);
     let p99_ns = percentile_ns(bundle, Pick::Transactional, 0.99);
     let p99 = p99_ns.map_or(0.0, |latency_ns| of(lag.wait_ns_p99 as f64, latency_ns as f64));
     Some(of(wait_ns, latency_ns).max(p99))
 }
 
-/// Starts that were due and never given although no operation had to wait for a place.
+/// Operations that were due and never started although slots were free.
 fn missed_starts(bundle: &Bundle) -> u64 {
     let generator = &bundle.observed.generator;
     let held = generator.held.as_ref().is_some_and(|held| held.operations > 0);
     generator.starts_never_given.filter(|_| !held).unwrap_or(0)
 }
 
-/// True where the generator is known to have been at its limit.
+/// Returns true if the generator was at its limit.
 pub fn at_limit(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Real && fault(bundle).is_some()
 }
 
-/// What the generator did wrong, in words.
+/// Describes how the generator limited the load; `None` if it did not.
 fn fault(bundle: &Bundle) -> Option<String> {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     if let Some(share) = lag_share(bundle).filter(|share| *share > LAG_SHARE_MAX) {
         let share = percent(share);
-        return Some(format!("operations stood in the load generator for {share} of their time"));
+        return Some(format!("operations spent {share} of their time in the load generator"));
     }
     let missed = missed_starts(bundle);
     if missed > 0 {
-        return Some(format!("the load generator never gave {missed} starts that were due"));
+        return Some(format!("the load generator never started {missed} operations that were due"));
     }
     if let Some(share) = busy_share(bundle).filter(|share| *share > BUSY_SHARE_MAX) {
         let share = percent(share);
@@ -110,7 +106,7 @@ fn fault(bundle: &Bundle) -> Option<String> {
     if let Some(share) = thread_share(bundle).filter(|share| *share > BUSY_SHARE_MAX) {
         let share = percent(share);
         return Some(format!(
-            "one thread of the load generator used {share} of its CPU and was the limit"
+            "one thread of the load generator used {share} of a CPU and was the limit"
         ));
     }
     let speed = link(bundle).filter(|speed| speed.used_share >= FULL_SHARE)?;
@@ -122,7 +118,7 @@ fn fault(bundle: &Bundle) -> Option<String> {
     ))
 }
 
-/// The links that the load may have gone over.
+/// Use of the links that may have carried the load.
 fn link(bundle: &Bundle) -> Option<Speed> {
     wire::is_over_a_network(bundle).then(|| links::speed(bundle))?
 }
@@ -140,7 +136,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let mut says = format!("the load generator used {:.0} % of its CPUs", share * 100.0);
         if let Some(lag) = lag {
             let share = lag * 100.0;
-            says.push_str(&format!(", and operations stood in it for {share:.1} % of their time"));
+            says.push_str(&format!(", and operations spent {share:.1} % of their time in it"));
         }
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
@@ -212,7 +208,7 @@ mod tests {
         bundle.observed.generator.lag = lag(90_000);
         assert!(at_limit(&bundle));
         let finding = fixtures::finding(&RULE, &bundle);
-        assert!(finding.says.starts_with("operations stood in the load generator"), "{finding:?}");
+        assert!(finding.says.contains("of their time in the load generator"), "{finding:?}");
         // In an open loop the tail counts: three times 45 µs of 1.2 ms.
         bundle.observed.generator.lag = lag(45_000);
         assert!(!at_limit(&bundle));

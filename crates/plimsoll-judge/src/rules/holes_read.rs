@@ -1,4 +1,4 @@
-//! Were reads answered from nowhere: holes, and space that was never written?
+//! Detects reads of holes and of space that was never written.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -8,23 +8,22 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// More than this share of the files never written. Files that were written in full have none; a
-/// file system keeps a last, unwritten, extent behind the end of some.
+/// Maximum share of the files that was never written. Fully written files have none, but a file system
+/// keeps an unwritten last extent beyond the end of some.
 const EMPTY_SHARE_MAX: f64 = 0.01;
-/// A disk that moved less than this share of what its loop device was asked for did not serve it.
+/// Minimum share of a loop device's reads that its disk must have moved.
 const BELOW_RATIO_MIN: f64 = 0.5;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "holes-read",
     asks: "did reads go to blocks that were never written?",
-    explains: "A file system answers reads of holes, and of space that was allocated but never \
-        written, with zeroes from nowhere: no device is asked (measured: 1.10 million reads a \
-        second from a file made by fallocate, 63 thousand from the same file written). The size \
-        in blocks (st_blocks) does not tell; the extents do. Plimsoll lists them (FIEMAP, \
-        SEEK_HOLE) when the measurement begins, and follows loop devices into the holes of their \
-        backing files. More than 1 % is a failure. Write the whole file once before reading it: \
-        `layout = \"written\"`, which is the default.",
+    explains: "A file system answers reads of holes and of allocated but unwritten space with \
+        zeroes, without asking a device (measured: 1.10 million reads/s from a file made by \
+        fallocate, 63 thousand from the same file after it was written). The block count \
+        (st_blocks) does not show this; the extents do. Plimsoll lists them (FIEMAP, SEEK_HOLE) \
+        when the measurement begins, and follows loop devices into the holes of their backing \
+        files. More than 1 % is a failure. Write the whole file once before reading it: `layout \
+        = \"written\"`, the default.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -52,7 +51,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     })
 }
 
-/// A modelled system knows which of its reads went to nothing that was ever written.
+/// Judges a modelled system, which counts its own reads of unwritten space.
 fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     let from = &bundle.observed.sources.reads_from;
     let all: f64 = from.values().sum();
@@ -61,29 +60,31 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     }
     let share = from.get("zero").copied().unwrap_or(0.0) / all;
     let finding = if share > EMPTY_SHARE_MAX {
-        let says =
-            format!("{} of reads were zeros that no device was asked for", seen::percent(share));
+        let says = format!(
+            "{} of the reads returned zeroes without a device access",
+            seen::percent(share)
+        );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("write the files in full before reading them (`layout = \"written\"`)")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "reads went to what had been written")
+        Finding::new(RULE.id, Outcome::Pass, "reads went to written data")
     };
     Some(finding.with("empty_share", share))
 }
 
 fn files(bundle: &Bundle) -> Option<Finding> {
-    // A mail store reserves room to grow, which no read goes to: each page it reads was written.
+    // A mail store reserves space to grow but reads only pages that it wrote.
     let store = matches!(bundle.plan.workload, Workload::Mailbox(_));
     if store && bundle.run.driver == Driver::Real {
         return unseen(bundle);
     }
     let Some(extents) = &bundle.observed.extents else { return unseen(bundle) };
-    // Files that are empty when they are looked at are not what was read.
+    // A file that is empty now is not the file that was read.
     let Some(empty) = seen::empty_share(extents) else { return unseen(bundle) };
     let (holes, unwritten) = (extents.hole_bytes, extents.unwritten_bytes);
     let finding = if empty > EMPTY_SHARE_MAX {
         let says = format!(
-            "{} of the {} that were read was never written ({} of holes, {} allocated and \
+            "{} of the {} in the files read was never written ({} of holes, {} allocated and \
              unwritten): such reads never reach a device",
             seen::percent(empty),
             seen::size(extents.size_bytes),
@@ -93,11 +94,11 @@ fn files(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("write the files in full before reading them (`layout = \"written\"`)")
     } else if unwritten.is_none() {
-        let says = "the files have no holes; whether their space was ever written is not told";
+        let says = "the files have no holes; whether their space was ever written is unknown";
         Finding::new(RULE.id, Outcome::Unknown, says)
             .advise("use a file system that lists extents (FIEMAP)")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "all that was read had been written")
+        Finding::new(RULE.id, Outcome::Pass, "all data read had been written")
     };
     let finding = finding
         .with("size_bytes", extents.size_bytes)
@@ -109,21 +110,21 @@ fn files(bundle: &Bundle) -> Option<Finding> {
     })
 }
 
-/// Extents that were not listed: what our engine wrote in full needs no listing.
+/// Judges files without an extent list: data that our engine wrote in full needs none.
 fn unseen(bundle: &Bundle) -> Option<Finding> {
     let written = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m.streams.iter().all(|stream| stream.layout == Layout::Written),
     };
     if bundle.run.driver == Driver::Real && written {
-        let says = "this run wrote all that it read";
+        let says = "this run wrote all data that it read";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     }
-    let says = "whether the blocks that were read had ever been written is not known";
+    let says = "whether the blocks read had ever been written is unknown";
     Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle)))
 }
 
-/// Loop devices: what the disks below moved of what was asked, where the backing file has holes.
+/// Judges loop devices whose backing file has holes by what the underlying disks moved.
 fn backing(bundle: &Bundle) -> Option<Finding> {
     let extents = bundle.observed.backing.as_ref()?;
     let empty = seen::empty_share(extents).filter(|share| *share > EMPTY_SHARE_MAX)?;
@@ -133,8 +134,8 @@ fn backing(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let says = format!(
-        "the loop device's backing file is {} holes, and of {} asked of the loop device the disk \
-         below moved {}",
+        "the backing file of the loop device is {} holes; of {} read from the loop device, the \
+         underlying disk moved {}",
         seen::percent(empty),
         seen::size(top),
         seen::size(bottom)

@@ -1,4 +1,4 @@
-//! Where the target is claimed to lie in memory: does it?
+//! Checks that a target claimed to be in memory is.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,14 +7,12 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "in-memory-shown",
-    asks: "where the target is said to lie in memory: does it?",
-    explains: "`in-memory` is the claim of a RAM disk, tmpfs or zram that is measured on purpose: the \
-        figure is memory's, and said to be. It is shown where memory is seen beneath the target. A \
-        target on a disk refutes it, and whether a storage system far away keeps its data in memory \
-        cannot be seen.",
+    asks: "is the target in memory, as `in-memory` claims?",
+    explains: "`in-memory` is the claim for a RAM disk, tmpfs or zram that is measured on \
+        purpose. It is shown if memory is visible under the target. A target on a disk refutes \
+        it. Whether a remote storage system keeps its data in memory cannot be observed.",
     bears_on: &[(Claim::InMemory, Weight::Mandatory)],
     check,
 };
@@ -25,19 +23,19 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     Some(match place::memory(bundle) {
         Some(what) => {
-            let says = format!("the target lies in memory ({what}), as claimed");
+            let says = format!("the target is in memory ({what}), as claimed");
             Finding::new(RULE.id, Outcome::Pass, says).with("lies_on", what)
         }
         None if seen::is_remote(bundle)
             || place::disks(bundle).is_empty()
             || place::veiled(bundle).is_some() =>
         {
-            let says = "whether the target lies in memory cannot be seen";
+            let says = "whether the target is in memory cannot be observed";
             Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("claim `in-memory` of this host's own memory only")
+                .advise("claim `in-memory` only for this host's own memory")
         }
         None => {
-            let says = "no memory shows beneath the target, which is claimed to lie in it";
+            let says = "the target is claimed to be in memory, but it is on a device";
             Finding::new(RULE.id, Outcome::Fail, says).advise("do not claim `in-memory`")
         }
     })

@@ -1,5 +1,4 @@
-//! Did every I/O end well? The first error poisons a run: what follows it is not the load that was
-//! asked for.
+//! Checks that no I/O failed. After the first error, the load is no longer the planned one.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign;
@@ -9,15 +8,14 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "io-errors",
-    asks: "did any I/O end in an error, or stay short?",
-    explains: "Every I/O that the target answers with an error, and every transfer that stays short \
-        before the end of its file, is counted. One is enough: a run with errors does not show what \
-        the storage carries, however good its figures. Of a command that was watched, errors that the \
-        kernel logged for its devices count as well, whatever its result says. Look at the kernel's log and the storage \
-        system's own, mend the cause and run again.",
+    asks: "did any I/O fail or stay short?",
+    explains: "The rule counts every I/O that the target answers with an error and every \
+        transfer that stays short before the end of its file. One is enough: a run with errors \
+        does not show what the storage sustains. For a watched command, errors in the kernel log \
+        for its devices count too, whatever its result reports. Check the kernel log and the \
+        storage system's log, fix the cause and run again.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -36,35 +34,35 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let logged = logged(bundle);
     let end = &bundle.run.end;
     let finding = match end.kind {
-        EndKind::IoError => Finding::new(RULE.id, Outcome::Fail, end.says.clone()).advise(
-            "look at the kernel's log (dmesg) and the storage system's own, then run again",
-        ),
+        EndKind::IoError => Finding::new(RULE.id, Outcome::Fail, end.says.clone())
+            .advise("check the kernel log (dmesg) and the storage system's log, then run again"),
         EndKind::NoSpace => Finding::new(RULE.id, Outcome::Fail, end.says.clone())
-            .advise("free space on the target, or make the plan's data smaller"),
-        _ if counted > 0 => {
-            Finding::new(RULE.id, Outcome::Fail, format!("{counted} I/Os ended in an error"))
-                .advise("look at the kernel's log (dmesg) and the storage system's own")
-        }
+            .advise("free space on the target, or reduce the plan's data"),
+        _ if counted > 0 => Finding::new(RULE.id, Outcome::Fail, format!("{counted} I/Os failed"))
+            .advise("check the kernel log (dmesg) and the storage system's log"),
         _ => match logged {
             Some((device, errors)) => Finding::new(
                 RULE.id,
                 Outcome::Fail,
-                format!("the kernel logged {errors} I/O errors of {device}, and the result none"),
+                format!(
+                    "the kernel logged {errors} I/O errors of {device}; the result reports none"
+                ),
             )
-            .advise("look at the kernel's log (dmesg) and the storage system's own"),
-            // A row of figures has no place for errors.
+            .advise("check the kernel log (dmesg) and the storage system's log"),
+            // A row of figures has no column for errors.
             None if bundle.run.engine.kind == foreign::TABLE_KIND => {
-                let says = "a table does not say whether any I/O ended in an error";
+                let says = "a table does not show whether any I/O failed";
                 Finding::new(RULE.id, Outcome::Unknown, says)
                     .advise("judge the tool's own result file")
             }
-            None => Finding::new(RULE.id, Outcome::Pass, "no I/O ended in an error"),
+            None => Finding::new(RULE.id, Outcome::Pass, "no I/O failed"),
         },
     };
     Some(finding.with("errors", counted))
 }
 
-/// Errors of a device that a watched command's files lie on. Our own engine counts every I/O itself.
+/// Kernel-logged errors of a device that holds a watched command's files. Our own engine counts every
+/// I/O itself.
 fn logged(bundle: &Bundle) -> Option<(String, u64)> {
     let errors = bundle.observed.device_errors.as_ref().filter(|_| bundle.run.tier == Tier::T2)?;
     let is_top = |name: &String| {

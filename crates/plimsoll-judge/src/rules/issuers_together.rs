@@ -1,4 +1,4 @@
-//! Did all hosts or jobs run at the same time?
+//! Checks that all hosts or jobs ran at the same time.
 
 use plimsoll_evidence::Bundle;
 
@@ -6,18 +6,16 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Share of the whole time in which all ran. Below it the sum of their rates is of times that did not
-/// coincide.
+/// Minimum share of the total time in which all ran.
 const TOGETHER_MIN: f64 = 0.95;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "issuers-together",
     asks: "did all hosts or jobs start and stop together?",
-    explains: "Rates of several hosts or jobs add up only for the time in which all of them ran. The \
-        rule compares the time from the last start to the first end with that from the first start \
-        to the last end: below 95 %, the sum adds loads that did not run at the same time. Use a \
-        barrier at the start and the same length for all.",
+    explains: "The rates of several hosts or jobs add up only for the time in which all of \
+        them ran. The rule compares the time from the last start to the first end with the time \
+        from the first start to the last end. Below 95 %, the sum adds loads that did not \
+        coincide. Use a barrier at the start and the same duration for all.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -41,8 +39,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let says =
         format!("{} issuers ran together for {} of the time", issuers.len(), seen::percent(share));
     let finding = if share < TOGETHER_MIN {
-        Finding::new(RULE.id, Outcome::Fail, format!("{says}: their rates do not add up"))
-            .advise("start all at a barrier, and let all run equally long")
+        Finding::new(RULE.id, Outcome::Fail, format!("{says}, so their rates do not add up"))
+            .advise("start all at a barrier and run all equally long")
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

@@ -1,4 +1,4 @@
-//! Is the latency below what the class of device can do?
+//! Compares read latency with the minimum for the class of device.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Media, Pattern};
@@ -7,23 +7,22 @@ use super::{Rule, Weight, reads, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// No storage device answers sooner: the fastest (3D XPoint on NVMe) takes 7 to 10 us with the
-/// kernel's path, and a copy out of the page cache 1 to 3 us.
+/// Minimum latency of any storage. The fastest (3D XPoint on NVMe) takes 7 to 10 us through the kernel,
+/// a copy from the page cache 1 to 3 us.
 const ANY_FLOOR_NS: u64 = 5_000;
 /// Reading a NAND page takes 20 to 100 us (manufacturers' data sheets).
 const FLASH_FLOOR_NS: u64 = 15_000;
-/// Half a turn at 15,000 rpm: a disk's mean at random addresses is never less.
+/// Minimum mean of random reads on a disk: half a revolution at 15,000 rpm.
 const DISK_FLOOR_NS: u64 = 2_000_000;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "latency-floor",
-    asks: "is the latency lower than the device can be?",
-    explains: "The median read latency is compared with a floor: 5 us for anything that is storage, \
-        15 us for flash (a NAND page takes 20 to 100 us to read), 2 ms for random reads of rotating \
-        disks (half a turn at 15,000 rpm). A lower median means that the data came from somewhere \
-        else. The class is the one that the plan declares (`observe.media`): what the kernel says of \
-        virtual disks is not to be trusted.",
+    asks: "is the latency lower than the device can achieve?",
+    explains: "The rule compares the median read latency with a floor: 5 us for any storage, \
+        15 us for flash (a NAND page takes 20 to 100 us to read), 2 ms for random reads on \
+        rotating disks (half a revolution at 15,000 rpm). A lower median means that the data \
+        came from elsewhere. The class is the declared one (`observe.media`), because the \
+        kernel's account of virtual disks is unreliable.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -46,13 +45,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let (is, floor) = (typical_ns as f64 / 1e3, floor_ns as f64 / 1e3);
     let finding = if typical_ns < floor_ns {
-        let says = format!(
-            "half of the reads took {is:.1} us or less, and {needs} {floor:.0} us at least"
-        );
+        let says = format!("the median read took {is:.1} us, but {needs} at least {floor:.0} us");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("look at what answered: a cache, holes, zeroes")
+            .advise("check what answered: a cache, holes, zeroes")
     } else {
-        let says = format!("half of the reads took {is:.0} us or more: {needs} {floor:.0} us");
+        let says = format!("the median read took {is:.0} us; {needs} at least {floor:.0} us");
         Finding::new(RULE.id, Outcome::Pass, says)
     };
     Some(finding.with("typical_ns", typical_ns).with("floor_ns", floor_ns))

@@ -1,4 +1,4 @@
-//! Did more come over the link than it carries?
+//! Compares bandwidth with the declared speed of the link.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,16 +7,15 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Rounding of a declared rate. A link's framing takes more than this.
+/// Rounding of a declared rate. Framing costs more than this.
 const SLACK: f64 = 0.01;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "link-exceeded",
-    asks: "is the bandwidth higher than the link to the storage carries?",
-    explains: "A link is full duplex: reads and writes are each held to the rate that the plan \
-        declares for the slowest link (`observe.link`). What exceeds it did not come over it: it was \
-        answered on this side, or the figure is wrong.",
+    asks: "is the bandwidth higher than the link to the storage allows?",
+    explains: "A link is full duplex: reads and writes are each limited to the declared speed \
+        of the slowest link (`observe.link`). Bandwidth above it did not cross the link: \
+        something on this side answered, or the figure is wrong.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -35,9 +34,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let text = format!("{}/s were {word}", seen::size(rate as u64));
     let carries = seen::size(link);
     let finding = if rate > link as f64 * (1.0 + SLACK) {
-        let says = format!("{text} over a link that carries {carries}/s");
+        let says = format!("{text}, but the link carries {carries}/s");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("look at what answered on this side of it")
+            .advise("check what answered on this side of the link")
     } else {
         Finding::new(RULE.id, Outcome::Pass, format!("{text}; the link carries {carries}/s"))
     };

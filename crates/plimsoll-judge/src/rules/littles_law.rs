@@ -1,4 +1,4 @@
-//! Do rate, latency and concurrency fit each other?
+//! Checks that rate, latency and concurrency agree.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::{self, bundle_key};
@@ -11,25 +11,23 @@ use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::little;
 
-/// In flight below these shares of the depth. An engine that is slow to refill its queue, and published
-/// latencies of one digit, leave 0.9 of it or less; half of it is missing only where the latency leaves
-/// time out, or the depth is not the one stated (measured: 7.99 of 8).
+/// Minimum shares of the depth in flight. A slow refill and latencies published with one digit leave 0.9
+/// or less; half is missing only if the latency omits time or the depth is wrong (measured: 7.99 of 8).
 const SHARE_WARN: f64 = 0.9;
 const SHARE_MIN: f64 = 0.5;
-/// What a tool with one operation at a time may spend between two of them by itself: a few system calls, and
-/// being scheduled on a busy host (measured with fio on two shared cores: 3 to 17 us).
+/// Maximum time that a tool at depth 1 spends between two operations: a few system calls and scheduling
+/// on a busy host (measured with fio on two shared cores: 3 to 17 us).
 const BETWEEN_NS_MAX: f64 = 50_000.0;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "littles-law",
-    asks: "do rate, latency and the number of operations in flight fit each other?",
-    explains: "In a closed loop rate × mean latency is the number of operations in flight (J. D. C. \
-        Little, 1961), which is clients × queue depth. More is impossible: rate or latency is wrong. \
-        Less, in a result made elsewhere, means that the latency leaves part of the time out or that \
-        the depth was not the one stated; of a table, whose depth is declared by whoever reads it, it is \
-        unknown which. Where a result says how long each job ran, the law is asked of each by itself. In our \
-        own engine that is the rule `load-not-reached`.",
+    asks: "do the rate, the latency and the number of operations in flight agree?",
+    explains: "In a closed loop, rate × mean latency is the number of operations in flight \
+        (J. D. C. Little, 1961): clients × queue depth. More is impossible: the rate or the \
+        latency is wrong. Less, in another tool's result, means that the latency omits part of \
+        the time or that the depth was different; for a table whose depth the reader declared, \
+        it is unknown which. If a result gives the duration of each job, each job is checked by \
+        itself. For our own engine, `load-not-reached` judges that.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -42,8 +40,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Operations that closed loops keep in flight; `None` where pauses, batches, caps or open loops make
-/// it another number.
+/// Operations that closed loops keep in flight; `None` with pauses, batches, caps or open loops, which
+/// change the number.
 pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     let streams = seen::streams(bundle);
     let plain = |stream: &plimsoll_plan::Stream| {
@@ -61,16 +59,16 @@ pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
 pub(super) fn in_flight(bundle: &Bundle) -> Option<f64> {
     let jobs = jobs(bundle);
     if !jobs.is_empty() {
-        // Each over the time that it ran.
+        // Each over its own duration.
         return Some(jobs.iter().map(Loop::in_flight).sum());
     }
     let law = whole(bundle)?;
     (law.latency_ns > 0.0).then(|| law.in_flight())
 }
 
-/// Something that kept operations in flight over some time.
+/// A closed loop: its operations over its duration.
 struct Loop {
-    /// As a finding names it; empty for the whole run.
+    /// Name in findings; empty for the whole run.
     name: String,
     count: u64,
     latency_ns: f64,
@@ -86,8 +84,8 @@ impl Loop {
 
 /// The whole run.
 fn whole(bundle: &Bundle) -> Option<Loop> {
-    // What was in flight at the stop is counted with all of its latency: an outage at the end would
-    // seem to hold more than there is.
+    // Operations in flight at the stop count with their full latency. Without the time of the drain,
+    // an outage at the end would seem to have too many in flight.
     let drained = bundle.run.classes.iter().any(|class| class.drained > 0);
     let close = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Close);
     let drain_ns = close.filter(|_| drained).map_or(0, |phase| phase.duration_ns);
@@ -100,8 +98,8 @@ fn whole(bundle: &Bundle) -> Option<Loop> {
     })
 }
 
-/// The jobs of a result made elsewhere that says how long each ran: the law holds for each by itself, and not
-/// for all together where they ran for different times.
+/// Jobs of another tool's result that gives their durations. The law holds for each job, not for the sum
+/// if durations differ.
 fn jobs(bundle: &Bundle) -> Vec<Loop> {
     let counter = |name: String| bundle.run.counters.get(&name).copied();
     let mut instances: Vec<u32> = bundle.run.classes.iter().map(|class| class.instance).collect();
@@ -140,8 +138,8 @@ fn judged(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let law = little(rate, one.latency_ns / one.count as f64, outstanding).ok()?;
     let made_elsewhere = bundle.run.driver == Driver::Foreign;
     let numbers = format!(
-        "{}{rate:.0} operations a second of {:.3} ms each make {:.2} in flight, where clients × depth \
-         is {outstanding:.0}",
+        "{}{rate:.0} operations/s of {:.3} ms each mean {:.2} in flight; clients × depth is \
+         {outstanding:.0}",
         one.name,
         one.latency_ns / one.count as f64 / 1e6,
         law.in_flight
@@ -150,7 +148,7 @@ fn judged(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let own_time = outstanding <= 1.0 && between_ns <= BETWEEN_NS_MAX;
     let short = made_elsewhere && law.deviation < SHARE_MIN - 1.0 && !own_time;
     let guessed = bundle.run.engine.kind == foreign::TABLE_KIND;
-    let advice = "the latency, the rate or the depth is not what it is said to be";
+    let advice = "the latency, the rate or the depth is wrong";
     // What was in flight when the measurement began is counted with all of its latency, so that a stall
     // across that moment seems to hold more than there is, by at most its own length.
     let longest_ns = bundle.run.classes.iter().map(|class| class.latency_ns_max).max().unwrap_or(0);

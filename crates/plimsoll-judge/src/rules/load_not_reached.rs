@@ -1,4 +1,4 @@
-//! Were the rate and the depth that were asked for reached?
+//! Checks that the requested rate or depth was reached.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Arrival;
@@ -8,19 +8,18 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 
-/// An open loop within this share of its rate has reached it.
+/// Tolerance on the rate of an open loop.
 const RATE_SLACK: f64 = 0.01;
-/// A queue that held less than this share of its depth was never full for long.
+/// Minimum share of the depth in flight on average.
 const DEPTH_SHARE_MIN: f64 = 0.9;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "load-not-reached",
-    asks: "was the load that was asked for reached: its rate, or its queue depth?",
-    explains: "The rule compares the achieved rate with the requested one, and the mean number of \
-        operations in flight (summed latency over time) with clients × depth. Where a queue was \
-        never full, the generator did not keep up and the figure is the generator's. It is a \
-        warning: what was carried was carried, and the requirement is judged by that.",
+    asks: "did the load reach the requested rate or queue depth?",
+    explains: "The rule compares the achieved rate with the requested one, and the mean \
+        number of operations in flight (summed latency over time) with clients × depth. If a \
+        queue was never full, the generator did not keep up and the figure is the generator's. \
+        This is a warning: the requirement is judged by the load that was sustained.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Advisory),
@@ -57,10 +56,17 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 fn rate(bundle: &Bundle, requested: f64) -> Option<Finding> {
     let achieved = figures::rate_per_s(bundle, Pick::Transactional)?;
-    let says = format!("{achieved:.1} operations a second of {requested:.1} requested");
+    let says = format!("{achieved:.1} of the requested {requested:.1} operations/s were achieved");
     let finding = if achieved < requested * (1.0 - RATE_SLACK) {
-        Finding::new(RULE.id, Outcome::Warn, format!("{says}: the load was not reached"))
-            .advise("ask for less, or find out what holds the storage back")
+        Finding::new(
+            RULE.id,
+            Outcome::Warn,
+            format!(
+                "{says}: the storage or the generator did \
+            not keep up"
+            ),
+        )
+        .advise("request a lower rate, or find what limits the storage")
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

@@ -1,4 +1,4 @@
-//! Was the log that made commits durable read back?
+//! Checks that the verify phase read the log back.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Workload;
@@ -7,15 +7,15 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "log-read-back",
-    asks: "was the log that made commits durable read back and checked?",
-    explains: "A mail store's commit is durable when its log write is acknowledged, and nothing in the \
-        load reads the log again (unless `copies` is above 1): a log write that the storage dropped, tore, \
-        changed or put elsewhere would show only after a crash. The verify phase reads the log's ring back \
-        and checks that each block of its last round is the one that was acknowledged. What earlier \
-        rounds held was overwritten since and is not looked at. Set `phases.verify = true`.",
+    asks: "was the log that makes commits durable read back and checked?",
+    explains: "A commit of the mail store is durable when its log write is acknowledged. \
+        Nothing in the load reads the log again (unless `copies` is above 1), so a log write \
+        that the storage dropped, tore, changed or misplaced would show only after a crash. The \
+        verify phase reads the log ring back and checks that each block of its last round is the \
+        acknowledged one. Earlier rounds are overwritten and not checked. Set `phases.verify = \
+        true`.",
     bears_on: &[(Claim::DurableWrite, Weight::Mandatory)],
     check,
 };
@@ -26,15 +26,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     Some(match bundle.run.checks.log_blocks_checked {
-        Some(0) => Finding::new(RULE.id, Outcome::Unknown, "the log held no block to read back")
+        Some(0) => Finding::new(RULE.id, Outcome::Unknown, "the log holds no block to read back")
             .advise("run a load that commits"),
         Some(blocks) => {
             let says =
-                format!("{blocks} log blocks were read back; check-failed says what they held");
+                format!("{blocks} log blocks were read back; check-failed reports their content");
             Finding::new(RULE.id, Outcome::Pass, says).with("log_blocks_checked", blocks)
         }
         None => Finding::new(RULE.id, Outcome::Unknown, "the log was not read back")
-            .advise("set `phases.verify = true`, and let the run go on to its end"),
+            .advise("set `phases.verify = true` and let the run finish"),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Was it measured as long as the plan asks?
+//! Checks that the measurement was long enough.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -9,24 +9,24 @@ use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 use crate::words::span;
 
-/// A claim on what lasts needs at least this unless the plan says otherwise; less shows neither full
-/// caches nor background work. IO500 asks 300 s of every phase that writes, SNIA and Jetstress hours.
+/// Minimum measurement for a sustained claim unless the plan says otherwise: shorter runs show
+/// neither full caches nor background work. IO500 requires 300 s of every write phase, SNIA and
+/// Jetstress hours.
 const SUSTAINED_NS_MIN: u64 = 300_000_000_000;
 
-/// Whatever a plan says, less than this is no PASS: the length of the quickstart, the shortest demonstration
-/// that Plimsoll gives. Write caches, burst credit and the cache of fresh flash last for seconds.
+/// Minimum measurement for a PASS, whatever the plan says: the length of the quickstart. Write
+/// caches, burst credit and the cache of fresh flash last for seconds.
 pub const PASS_NS_MIN: u64 = 30_000_000_000;
-/// Nor are fewer operations: ten of them are the slowest hundredth.
+/// Minimum operations for a PASS: ten of them are the slowest hundredth.
 pub const PASS_OPERATIONS_MIN: u64 = 1_000;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "measured-too-short",
-    asks: "was enough measured: as long as the plan asks, and no less than a PASS takes?",
-    explains: "A plan states how long must be measured at least (`evidence.min_measure`, 10 minutes \
-        by default). Less is INCONCLUSIVE. Short runs fit into write caches and burst credits: they \
-        never show what a system sustains. A plan may ask for little, and still nothing below 30 s or \
-        1,000 operations passes a requirement. No plan can accept this rule as unknown.",
+    asks: "was enough measured: as long as the plan requires, and enough for a PASS?",
+    explains: "A plan states the minimum measurement (`evidence.min_measure`, 10 minutes by \
+        default). Less is INCONCLUSIVE: short runs fit into write caches and burst credits and \
+        never show what a system sustains. A plan may require less, but no requirement passes \
+        below 30 s or 1,000 operations. No plan can accept this rule as unknown.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -41,15 +41,18 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let foreign = bundle.run.driver == Driver::Foreign;
     let measured_ns = bundle.run.measure().map_or(0, |phase| phase.duration_ns);
     if let Some(phase) = bundle.run.measure().filter(|phase| foreign && !phase.note.is_empty()) {
-        let says = format!("how long it was measured is not known: {}", phase.note);
-        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("ask who measured it"));
+        let says = format!("the length of the measurement is unknown: {}", phase.note);
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
+            "ask the author of the \
+            result",
+        ));
     }
     let operations = figures::totals(bundle, Pick::Transactional).count;
     let finding = length(bundle, measured_ns).unwrap_or_else(|| {
         if bundle.plan.requirement.is_some() && operations < PASS_OPERATIONS_MIN {
             let says = format!(
-                "{operations} operations were measured, and a requirement takes at least \
-                 {PASS_OPERATIONS_MIN} to pass"
+                "{operations} operations were measured; a PASS requires at least \
+                 {PASS_OPERATIONS_MIN}"
             );
             let advice = match needed_ns(measured_ns, operations) {
                 Some(ns) => format!("measure for {} at this rate", span(ns)),
@@ -63,28 +66,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("measured_ns", measured_ns).with("operations", operations))
 }
 
-/// How long it takes to measure as many operations as a PASS takes, at the rate that was seen.
+/// Time that the operations required for a PASS take at the observed rate.
 fn needed_ns(measured_ns: u64, operations: u64) -> Option<u64> {
     let wanted = u128::from(measured_ns) * u128::from(PASS_OPERATIONS_MIN);
     u64::try_from(wanted.checked_div(operations.into())?).ok()
 }
 
-/// What is said where the measured phase was too short.
+/// The finding on a measured phase that was too short.
 fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
     let foreign = bundle.run.driver == Driver::Foreign;
     let own_ns = bundle.plan.evidence.min_measure_ns;
     let limits = [
-        (own_ns, if foreign { "it takes" } else { "the plan asks for" }),
-        // A result made elsewhere comes without a plan that could have asked for less.
+        (own_ns, if foreign { "this needs" } else { "the plan requires" }),
+        // Another tool's result has no plan that could require less.
         (
             if foreign && bundle.plan.claims.contains(&Claim::SustainedWrite) {
                 SUSTAINED_NS_MIN
             } else {
                 0
             },
-            "what lasts takes",
+            "a sustained figure needs",
         ),
-        (if bundle.plan.requirement.is_some() { PASS_NS_MIN } else { 0 }, "a requirement takes"),
+        (if bundle.plan.requirement.is_some() { PASS_NS_MIN } else { 0 }, "a PASS requires"),
     ];
     let (limit_ns, who) = limits.into_iter().max_by_key(|(ns, _)| *ns)?;
     // A phase ends on its first completion after the time is up, and never early; a millisecond
@@ -93,11 +96,9 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
         return None;
     }
     let (is, asked) = (measured_ns as f64 / 1e9, limit_ns as f64 / 1e9);
-    let to_pass = if who == "a requirement takes" { " to pass" } else { "" };
     let missing = span(limit_ns - measured_ns);
-    let says = format!(
-        "measured for {is:.1} s where {who} at least {asked:.0} s{to_pass}: {missing} are missing"
-    );
+    let says =
+        format!("measured for {is:.1} s; {who} at least {asked:.0} s: {missing} are missing");
     let advice = format!("measure for {}, {missing} longer than this", span(limit_ns));
     let finding = Finding::new(RULE.id, Outcome::Unknown, says).advise(advice);
     Some(finding.with("limit_ns", limit_ns))
@@ -124,8 +125,7 @@ mod tests {
         bundle.plan.evidence.min_measure_ns = 600_000_000_000;
         bundle.run.phases[1].duration_ns = 20_000_000_000;
         let finding = check(&bundle).unwrap();
-        let says =
-            "measured for 20.0 s where the plan asks for at least 600 s: 9 min 40 s are missing";
+        let says = "measured for 20.0 s; the plan requires at least 600 s: 9 min 40 s are missing";
         assert_eq!(finding.says, says);
         assert_eq!(finding.advice, "measure for 10 min, 9 min 40 s longer than this");
     }

@@ -1,4 +1,4 @@
-//! Did the host run short of memory?
+//! Checks whether the host ran short of memory.
 
 use plimsoll_evidence::Bundle;
 
@@ -6,18 +6,18 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// From this share of the time on, waiting for memory shows in what is measured: our choice.
+/// Minimum share of time spent waiting for memory that affects the figures: our choice.
 const SHARE_WARN: f64 = 0.05;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "memory-pressure",
-    asks: "did programs wait for memory while it was measured?",
-    explains: "The kernel counts the time in which at least one task waited for memory: for pages to be freed, \
-        read back from swap or read again into the page cache (`/proc/pressure/memory`). From 5 % of the \
-        measured phase on it is a warning: the load generator may have been among those that waited, and what \
-        the host swaps moves over devices too. Stop what uses the memory, or give the host more of it. Kernels \
-        without pressure accounting show none: then the rule says nothing.",
+    asks: "did programs wait for memory during the measurement?",
+    explains: "The kernel counts the time in which at least one task waited for memory: for \
+        pages to be freed, swapped in or read again into the page cache \
+        (`/proc/pressure/memory`). From 5 % of the measured phase this is a warning: the load \
+        generator may have waited too, and swapping also uses devices. Stop the programs that \
+        use the memory, or add memory. Kernels without pressure accounting show nothing; the \
+        rule is then silent.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };
@@ -27,10 +27,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let share = bundle.observed.pressure.memory_some_share?;
-    let says = format!("programs waited for memory in {} of the time", seen::percent(share));
+    let says = format!("programs waited for memory during {} of the time", seen::percent(share));
     let finding = if share >= SHARE_WARN {
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("stop what uses the memory, or give the host more of it")
+            .advise("stop the programs that use the memory, or add memory")
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

@@ -1,4 +1,4 @@
-//! Is the target memory that calls itself a file system or a disk?
+//! Checks that the target is not memory.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -8,18 +8,18 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "memory-target",
-    asks: "does the target lie in memory?",
-    explains: "tmpfs, RAM disks, zram and persistent memory take direct I/O and answer at the speed of \
-        memory. Plimsoll looks at the file system, at those that it rests on (an overlay's upper \
-        directory, the file under a loop device), and at every device down to the disks: memory \
-        anywhere below is a failure, as no storage was measured. Of a device that this host itself answers for \
-        (ublk, a target of its own kernel, a ZFS volume), or whose driver is not known, it is unknown. A target that is memory on purpose is \
-        claimed as such: `claims = [\"requirement\", \"in-memory\"]`. Then a requirement and the tail \
-        latency are judged, with a warning; nothing shows that memory keeps what it was given, so that \
-        `media-read`, `burst-write`, `sustained-write` and `durable-write` stay refuted.",
+    asks: "is the target in memory?",
+    explains: "tmpfs, RAM disks, zram and persistent memory accept direct I/O and answer at \
+        the speed of memory. Plimsoll checks the file system, the file systems under it (an \
+        overlay's upper directory, the file under a loop device) and every device down to the \
+        disks. Memory anywhere below is a failure, because no storage was measured. The outcome \
+        is unknown for a device that this host itself implements (ublk, an in-kernel target, a \
+        ZFS volume) or whose driver is unknown. Claim memory that you measure on purpose: \
+        `claims = [\"requirement\", \"in-memory\"]`. The requirement and the tail latency are \
+        then judged with a warning. Nothing shows that memory keeps its data, so `media-read`, \
+        `burst-write`, `sustained-write` and `durable-write` stay refuted.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -37,56 +37,61 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if seen::is_null(bundle) {
-        // A measurement of our load generator claims nothing; another tool's figure is shown as a storage's.
+        // A measurement of our load generator claims nothing; another tool's figure claims to be
+        // storage.
         if bundle.plan.claims.is_empty() && bundle.run.driver != Driver::Foreign {
             return None;
         }
-        let says = "the target is nothing: no operation went anywhere";
+        let says = "the target is `null`: no operation reached storage";
         return Some(
             Finding::new(RULE.id, Outcome::Fail, says)
-                .advise("`null = true` measures the load generator: name storage as the target"),
+                .advise("`null = true` measures the load generator; name storage as the target"),
         );
     }
     let claimed = bundle.plan.claims.contains(&Claim::InMemory);
     if let Some(what) = place::memory(bundle) {
         let finding = if claimed {
-            let says = format!("the target lies in this host's memory ({what}), as claimed");
+            let says = format!("the target is in this host's memory ({what}), as claimed");
             Finding::new(RULE.id, Outcome::Warn, says)
-                .advise("compare it with memory only: nothing of it is storage")
+                .advise("compare it with memory only; it is not storage")
         } else {
-            let says = format!("the target lies in this host's memory ({what})");
+            let says = format!("the target is in this host's memory ({what})");
             Finding::new(RULE.id, Outcome::Fail, says)
                 .advise("name a directory on storage, or claim `in-memory`")
         };
         return Some(finding.with("lies_on", what));
     }
-    // What another machine holds is told by `storage-unseen`.
+    // `storage-unseen` judges storage on another machine.
     if seen::is_remote(bundle) {
         return None;
     }
     let disks = place::disks(bundle);
     if disks.is_empty() {
-        let why = seen::storage_unseen(bundle).map_or("no device beneath it shows", |u| &u.why);
-        let says = format!("whether the target lies in memory is not known: {why}");
+        let why = seen::storage_unseen(bundle).map_or(
+            "no underlying device is \
+            visible",
+            |u| &u.why,
+        );
+        let says = format!("whether the target is in memory is unknown: {why}");
         let advice = seen::storage_unseen(bundle).map_or_else(
             || seen::how_to_observe(bundle).to_owned(),
-            |unseen| format!("what would show it: {}", unseen.would_show),
+            |unseen| format!("to find out: {}", unseen.would_show),
         );
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(advice));
     }
     if let Some(device) = place::veiled(bundle) {
         let says = format!(
-            "whether {} keeps its data in memory is not known: this host's own kernel or a process answers for \
-             it, or what does is not told",
+            "whether {} keeps its data in memory is unknown: this host's kernel, a process or \
+             an unknown driver implements it",
             device.name
         );
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
-            "measure the disks that it rests on, or accept this rule as unknown by its name",
+            "measure the underlying disks, or list this rule in `evidence.accept_unknown`",
         ));
     }
     let mut names: Vec<&str> = disks.iter().map(|(device, _)| device.name.as_str()).collect();
     names.sort_unstable();
-    Some(Finding::new(RULE.id, Outcome::Pass, format!("the target lies on {}", names.join(", "))))
+    Some(Finding::new(RULE.id, Outcome::Pass, format!("the target is on {}", names.join(", "))))
 }
 
 #[cfg(test)]

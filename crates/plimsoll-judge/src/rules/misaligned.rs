@@ -1,4 +1,4 @@
-//! Was the I/O aligned to the device's blocks?
+//! Checks that transfers were aligned to blocks of the device.
 
 use plimsoll_evidence::Bundle;
 
@@ -6,21 +6,20 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The block that every device of today has or pretends to have (Advanced Format, NAND pages).
+/// Block size of current devices (Advanced Format, NAND pages).
 const BLOCK_BYTES: u64 = 4096;
-/// Share of transfers off the boundary.
+/// Maximum share of misaligned transfers.
 const SHARE_MAX: f64 = 0.01;
-/// Requests of the device for each of the application's: more means that they are split.
+/// Maximum device requests per request of the application; more means that requests are split.
 const SPLIT_MAX: f64 = 1.2;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "misaligned",
-    asks: "did transfers begin and end on the device's blocks?",
-    explains: "A transfer that does not begin and end on a 4 KiB boundary makes the device read, \
-        modify and write whole blocks, or touch two blocks instead of one. The rule counts such \
-        operations; requests that are split on their way to the device show in its counters. It is a \
-        warning only: the storage did what it was asked to do.",
+    asks: "were transfers aligned to the blocks of the device?",
+    explains: "A transfer that does not begin and end on a 4 KiB boundary makes the device \
+        read, modify and write whole blocks, or touch two blocks instead of one. The rule counts \
+        such transfers; requests that are split on their way appear in the counters of the \
+        device. This is only a warning: the storage did what was requested.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -33,21 +32,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let splits = split(bundle);
     let finding = if share > SHARE_MAX {
         let says = format!(
-            "{} of transfers were off the boundary of {BLOCK_BYTES} bytes",
+            "{} of the transfers were not aligned to {BLOCK_BYTES} bytes",
             seen::percent(share)
         );
-        Finding::new(RULE.id, Outcome::Warn, says).advise("use sizes and offsets of whole blocks")
+        Finding::new(RULE.id, Outcome::Warn, says).advise(
+            "use sizes and offsets that are \
+            multiples of the block",
+        )
     } else if let Some(splits) = splits.filter(|splits| *splits > SPLIT_MAX) {
-        let says = format!("the device saw {splits:.2} requests for each of ours: they are split");
+        let says = format!(
+            "the device received {splits:.2} requests per request of the load: \
+            requests are split"
+        );
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("look at the partition's start and the stripe size")
+            .advise("check the start of the partition and the stripe size")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "transfers were of whole blocks")
+        Finding::new(RULE.id, Outcome::Pass, "transfers were aligned")
     };
     Some(finding.with("misaligned_share", share))
 }
 
-/// Requests at the device over operations, where transfers are of one block and nobody else was there.
+/// Device requests per operation; `None` unless transfers are of one block and no other process
+/// used the device.
 fn split(bundle: &Bundle) -> Option<f64> {
     let ratio = seen::read_ratio(bundle)?;
     let small = bundle.observed.workload.size_bytes_max? <= BLOCK_BYTES;

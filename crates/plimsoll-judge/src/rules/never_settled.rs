@@ -1,4 +1,4 @@
-//! Did a measurement that waits for the system to be steady see it steady?
+//! Checks that an until-steady measurement reached a steady rate.
 
 use plimsoll_evidence::Bundle;
 
@@ -8,16 +8,15 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::steady;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "never-settled",
-    asks: "did the run settle, where it was to measure until it did?",
-    explains: "With `measure = \"until-steady\"` the phase ends when SNIA's criteria hold over the \
-        fifths of what is left after the warm-up (they differ by at most 20 % of their mean and \
-        drift by at most 10 %, PTS 2.0.2), the mean is known to 5 %, and, for writes, twice the \
-        working set was written in all and once in the window. A phase that reaches its cap without \
-        that is INCONCLUSIVE, and its chart shows why: measure for longer, or find out what keeps \
-        moving.",
+    asks: "did the run become steady, as `until-steady` requires?",
+    explains: "With `measure = \"until-steady\"` the phase ends when SNIA's criteria hold \
+        over the fifths of the data after the warm-up (they differ by at most 20 % of their mean \
+        and drift by at most 10 %, PTS 2.0.2), the mean is known to 5 %, and, for writes, twice \
+        the working set was written in total and once in the window. A phase that reaches its \
+        cap before that is INCONCLUSIVE. Its chart shows why: measure longer, or find what keeps \
+        the rate moving.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -39,11 +38,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let found = steady::of(bundle);
     Some(if found.steady == Some(true) {
         let [low, high] = found.interval_per_s.unwrap_or_default();
-        let says = format!("the rate was steady: {low:.1} to {high:.1} per second");
+        let says = format!("the rate was steady: {low:.1}/s to {high:.1}/s");
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
         Finding::new(RULE.id, Outcome::Unknown, found.says)
-            .advise("raise `phases.measure_max`, or find out what keeps the rate moving")
+            .advise("raise `phases.measure_max`, or find what keeps the rate moving")
     })
 }
 

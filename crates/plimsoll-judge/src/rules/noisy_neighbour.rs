@@ -1,4 +1,4 @@
-//! Was somebody else on the device?
+//! Checks whether other processes used the device.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -7,25 +7,25 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Device bytes over application bytes: 1.00 alone, 2.03 with a neighbour who halved the rate
-/// (measured). A file system's own reads stay below this.
+/// Ratio of device bytes to application bytes: 1.00 alone, 2.03 with a neighbour that halved the
+/// rate (measured). Reads of the file system itself stay below this.
 const READ_RATIO_WARN: f64 = 1.05;
-/// Writes bring journals and metadata with them: a file system's own may be a quarter.
+/// Writes cause journal and metadata writes, up to a quarter.
 const WRITE_RATIO_WARN: f64 = 1.5;
-/// From here on the neighbour takes a third of the device.
+/// From here on other processes take a third of the device.
 const RATIO_FAIL: f64 = 1.5;
-/// Other processes must have moved this share of what the device moved beyond ours, for it to be them.
+/// Minimum share of the excess that other processes' counters must account for.
 const AGREES_MIN: f64 = 0.5;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "noisy-neighbour",
-    asks: "did others use the device at the same time?",
-    explains: "Whatever the device moved beyond what this run asked for belongs to somebody else, or \
-        is read-ahead and metadata of the file system. Reads of 105 % are a warning; from 150 % on \
-        it is a failure for comparisons and percentiles where other processes' own counters \
-        (/proc/PID/io, which need root) show as much, and unknown where not every process shows. \
-        Processes are told apart by their number, never by their name. Run when the device is quiet.",
+    asks: "did other processes use the device at the same time?",
+    explains: "Bytes that the device moved beyond those that this run requested belong to \
+        other processes, or are read-ahead and metadata of the file system. Reads of 105 % are a \
+        warning. From 150 % it is a failure for comparisons and percentiles if the counters of \
+        other processes (/proc/PID/io, as root) account for the excess, and unknown if some \
+        processes are not visible. Processes are identified by number, never by name. Run when \
+        the device is idle.",
     bears_on: &[
         (Claim::Comparative, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -44,11 +44,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if read.is_none() && written.is_none() {
         let watched = bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty();
         return watched.then(|| {
-            let says = "whether others used the device is not known: its counters do not show";
-            let advice = seen::storage_unseen(bundle).map(|unseen| {
-                format!("{}; what would show it is {}", unseen.why, unseen.would_show)
-            });
-            let advice = advice.unwrap_or("use a local device, or ask the storage system".into());
+            let says = "whether others used the device is unknown: its counters are not visible";
+            let advice = seen::storage_unseen(bundle)
+                .map(|unseen| format!("{}; to find out: {}", unseen.why, unseen.would_show));
+            let advice = advice.unwrap_or(
+                "use a local device, or read the counters of the \
+                storage system"
+                    .into(),
+            );
             Finding::new(RULE.id, Outcome::Unknown, says).advise(advice)
         });
     }
@@ -74,7 +77,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         .filter(|(_, ratio, warn, ..)| ratio > warn)
         .max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((word, ratio, _, app, theirs)) = worst else {
-        let finding = Finding::new(RULE.id, Outcome::Pass, "the device moved what was asked of it");
+        let finding = Finding::new(
+            RULE.id,
+            Outcome::Pass,
+            "the device moved what this run \
+            requested",
+        );
         return Some(match read.or(written) {
             Some(ratio) => finding.with("device_over_application", ratio),
             None => finding,
@@ -87,18 +95,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         _ => String::new(),
     };
     let says = format!(
-        "the device {word} {ratio:.2} times what was asked of it: {} for others{by}",
+        "the device {word} {ratio:.2} times what this run requested: {} for other processes{by}",
         seen::size(beyond as u64)
     );
     let whole = bundle.observed.neighbours.is_whole();
     let (outcome, says, advice) = match ratio >= RATIO_FAIL {
-        true if agrees => (Outcome::Fail, says, "run when the device is quiet"),
-        // A file system's own journal may be as much: whose it was would decide.
+        true if agrees => (Outcome::Fail, says, "run when the device is idle"),
+        // The file system's own journal may account for as much.
         true if !whole => {
-            let says = format!("{says}; whose that was is not known, as not every process shows");
-            (Outcome::Unknown, says, "run as root, and in the host's PID namespace")
+            let says = format!(
+                "{says}; not every process is visible, so whose they were is \
+                unknown"
+            );
+            (Outcome::Unknown, says, "run as root in the host's PID namespace")
         }
-        _ => (Outcome::Warn, says, "run when the device is quiet"),
+        _ => (Outcome::Warn, says, "run when the device is idle"),
     };
     Some(
         Finding::new(RULE.id, outcome, says)

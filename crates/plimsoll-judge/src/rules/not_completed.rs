@@ -1,4 +1,4 @@
-//! Was the run carried out to its end?
+//! Checks that the run finished.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -7,14 +7,13 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "not-completed",
-    asks: "was the run carried out to its end?",
-    explains: "A run that was interrupted keeps its evidence and is INCONCLUSIVE: what was not \
-        measured may have been worse, and whoever can stop a run can also pick the moment. A run \
-        whose environment failed (a path that went away, a file that could not be made), or that a \
-        defect in Plimsoll ended, is INVALID.",
+    asks: "did the run finish?",
+    explains: "An interrupted run keeps its evidence and is INCONCLUSIVE: the rest may have \
+        been worse, and whoever can stop a run can pick the moment. A run is INVALID if its \
+        environment failed (a path disappeared, a file could not be created) or if a defect in \
+        Plimsoll ended it.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -39,13 +38,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let measured_ns = bundle.run.measure().map_or(0, |phase| phase.duration_ns);
     let says = match outcome {
-        Outcome::Pass => "every phase was carried out".to_owned(),
+        Outcome::Pass => "every phase finished".to_owned(),
         _ => end.says.clone(),
     };
     let finding = Finding::new(RULE.id, outcome, says).with("measured_ns", measured_ns);
     Some(match outcome {
         Outcome::Pass => finding,
         _ if end.kind == EndKind::Defect => finding.advise("report the defect with this bundle"),
-        _ => finding.advise("run it again, to its end"),
+        _ => finding.advise("run it again and let it finish"),
     })
 }

@@ -1,4 +1,4 @@
-//! Was the rate steady while it was measured?
+//! Checks that the rate was steady.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::series::Data;
@@ -9,25 +9,25 @@ use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::{Refusal, warm_up};
 
-/// SNIA SSS PTS 2.0.2: the least-squares line may rise by a tenth of the mean over the window.
+/// Maximum rise of the least-squares line over the window, as a share of the mean (SNIA SSS PTS
+/// 2.0.2).
 const RISE_MAX: f64 = 0.10;
-/// A change that moves the mean by less is no matter: half of SNIA's.
+/// Maximum shift of the mean by a warm-up: half of SNIA's tolerance.
 const WARM_UP_TOLERANCE: f64 = 0.05;
-/// Intervals below which nothing is said.
+/// Minimum number of intervals.
 const INTERVALS_MIN: usize = 20;
-/// At most as many intervals are made.
+/// Maximum number of intervals.
 const INTERVALS_MAX: u64 = 600;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "not-steady",
-    asks: "was the rate steady, neither still warming up nor drifting?",
-    explains: "The measured phase is cut into intervals. Where a warm-up still shows (a change of \
-        level that moves the mean by more than 5 %), or the least-squares line through the rates \
-        rises or falls by more than 10 % of the mean (SNIA SSS PTS 2.0.2), the mean describes a \
-        system in transition, and the figure is undecided. Measure for longer, after a longer \
-        warm-up, or use `measure = \"until-steady\"`. Steadiness alone is not enough for flash: see \
-        `conditioned`.",
+    asks: "was the rate steady, neither warming up nor drifting?",
+    explains: "The rule divides the measured phase into intervals. If a warm-up is still \
+        visible (a change of level that moves the mean by more than 5 %), or if the \
+        least-squares line through the rates rises or falls by more than 10 % of the mean (SNIA \
+        SSS PTS 2.0.2), the mean describes a system in transition and the figure is undecided. \
+        Measure longer, after a longer warm-up, or use `measure = \"until-steady\"`. A steady \
+        rate alone is not enough for flash: see `conditioned`.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),
@@ -38,7 +38,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Rates of equal intervals of the measured phase; none where no series of them is known.
+/// Rates of equal intervals of the measured phase; empty without a series.
 pub(super) fn rates(bundle: &Bundle) -> Vec<f64> {
     let known = bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }));
     let Some(phase) = measured(bundle).filter(|_| known) else { return Vec::new() };
@@ -52,12 +52,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
     if rates.len() < INTERVALS_MIN || mean <= 0.0 {
         let says = match rates.len() {
-            0 => "the rate from one moment to the next is not known".to_owned(),
-            n => format!("{n} intervals do not tell whether the rate was steady"),
+            0 => "the rate over time is unknown".to_owned(),
+            n => format!("{n} intervals are too few to tell whether the rate was steady"),
         };
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("measure for longer, or at a shorter `evidence.interval`"),
+                .advise("measure longer, or set a shorter `evidence.interval`"),
         );
     }
     let rise = rise(&rates) / mean;
@@ -65,7 +65,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         _ if rise.abs() > RISE_MAX => {
             let way = if rise > 0.0 { "rose" } else { "fell" };
             let says = format!(
-                "the rate {way} by {:.0} % of its mean while it was measured: it was not steady",
+                "the rate {way} by {:.0} % of its mean during the measurement: it was not steady",
                 rise.abs() * 100.0
             );
             Finding::new(RULE.id, Outcome::Unknown, says)
@@ -76,14 +76,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         }
         Ok(cut) | Err(Refusal::WarmUpTooLong { cut, .. }) => {
             let says = format!(
-                "the rate changed its level after {:.0} % of the measured phase",
+                "the level of the rate changed after {:.0} % of the measured phase",
                 cut as f64 / rates.len() as f64 * 100.0
             );
             Finding::new(RULE.id, Outcome::Unknown, says)
         }
         Err(refusal) => Finding::new(RULE.id, Outcome::Unknown, refusal.to_string()),
     };
-    Some(finding.with("rise", rise).advise("measure for longer, after a longer warm-up"))
+    Some(finding.with("rise", rise).advise("measure longer, after a longer warm-up"))
 }
 
 /// Rise of the least-squares line from the first interval to the last.

@@ -1,4 +1,4 @@
-//! Is what was watched what the result is about?
+//! Checks that the observed command produced the result.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Command, CommandProcess, Moved, OpenedFile, ResultFile};
@@ -10,27 +10,27 @@ use crate::finding::{Finding, Outcome};
 use crate::place;
 use crate::rules::balance;
 
-/// A result is stamped in whole seconds, and written a moment after it was measured.
+/// Maximum offset of a result's time stamp, which has whole seconds and is written after the
+/// measurement.
 const OFF_NS_MAX: u64 = 2_000_000_000;
-/// What a tool measured longer than its command ran by the host's clock: clocks and rounding.
+/// Maximum excess of the measured time over the command's run time: clocks and rounding.
 const MEASURED_SLACK_NS: u64 = 1_000_000_000;
-/// Processes that lived shorter may end between two looks.
+/// Minimum lifetime of a process that polling cannot miss.
 const SEEN_NS_MIN: u64 = 500_000_000;
-/// The last look at a process comes a moment before its end: so much of the bytes may be missing.
+/// Share of the bytes that may be missing, because the last poll precedes the end of the process.
 const LAST_LOOK_SHARE: f64 = 0.5;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "observation-gaps",
-    asks: "is what was watched what the result is about?",
-    explains: "A result is believed to be observed only where the observation accounts for it: the result \
-        was written while the command ran and measured no longer than that; processes of the command \
-        opened the files that it names; these lie on the devices that were watched (`--path`); and the \
-        processes that had them open moved the bytes. A result that was there before, a job on another \
-        file system, or bytes that another process moved fail. Where a process could not be followed \
-        (another user's, one that lived too short, one that went on in the background, an engine that \
-        goes past the kernel), it is unknown and the run undecided. Name what the job works on with \
-        --path, and run as root.",
+    asks: "did the observed command produce the result, on the observed files?",
+    explains: "A result counts as observed only if the observation accounts for it: the \
+        result was written while the command ran and covers no longer than that; processes of \
+        the command opened the files that it names; those files are on the observed devices \
+        (`--path`); and the processes that had them open moved the bytes. An older result, a job \
+        on another file system and bytes that another process moved are failures. If a process \
+        could not be followed (another user's, a very short one, one left running, an engine \
+        that bypasses the kernel), the outcome is unknown and the run undecided. Name the job's \
+        files with --path, and run as root.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -44,7 +44,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// What a step found wrong; nothing where all is accounted for.
+/// A gap that a step found; `None` if everything is accounted for.
 type Gap = Option<(Outcome, String, &'static str)>;
 
 fn fails(says: String, advice: &'static str) -> Gap {
@@ -60,8 +60,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(command) = &bundle.observed.command else {
-        let says = "what the command opened and moved was not watched";
-        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("observe it again"));
+        let says = "the files and bytes of the command were not observed";
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
+            "observe it again with \
+            this version",
+        ));
     };
     let result = command.result.clone().unwrap_or_default();
     let gaps = [
@@ -78,7 +81,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(RULE.id, *outcome, says.clone()).advise(*advice)
         }
         None => {
-            let says = "the command's processes worked on the watched files while it ran";
+            let says = "the command's processes used the observed files while it ran";
             Finding::new(RULE.id, Outcome::Pass, says)
         }
     };
@@ -90,14 +93,14 @@ fn seconds(ns: u64) -> f64 {
 }
 
 fn of_time(result: &ResultFile) -> Gap {
-    let advice = "let the command write the result, and name that file with --result";
+    let advice = "let the command write the result, and pass that file with --result";
     if result.written_meanwhile == Some(false) {
         let says = format!("{} was not written while the command ran", result.path);
         return fails(says, advice);
     }
     if let Some(off_ns) = result.off_ns.filter(|off_ns| *off_ns > OFF_NS_MAX) {
         let says = format!(
-            "{} says that it was made {:.0} s before or after the command ran",
+            "{} is dated {:.0} s before or after the command ran",
             result.path,
             seconds(off_ns)
         );
@@ -106,14 +109,21 @@ fn of_time(result: &ResultFile) -> Gap {
     let measured_ns = result.measured_ns.unwrap_or(0);
     if measured_ns > result.ran_ns.saturating_add(MEASURED_SLACK_NS) {
         let says = format!(
-            "the result says that {:.1} s were measured, and the command ran for {:.1} s",
+            "the result claims {:.1} s of measurement, but the command ran for {:.1} s",
             seconds(measured_ns),
             seconds(result.ran_ns)
         );
         return fails(says, advice);
     }
     if result.written_meanwhile.is_none() {
-        return unknown(format!("when {} was written is not known", result.path), advice);
+        return unknown(
+            format!(
+                "the time at which {} was written is \
+            unknown",
+                result.path
+            ),
+            advice,
+        );
     }
     None
 }
@@ -126,11 +136,11 @@ fn named<'a>(command: &'a Command, result: &'a ResultFile) -> impl Iterator<Item
 fn of_files(command: &Command, result: &ResultFile) -> Gap {
     let advice = "run the job itself under `observe`, as root";
     if result.about.is_empty() {
-        return unknown("the result does not say which files it is about".into(), advice);
+        return unknown("the result does not name its files".into(), advice);
     }
     let opened = |name: &&String| command.files.iter().any(|file| file.is_called(name));
     let name = result.about.iter().find(|name| !opened(name))?;
-    let says = format!("no process of the command was seen to open {name}");
+    let says = format!("no observed process of the command opened {name}");
     let short = result.measured_ns.is_none_or(|ns| ns < SEEN_NS_MIN);
     let missed = command.files_seen > command.files.len() as u64 || command.unreadable > 0;
     if short || missed || !command.remote.is_empty() {
@@ -140,14 +150,14 @@ fn of_files(command: &Command, result: &ResultFile) -> Gap {
 }
 
 fn of_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
-    let advice = "name what the job works on with --path";
+    let advice = "pass the job's files or device with --path";
     let mounts = &bundle.environment.mounts;
     let watched = |file: &OpenedFile| {
         let at = |mount: &plimsoll_evidence::environment::Mount| match file.on.is_empty() {
             true => mount.mount_point.is_some() && mount.mount_point == file.mount_point,
             false => file.on.iter().all(|name| mount.on.contains(name)),
         };
-        // An overlay names no device of its own, and lies on what was watched beneath it.
+        // An overlay has no device of its own; its lower layers were observed.
         let beneath = |name: &String| {
             bundle.observed.devices.iter().any(|device| device.top && device.name == *name)
         };
@@ -160,11 +170,11 @@ fn of_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         (on, None) => on.join(", "),
     };
     let paths: Vec<&str> = mounts.iter().map(|mount| mount.path.as_str()).collect();
-    let says = format!("{} lies on {place}, and {} was watched", file.path, paths.join(", "));
+    let says = format!("{} is on {place}, but {} was observed", file.path, paths.join(", "));
     fails(says, advice)
 }
 
-/// A file that is gone tells its holes only by what was allocated of it.
+/// Of a deleted file, only the allocated size shows its holes.
 fn of_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     if seen::operations(bundle, true) == 0 {
         return None;
@@ -174,12 +184,12 @@ fn of_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         !file.there && !file.device && held < size / 2
     })?;
     let says = format!(
-        "{} was read with {} of its {} written, and is gone",
+        "{} was read with only {} of its {} written, and has been deleted",
         file.path,
         seen::size(file.allocated_bytes.unwrap_or(0)),
         seen::size(file.size_bytes.unwrap_or(0))
     );
-    fails(says, "write the file in full before reading it, and leave it to be looked at")
+    fails(says, "write the file in full before reading it, and do not delete it")
 }
 
 /// Bytes that the processes moved that had the files open.
@@ -189,11 +199,11 @@ fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         files.any(|file| result.is_about(file))
     });
     let holders: Vec<&CommandProcess> = holders.collect();
-    // Who had the files open is asked before, and memory moves nothing.
+    // An earlier step judges who had the files open; memory moves nothing.
     if holders.is_empty() || place::memory(bundle).is_some() {
         return None;
     }
-    // Those that had files open are kept before all others.
+    // Processes with open files are listed before all others.
     let all_seen = command.processes_seen <= command.processes.len() as u64;
     let left_out = !all_seen && command.processes.iter().all(|one| !one.files.is_empty());
     let known = holders.iter().filter_map(|process| process.moved);
@@ -207,39 +217,48 @@ fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         let word = if is_read { "read" } else { "wrote" };
         if let Some(process) = holders.iter().find(|process| process.moved.is_none()) {
             let says = format!(
-                "what {} {word}, which had the result's files open, is not known",
+                "{} had the result's files open, and the bytes that it {word} are unknown",
                 process.name
             );
-            return unknown(says, "run as root, with /proc as the kernel gives it");
+            return unknown(says, "run as root, with an unmodified /proc");
         }
         if left_out {
             let says = format!(
-                "{} processes of the command were seen, and of {} of them it is known what they {word}",
+                "{} processes of the command were seen; only for {} of them are the bytes that \
+                 they {word} known",
                 command.processes_seen,
                 command.processes.len()
             );
             return unknown(says, "run fewer processes under one observation");
         }
         let says = format!(
-            "the processes that had the result's files open {word} {} from or to storage, and the \
-             result needs {}",
+            "the processes that had the result's files open {word} {} from or to storage, but \
+             the result needs {}",
             seen::size(moved),
             seen::size(least)
         );
-        return fails(says, "use direct I/O, and let nothing else use the files meanwhile");
+        return fails(
+            says,
+            "use direct I/O, and let no other process use the files at the same \
+            time",
+        );
     }
     None
 }
 
 fn of_processes(command: &Command) -> Gap {
-    let advice = "run as root, and let the command wait for all that it starts";
+    let advice = "run as root, and let the command wait for all processes that it starts";
     if command.unreadable > 0 {
         let says =
             format!("{} processes of the command belong to another user", command.unreadable);
         return unknown(says, advice);
     }
     if !command.left_running.is_empty() {
-        let says = format!("{} went on after the command's end", command.left_running.join(", "));
+        let says = format!(
+            "{} kept running after the command \
+            ended",
+            command.left_running.join(", ")
+        );
         return unknown(says, advice);
     }
     None

@@ -1,4 +1,4 @@
-//! Is a comparison made from one run?
+//! Checks that a comparison has enough runs.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,17 +7,16 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::words::many;
 
-/// Runs of each side from which a difference can be significant at all: two sides of four have a
-/// least possible p of 0.03 (Mann and Whitney), of three 0.10.
+/// Minimum runs per side for a significant difference: with four per side the smallest possible p
+/// is 0.03 (Mann-Whitney), with three 0.10.
 const RUNS_MIN: u32 = 4;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "one-run-only",
-    asks: "does a comparison rest on enough runs?",
-    explains: "One run does not show how far runs differ, and a mean without its spread is no basis \
-        for a comparison. With three runs on each side the least possible p is 0.10, with four 0.03 \
-        (Mann and Whitney's test); five are better, in random order. `[repeat] runs = 5`.",
+    asks: "does the comparison rest on enough runs?",
+    explains: "One run does not show how much runs differ, and a mean without its spread \
+        supports no comparison. With three runs per side the smallest possible p is 0.10, with \
+        four 0.03 (Mann-Whitney test); five in random order are better: `[repeat] runs = 5`.",
     bears_on: &[(Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -29,10 +28,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let runs = bundle.plan.repeat.runs;
     let of_each = many(runs as usize, "run");
     let finding = if runs < RUNS_MIN {
-        let says = format!("{of_each} cannot show a difference: {RUNS_MIN} are the least");
+        let says = format!(
+            "{of_each} per side cannot show a difference: at least {RUNS_MIN} \
+            are needed"
+        );
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set `[repeat] runs = 5`")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, format!("{of_each} of each"))
+        Finding::new(RULE.id, Outcome::Pass, format!("{of_each} per side"))
     };
     Some(finding.with("runs", runs))
 }

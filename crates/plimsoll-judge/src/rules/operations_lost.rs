@@ -1,4 +1,4 @@
-//! Were all operations that were due seen to their end?
+//! Checks that every due operation was started and completed.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Driver};
@@ -9,29 +9,29 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Counters of the driver: how many there were, for evidence whose latencies leave them out.
+/// Counters of the driver, for older bundles whose latencies omit these operations.
 const ABANDONED: &str = "operations_abandoned";
 const NEVER_STARTED: &str = "operations_never_started";
-/// Share of the measured rate at which storage that works off what was asked too much goes on to answer.
+/// Minimum share of the measured rate at which storage that works through a backlog keeps
+/// answering.
 const WORKS_OFF_MIN: f64 = 0.5;
-/// How many intervals were lengthened.
+/// Counter of merged intervals.
 const MERGED: &str = "intervals_merged";
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "operations-lost",
-    asks: "were all operations that were due started, and seen to their end?",
-    explains: "Operations that are in flight when the measurement ends are waited for and count with all \
-        of their latency, and an open loop still starts what was due. What has not come back three \
-        minutes later is abandoned, and what was due and could not be started within one minute is left. \
-        Both count in every mean, percentile and maximum with the time that they had waited, which is \
-        the least that they can have taken. Operations that never came back are a failure, as an error \
-        would be: look at what hung (the kernel's log, the storage system's own). Where the storage went on \
-        answering all through the wait, at half of the measured rate or more, it did not hang: an open loop had \
-        asked for more than it carries, and what is left, as arrivals that were due and never started, leaves the \
-        tail unknown: ask for a rate that can be carried. Where intervals \
-        were merged because the recorder fell behind, the series is coarser than planned, and nothing is \
-        missing from it. No plan can accept this rule as unknown.",
+    asks: "was every due operation started and completed?",
+    explains: "Operations in flight at the end of the measurement are waited for and count \
+        with their full latency, and an open loop still starts operations that were due. After \
+        three minutes an operation is abandoned; an operation that was due and could not start \
+        within one minute is dropped. Both count in every mean, percentile and maximum with the \
+        time that they had waited, a lower bound. Operations that never complete are a failure, \
+        as an error would be: check what hung (the kernel log, the storage system's log). If the \
+        storage kept answering during the wait, at half of the measured rate or more, it did not \
+        hang: the open loop requested more than the storage sustains. The rest, and arrivals \
+        that never started, leave the tail unknown: request a rate that the storage can sustain. \
+        If intervals were merged because the recorder fell behind, the series is coarser than \
+        planned, but complete. No plan can accept this rule as unknown.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -43,13 +43,13 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// What did not come to an end.
+/// Operations that did not complete.
 struct Lost {
     abandoned: u64,
     never_started: u64,
-    /// Whether latencies count them, with the time that they had waited.
+    /// True if latencies include them, with the time that they had waited.
     in_latencies: bool,
-    /// Whether the storage went on answering for all of the wait.
+    /// True if the storage kept answering during the whole wait.
     works_off: bool,
 }
 
@@ -59,7 +59,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(lost) = lost(bundle) else {
-        let says = "what was in flight at the end was not recorded by the version that measured";
+        let says = "the version that measured did not record operations in flight at the end";
         let finding = Finding::new(RULE.id, Outcome::Unknown, says);
         return Some(finding.advise("measure again with this version"));
     };
@@ -74,7 +74,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// What the classes say, or in older evidence the driver's counters; `None` where neither does.
+/// Counts from the classes, or in older bundles from the driver; `None` without either.
 fn lost(bundle: &Bundle) -> Option<Lost> {
     let sum = |of: fn(&ClassTotals) -> Option<u64>| {
         bundle.run.classes.iter().map(of).sum::<Option<u64>>()
@@ -89,8 +89,8 @@ fn lost(bundle: &Bundle) -> Option<Lost> {
     Some(Lost { abandoned, never_started, in_latencies: false, works_off: false })
 }
 
-/// Whether what came back in the wait after the measurement came at a rate like that of the measurement. What
-/// hangs answers nothing.
+/// Returns true if operations completed during the wait at a rate like the measured one. Hung
+/// storage completes nothing.
 fn works_off(bundle: &Bundle) -> bool {
     let waited_s = figures::drain_ns(bundle) as f64 / figures::NS_PER_S;
     let rate = figures::rate_per_s(bundle, Pick::Transactional).unwrap_or(0.0);
@@ -103,32 +103,33 @@ fn works_off(bundle: &Bundle) -> bool {
 
 fn finding(lost: &Lost, merged: u64, drained: u64) -> Finding {
     let Lost { abandoned, never_started, in_latencies, works_off } = *lost;
-    let latencies = if in_latencies {
-        "latencies hold only how long they had waited"
-    } else {
-        "no latency holds them"
-    };
+    let latencies =
+        if in_latencies { "their latencies are lower bounds" } else { "no latency includes them" };
     if abandoned > 0 && works_off {
         let says = format!(
-            "more was asked than is carried: {abandoned} operations had not come back when the wait for them was \
-             over, though it was answered all that time: {latencies}"
+            "the load exceeded what the storage sustains: {abandoned} operations had not \
+             completed when the wait ended, although the storage kept answering; {latencies}"
         );
-        Finding::new(RULE.id, Outcome::Unknown, says).advise("ask for a rate that can be carried")
+        Finding::new(RULE.id, Outcome::Unknown, says).advise(
+            "request a rate that the storage \
+            can sustain",
+        )
     } else if abandoned > 0 {
-        let says = format!(
-            "{abandoned} operations had not come back when the wait for them was over: {latencies}"
-        );
-        Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("look at the kernel's log and the storage system's own for what hung")
-    } else if never_started > 0 {
         let says =
-            format!("{never_started} operations that were due were never started: {latencies}");
-        Finding::new(RULE.id, Outcome::Unknown, says).advise("ask for a rate that can be carried")
+            format!("{abandoned} operations had not completed when the wait ended; {latencies}");
+        Finding::new(RULE.id, Outcome::Fail, says)
+            .advise("check the kernel log and the storage system's log for what hung")
+    } else if never_started > 0 {
+        let says = format!("{never_started} due operations were never started; {latencies}");
+        Finding::new(RULE.id, Outcome::Unknown, says).advise(
+            "request a rate that the storage \
+            can sustain",
+        )
     } else if merged > 0 {
         let says = format!("{merged} intervals were merged: the series is coarser than planned");
         Finding::new(RULE.id, Outcome::Warn, says).advise("use longer intervals")
     } else {
-        let says = format!("every operation came back, {drained} of them after the end");
+        let says = format!("every operation completed, {drained} of them after the end");
         Finding::new(RULE.id, Outcome::Pass, says)
     }
 }
@@ -194,6 +195,6 @@ mod tests {
         bundle.run.counters.insert(ABANDONED.into(), 8);
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
-        assert!(finding.says.ends_with("no latency holds them"), "{}", finding.says);
+        assert!(finding.says.ends_with("no latency includes them"), "{}", finding.says);
     }
 }

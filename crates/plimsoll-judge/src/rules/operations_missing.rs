@@ -1,4 +1,4 @@
-//! Was there no write where the claim is about writes, or no read where it is about reads?
+//! Checks the mix of reads and writes against the plan and its claims.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{LatencyClass, Workload};
@@ -8,20 +8,19 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// The measured read share may differ from the declared by so many percentage points: the error of
-/// a share of 1,000 operations at two standard errors is 3.
+/// Maximum difference between the measured and the declared read share: two standard errors of a
+/// share of 1,000 operations.
 const SHARE_SLACK: f64 = 0.03;
-/// Operations from which the share is looked at.
+/// Minimum operations for a check of the share.
 const OPERATIONS_MIN: u64 = 1000;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "operations-missing",
-    asks: "were reads and writes mixed as the plan and its requirement say?",
-    explains: "A figure of reads alone says nothing about a requirement with writes: writes are what \
-        fills caches, makes parity be read and flash be erased. The operations that came back are \
-        counted; a mix that differs from the declared by more than 3 percentage points, a latency \
-        ceiling on writes without a write, or a claim on writes without one, is a failure.",
+    asks: "was the mix of reads and writes as the plan and its requirement say?",
+    explains: "A figure of reads alone shows nothing about a requirement with writes: writes \
+        fill caches, cause parity reads and flash erasure. The rule counts completed operations. \
+        A mix that differs from the declared one by more than 3 percentage points, a latency \
+        limit on writes without a write, and a claim about writes without one are failures.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -49,12 +48,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         .filter(|declared| all >= OPERATIONS_MIN && (declared - share).abs() > SHARE_SLACK)
     {
         let says = format!(
-            "{} of the operations were reads where the plan declares {}",
+            "{} of the operations were reads; the plan declares {}",
             seen::percent(share),
             seen::percent(declared)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("look at why the others did not come back")
+            .advise("find out why the others did not complete")
     } else {
         let says = format!("{reads} reads and {writes} writes, as declared");
         Finding::new(RULE.id, Outcome::Pass, says)
@@ -73,23 +72,29 @@ fn missing(bundle: &Bundle, reads: u64, writes: u64) -> Option<String> {
     use LatencyClass::{DbRead, DbWrite, LogWrite, Read, Write};
     if writes == 0 {
         if let Some(claim) = claimed(&of_writes) {
-            return Some(format!("{} is claimed and nothing was written", claim.word()));
+            return Some(format!("{} is claimed, but nothing was written", claim.word()));
         }
         if limited(&[Write, DbWrite, LogWrite]) {
-            return Some(format!("the requirement has writes, and there were only {reads} reads"));
+            return Some(format!(
+                "the requirement includes writes, but the run had only {reads} \
+                reads"
+            ));
         }
     } else if reads == 0 {
         if let Some(claim) = claimed(&of_reads) {
-            return Some(format!("{} is claimed and nothing was read", claim.word()));
+            return Some(format!("{} is claimed, but nothing was read", claim.word()));
         }
         if limited(&[Read, DbRead]) {
-            return Some(format!("the requirement has reads, and there were only {writes} writes"));
+            return Some(format!(
+                "the requirement includes reads, but the run had only {writes} \
+                writes"
+            ));
         }
     }
     None
 }
 
-/// The declared read share, where one stream has it alone: streams go at paces of their own.
+/// The declared read share of a single stream; several streams run at different rates.
 fn declared_share(bundle: &Bundle) -> Option<f64> {
     let Workload::Matrix(matrix) = &bundle.plan.workload else { return None };
     match &matrix.streams[..] {

@@ -1,4 +1,4 @@
-//! Was random really random, and sequential really sequential?
+//! Compares the observed access pattern with the planned one.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Pattern, Stream};
@@ -7,20 +7,20 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Random addresses follow each other by chance alone (measured on traces of the block layer: 0.000
-/// of random I/O, 0.969 of sequential).
+/// Maximum share of consecutive operations in random I/O (measured on block traces: 0.000 random,
+/// 0.969 sequential).
 const RANDOM_SHARE_MAX: f64 = 0.2;
-/// Sequential I/O that is told apart from random.
+/// Minimum share of consecutive operations in sequential I/O.
 const SEQUENTIAL_SHARE_MIN: f64 = 0.8;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "pattern-other",
-    asks: "did operations go where the plan says: at random, or one after the other?",
-    explains: "For each client the rule counts the operations that begin where the previous one \
-        ended. Uniform random addresses give nearly none, sequential ones nearly all. Random that is \
-        sequential flatters disks and everything that reads ahead; sequential that is random hides \
-        what they can do. For a tool that does not say, merged requests at the device show the same.",
+    asks: "were operations random or sequential, as planned?",
+    explains: "For each client the rule counts the operations that begin where the previous \
+        one ended. Uniform random addresses give almost none, sequential ones almost all. \
+        Sequential access in place of random flatters disks and anything that reads ahead; \
+        random access in place of sequential hides what they can do. For a tool that does not \
+        report it, merged requests at the device show the same.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -43,7 +43,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if known.is_empty() {
-        let says = "whether operations were random or sequential was not seen";
+        let says = "whether operations were random or sequential was not observed";
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle)),
         );
@@ -55,23 +55,33 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = match wrong {
         Some((name, share)) => {
             let says = format!(
-                "{} of the {name} followed the one before, where the plan says {word}",
+                "{} of the {name} continued where the previous one ended; the plan says {word}",
                 seen::percent(*share)
             );
-            Finding::new(RULE.id, Outcome::Fail, says).advise("look at what the tool really issued")
+            Finding::new(RULE.id, Outcome::Fail, says).advise(
+                "check which operations the tool \
+                issued",
+            )
         }
-        None => Finding::new(RULE.id, Outcome::Pass, format!("operations were {word} as declared")),
+        None => Finding::new(
+            RULE.id,
+            Outcome::Pass,
+            format!(
+                "operations were {word} as \
+            declared"
+            ),
+        ),
     };
     Some(known.into_iter().fold(finding, |finding, (name, share)| {
         finding.with(&format!("{name}_sequential_share"), share)
     }))
 }
 
-/// `None` for patterns that are neither.
+/// `None` for patterns that are neither random nor sequential.
 fn is_random(stream: &Stream) -> Option<bool> {
     match stream.pattern {
         Pattern::Random | Pattern::Permutation => {
-            // In a space of a few transfers chance is no small number.
+            // In a space of a few transfers, random operations are often consecutive.
             let space = stream.files.working_set_bytes.or(stream.files.total_bytes());
             let largest = stream.sizes.iter().map(|s| s.size_bytes).max().unwrap_or(0);
             space.is_none_or(|bytes| bytes >= largest.saturating_mul(1024)).then_some(true)

@@ -1,4 +1,4 @@
-//! Are there enough samples for the percentile that is quoted?
+//! Checks that the judged percentiles have enough samples.
 
 use plimsoll_evidence::Bundle;
 
@@ -8,19 +8,18 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::tail::{Tail, bears};
 
-/// The percentile that a claim on the tail is about, where the requirement names none.
+/// Percentile of a claim about the tail if the requirement names none.
 const P_DEFAULT: f64 = 0.99;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "percentile-samples",
-    asks: "are there enough samples for the percentiles that are judged?",
-    explains: "A percentile rests on the samples beyond it: the p99.9 of 2,000 operations rests on \
-        the two slowest. At least ten must lie beyond, and slow operations come together: those of \
-        one stall count as what they are, one event. So the rule counts effective, independent \
-        samples, from how unevenly the slow ones are spread over the measurement. The percentiles \
-        are those of the requirement, and p99 for a claim on tail latency. Histograms are merged; \
-        percentiles of parts are never averaged.",
+    asks: "are there enough samples for the judged percentiles?",
+    explains: "A percentile rests on the samples beyond it: the p99.9 of 2,000 operations \
+        rests on the two slowest. At least ten must be beyond it. Slow operations come in \
+        clusters, and those of one stall are one event, so the rule counts effective, \
+        independent samples from how unevenly the slow ones are spread over the measurement. The \
+        percentiles are those of the requirement, and p99 for a claim about tail latency. \
+        Histograms are merged; percentiles of parts are never averaged.",
     bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -38,16 +37,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let Some((samples, effective)) = least else {
         let counted: u64 = bundle.run.classes.iter().map(|class| class.count).sum();
         return (counted > 0).then(|| {
-            let says = "the latencies' distribution is not known";
-            Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("have the tool write its histogram")
+            let says = "the distribution of latencies is unknown";
+            Finding::new(RULE.id, Outcome::Unknown, says).advise("let the tool write its histogram")
         });
     };
     let beyond = samples as f64 * (1.0 - judged);
     let mut says = format!("p{} rests on {beyond:.0} of {samples} samples", judged * 100.0);
     if let Some(effective) = effective.filter(|effective| *effective < samples as f64) {
         says.push_str(&format!(
-            ", which are worth {effective:.0} independent ones, {:.1} of them beyond it",
+            ", equivalent to {effective:.0} independent ones with {:.1} beyond it",
             effective * (1.0 - judged)
         ));
     }
@@ -55,7 +53,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
         Finding::new(RULE.id, Outcome::Unknown, format!("{says}: ten are needed"))
-            .advise("measure for longer, or quote a lower percentile")
+            .advise("measure longer, or quote a lower percentile")
     };
     let finding = finding.with("samples", samples).with("percentile", judged);
     Some(match effective {

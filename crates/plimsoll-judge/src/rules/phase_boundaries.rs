@@ -1,4 +1,4 @@
-//! Does the measurement begin and end where it says?
+//! Checks that the measurement begins and ends at its stated times.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -8,18 +8,17 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Share of the measurement by which its start and end may be off: a rate is off by no more.
+/// Maximum error of the start and end, as a share of the measurement; the rate is off by no more.
 const ERROR_SHARE_MAX: f64 = 0.001;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "phase-boundaries",
-    asks: "does the measurement begin and end at the times that it states?",
-    explains: "Every thread changes over to the measurement, and out of it, at the same time, which it \
-        knows a little ahead: an operation counts where its completion lies. Where a thread could not \
-        know in time, the run says by how much it may have counted warm-up or drain as measurement. \
-        More than 0.1 % of the measurement leaves its rate unknown. It happens on a host that is \
-        starved of CPU: free it, or measure for longer.",
+    asks: "does the measurement begin and end at its stated times?",
+    explains: "Every thread switches to the measurement, and out of it, at the same announced \
+        time; an operation counts in the phase in which it completes. If a thread could not \
+        learn the time early enough, the run records how much warm-up or drain it may have \
+        counted as measurement. More than 0.1 % of the measurement leaves the rate unknown. This \
+        happens on a host short of CPU: free CPU, or measure longer.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -34,22 +33,26 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(error_ns) = phase.boundary_error_ns else {
-        let says = "how exactly the measurement begins and ends was not recorded by the version that \
-                    measured";
+        let says = "the version that measured did not record how exactly the measurement begins \
+            and ends";
         let finding = Finding::new(RULE.id, Outcome::Unknown, says);
         return Some(finding.advise("measure again with this version"));
     };
     let share = error_ns as f64 / phase.duration_ns as f64;
     let finding = if share > ERROR_SHARE_MAX {
         let says = format!(
-            "the measurement begins or ends up to {:.1} ms off, {} of its length",
+            "the start or end of the measurement is off by up to {:.1} ms, {} of its length",
             error_ns as f64 / 1e6,
             seen::percent(share)
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("free the host's CPUs, or measure for longer")
+            .advise("free the host's CPUs, or measure longer")
     } else if error_ns > 0 {
-        let says = format!("the measurement begins and ends within {} µs", error_ns.div_ceil(1000));
+        let says = format!(
+            "the measurement begins and ends within {} \
+            µs",
+            error_ns.div_ceil(1000)
+        );
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
         Finding::new(RULE.id, Outcome::Pass, "the measurement begins and ends exactly")

@@ -1,4 +1,4 @@
-//! Was the file system nearly full?
+//! Checks whether the file system was nearly full.
 
 use plimsoll_evidence::Bundle;
 
@@ -6,17 +6,16 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Free share below which allocators and copy-on-write file systems slow down (ZFS administrators are
-/// told to stay below 80 to 90 %).
+/// Minimum free share. Below it, allocators and copy-on-write file systems slow down (ZFS guides
+/// recommend staying below 80 to 90 %).
 const FREE_SHARE_MIN: f64 = 0.10;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "pool-full",
     asks: "was the file system nearly full?",
-    explains: "A file system or pool with less than 10 % free takes longer to find room, and the \
-        flash behind it has little spare area to work with. The figure describes a nearly full \
-        system: a warning.",
+    explains: "A file system or pool with less than 10 % free takes longer to find space, and \
+        its flash has little spare area. The figure then describes a nearly full system: a \
+        warning.",
     bears_on: &[(Claim::SustainedWrite, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };
@@ -32,9 +31,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (path, share, free) = systems
         .filter_map(|fs| room(&fs.path, fs.size_bytes, fs.free_bytes))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let says = format!("{path} had {} ({}) free", seen::size(free), seen::percent(share));
+    let says = format!("{path} had {} free ({})", seen::size(free), seen::percent(share));
     let finding = if share < FREE_SHARE_MIN {
-        Finding::new(RULE.id, Outcome::Warn, says).advise("make room, or say that it was full")
+        Finding::new(RULE.id, Outcome::Warn, says).advise(
+            "free space, or state that the file \
+            system was full",
+        )
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

@@ -1,4 +1,4 @@
-//! Was a RAID beneath degraded, or busy with itself?
+//! Checks whether an underlying RAID was degraded or busy.
 
 use plimsoll_evidence::Bundle;
 
@@ -6,14 +6,13 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "raid-degraded",
-    asks: "was a RAID beneath degraded, rebuilding or scrubbing?",
-    explains: "A RAID without one of its members answers reads from parity or from fewer disks, and \
-        one that rebuilds, resyncs or checks itself shares its disks with that. The kernel's own \
-        RAIDs are looked at (/sys/block/md*/md) at both ends of the measurement; those inside an \
-        array cannot be seen. Wait until the RAID is complete and idle.",
+    asks: "was an underlying RAID degraded, rebuilding or scrubbing?",
+    explains: "A RAID without one of its members answers reads from parity or from fewer \
+        disks, and one that rebuilds, resyncs or checks shares its disks with that work. The \
+        rule reads the kernel's own RAIDs (/sys/block/md*/md) at both ends of the measurement; \
+        RAIDs inside an array are not visible. Wait until the RAID is complete and idle.",
     bears_on: &[
         (Claim::Comparative, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -35,7 +34,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let action = raid.sync_action.as_deref();
         let says = match (raid.degraded, action) {
             (Some(missing), _) if missing > 0 => {
-                format!("{name} ({level}) was without {missing} of its members")
+                format!("{name} ({level}) lacked {missing} of its members")
             }
             (_, Some(action)) if action != "idle" && action != "frozen" => {
                 format!("{name} ({level}) was busy with {action}")
@@ -50,10 +49,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(
             Finding::new(RULE.id, Outcome::Fail, says)
                 .with("raid", name.as_str())
-                .advise("wait until it is whole and idle"),
+                .advise("wait until it is complete and idle"),
         );
     }
-    Some(Finding::new(RULE.id, Outcome::Pass, "the RAIDs beneath were whole and idle"))
+    Some(Finding::new(RULE.id, Outcome::Pass, "the underlying RAIDs were complete and idle"))
 }
 
 #[cfg(test)]

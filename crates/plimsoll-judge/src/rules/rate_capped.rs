@@ -1,4 +1,4 @@
-//! Is the rate a cap that somebody set?
+//! Detects a rate that a limit holds.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Arrival;
@@ -9,18 +9,17 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// A rate that varies less than this between seconds is held by a clock, not by a device.
+/// Minimum variation between seconds of a device without a limit.
 const VARIATION_MIN: f64 = 0.005;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "rate-capped",
-    asks: "is the rate that of a cap, and not of the storage?",
-    explains: "A plan may cap a closed loop; pauses between operations do the same. A volume with a \
-        limit on its rate holds it flatter than any device: a variation below 0.5 % from interval to \
-        interval. The figure is then the cap: it shows that the storage carries that much, not how \
-        much more it could. A limit that was lifted while it was measured leaves a plateau that flat \
-        before a higher one: the figure is of both.",
+    asks: "is the rate a cap, rather than the storage's own?",
+    explains: "A plan may cap a closed loop; pauses between operations do the same. A volume \
+        with a rate limit is steadier than any device: it varies by less than 0.5 % between \
+        intervals. The figure is then the cap: the storage sustains that rate, but how much more \
+        is unknown. A limit that was lifted during the measurement leaves such a flat level \
+        before a higher one: the figure then mixes both.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -35,16 +34,16 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         stream.think_time_ns > 0 || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
     });
     if let Some(stream) = asked {
-        let says = format!("the plan holds stream {} back by a cap or pauses", stream.name);
+        let says = format!("the plan limits stream {} by a cap or pauses", stream.name);
         return Some(
             Finding::new(RULE.id, Outcome::Warn, says)
-                .advise("read the rate as one that was carried, not as the most that can be"),
+                .advise("read the rate as sustained, not as the maximum"),
         );
     }
     let rates = rates(bundle);
     let n = rates.len() as f64;
     let mean = rates.iter().sum::<f64>() / n.max(1.0);
-    // Nothing is no rate that anything holds.
+    // A rate of zero is not a cap.
     if n < 20.0 || mean <= 0.0 {
         return None;
     }
@@ -52,27 +51,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let until_s =
             measured(bundle)?.duration_ns as f64 / 1e9 * held.end as f64 / rates.len() as f64;
         let says = format!(
-            "a limit held the rate at {:.0} a second until {until_s:.1} s and no longer, when it rose to {:.0}: \
-             the mean is of both",
+            "a limit held the rate at {:.0}/s until {until_s:.1} s; then it rose to {:.0}/s, so \
+             the mean mixes both",
             held.mean, after.mean
         );
         return Some(
             Finding::new(RULE.id, Outcome::Warn, says)
                 .with("held_per_s", held.mean)
                 .with("after_per_s", after.mean)
-                .advise("ask who limits this volume, and measure again under one limit or none"),
+                .advise("find what limits this volume, and measure again under one limit or none"),
         );
     }
     let square = rates.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
     let variation = square.sqrt() / mean.max(f64::MIN_POSITIVE);
     let finding = if variation < VARIATION_MIN {
         let says = format!(
-            "the rate of {mean:.0} a second varied by {:.2} %: a limit holds it, not a device",
+            "the rate of {mean:.0}/s varied by only {:.2} %: a rate limit, not the device, sets \
+             it",
             variation * 100.0
         );
-        Finding::new(RULE.id, Outcome::Warn, says).advise("ask who limits this volume")
+        Finding::new(RULE.id, Outcome::Warn, says).advise("find what limits this volume")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "nothing holds the rate flat")
+        Finding::new(RULE.id, Outcome::Pass, "the rate varies as that of a device")
     };
     Some(finding.with("variation", variation))
 }
@@ -98,7 +98,7 @@ mod tests {
         fixtures::rates(&mut bundle, |t| (rate(t), 800_000));
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Warn);
-        assert!(finding.says.contains("until 25.0 s and no longer"), "{}", finding.says);
+        assert!(finding.says.contains("until 25.0 s; then it rose"), "{}", finding.says);
         let rate = |t: u64| if t < 250 { 500 + t * 7 % 211 } else { 1500 + t * 7 % 211 };
         fixtures::rates(&mut bundle, |t| (rate(t), 800_000));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));

@@ -1,7 +1,4 @@
-//! A trace that was replayed: rules that apply to nothing else, and the rows that its times are judged by.
-//!
-//! A target that is too slow for a trace leaves a true replay that is late: FAIL, by the rows. A replay that was not the
-//! trace's (other operations, a generator that was late itself, errors) is INVALID.
+//! Rules and checks for the replay of a trace.
 
 pub mod late;
 pub mod left_out;
@@ -15,7 +12,7 @@ use plimsoll_plan::TraceSource;
 use crate::figures::measured;
 use crate::verdict::{Check, Quantity};
 
-/// Rate, mix and bytes within this share of the trace's are the trace's.
+/// Maximum deviation of rate, mix and bytes from the trace.
 pub const SLACK: f64 = 0.02;
 
 /// The trace that the plan names.
@@ -23,7 +20,7 @@ fn planned(bundle: &Bundle) -> Option<&TraceSource> {
     bundle.plan.workload.trace()
 }
 
-/// What was begun of it, where the measured phase came to its end.
+/// The started part of the trace, if the measured phase finished.
 fn begun(bundle: &Bundle) -> Option<(&Replay, &TraceBegun)> {
     measured(bundle).filter(|phase| phase.reached)?;
     let replay = bundle.observed.replay.as_deref()?;
@@ -35,14 +32,14 @@ fn rate_per_s(operations: u64, ns: u64) -> Option<f64> {
     (ns > 0).then(|| operations as f64 / (ns as f64 / 1e9))
 }
 
-/// The trace's own rate at the replay's pace, and that at which its operations began.
+/// The rate of the trace at the pace of the replay, and the rate at which its operations started.
 fn rates_per_s(replay: &Replay, begun: &TraceBegun) -> Option<(f64, f64)> {
     let due = &replay.due;
     let asked = rate_per_s(due.operations + due.flushes, due.span_ns)?;
     Some((asked, rate_per_s(begun.operations, begun.took_ns?)?))
 }
 
-/// Rows that a replay at the trace's times is judged by; none for one that went as fast as the target.
+/// Checks of a replay at the times of the trace; none for one at full speed.
 pub fn checks(bundle: &Bundle) -> Vec<Check> {
     let Some(source) = planned(bundle).filter(|source| source.speed.is_some()) else {
         return Vec::new();
@@ -50,12 +47,12 @@ pub fn checks(bundle: &Bundle) -> Vec<Check> {
     let Some((replay, begun)) = begun(bundle) else { return Vec::new() };
     let mut checks = Vec::new();
     if let Some((asked, measured)) = rates_per_s(replay, begun) {
-        // What a last start may be late by, the rate of a short trace may be low by.
+        // The rate of a short trace may be low by the allowed lag of its last start.
         let (span_ns, lag_ns) = (replay.due.span_ns as f64, source.lag_max_ns as f64);
         let limit_per_s = asked * span_ns / (span_ns + lag_ns.max(span_ns * SLACK));
         let quantity = Quantity::Rate { limit_per_s, measured_per_s: Some(measured) };
         let check = Check::open("trace_rate", quantity, true);
-        let note = "starts; within 2 % of the trace's, or `lag_max`, counts as reached";
+        let note = "starts; within 2 % of the trace, or `lag_max`, counts as reached";
         checks.push(check.decided(Some(measured >= limit_per_s)).noted(note));
     }
     let lags = [
@@ -70,7 +67,7 @@ pub fn checks(bundle: &Bundle) -> Vec<Check> {
     checks
 }
 
-/// A time in words.
+/// A time with its unit.
 fn time(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{:.0} µs", ns as f64 / 1e3),

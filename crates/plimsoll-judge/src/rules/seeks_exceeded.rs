@@ -1,4 +1,4 @@
-//! Do rotating disks, as declared, move their heads that often?
+//! Compares random operations with what declared rotating disks can do.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
@@ -9,27 +9,27 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// A random operation of a rotating disk: half a turn at 15,000 rpm is 2 ms. A queue that is sorted by where
-/// the heads are does better, and nothing does twice as well.
+/// Minimum time of a random operation on a rotating disk. Half a revolution at 15,000 rpm takes 2
+/// ms; a queue sorted by head position does better, but never twice as well.
 const OPERATION_NS: f64 = 1_000_000.0;
-/// So many disks kept busy are worth a word. At the 2 ms that a disk really takes it is twice as many.
+/// Busy disks that deserve a warning; at the 2 ms that a disk really takes it is twice as many.
 const DISKS_WARN: f64 = 200.0;
-/// Systems of rotating disks whose results were published had some thousand disks at most: what keeps more of
-/// them busy without a pause is not believed of a table.
+/// Maximum plausible number of busy disks. Published systems of rotating disks have some thousand
+/// disks at most.
 const DISKS_MAX: f64 = 2_000.0;
-/// With as many operations in flight as are declared, no more disks work at once.
+/// Tolerance on the number of operations in flight.
 const SLACK: f64 = 1.1;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "seeks-exceeded",
-    asks: "could rotating disks, as declared, carry that many random operations?",
-    explains: "Where the media are declared to be rotating disks (`observe.media = \"hdd\"`), each random \
-        operation takes one of them half a turn, 2 ms at 15,000 rpm, and never less than 1 ms with the \
-        best of orders. The rate times that is the number of disks that were busy. Of reads no more can be \
-        busy than there are operations in flight; writes may wait in a cache that lasts, so that of them \
-        only the number of disks is asked. More than 200 are a warning, more than 2,000 a failure: a cache \
-        took the operations, or the media are others.",
+    asks: "can rotating disks, as declared, do that many random operations?",
+    explains: "If the media are declared as rotating disks (`observe.media = \"hdd\"`), each \
+        random operation occupies a disk for half a revolution, 2 ms at 15,000 rpm, and never \
+        less than 1 ms with the best request order. The rate times that is the number of busy \
+        disks. For reads, no more disks can be busy than operations are in flight. Writes may \
+        wait in a persistent cache, so only the number of disks is checked for them. More than \
+        200 is a warning, more than 2,000 a failure: a cache took the operations, or the media \
+        are not rotating disks.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -54,21 +54,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let operations = seen::operations(bundle, true) + seen::operations(bundle, false);
     let rate = operations as f64 / seconds;
     let disks = rate * OPERATION_NS / NS_PER_S;
-    // Of reads alone no more disks than operations in flight can be busy at once.
+    // With reads only, no more disks can be busy than operations are in flight.
     let reads_alone = seen::operations(bundle, false) == 0;
     let depth = super::littles_law::outstanding(bundle).filter(|_| reads_alone);
     let depth = depth.map(|count| count as f64);
     let beyond_depth = depth.is_some_and(|depth| disks > depth * SLACK);
     let text = format!(
-        "{rate:.0} random operations a second keep at least {disks:.0} rotating disks busy, at 1 ms each"
+        "{rate:.0} random operations/s keep at least {disks:.0} rotating disks busy, at 1 ms each"
     );
     let finding = if beyond_depth {
-        let says = format!("{text}, and only {:.0} were in flight", depth.unwrap_or(0.0));
+        let says = format!("{text}, but only {:.0} were in flight", depth.unwrap_or(0.0));
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("look at what took them: a cache, or media that are others")
+            .advise("check what took them: a cache, or other media")
     } else if disks > DISKS_MAX {
-        Finding::new(RULE.id, Outcome::Fail, format!("{text}: more than such systems have"))
-            .advise("look at what took them: a cache, or media that are others")
+        Finding::new(RULE.id, Outcome::Fail, format!("{text}: more than any such system has"))
+            .advise("check what took them: a cache, or other media")
     } else if disks > DISKS_WARN {
         Finding::new(RULE.id, Outcome::Warn, text).advise("count the disks")
     } else {

@@ -1,5 +1,5 @@
-//! Did something between this host's devices and the media answer the reads: an array's cache, a
-//! controller's, a hypervisor's, the page cache under a loop device?
+//! Checks whether a cache between this host and the media answered the reads: of an array, a
+//! controller, a hypervisor, or the page cache under a loop device.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -12,28 +12,27 @@ use crate::finding::{Finding, Outcome};
 use crate::place::{self, Place};
 use crate::rules::balance::{self, Stands};
 
-/// More than this share of reads from a cache, by the system's own counters. As of the page cache.
+/// Maximum share of reads from a cache by the system's own counters, as for the page cache.
 const CACHE_SHARE_MAX: f64 = 0.05;
-/// Device bytes over application bytes above which somebody else is on the device: then two modes of
-/// latency are the neighbour's (measured: 2.03).
+/// Ratio of device bytes to application bytes above which another process uses the device; it
+/// then explains two modes of latency (measured: 2.03).
 const NEIGHBOUR_RATIO: f64 = 1.05;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "served-from-cache-below",
-    asks: "were reads answered by a cache below this host's page cache instead of the media?",
-    explains: "In this order: what the storage system says itself (`[[observe.metrics]]`, \
-        `read_source.*`); the working set against the declared cache \
-        (`observe.array_cache`); two modes of latency, one near and one far. On a host's own disks \
-        that moved everything, nothing lies between. A disk counts as this host's own only where its \
-        transport shows it: NVMe on the PCI bus, SATA, SAS, USB. A LUN of an array (iSCSI, Fibre \
-        Channel, NVMe over fabrics), a network's block device (rbd, nbd), a volume of a RAID \
-        controller or of a cloud may be answered from a cache, as may any disk of a virtual machine: \
-        then it is unknown until a cache size is declared and exceeded, or metrics are named. What the \
-        plan declares, a cache or metrics, makes the claim believable as declared and no more. Metrics \
-        are held against the reads that were issued: all sources that are named have to add up to them \
-        (10 %, and the time between two readings), and a cache has to be among them; else they say \
-        nothing. A neighbour on the disk is judged first: it makes two modes as well.",
+    asks: "did a cache below this host's page cache answer the reads instead of the media?",
+    explains: "The rule checks, in this order: the storage system's own counters \
+        (`[[observe.metrics]]`, `read_source.*`); the working set against the declared cache \
+        (`observe.array_cache`); and two modes of latency, one fast and one slow. If a host's \
+        own disks moved all bytes, no cache was involved. A disk counts as the host's own only \
+        if its transport shows it: NVMe on the PCI bus, SATA, SAS or USB. A LUN of an array \
+        (iSCSI, Fibre Channel, NVMe over fabrics), a network block device (rbd, nbd), a volume \
+        of a RAID controller or of a cloud, and any disk of a virtual machine may be served from \
+        a cache. The outcome is then unknown until the plan declares a cache that the working \
+        set exceeds, or names metrics. A declared cache or metrics make the claim believable as \
+        declared, and no more. Metrics must add up to the issued reads (within 10 % and the time \
+        between two readings) and include a cache; otherwise they show nothing. Another process \
+        on the disk is judged first, because it causes two modes as well.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };
@@ -66,7 +65,7 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     }
     let all: f64 = from.values().sum();
     let share = from.get("cache").copied().unwrap_or(0.0) / all.max(f64::MIN_POSITIVE);
-    // A model knows where its reads came from; of a real system the plan names the counters.
+    // A model knows where its reads came from; for a real system the plan names the counters.
     if seen::is_real(bundle)
         && let Some(unsure) = seen::counters_unsure(bundle)
     {
@@ -75,8 +74,11 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     if all <= 0.0 {
         return None;
     }
-    let says =
-        format!("the storage system answered {} of reads from its cache", seen::percent(share));
+    let says = format!(
+        "the storage system answered {} of the reads from its \
+            cache",
+        seen::percent(share)
+    );
     let finding = if share > CACHE_SHARE_MAX {
         Finding::new(RULE.id, Outcome::Fail, format!("{says}, by its own counters"))
             .advise("use a working set several times its cache, or claim `cached-read`")
@@ -89,7 +91,7 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
 
 fn unsure_finding(unsure: &str, all: f64) -> Finding {
     Finding::new(RULE.id, Outcome::Unknown, unsure.to_owned()).with("counted", all).advise(
-        "name counters of this volume alone for all that reads can come from, a cache among them",
+        "name counters of this volume only, for every source of its reads, the cache included",
     )
 }
 
@@ -101,7 +103,10 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
     let hit_share = missed.map_or(0.0, |point| 1.0 - point.miss_share);
     let (cache_text, read_text) = (seen::size(cache), seen::size(read));
     let finding = if cache > 0 && read <= cache {
-        let says = format!("all {read_text} that were read fit the declared cache of {cache_text}");
+        let says = format!(
+            "the {read_text} that were read fit in the declared cache of \
+            {cache_text}"
+        );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("use a working set several times the cache")
     } else if cache > 0 && hit_share > CACHE_SHARE_MAX {
@@ -110,10 +115,11 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
             seen::percent(hit_share)
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("use a larger working set, or name the system's metrics")
+            .advise("use a larger working set, or name the storage system's metrics")
     } else {
         let says = format!(
-            "the working set of {read_text} leaves the declared cache of {cache_text} nothing to answer"
+            "the working set of {read_text} exceeds the declared cache of {cache_text} so far \
+             that it answers next to nothing"
         );
         Finding::new(RULE.id, Outcome::Pass, says).as_declared(format!("array cache {cache_text}"))
     };
@@ -126,7 +132,8 @@ fn by_latency(bundle: &Bundle) -> Option<Finding> {
     }
     let modes = two_modes(&reads::histogram(bundle)?)?;
     let says = format!(
-        "{} of reads took about {:.2} ms and the others about {:.2} ms: some were answered nearer by",
+        "{} of the reads took about {:.2} ms and the others about {:.2} ms: a cache may have \
+         answered the fast ones",
         seen::percent(modes.fast_share),
         modes.fast_ns as f64 / 1e6,
         modes.slow_ns as f64 / 1e6
@@ -136,11 +143,14 @@ fn by_latency(bundle: &Bundle) -> Option<Finding> {
             .with("fast_share", modes.fast_share)
             .with("fast_ns", modes.fast_ns)
             .with("slow_ns", modes.slow_ns)
-            .advise("declare `observe.array_cache` and exceed it, or name the system's metrics"),
+            .advise(
+                "declare `observe.array_cache` and exceed it, or name the storage system's \
+                metrics",
+            ),
     )
 }
 
-/// Memory is no medium; and what it answers is not told from what a cache answers.
+/// Judges a target in memory, whose answers look like those of a cache.
 fn by_memory(bundle: &Bundle) -> Option<Finding> {
     let what = place::memory(bundle)?;
     let says = format!("reads came from this host's memory ({what})");
@@ -154,24 +164,26 @@ fn by_position(bundle: &Bundle) -> Finding {
         && moved
         && farthest.is_some_and(|(_, place)| place == Place::Own)
     {
-        let says = "this host's own disks moved all that was read, and nothing lies above them";
+        let says = "this host's own disks moved all bytes that were read";
         return Finding::new(RULE.id, Outcome::Pass, says);
     }
     let why = match farthest {
         _ if bundle.observed.devices.is_empty() => match seen::storage_unseen(bundle) {
             Some(unseen) => unseen.why.clone(),
-            None => "no device can be seen".to_owned(),
+            None => "no device is visible".to_owned(),
         },
-        Some((_, Place::Own)) => "the disks did not surely move what was read".to_owned(),
+        Some((_, Place::Own)) => "the disks may not have moved all bytes that were \
+            read"
+            .to_owned(),
         Some((device, place)) => format!("{} {}", device.name, place.says()),
-        None => "the device may be an array's, with a cache of its own".to_owned(),
+        None => "the device may belong to an array with its own cache".to_owned(),
     };
     Finding::new(
         RULE.id,
         Outcome::Unknown,
-        format!("whether a cache below answered reads is not known: {why}"),
+        format!("whether a cache answered the reads is unknown: {why}"),
     )
-    .advise("declare `observe.array_cache` and exceed it, or name the system's own metrics")
+    .advise("declare `observe.array_cache` and exceed it, or name the storage system's metrics")
 }
 
 #[cfg(test)]

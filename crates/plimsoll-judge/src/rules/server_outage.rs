@@ -1,4 +1,4 @@
-//! Did a server of the target go away while it was measured?
+//! Checks that the servers of the target stayed reachable.
 
 use plimsoll_evidence::Bundle;
 
@@ -6,16 +6,14 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "server-outage",
-    asks: "did a server of the target stay reachable, without a restart?",
-    explains: "Where the target is reached over the network, Plimsoll counts lost connections, \
-        measures how long it took to reconnect, and notes whether an NFS server's write verifier \
-        changed, which means that it restarted (RFC 1813, 3.3.7). The run goes on, the lost time is \
-        part of the latencies, and writes that the server may have forgotten are sent again. The \
-        figures are those of a system that failed and came back: no evidence of what it carries when \
-        it does not.",
+    asks: "did the servers of the target stay reachable, without a restart?",
+    explains: "For a target behind a network, Plimsoll counts lost connections, measures the \
+        time to reconnect, and notes whether an NFS server's write verifier changed, which means \
+        that the server restarted (RFC 1813, 3.3.7). The run continues, latencies include the \
+        lost time, and writes that the server may have lost are sent again. The figures are \
+        those of a system that failed and recovered, not of one that works.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::MediaRead, Weight::Advisory),
@@ -35,10 +33,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let lost = counters.get("s3.disconnects").copied()?;
     let finding = if lost == 0 {
-        Finding::new(RULE.id, Outcome::Pass, "no request met a lost connection")
+        Finding::new(RULE.id, Outcome::Pass, "no connection was lost")
     } else {
-        let says = format!("{lost} requests met a lost connection and were made again");
-        Finding::new(RULE.id, Outcome::Warn, says).advise("see the store's log for the time")
+        let says = format!("{lost} requests lost their connection and were retried");
+        Finding::new(RULE.id, Outcome::Warn, says).advise("check the log of the object store")
     };
     Some(finding.with("disconnects", lost).with("retries", get("s3.retries")))
 }
@@ -46,21 +44,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 fn nfs(outages: u64, get: &dyn Fn(&str) -> u64) -> Finding {
     let (restarts, longest_ns) = (get("nfs.restarts"), get("nfs.outage_ns_max"));
     let finding = if outages == 0 && restarts == 0 {
-        Finding::new(RULE.id, Outcome::Pass, "every connection stayed up, and no server restarted")
+        Finding::new(RULE.id, Outcome::Pass, "every connection stayed up and no server restarted")
     } else {
         let mut says = format!(
-            "{outages} connections were lost and made again, for up to {:.1} s",
+            "{outages} connections were lost and re-established, after up to {:.1} s",
             longest_ns as f64 / 1e9
         );
         if restarts > 0 {
             let resent = get("nfs.writes_resent");
             says.push_str(&format!(
-                "; the server had restarted, and {resent} writes that it may have forgotten were \
+                "; the server had restarted, and {resent} writes that it may have lost were \
                  sent again"
             ));
         }
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("see the server's log for the time, and run again")
+            .advise("check the log of the server, and run again")
     };
     finding
         .with("outages", outages)

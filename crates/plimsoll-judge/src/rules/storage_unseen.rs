@@ -1,4 +1,4 @@
-//! Is it known what lies behind the target?
+//! Checks whether the storage behind the target is visible.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,19 +7,17 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place::{self, Place};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "storage-unseen",
-    asks: "is it known what lies behind the target?",
-    explains: "A client of NFS or S3 sees the answers and not where they come from: an array, a \
-        cache, or a process with a dictionary in memory. The same holds for LUNs and network block \
-        devices, and for any device that does not show whose it is. A requirement can be met all the \
-        same, as seen by the client, and the verdict says so; that reads came from media, and that \
-        writes would go on at that rate or survive a loss of power, is not shown. Nor is it of a \
-        disk that a hypervisor gives, or a RAID controller: their caches take more than a small \
-        working set holds, however often it is written. A cache that is declared \
-        (`observe.array_cache`) and that the written working set exceeds settles it for writes, as \
-        declared. A server on this very host is followed to its process (`bytes-balance`).",
+    asks: "is the storage behind the target visible?",
+    explains: "A client of NFS or S3 sees answers, not their source: an array, a cache, or a \
+        process with data in memory. The same holds for LUNs, network block devices, and devices \
+        whose owner is unknown. A requirement can still be met as seen by the client, and the \
+        verdict says so. Not shown are reads from media, and writes that last or survive a power \
+        failure. The same holds for a virtual disk or a RAID controller, whose cache holds more \
+        than a small working set however often that is written. For writes, a declared cache \
+        (`observe.array_cache`) that the written working set exceeds decides the question, as \
+        declared. A server on this host is followed to its process (`bytes-balance`).",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),
@@ -34,7 +32,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let why = if seen::is_remote(bundle) {
-        "what answers over the network is not known".to_owned()
+        "the storage behind the network is not visible".to_owned()
     } else {
         match place::farthest(bundle) {
             Some((device, place @ (Place::Network | Place::Unknown))) => {
@@ -46,10 +44,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 format!("{} {}", device.name, place.says())
             }
             Some((_, Place::Own | Place::Controller)) => {
-                let says = "the target lies on this host's own disks";
+                let says = "the target is on this host's own disks";
                 return Some(Finding::new(RULE.id, Outcome::Pass, says));
             }
-            // Of reads, the rule on them says what a hypervisor's disk hides.
+            // For reads, `served-from-cache-below` judges virtual disks.
             _ => return None,
         }
     };
@@ -59,7 +57,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         && written > cache
     {
         let says = format!(
-            "the {} that were written exceed the declared cache of {}",
+            "the {} written exceed the declared cache of {}",
             seen::size(written),
             seen::size(cache)
         );
@@ -70,9 +68,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 .as_declared(format!("array cache {}", seen::size(cache))),
         );
     }
-    let says = format!("what lies behind the target does not show: {why}");
+    let says = format!("Plimsoll cannot see what stores the data: {why}");
     Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
-        "declare `observe.array_cache` and write more than that, or measure where the disks are",
+        "declare `observe.array_cache` and write more than that, or measure on the host with \
+         the disks",
     ))
 }
 

@@ -1,4 +1,4 @@
-//! Do rate, bandwidth and the size of transfers fit each other?
+//! Checks that bandwidth is rate × transfer size.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -8,20 +8,19 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Rounding, and sizes mixed by chance.
+/// Tolerance for rounding and random mixes of sizes.
 const SLACK: f64 = 0.05;
-/// In results made elsewhere rates may hold a few per cent of operations on names and attributes, and
-/// megabytes of either kind.
+/// Tolerance for results of other tools: rates may include a few per cent of operations on names,
+/// and megabytes may be of either kind.
 const SLACK_FOREIGN: f64 = 0.12;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "transfer-size",
     asks: "is the bandwidth the rate times the size of a transfer?",
-    explains: "Bytes divided by operations give the mean transfer size. The rule compares it with \
-        the size that the plan, the job or the table states: more than 5 % apart (12 % in results \
-        made elsewhere) means that rate, bandwidth or size belongs to another load. A table whose \
-        operations are in part on names and attributes shows it too.",
+    explains: "Bytes divided by operations give the mean transfer size. The rule compares it \
+        with the size in the plan, job or table. A difference above 5 % (12 % in results of \
+        other tools) means that rate, bandwidth or size belongs to another load, or, for a \
+        table, that part of its operations are on names and attributes.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -38,7 +37,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let stated = stated(stream)?;
     let bytes = seen::read_bytes(bundle) + seen::written_bytes(bundle);
     let counted = seen::operations(bundle, true) + seen::operations(bundle, false);
-    // What was due and never moved a byte is no transfer; `operations-lost` has it.
+    // Operations that never moved a byte are not transfers; `operations-lost` judges them.
     let operations = counted.saturating_sub(seen::unfinished(bundle));
     if operations == 0 {
         return None;
@@ -48,19 +47,19 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let slack = if foreign { SLACK_FOREIGN } else { SLACK };
     let finding = if (mean / stated - 1.0).abs() > slack {
         let says = format!(
-            "a transfer moved {} on average where {} is stated: bandwidth is not rate × size",
+            "the mean transfer was {}, but {} is stated: bandwidth is not rate × size",
             seen::size(mean as u64),
             seen::size(stated as u64)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("find out of which load the rate and of which the bandwidth is")
+            .advise("find out which load the rate and the bandwidth belong to")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "bandwidth is rate × size")
     };
     Some(finding.with("mean_bytes", mean).with("stated_bytes", stated))
 }
 
-/// The one size of all transfers; `None` where sizes are mixed.
+/// The size of all transfers; `None` if sizes are mixed.
 fn stated(stream: &Stream) -> Option<f64> {
     match (&stream.sizes[..], &stream.write_sizes[..]) {
         ([only], []) => Some(only.size_bytes as f64),

@@ -1,21 +1,17 @@
-//! Whether a latency distribution has two modes: some answers from near by, the others from afar.
-//!
-//! The histogram is laid out in bins of equal ratio, smoothed over neighbours; two peaks count as modes
-//! where each side holds at least 5 % of the samples, the slower lies at four times the faster or more,
-//! and the valley between falls below a fifth of the lower peak. These limits are conventions of this
-//! project: on a file half of which was never written the share of the fast mode came out as 0.5.
+//! Detects two modes in a latency distribution: fast answers from nearby, slow ones from far
+//! away.
 
 use hdrhistogram::Histogram;
 
 /// Bins per power of two.
 const BINS_PER_OCTAVE: f64 = 4.0;
-/// Least share on either side.
+/// Minimum share on either side.
 const SHARE_MIN: f64 = 0.05;
-/// Least distance of the modes.
+/// Minimum ratio of the modes.
 const APART_MIN: f64 = 4.0;
-/// The valley against the lower peak.
+/// Maximum ratio of the valley to the lower peak.
 const VALLEY_MAX: f64 = 0.2;
-/// Fewest samples that are looked at.
+/// Minimum number of samples.
 const SAMPLES_MIN: u64 = 1000;
 
 /// Two modes of a distribution.

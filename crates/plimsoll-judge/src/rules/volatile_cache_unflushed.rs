@@ -1,4 +1,4 @@
-//! Would the acknowledged writes survive a loss of power?
+//! Checks that acknowledged writes would survive a power failure.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{SyncKind, Workload};
@@ -8,24 +8,23 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place::{self, Place};
 
-/// Durable writes for each flush above which the flushes do not reach the device (measured: 800
-/// flushes of 800 writes with a flush after each, 0 without). Group commits share a flush.
+/// Maximum durable writes per flush that reaches the device (measured: 800 flushes for 800 writes
+/// with a flush each, 0 without). Group commits share a flush.
 const WRITES_PER_FLUSH_MAX: u64 = 100;
-/// The kernel joins flushes that wait for each other: half of what is in flight may share one.
+/// The kernel merges waiting flushes: half of the operations in flight may share one.
 const SHARED_TIMES: u64 = 2;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "volatile-cache-unflushed",
-    asks: "were writes flushed out of volatile caches before they counted as done?",
-    explains: "A device with a write-back cache loses what it holds when the power goes, unless it \
-        was flushed. Plimsoll looks whether the workload asks for durability (`sync`, a mail store's \
-        log), whether the devices have such a cache (queue/write_cache), and whether flushes reached \
-        them (the flush counter of the kernel, since 5.5). Writes with `dsync` may go past the cache \
-        one by one (queue/fua), which the kernel does not count. A virtual disk, a LUN and a network \
-        block device pass the flush on: whether what lies behind them honours it cannot be seen from \
-        here, and stays unknown. Memory keeps nothing. Plimsoll cannot pull the plug: that a device \
-        keeps what it was told to keep is for a power-cut test to show.",
+    asks: "were writes flushed from volatile caches before they counted as done?",
+    explains: "A device with a write-back cache loses unflushed data at a power failure. \
+        Plimsoll checks whether the workload requests durability (`sync`, a mail store's log), \
+        whether the devices have such a cache (queue/write_cache), and whether flushes reached \
+        them (the kernel's flush counter, since 5.5). Writes with `dsync` may bypass the cache \
+        one by one (queue/fua), which the kernel does not count. A virtual disk, a LUN and a \
+        network block device forward the flush; whether the storage behind them honours it is \
+        not visible here and stays unknown. Memory keeps nothing. Plimsoll cannot cut the power: \
+        only a power-cut test shows that a device keeps its data.",
     bears_on: &[(Claim::DurableWrite, Weight::Mandatory), (Claim::BurstWrite, Weight::Advisory)],
     check,
 };
@@ -35,7 +34,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if writes == 0 || !seen::is_real(bundle) {
         return None;
     }
-    // One writer that never asks for durability has writes that are not durable.
+    // A single writer without durability makes some writes not durable.
     let asked = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m
@@ -58,25 +57,26 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let hidden = place::farthest(bundle)
         .filter(|(_, place)| !matches!(place, Place::Own | Place::Controller));
     let finding = if let Some(what) = place::memory(bundle) {
-        let says = format!("memory ({what}) loses everything when the power goes");
+        let says = format!("memory ({what}) loses everything at a power failure");
         Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage")
     } else if !known {
-        Finding::new(RULE.id, Outcome::Unknown, "whether the devices cache writes is not known")
-            .advise("ask the storage system: a result file or a network mount does not tell")
+        Finding::new(RULE.id, Outcome::Unknown, "whether the devices cache writes is unknown")
+            .advise("check the storage system: a result file or a network mount does not show it")
     } else if let Some((disk, _)) = unseen.filter(|_| volatile.is_empty()) {
-        let says = format!("whether {} caches writes is not known", disk.name);
-        Finding::new(RULE.id, Outcome::Unknown, says).advise("ask the storage system")
+        let says = format!("whether {} caches writes is unknown", disk.name);
+        Finding::new(RULE.id, Outcome::Unknown, says).advise("check the storage system")
     } else if !asked && !buffered.is_empty() {
         let says = format!(
-            "writes to {} went into this host's page cache, and not all were flushed out of it",
+            "writes to {} went into this host's page cache, and some were never flushed",
             buffered.join(", ")
         );
         Finding::new(RULE.id, without_a_flush(bundle), says).advise(DURABLE)
     } else if volatile.is_empty() && hidden.is_none() {
-        Finding::new(RULE.id, Outcome::Pass, "no device below has a volatile write cache")
+        Finding::new(RULE.id, Outcome::Pass, "no underlying device has a volatile write cache")
     } else if !asked && !volatile.is_empty() {
         let says = format!(
-            "not all of {writes} writes were flushed, and {} caches writes in what may be volatile memory",
+            "some of the {writes} writes were never flushed, and {} has a write cache that may \
+             be volatile",
             volatile.join(", ")
         );
         Finding::new(RULE.id, without_a_flush(bundle), says).advise(DURABLE)
@@ -85,12 +85,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         match hidden {
             Some((device, place)) if flushed.outcome != Outcome::Fail => {
                 let says = format!(
-                    "whether acknowledged writes survive a loss of power cannot be shown here: {} {}",
+                    "whether acknowledged writes survive a power failure cannot be shown here: \
+                     {} {}",
                     device.name,
                     place.says()
                 );
                 Finding::new(RULE.id, Outcome::Unknown, says)
-                    .advise("cut the power of what holds the disk, and verify the data")
+                    .advise("cut the power of the storage and verify the data")
             }
             _ => flushed,
         }
@@ -101,39 +102,44 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     })
 }
 
-const DURABLE: &str = "ask for durable writes: `sync = \"dsync\"` or `\"fsync\"`";
+const DURABLE: &str = "request durable writes: `sync = \"dsync\"` or `\"fsync\"`";
 
-/// Who claims no durability is told that none is shown.
+/// The outcome for a load that claims no durability.
 fn without_a_flush(bundle: &Bundle) -> Outcome {
     if bundle.plan.claims.contains(&Claim::DurableWrite) { Outcome::Fail } else { Outcome::Unknown }
 }
 
 fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding {
     if volatile.is_empty() {
-        return Finding::new(RULE.id, Outcome::Pass, "no device below has a volatile write cache");
+        return Finding::new(
+            RULE.id,
+            Outcome::Pass,
+            "no underlying device has a volatile write \
+            cache",
+        );
     }
     let names = volatile.join(", ");
     let Some(flushes) = flushes else {
         let says = format!("{names} caches writes, and the kernel does not count its flushes");
-        return Finding::new(RULE.id, Outcome::Unknown, says).advise("use a kernel from 5.5 on");
+        return Finding::new(RULE.id, Outcome::Unknown, says).advise("use kernel 5.5 or later");
     };
     if flushes < flushes_expected(bundle) {
         if may_be_forced(bundle) {
             let says = format!(
-                "{flushes} flushes reached {names}, which caches writes; whether each write went past its cache \
-                 is not counted"
+                "only {flushes} flushes reached {names}, which caches writes; the kernel does \
+                 not count writes that bypass the cache"
             );
             return Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("ask for `sync = \"fdatasync\"`, whose flushes are counted");
+                .advise("set `sync = \"fdatasync\"`, whose flushes are counted");
         }
-        let says = format!("{flushes} flushes reached {names}, which caches writes");
+        let says = format!("only {flushes} flushes reached {names}, which caches writes");
         return Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("look for a mount option or setting that turns flushes off (nobarrier)");
+            .advise("find the mount option or setting that turns flushes off (nobarrier)");
     }
     Finding::new(RULE.id, Outcome::Pass, format!("{flushes} flushes reached {names}"))
 }
 
-/// Least flushes that have to reach the devices for the durable writes that were asked for.
+/// Minimum number of flushes that the requested durable writes need.
 pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
     let in_flight = match &bundle.plan.workload {
         Workload::Mailbox(store) => u64::from(store.databases),
@@ -145,13 +151,13 @@ pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
     (durable_writes(bundle) / shared).max(1)
 }
 
-/// Whether durable writes may go past a device's cache one by one, so that no flush follows them.
+/// Returns true if durable writes may bypass the cache of a device one by one, without a flush.
 pub(super) fn may_be_forced(bundle: &Bundle) -> bool {
     let by_dsync = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind == SyncKind::Dsync),
     };
-    // An old bundle does not tell which devices take them.
+    // Old bundles do not record which devices support that.
     let mut devices = bundle.environment.devices.iter();
     by_dsync
         && devices.any(|device| {
@@ -160,7 +166,7 @@ pub(super) fn may_be_forced(bundle: &Bundle) -> bool {
         })
 }
 
-/// Writes that a flush has to follow: as many as the plan asks, or log writes.
+/// Writes that require a flush: those of the plan, or log writes.
 fn durable_writes(bundle: &Bundle) -> u64 {
     match &bundle.plan.workload {
         Workload::Mailbox(_) => {

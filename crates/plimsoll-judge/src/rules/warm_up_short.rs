@@ -1,4 +1,4 @@
-//! Had the store warmed up when the measurement began?
+//! Checks that the mail store had warmed up.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::PhaseKind;
@@ -7,13 +7,13 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "warm-up-short",
-    asks: "was the page cache full, and a checkpoint depth logged, when the measurement began?",
-    explains: "Until the store's page cache is full, reads need no room to be made for them, and \
-        until one checkpoint depth has been logged, few dirty pages have to be written back: the \
-        figures flatter the storage. Set a longer `phases.warm_up`.",
+    asks: "was the cache of the store full, and a checkpoint depth logged, when the \
+        measurement began?",
+    explains: "Until the page cache of the store is full, reads evict nothing; until one \
+        checkpoint depth has been logged, few dirty pages must be written back. Figures before \
+        that flatter the storage. Set a longer `phases.warm_up`.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -32,8 +32,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             why => format!(": {why}"),
         };
         let says = format!("the warm-up ended before it was complete{why}");
-        // For what a system sustains a store that is still warming up is no evidence; for the
-        // requirement, which this rule does not decide, it is worth knowing.
+        // A store that is still warming up does not show a sustained rate. For a requirement,
+        // which this rule does not decide, it is a remark.
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set a longer `phases.warm_up`")
     };
     Some(finding.with("warm_up_ns", phase.duration_ns))

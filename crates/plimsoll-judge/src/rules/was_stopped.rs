@@ -1,4 +1,4 @@
-//! Was the run itself stopped while it was measured?
+//! Checks that the run itself was never stopped.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Pause, PauseKind};
@@ -9,23 +9,23 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Stopped share of the measured phase above which figures of time are not the storage's: as much as the
-/// 99.9th percentile leaves out. A convention of this project.
+/// Maximum stopped share of the measured phase: the share that a 99.9th percentile leaves out. A
+/// convention of this project.
 const SHARE_FAIL: f64 = 0.001;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "was-stopped",
-    asks: "did the run itself go on all the time that it measured?",
-    explains: "A run that is stopped (SIGSTOP, Ctrl-Z, a freezer, a debugger) or suspended with its machine \
-        asks nothing of the storage meanwhile, which rests and empties its caches, and what was in flight \
-        counts the pause as latency. A thread that only sleeps looks at the clocks 20 times a second. A \
-        pause of a second or more is a stop where SIGCONT ended it, where the boot clock went on without \
-        the monotonic one, or where that thread neither ran nor waited for a CPU (the kernel's run delay, \
-        stolen time, a quota): waiting is a busy host and no stop. Shorter ones, from a fifth of a second, count \
-        where they add up to one. More than 0.1 % of the measured phase is \
-        a failure for all that rests on time, less a warning. Where the kernel or the hypervisor does not \
-        tell waiting from standing still, it is unknown. Run again, and leave it alone.",
+    asks: "did the run keep running during the whole measurement?",
+    explains: "A run that is stopped (SIGSTOP, Ctrl-Z, a freezer, a debugger) or suspended \
+        with its machine issues nothing; the storage rests and empties its caches, and \
+        operations in flight count the pause as latency. A thread that only sleeps reads the \
+        clocks 20 times a second. A pause of a second or more counts as a stop if SIGCONT ended \
+        it, if the boot clock advanced without the monotonic clock, or if that thread neither \
+        ran nor waited for a CPU (run delay, stolen time, a quota). Waiting means a busy host, \
+        not a stop. Shorter pauses, from a fifth of a second, count if they add up to one \
+        second. More than 0.1 % of the measured phase is a failure for all figures of time, less \
+        is a warning. The outcome is unknown if the kernel or the hypervisor does not \
+        distinguish waiting from standing still. Run again, and leave the run alone.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::TailLatency, Weight::Mandatory),
@@ -42,10 +42,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let phase = measured(bundle)?;
     let Some(all_stopped_ns) = bundle.observed.clock.stopped_ns else {
-        // Who carries out a run of another tool, nobody watches unless `observe` does.
+        // Runs of other tools are watched only under `observe`.
         let ours = bundle.run.driver == Driver::Real;
         return ours.then(|| {
-            let says = "whether the run itself was stopped meanwhile was not watched";
+            let says = "the version that measured did not record whether the run was stopped";
             Finding::new(RULE.id, Outcome::Unknown, says).advise("measure again with this version")
         });
     };
@@ -68,7 +68,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             times => format!(" in {times} pauses"),
         };
         let says = format!(
-            "the run itself stood still for {:.1} s{times} while it measured {:.1} s, first after {:.1} s: {}",
+            "the run was stopped for {:.1} s{times} during a measurement of {:.1} s, first \
+             after {:.1} s: {}",
             stopped_ns as f64 / NS_PER_S,
             phase.duration_ns as f64 / NS_PER_S,
             since_ns(first) as f64 / NS_PER_S,
@@ -80,34 +81,34 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .with("first_after_ns", since_ns(first))
     } else if let Some((pause, _)) = within.iter().find(|(p, _)| p.kind == PauseKind::Unknown) {
         let says = format!(
-            "nothing of the run ran for {:.1} s after {:.1} s, and whether it was stopped or the host was busy \
-             can't be told",
+            "no thread of the run ran for {:.1} s after {:.1} s; whether it was stopped or the \
+             host was busy is unknown",
             pause.duration_ns as f64 / NS_PER_S,
             since_ns(pause) as f64 / NS_PER_S,
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("run on a host of your own, or on one that tells of stolen time")
+            .advise("run on a dedicated host, or on one that reports stolen time")
     } else if listed_ns(bundle) < all_stopped_ns {
-        let says = "the run was stopped more often than is listed, and when is not known";
+        let says = "the run was stopped more often than the bundle lists, at unknown times";
         Finding::new(RULE.id, Outcome::Unknown, says)
             .advise("run again, and leave the process and its machine running")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "the run was never stopped while it measured")
+        Finding::new(RULE.id, Outcome::Pass, "the run was never stopped during the measurement")
     };
     Some(finding.with("stopped_ns", stopped_ns))
 }
 
-/// Length of the stops that are listed, in the measured phase or not.
+/// Total length of the listed stops, inside and outside the measured phase.
 fn listed_ns(bundle: &Bundle) -> u64 {
     let stops = bundle.observed.clock.pauses.iter().filter(|pause| pause.kind.is_stop());
     stops.map(|pause| pause.duration_ns).fold(0, u64::saturating_add)
 }
 
-/// A pause with how much of it fell into the phase: of another tool, all of its command was watched.
+/// A pause with its share of the phase; for another tool, the phase is its whole command.
 fn part(pause: &Pause, phase: &Phase) -> Option<(Pause, u64)> {
     let end_ns = phase.start_ns.saturating_add(phase.duration_ns);
     if pause.kind == PauseKind::Suspended {
-        // The clock that the phase goes by stood still meanwhile.
+        // The clock of the phase did not advance during a suspension.
         let is_within = (phase.start_ns..=end_ns).contains(&pause.at_ns);
         return is_within.then_some((*pause, pause.duration_ns));
     }
@@ -118,9 +119,9 @@ fn part(pause: &Pause, phase: &Phase) -> Option<(Pause, u64)> {
 
 fn reason(kind: PauseKind) -> &'static str {
     match kind {
-        PauseKind::Signalled => "a signal stopped it, and SIGCONT let it go on",
+        PauseKind::Signalled => "a signal stopped it until SIGCONT",
         PauseKind::Suspended => "the machine was suspended",
-        _ => "a freezer, a debugger or the machine itself held it",
+        _ => "a freezer, a debugger or the machine itself stopped it",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Was the data as large as the requirement says?
+//! Compares the size of the databases with the requirement.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Workload;
@@ -8,15 +8,15 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Databases are whole pages, so that they may be this much smaller than the mailboxes.
+/// Maximum shortfall of the databases, which consist of whole pages.
 const ROUNDING: f64 = 0.01;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "working-set-stated",
-    asks: "was the data that was worked on as large as the requirement says?",
-    explains: "The databases hold mailboxes × mailbox size when the measurement begins, and keys are \
-        picked from all of it. A smaller set would fit into caches that the real data exceeds.",
+    asks: "was the data in use as large as the requirement says?",
+    explains: "The databases contain mailboxes × mailbox size when the measurement begins, \
+        and keys are picked from all of it. A smaller set would fit into caches that the real \
+        data exceeds.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -29,10 +29,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let (held, stated) = (gib(held_bytes), gib(stated_bytes));
     let finding = if (held_bytes as f64) < stated_bytes as f64 * (1.0 - ROUNDING) {
-        let says = format!("the databases held {held:.2} GiB where {stated:.2} GiB are stated");
-        Finding::new(RULE.id, Outcome::Fail, says).advise("make the databases anew")
+        let says = format!("the databases contained {held:.2} GiB; {stated:.2} GiB are stated");
+        Finding::new(RULE.id, Outcome::Fail, says).advise("create the databases again")
     } else {
-        let says = format!("the databases held {held:.2} GiB, all of it worked on");
+        let says = format!("the databases contained {held:.2} GiB, all of it in use");
         Finding::new(RULE.id, Outcome::Pass, says)
     };
     Some(finding.with("held_bytes", held_bytes).with("stated_bytes", stated_bytes))

@@ -1,4 +1,4 @@
-//! Which caches took the writes of a burst?
+//! Checks which caches absorbed a burst of writes.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,13 +7,12 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place::{self, Place};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "write-cache",
-    asks: "is it known which write caches took the burst?",
-    explains: "The first cache with room absorbs a burst of writes. The claim `burst-write` needs a \
-        known one: the device's own write cache, as the kernel reports it. What a network, a \
-        hypervisor or a result file hides is unknown.",
+    asks: "is it known which write caches absorbed the burst?",
+    explains: "The first cache with room absorbs a burst of writes. The claim `burst-write` \
+        requires a known one: the device's own write cache, as the kernel reports it. Caches \
+        behind a network, a hypervisor or a result file are unknown.",
     bears_on: &[(Claim::BurstWrite, Weight::Mandatory), (Claim::SustainedWrite, Weight::Advisory)],
     check,
 };
@@ -29,18 +28,22 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let hidden = place::farthest(bundle)
         .filter(|(_, place)| !matches!(place, Place::Own | Place::Controller));
     Some(if let Some(what) = place::memory(bundle) {
-        let says = format!("memory ({what}) took the writes: it is no cache of a device");
+        let says = format!("memory ({what}) absorbed the writes, not the cache of a device");
         Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage")
     } else if let Some((device, place)) = hidden {
-        let says =
-            format!("which caches took the writes is not known: {} {}", device.name, place.says());
+        let says = format!(
+            "which caches absorbed the writes is unknown: {} \
+                {}",
+            device.name,
+            place.says()
+        );
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("run it on a disk of this host's own, or claim `sustained-write`")
+            .advise("run it on a local disk, or claim `sustained-write`")
     } else if caches.is_empty() {
-        Finding::new(RULE.id, Outcome::Unknown, "which caches took the writes is not known")
-            .advise("run it on a device that the host can see")
+        Finding::new(RULE.id, Outcome::Unknown, "which caches absorbed the writes is unknown")
+            .advise("run it on a device that is visible to the host")
     } else {
-        let says = format!("the devices' caches are known ({})", caches.join(", "));
+        let says = format!("the caches of the devices are known ({})", caches.join(", "));
         Finding::new(RULE.id, Outcome::Pass, says)
     })
 }

@@ -1,4 +1,4 @@
-//! Was the data zero?
+//! Checks that the data read back was not zero.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Layout;
@@ -7,17 +7,16 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// More than this share of the blocks that were read back. Real data has some; made data has none.
+/// Maximum share of zero blocks. Real data has some; generated data has none.
 const ZERO_SHARE_MAX: f64 = 0.01;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "zero-data",
-    asks: "was the data that was read back all zeroes?",
-    explains: "Zeroes are stored as nothing by every system that compresses, deduplicates or detects \
-        zeroes, and reads of them need no device. Plimsoll looks at a sample of what was read back; \
-        more than 1 % of its 4 KiB blocks zero is a failure, whatever the plan declares. Write data \
-        that does not compress: it is the default.",
+    asks: "did the data read back consist of zeroes?",
+    explains: "Any system that compresses, deduplicates or detects zeroes stores them as \
+        nothing, and reads of them need no device. Plimsoll checks a sample of the data read \
+        back. More than 1 % of zero blocks (4 KiB) is a failure, whatever the plan declares. \
+        Write incompressible data, the default.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -34,14 +33,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     if let Some(share) = bundle.observed.workload.zero_share {
         let sampled = bundle.observed.workload.blocks_sampled;
-        let says =
-            format!("{} of {sampled} blocks that were read back were zero", seen::percent(share));
+        let says = format!("{} of {sampled} blocks read back were zero", seen::percent(share));
         let outcome = if share > ZERO_SHARE_MAX { Outcome::Fail } else { Outcome::Pass };
         let finding = Finding::new(RULE.id, outcome, says)
             .with("zero_share", share)
             .with("blocks_sampled", sampled);
         return Some(match outcome {
-            Outcome::Fail => finding.advise("write data that is not zero before reading it"),
+            Outcome::Fail => finding.advise("write non-zero data before reading it"),
             _ => finding,
         });
     }
@@ -49,7 +47,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let says = format!("the plan fills the files of stream {} with zeroes", declared.name);
     Some(
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("take `layout = \"zeros\"` out of the plan"),
+            .advise("remove `layout = \"zeros\"` from the plan"),
     )
 }
 

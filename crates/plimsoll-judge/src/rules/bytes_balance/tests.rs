@@ -324,7 +324,7 @@ fn a_server_elsewhere_is_seen_by_its_client_alone() {
     let far = Server { serves: "h:2049".into(), local: Some(false), ..Server::default() };
     bundle.observed.servers = vec![far];
     assert_eq!(outcome(&bundle), Outcome::Pass);
-    assert!(says(&bundle).contains("the wire"));
+    assert!(says(&bundle).contains("the network"));
 }
 
 /// The interfaces' counters of the whole measurement: received, of the loopback and of a card.
@@ -348,7 +348,7 @@ fn what_clients_of_our_own_say_has_to_show_at_the_interfaces() {
     let far = Server { serves: "h:2049".into(), local: Some(false), ..Server::default() };
     bundle.observed.servers = vec![far];
     bundle.observed.links = links(0, asked);
-    assert_eq!(says(&bundle), "what was asked went over the wire");
+    assert_eq!(says(&bundle), "the requested bytes crossed the network");
     bundle.observed.links = links(asked * 9, asked / 2);
     assert_eq!(outcome(&bundle), Outcome::Unknown, "the loopback's are not another host's");
     assert!(says(&bundle).contains("network interfaces received 1.14 GiB"), "{}", says(&bundle));
@@ -395,7 +395,7 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
     });
     let mut unseen = bundle.clone();
     unseen.observed.links = None;
-    assert!(says(&unseen).contains("what the network interfaces counted is not known"));
+    assert!(says(&unseen).contains("the counters of the interfaces are unknown"));
 }
 
 #[test]

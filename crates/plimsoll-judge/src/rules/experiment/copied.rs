@@ -1,4 +1,4 @@
-//! Are the runs measurements of their own?
+//! Checks that no run is a copy of another.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -8,14 +8,13 @@ use super::ExperimentRule;
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "runs-copied",
-    asks: "is each run a measurement of its own, and none a copy of another?",
-    explains: "Copies of a run show no spread, so that a difference from them seems sure which was measured \
-        once. No two runs on real storage have the same operations, bytes and latencies in every interval: \
-        where two have, one is a copy, whatever it is called. Runs on a model may be alike, as virtual time \
-        is. Take the copies out.",
+    asks: "is each run a measurement of its own?",
+    explains: "Copies of a run show no spread, so a difference measured once seems certain. \
+        No two runs on real storage have the same operations, bytes and latencies in every \
+        interval; if two do, one is a copy, whatever its name. Runs on a model may be identical, \
+        because virtual time is. Remove the copies.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -33,8 +32,8 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
     Some(match copy {
         None => Finding::new(RULE.id, Outcome::Pass, "no run is a copy of another"),
         Some((one, other)) => {
-            let says = format!("{one} and {other} are alike in every interval: one is a copy");
-            Finding::new(RULE.id, Outcome::Fail, says).advise("take the copies out")
+            let says = format!("{one} and {other} are identical in every interval: one is a copy");
+            Finding::new(RULE.id, Outcome::Fail, says).advise("remove the copies")
         }
     })
 }
@@ -52,7 +51,7 @@ mod tests {
         assert!(check(&[&one]).is_none());
         let finding = check(&[&one, &two]).unwrap();
         assert_eq!(finding.outcome, Outcome::Fail);
-        assert_eq!(finding.says, "run and another are alike in every interval: one is a copy");
+        assert_eq!(finding.says, "run and another are identical in every interval: one is a copy");
         two.series.swap(0, 1);
         assert_eq!(check(&[&one, &two]).unwrap().outcome, Outcome::Pass);
         let mut model = one.clone();

@@ -1,4 +1,4 @@
-//! Are all runs there that the plan asks for, and more than one?
+//! Checks that every planned run finished.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -8,13 +8,12 @@ use super::ExperimentRule;
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "runs-missing",
-    asks: "did every run that the plan asks for come to its end, and were there at least two?",
-    explains: "A mean is over all runs, or it is over those that somebody liked: runs that were planned \
-        (`[repeat] runs`) and are not there, or did not complete, are named. One run alone shows no \
-        spread. It is unknown then what a repeat would show. Run the missing ones.",
+    asks: "did every planned run finish, and were there at least two?",
+    explains: "A mean covers all runs, or it covers a selection. Planned runs (`[repeat] \
+        runs`) that are missing or incomplete are named. A single run shows no spread, so the \
+        result of a repeat is unknown. Run the missing ones.",
     bears_on: &[(Claim::Comparative, Weight::Mandatory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -25,15 +24,15 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
     let missing = (planned as usize).saturating_sub(completed);
     let finding = if missing > 0 {
         let says = match planned {
-            1 => "the one run that was planned did not come to its end".to_owned(),
-            _ => format!("of {planned} runs that were planned, {completed} came to their end"),
+            1 => "the only planned run did not finish".to_owned(),
+            _ => format!("{completed} of {planned} planned runs finished"),
         };
-        Finding::new(RULE.id, Outcome::Unknown, says).advise("run the missing ones too")
+        Finding::new(RULE.id, Outcome::Unknown, says).advise("run the missing ones")
     } else if completed < 2 {
-        let says = "one run shows nothing of what a repeat of it would show";
+        let says = "one run does not show what a repeat would give";
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set `[repeat] runs = 5`")
     } else {
-        let says = format!("all {completed} runs came to their end");
+        let says = format!("all {completed} runs finished");
         Finding::new(RULE.id, Outcome::Pass, says)
     };
     Some(finding.with("planned", planned).with("completed", completed))
@@ -56,7 +55,7 @@ mod tests {
         aborted.run.end.kind = EndKind::Interrupted;
         let finding = check(&[&bundle, &aborted]).unwrap();
         assert_eq!(finding.outcome, Outcome::Unknown);
-        assert_eq!(finding.says, "of 2 runs that were planned, 1 came to their end");
+        assert_eq!(finding.says, "1 of 2 planned runs finished");
         assert!(check(&[]).is_none());
     }
 }

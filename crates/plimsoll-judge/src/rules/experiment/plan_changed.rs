@@ -1,4 +1,4 @@
-//! Was it the same plan throughout?
+//! Checks that all runs followed one plan.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,13 +7,12 @@ use super::ExperimentRule;
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "plan-changed",
-    asks: "did all runs of the experiment follow the same plan, with the same tool on the same host?",
-    explains: "Runs are repeats of each other only where plan, version of the tool, kernel and host are \
-        the same: the plan's SHA-256 is in each bundle. What differs is named; a mean over runs of \
-        different plans is a failure.",
+    asks: "did all runs follow the same plan, with the same tool on the same host?",
+    explains: "Runs are repeats of each other only with the same plan (its SHA-256 is in each \
+        bundle), tool version, kernel and host. The rule names the differences; a mean over runs \
+        of different plans is a failure.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -38,7 +37,7 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
     } else {
         let says = format!("{} changed between the runs", changed.join(" and "));
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("run all of them again under one plan, without changing anything between")
+            .advise("run all of them again under one plan without changes between")
     })
 }
 

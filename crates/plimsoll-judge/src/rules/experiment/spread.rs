@@ -1,4 +1,4 @@
-//! Do the runs agree?
+//! Checks that the runs agree.
 
 use plimsoll_evidence::Bundle;
 
@@ -9,18 +9,18 @@ use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 use crate::stats::repeats;
 
-/// Spread of the runs' rates, maximum less minimum over the mean. SPC-1 and MLPerf Storage hold repeats
-/// to 5 %; twice that is what runs of minutes on shared hosts show.
+/// Maximum spread of the rates: maximum minus minimum over the mean. SPC-1 and MLPerf Storage
+/// limit repeats to 5 %; runs of minutes on shared hosts show twice that.
 const SPREAD_MAX: f64 = 0.10;
 
-/// The rule.
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "spread-between-runs",
     asks: "do the runs agree with each other?",
-    explains: "Maximum less minimum of the achieved rates over their mean: more than 10 % between runs \
-        of the same plan means that something that is not in the plan decides (SPC-1 and MLPerf Storage \
-        hold repeats to 5 %). The mean then needs its interval beside it, and more runs. A comparison \
-        names it for each side; whether the sides differ is for the interval of their ratio to say.",
+    explains: "The spread is the maximum minus the minimum of the achieved rates, over their \
+        mean. More than 10 % between runs of one plan means that something outside the plan \
+        decides (SPC-1 and MLPerf Storage limit repeats to 5 %). The mean then needs its \
+        interval beside it, and more runs. A comparison names the spread of each side; the \
+        interval of their ratio decides whether the sides differ.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -32,10 +32,10 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
         return None;
     }
     let spread = repeats(&rates).ok()?.spread?;
-    let says = format!("the rates of {} runs lie {:.1} % apart", rates.len(), spread * 100.0);
+    let says = format!("the rates of {} runs differ by {:.1} %", rates.len(), spread * 100.0);
     let finding = if spread > SPREAD_MAX {
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("find out what differs between the runs, or make more of them")
+            .advise("find what differs between the runs, or make more runs")
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

@@ -1,4 +1,4 @@
-//! Does the figure depend on how much of the working set a cache can hold?
+//! Checks whether the figure depends on the size of the working set.
 
 use plimsoll_evidence::Bundle;
 
@@ -8,24 +8,23 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 
-/// Working sets, or declared caches, that differ by less say nothing.
+/// Minimum ratio of working sets, or of declared caches, for a comparison.
 const APART_MIN: f64 = 1.5;
-/// A gain from which nothing but a nearer place explains it: on a rotating disk a small working set saves
-/// the long seeks, 8 ms of about 12, and no more than half of the whole.
+/// Gain that only a cache explains. On a rotating disk a small working set saves long seeks, 8 ms
+/// of about 12, and no more than half of the total.
 const GAIN_FAIL: f64 = 2.0;
-/// A gain that more than noise explains. Repeats on shared hosts lie within a tenth of each other.
+/// Gain beyond noise: repeats on shared hosts agree within 10 %.
 const GAIN_MAX: f64 = 1.25;
 
-/// The rule.
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "working-set-grows",
-    asks: "does rate or latency change when the working set, or the cache that is declared, grows?",
-    explains: "Runs of one workload on working sets of several sizes are a test for caches that nothing \
-        else shows: what comes from the media is as fast from a large set as from a small one. The run \
-        whose set is the smallest (against `observe.array_cache`, where every plan declares one) is held \
-        against the one whose set is the largest. From 25 % on it is undecided whether a cache answered, \
-        twice as fast is a failure for `media-read`. Put the runs' bundles in one directory and use \
-        `plimsoll runs show`, or compare them.",
+    asks: "does the rate or latency change with the working set, or with the declared cache?",
+    explains: "Runs of one workload on working sets of several sizes reveal caches that \
+        nothing else shows: media are as fast on a large set as on a small one. The rule \
+        compares the run with the smallest set (relative to `observe.array_cache`, if every plan \
+        declares one) with the run with the largest. From 25 % faster, a cache may have answered \
+        and the outcome is unknown; twice as fast is a failure for `media-read`. Put the bundles \
+        of the runs in one directory and use `plimsoll runs show`, or compare them.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -33,7 +32,7 @@ pub const RULE: ExperimentRule = ExperimentRule {
 /// One run.
 struct Point {
     working_set_bytes: u64,
-    /// Of the declared cache: how many times it is exceeded.
+    /// Working set over the declared cache.
     times_cache: Option<f64>,
     rate_per_s: f64,
     latency_ns_avg: f64,
@@ -61,7 +60,7 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
         _ => seen::size(point.working_set_bytes),
     };
     let numbers = format!(
-        "a working set of {} gives {:.0} a second of {:.2} ms, one of {} {:.0} of {:.2} ms",
+        "a working set of {} gives {:.0}/s at {:.2} ms, one of {} gives {:.0}/s at {:.2} ms",
         told(near),
         near.rate_per_s,
         near.latency_ns_avg / 1e6,
@@ -69,20 +68,27 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
         far.rate_per_s,
         far.latency_ns_avg / 1e6
     );
-    let advice = "quote the figure of a working set that no cache holds";
+    let advice = "quote the figure of a working set that exceeds every cache";
     let finding = if gain >= GAIN_FAIL {
-        let says = format!("{numbers}: a cache answers what fits it");
+        let says = format!("{numbers}: a cache answers the smaller set");
         Finding::new(RULE.id, Outcome::Fail, says).advise(advice)
     } else if gain >= GAIN_MAX {
-        Finding::new(RULE.id, Outcome::Unknown, format!("{numbers}: it may be a cache"))
-            .advise(advice)
+        Finding::new(
+            RULE.id,
+            Outcome::Unknown,
+            format!(
+                "{numbers}: a cache may answer the \
+            smaller set"
+            ),
+        )
+        .advise(advice)
     } else {
         Finding::new(RULE.id, Outcome::Pass, numbers)
     };
     Some(finding.with("gain", gain))
 }
 
-/// Whether both runs carry the same operations, wherever these go.
+/// Returns true if both runs issue the same operations, apart from their addresses.
 fn alike(one: &Bundle, other: &Bundle) -> bool {
     let operations = |bundle: &Bundle| -> Vec<_> {
         let streams = seen::streams(bundle).iter();

@@ -1,4 +1,4 @@
-//! Did the replay keep to the trace's times?
+//! Checks that a replay kept to the times of the trace.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,17 +7,17 @@ use super::{begun, planned, rates_per_s, time};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "trace-late",
     asks: "did a replayed trace keep to its times, or did it fall behind?",
-    explains: "Each operation of a trace has its time. How long after it the operation was begun is its lag: it \
-        waited because as many were in flight as may be (the target's doing), or because the load generator was late. \
-        A 99th percentile or a last start beyond `workload.trace.lag_max` is a replay that fell behind: what the target \
-        was asked for is less than what the trace asked for in the same time. Latency counts from the trace's time, so \
-        that nothing of it is hidden, and the rows `trace_rate`, `trace_lag_p99` and `trace_lag_end` make the verdict \
-        FAIL. Operations that had not begun a second after the end are counted. A replay as fast as the target \
-        goes has no times to keep; it says how long it took.",
+    explains: "Each operation of a trace has a time. Its lag is the delay of its start: it \
+        waited because the maximum number of operations was in flight (the target is slow), or \
+        because the load generator was late. A 99th percentile or a last start beyond \
+        `workload.trace.lag_max` means that the replay fell behind: the target received a lower \
+        rate than the trace requested. Latency counts from the time in the trace, so it hides \
+        nothing, and the checks `trace_rate`, `trace_lag_p99` and `trace_lag_end` make the \
+        verdict FAIL. Operations that had not started one second after the end are counted. A \
+        replay at full speed has no times to keep; it reports its duration.",
     bears_on: &[(Claim::TraceReplay, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -26,14 +26,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let source = planned(bundle)?;
     let Some((replay, begun)) = begun(bundle) else {
         let says =
-            "the trace was not replayed to the end of the measured phase: its lag is not known";
+            "the trace was not replayed to the end of the measured phase: its lag is unknown";
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it again"));
     };
     if source.speed.is_none() {
         let took_ns = begun.took_ns?;
         let times = replay.span_ns as f64 / took_ns.max(1) as f64;
         let says = format!(
-            "as fast as the target goes: {} operations took {}, where the trace took {} ({times:.2} times as fast)",
+            "at full speed, {} operations took {}; the trace took {} ({times:.2} times as fast)",
             begun.operations,
             time(took_ns),
             time(replay.span_ns)
@@ -45,10 +45,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (p99_ns, end_ns) = (lag.map_or(u64::MAX, |lag| lag.wait_ns_p99), begun.lag_end_ns?);
     let late = p99_ns > source.lag_max_ns || end_ns > source.lag_max_ns || begun.never > 0;
     let lags = lag.map_or_else(
-        || "no operation began".to_owned(),
+        || "no operation started".to_owned(),
         |lag| {
             format!(
-                "operations began {} (p50), {} (p99) and at most {} after their times, the last one {}",
+                "operations started {} (p50), {} (p99) and at most {} late, the last one {}",
                 time(lag.wait_ns_p50),
                 time(lag.wait_ns_p99),
                 time(lag.wait_ns_max),
@@ -59,16 +59,17 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let mut finding = if late {
         let never = match begun.never {
             0 => String::new(),
-            n => format!(", and {n} of {} never began", replay.due.operations),
+            n => format!(", and {n} of {} never started", replay.due.operations),
         };
         let took = begun.took_ns.map_or(String::new(), |ns| {
-            format!("; what took {} in the trace took {}", time(replay.due.span_ns), time(ns))
+            format!("; {} of the trace took {}", time(replay.due.span_ns), time(ns))
         });
         let says = format!("the replay fell behind the trace: {lags}{never}{took}");
         let advice = if generator_limit::at_limit(bundle) {
             "the load generator was at its limit: use a faster host"
         } else {
-            "the target does not carry this trace at this pace; `queue_depth` of [workload.trace] bounds what is in flight"
+            "the target does not sustain this trace at this pace; `queue_depth` of \
+             [workload.trace] limits the operations in flight"
         };
         Finding::new(RULE.id, Outcome::Fail, says).advise(advice)
     } else {

@@ -1,4 +1,4 @@
-//! What of the trace was left out, and what its places lost on a target of another size?
+//! Lists the parts of a trace that its replay left out or changed.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,15 +7,15 @@ use super::planned;
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "trace-left-out",
-    asks: "was anything of a trace left out of its replay, or moved?",
-    explains: "Reads, writes and flushes are replayed. Discards, operations on zones and commands that move no data are \
-        counted by name and left out: storage that is not asked for them may answer otherwise than it did to the \
-        application. Lines that cannot be read, operations beyond \
-        the target, offsets that were rounded, and places that fall together because the target is smaller than the \
-        trace's are counted too: a cache sees a smaller working set then. It is a warning.",
+    asks: "did the replay leave out or move any part of the trace?",
+    explains: "Reads, writes and flushes are replayed. Discards, zone operations and commands \
+        without data are counted by name and left out: without them, storage may answer \
+        differently from what the application saw. Also counted are unreadable lines, operations \
+        beyond the target, rounded offsets, and addresses that coincide because the target is \
+        smaller than the traced device: a cache then sees a smaller working set. This is a \
+        warning.",
     bears_on: &[(Claim::TraceReplay, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -28,23 +28,23 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     parts.extend(left.map(|(what, count)| format!("{count} {what}")));
     let mapping = &replay.mapping;
     let counted = [
-        (replay.trace.unreadable_lines, "lines that cannot be read"),
+        (replay.trace.unreadable_lines, "unreadable lines"),
         (mapping.outside, "operations beyond the target"),
         (mapping.rounded, "operations rounded to a larger boundary"),
         (
             mapping.folded,
-            "operations whose places fall together with others, as the target is smaller",
+            "operations whose addresses coincide with others because the target is smaller",
         ),
     ];
     parts.extend(counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
     let all: u64 = replay.trace.left_out.values().sum::<u64>() + mapping.outside;
     let finding = if parts.is_empty() {
-        let says = format!("nothing of the trace was left out; its places: {}", mapping.rule);
+        let says = format!("no part of the trace was left out; addresses: {}", mapping.rule);
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
-        let says = format!("left out or changed of the trace: {}", parts.join(", "));
+        let says = format!("parts of the trace left out or changed: {}", parts.join(", "));
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("say so where the figures are quoted, or take a trace or target without them")
+            .advise("state this with the figures, or use a trace or target without them")
     };
     Some(
         finding

@@ -1,4 +1,4 @@
-//! Was what was asked for the trace: its operations, in its order?
+//! Checks that the replayed operations are those of the trace, in its order.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,18 +7,18 @@ use super::{SLACK, begun, planned};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Operations beyond the target that may be left out, as a share of all.
+/// Maximum share of operations that are beyond the target and left out.
 const OUTSIDE_SHARE_MAX: f64 = 0.01;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "trace-other",
-    asks: "were a replay's operations those of the trace: as many, as many reads, as many bytes, in its order?",
-    explains: "The file that was replayed is the one that the plan names (its SHA-256). Operations, the share of reads \
-        and bytes that were handed to the target are counted and held against the trace: more than 2 % apart is another \
-        load. One thread gives operations in the order of the trace; several do not keep it. Where more than 1 % of the \
-        operations lie beyond the target and were left out, what was replayed is not the trace: take another `map`, or \
-        a larger target. A replay that fell behind has not asked for all of it, so that its mix is not known.",
+    asks: "did the replay issue the operations of the trace: number, reads, bytes and order?",
+    explains: "The replayed file is the one that the plan names (SHA-256). The rule compares \
+        the operations, the share of reads and the bytes issued to the target with the trace: a \
+        difference above 2 % is another load. A single thread keeps the order of the trace; \
+        several do not. If more than 1 % of the operations are beyond the target and left out, \
+        the replay is not the trace: use another `map`, or a larger target. A replay that fell \
+        behind did not issue all operations, so its mix is unknown.",
     bears_on: &[(Claim::TraceReplay, Weight::Mandatory), (Claim::Requirement, Weight::Mandatory)],
     check,
 };
@@ -26,19 +26,19 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     let source = planned(bundle)?;
     let Some((replay, begun)) = begun(bundle) else {
-        let says = "what of the trace was replayed is not known";
+        let says = "the replayed part of the trace is unknown";
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it again"));
     };
     let fail = |says: String, advice: &str| {
         Some(Finding::new(RULE.id, Outcome::Fail, says).advise(advice))
     };
     if replay.trace.sha256 != source.sha256 || replay.operations != source.operations {
-        let says = format!("another trace was replayed than the plan names, {}", source.file);
-        return fail(says, "make the plan anew: plimsoll plan import TRACE");
+        let says = format!("the replayed trace is not the one in the plan, {}", source.file);
+        return fail(says, "create the plan again: plimsoll plan import TRACE");
     }
     if begun.threads > 1 {
         let says = format!(
-            "{} threads gave the operations: the trace's order was not kept",
+            "{} threads issued the operations, so the order of the trace was not kept",
             begun.threads
         );
         return fail(says, "replay it with one client");
@@ -46,14 +46,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let outside = replay.mapping.outside as f64 / replay.operations.max(1) as f64;
     if outside > OUTSIDE_SHARE_MAX {
         let says = format!(
-            "{:.1} % of the trace's operations lie beyond the target and were left out",
+            "{:.1} % of the operations are beyond the target and were left out",
             outside * 100.0
         );
         return fail(says, "write map = \"fit\" in [workload.trace], or name a larger target");
     }
     if begun.never > 0 {
         let says = format!(
-            "{} of {} operations never began: the mix of the others is not the trace's",
+            "{} of {} operations never started: the mix of the others is not that of the trace",
             begun.never, replay.due.operations
         );
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("see trace-late"));
@@ -79,10 +79,17 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         due.size_bytes
     );
     let finding = if wrong {
-        let says = format!("what was replayed is not the trace: {figures}");
-        Finding::new(RULE.id, Outcome::Fail, says).advise("look for errors in the report")
+        let says = format!("the replay differs from the trace: {figures}");
+        Finding::new(RULE.id, Outcome::Fail, says).advise("check the report for errors")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, format!("as the trace, in its order: {figures}"))
+        Finding::new(
+            RULE.id,
+            Outcome::Pass,
+            format!(
+                "the replay matches the trace and its \
+            order: {figures}"
+            ),
+        )
     };
     Some(
         finding

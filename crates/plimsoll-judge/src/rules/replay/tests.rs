@@ -103,11 +103,7 @@ fn a_target_that_falls_behind_fails_and_says_by_how_much() {
     (begun.lag_end_ns, begun.took_ns) = (Some(60 * SECOND_NS), Some(120 * SECOND_NS));
     let finding = fixtures::finding(&late::RULE, &bundle);
     assert_eq!(finding.outcome, Outcome::Fail);
-    assert!(
-        finding.says.contains("what took 60.00 s in the trace took 120.00 s"),
-        "{}",
-        finding.says
-    );
+    assert!(finding.says.contains("60.00 s of the trace took 120.00 s"), "{}", finding.says);
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
     assert!(verdict.checks.iter().all(|check| check.ok == Some(false)), "{:?}", verdict.checks);
@@ -131,7 +127,7 @@ fn a_generator_that_was_late_itself_refutes_the_replay() {
     bundle.observed.generator.lag = lag;
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Invalid, "{}", verdict.reason);
-    assert!(verdict.reason.contains("had a free place began late"), "{}", verdict.reason);
+    assert!(verdict.reason.contains("with a free slot started"), "{}", verdict.reason);
     assert_eq!(verdict.claims["trace-replay"], Standing::Refuted);
 }
 
