@@ -11,6 +11,7 @@ use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_sys::{extents, residency};
 
 use crate::EngineError;
+use crate::work_dir::HeldTarget;
 
 /// Extents of a file that are asked for: reading them is what warms the metadata.
 const EXTENTS_MAX: usize = 1 << 20;
@@ -28,9 +29,13 @@ pub(crate) struct Dropped {
 ///
 /// # Errors
 /// A file that can't be opened or brought to stable storage first.
-pub(crate) fn drop_data(files: &[PathBuf], metadata: bool) -> Result<Dropped, EngineError> {
+pub(crate) fn drop_data(
+    held: &HeldTarget,
+    files: &[PathBuf],
+    metadata: bool,
+) -> Result<Dropped, EngineError> {
     for path in files {
-        let opened = open(path)?;
+        let opened = open(held, path)?;
         let engine = |error: plimsoll_sys::SysError| EngineError::system("caches", error.at(path));
         file::sync_data(&opened).map_err(engine)?;
         file::drop_cached(&opened).map_err(engine)?;
@@ -38,7 +43,7 @@ pub(crate) fn drop_data(files: &[PathBuf], metadata: bool) -> Result<Dropped, En
     if metadata {
         for path in files {
             // Where extents can't be listed the open has still read the inode.
-            let _ = extents::extents(&open(path)?, EXTENTS_MAX);
+            let _ = extents::extents(&open(held, path)?, EXTENTS_MAX);
         }
         return Ok(Dropped { system: None, note: "data dropped, metadata read".to_owned() });
     }
@@ -54,19 +59,19 @@ pub(crate) fn drop_data(files: &[PathBuf], metadata: bool) -> Result<Dropped, En
     })
 }
 
-fn open(path: &Path) -> Result<OwnedFd, EngineError> {
+fn open(held: &HeldTarget, path: &Path) -> Result<OwnedFd, EngineError> {
     let flags = OpenFlags { direct: DirectMode::Off, ..OpenFlags::default() };
     let opened =
-        file::open(path, flags).map_err(|error| EngineError::system("opening a file", error))?;
+        held.open(path, flags).map_err(|error| EngineError::system("opening a file", error))?;
     Ok(opened.fd)
 }
 
 /// Bytes of the files that the page cache holds, and bytes of the files; `None` where the kernel does
 /// not tell.
-pub(crate) fn resident_bytes(files: &[PathBuf]) -> Option<(u64, u64)> {
+pub(crate) fn resident_bytes(held: &HeldTarget, files: &[PathBuf]) -> Option<(u64, u64)> {
     let (mut resident_bytes, mut files_bytes) = (0, 0);
     for path in files {
-        let fd = open(path).ok()?;
+        let fd = open(held, path).ok()?;
         files_bytes += file::size_bytes(&fd).ok()?;
         resident_bytes += residency::of_file(&fd).ok()?.cached_bytes;
     }

@@ -1,6 +1,7 @@
 //! Drives a workload against a real target: queues of I/O, streams of operations, pacing, recording.
 //! It measures and does not interpret.
 
+pub mod allowed;
 pub mod aside;
 pub mod backend;
 mod barrier;
@@ -25,6 +26,7 @@ pub mod urgency;
 mod work_dir;
 
 pub use error::{EngineError, ErrorKind};
+pub use work_dir::HeldTarget;
 pub use work_dir::clean::{Cleaned, remove_data};
 pub use work_dir::maps::{Fate, collect as collect_maps};
 pub use work_dir::space::{Space, space};

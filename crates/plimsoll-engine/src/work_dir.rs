@@ -5,6 +5,8 @@
 //! manifest of what it is: a directory of that name without one is not ours and is never touched.
 //!
 //! - `lock`: what keeps runs apart.
+//! - `follow`: opening a path that the operator named.
+//! - `held`: a target's directories and its device, open for as long as a run uses them.
 //! - `beneath`: opening what lies in a directory of ours, and nothing else.
 //! - `contents`: which names in it are ours.
 //! - `find`: the manifest at a path, and where the rest of its data lies now.
@@ -17,24 +19,33 @@ pub(crate) mod beneath;
 pub(crate) mod clean;
 pub(crate) mod contents;
 pub(crate) mod find;
+pub(crate) mod follow;
+pub(crate) mod held;
 pub(crate) mod lock;
 pub(crate) mod maps;
 pub(crate) mod removal;
 pub(crate) mod space;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::path::Path;
 
 use plimsoll_sys::SysError;
+use rustix::fs::{AtFlags, renameat, unlinkat};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::beneath::new_file;
 use self::contents::Contents;
 pub(crate) use self::find::{find_manifest, read_manifest};
+pub use self::held::HeldTarget;
+use self::held::{OwnDirectory, TargetDirectory};
 pub(crate) use self::lock::{Locks, lock_all, lock_shared};
 pub(crate) use self::removal::{finish_removals, is_ours, make_own, remove_own};
 pub(crate) use self::space::check_space;
 use crate::EngineError;
+use crate::allowed::AllowedPlaces;
 
 /// Opened in the place of a file that is missing, from which nothing is read.
 pub(crate) const NOTHING: &str = "/dev/null";
@@ -49,23 +60,59 @@ pub(crate) fn sys(call: &'static str, path: &Path, error: &std::io::Error) -> Sy
     SysError::from_io(call, error).at(path)
 }
 
-/// Makes the own directories of a run; gives the identities of what was there before and is removed.
+/// The error of a call on a path of a target. An error without an `errno` says itself what is wrong.
+pub(crate) fn failed(
+    doing: &str,
+    call: &'static str,
+    path: &Path,
+    error: &std::io::Error,
+) -> EngineError {
+    match error.raw_os_error() {
+        Some(_) => EngineError::system(doing, sys(call, path, error)),
+        None => EngineError::Config(format!("{doing}: {}: {error}", path.display())),
+    }
+}
+
+/// Makes the own directories of a run and opens them, one for each target directory; gives also the
+/// identities of what was there before and is removed. Several paths may lead to one target directory.
 ///
 /// # Errors
 /// One that holds something of somebody else's: those made so far are removed again.
-pub(crate) fn make_all(directories: &[PathBuf]) -> Result<Vec<u64>, EngineError> {
+pub(crate) fn make_all(
+    targets: &[TargetDirectory],
+    name: &str,
+) -> Result<(Vec<OwnDirectory>, Vec<u64>), EngineError> {
+    let mut made: Vec<OwnDirectory> = Vec::new();
     let mut replaced = Vec::new();
-    for (made, directory) in directories.iter().enumerate() {
-        match make_own(directory) {
-            Ok(was) => replaced.extend(was),
+    for target in targets {
+        let is_made = |own: &OwnDirectory| matches!((own.parent.identity(), target.identity()), (Ok(a), Ok(b)) if a == b);
+        let own = match made.iter().find(|own| is_made(own)) {
+            Some(own) => again(own, target),
+            None => make_own(target, name.as_ref()).map(|(own, was)| {
+                replaced.extend(was);
+                own
+            }),
+        };
+        match own {
+            Ok(own) => made.push(own),
             Err(error) => {
-                // Those made so far are empty; what can't be removed matters less than the error.
-                directories[..made].iter().for_each(|empty| drop(fs::remove_dir(empty)));
+                for own in &made {
+                    // They are empty; what can't be removed matters less than the error.
+                    let _ = unlinkat(&own.parent.fd, own.name(), AtFlags::REMOVEDIR);
+                }
                 return Err(error);
             }
         }
     }
-    Ok(replaced)
+    Ok((made, replaced))
+}
+
+/// The same own directory by another path of its target directory.
+fn again(own: &OwnDirectory, target: &TargetDirectory) -> Result<OwnDirectory, EngineError> {
+    let path = target.path.join(own.name());
+    let fd = own.fd.try_clone();
+    let fd = fd.map_err(|error| EngineError::system("opening", sys("dup", &path, &error)))?;
+    Ok(OwnDirectory { path, parent: target.clone(), fd })
 }
 
 /// What a manifest is: of a mail store, or of a data set.
@@ -92,56 +139,70 @@ pub(crate) trait Manifested: Serialize + DeserializeOwned {
     fn check(&self) -> Result<(), String>;
 }
 
-/// Writes the manifest to each of `directories`, once: whole or not at all.
+/// Writes the manifest to each of `directories`: whole or not at all.
 ///
 /// # Errors
 /// A directory that can't be written.
 pub(crate) fn write_manifest<M: Manifested>(
     manifest: &M,
-    directories: &[&Path],
+    directories: &[OwnDirectory],
 ) -> Result<(), EngineError> {
     let text = serde_json::to_string_pretty(manifest)
         .map_err(|error| EngineError::Config(format!("the manifest of a {}: {error}", M::WHAT)))?;
-    for (at, directory) in directories.iter().enumerate() {
-        if directories[..at].contains(directory) {
+    let temporary = format!(".{}.new", M::FILE);
+    for (at, own) in directories.iter().enumerate() {
+        if directories[..at].iter().any(|before| before.path == own.path) {
             continue;
         }
-        let path = directory.join(M::FILE);
-        let temporary = directory.join(format!(".{}.new", M::FILE));
         let write = || {
-            let mut file = fs::File::create(&temporary)?;
+            match unlinkat(&own.fd, &temporary, AtFlags::empty()) {
+                Err(Errno::NOENT) | Ok(()) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            let mut file = File::from(new_file(own.fd.as_fd(), Path::new(&temporary))?);
             std::io::Write::write_all(&mut file, text.as_bytes())?;
             file.sync_all()?;
-            fs::rename(&temporary, &path)
+            Ok(renameat(&own.fd, &temporary, &own.fd, M::FILE)?)
         };
         write().map_err(|error| {
             let doing = format!("writing the manifest of a {}", M::WHAT);
-            EngineError::system(doing, sys("write", &path, &error))
+            EngineError::system(doing, sys("write", &own.path.join(M::FILE), &error))
         })?;
     }
     Ok(())
 }
 
-/// Directories that a plan names: there, and absolute.
+/// Directories that a plan names, open: each is there, and is in what is allowed.
 ///
 /// # Errors
-/// One that is missing, or is no directory.
+/// One that is missing, is no directory, or is not allowed.
 pub(crate) fn named_directories<'a>(
     names: impl Iterator<Item = &'a String>,
     needs: &str,
-) -> Result<Vec<PathBuf>, EngineError> {
-    let looking = |path: &Path, error: &std::io::Error| {
-        EngineError::system("looking at a target", sys("stat", path, error))
+    allowed: Option<&AllowedPlaces>,
+) -> Result<Vec<TargetDirectory>, EngineError> {
+    let looking = |call, path: &Path, error: &std::io::Error| {
+        failed("looking at a target", call, path, error)
     };
     names
         .map(|named| {
             let path = Path::new(named);
-            let metadata = fs::metadata(path).map_err(|error| looking(path, &error))?;
-            if !metadata.is_dir() {
+            // This mounts what is mounted on demand.
+            let metadata = fs::metadata(path).map_err(|error| looking("stat", path, &error))?;
+            let no_directory = || {
                 let error = SysError::new("open", libc::ENOTDIR).at(path);
-                return Err(EngineError::system(needs, error));
+                EngineError::system(needs, error)
+            };
+            if !metadata.is_dir() {
+                return Err(no_directory());
             }
-            path.canonicalize().map_err(|error| looking(path, &error))
+            let open = TargetDirectory::open(path).map_err(|error| match error.raw_os_error() {
+                Some(libc::ENOTDIR) => no_directory(),
+                _ => looking("open", path, &error),
+            })?;
+            // What is open can no longer be replaced: this is the directory that is used.
+            allowed.map_or(Ok(()), |allowed| allowed.check_directory(named, &open.path))?;
+            Ok(open)
         })
         .collect()
 }

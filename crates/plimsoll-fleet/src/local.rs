@@ -196,11 +196,11 @@ fn of_target(
             let whole = format!("{}/{}", endpoint.trim_end_matches('/'), &url["s3://".len()..]);
             return Ok(vec![("--allow-s3", above_hosts(&whole).to_owned())]);
         }
-        TargetKind::Nfs { exports, .. } => {
+        TargetKind::Nfs { exports, uid, gid, .. } => {
             let of_hosts = plan.fleet.iter().flat_map(|fleet| fleet.exports());
             let all = exports.iter().cloned().chain(of_hosts);
             return Ok(all
-                .map(|export| ("--allow-nfs", above_hosts(&export).to_owned()))
+                .map(|export| ("--allow-nfs", allowed_export(&export, *uid, *gid)))
                 .collect());
         }
         _ => {
@@ -219,6 +219,21 @@ fn of_target(
             .hint("make it first, or name another"));
     }
     Ok(vec![("--allow-path", parent.display().to_string())])
+}
+
+/// The address of an export above its hosts' parts, with the plan's port, user and group.
+fn allowed_export(export: &str, uid: u32, gid: u32) -> String {
+    let (place, options) = export.split_once('?').unwrap_or((export, ""));
+    let given = |name: &str| options.split('&').any(|option| option.starts_with(name));
+    let mut all: Vec<String> =
+        options.split('&').filter(|option| !option.is_empty()).map(str::to_owned).collect();
+    for (name, id) in [("uid=", uid), ("gid=", gid)] {
+        if id != 0 && !given(name) {
+            all.push(format!("{name}{id}"));
+        }
+    }
+    let place = above_hosts(place);
+    if all.is_empty() { place.to_owned() } else { format!("{place}?{}", all.join("&")) }
 }
 
 /// What lies above the part of a place that each host has of its own.

@@ -1,9 +1,9 @@
 //! What an operator allows plans to be run on that others send: to an agent of a fleet, to the web page. Without it
 //! every write is refused.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use plimsoll_engine::allowed::{AllowedPlaces, NfsUrl};
 use plimsoll_plan::{Arrival, ResolvedPlan, TargetKind};
 
 use crate::error::RunnerError;
@@ -11,8 +11,8 @@ use crate::error::RunnerError;
 /// What is allowed, every path without links in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
-    paths: Vec<PathBuf>,
-    devices: Vec<PathBuf>,
+    places: AllowedPlaces,
+    /// Addresses of the exports, as they were given.
     exports: Vec<String>,
     buckets: Vec<Bucket>,
 }
@@ -75,17 +75,21 @@ impl Allow {
         let all = |option: &str, given: &[PathBuf]| {
             given.iter().map(|path| real(option, path)).collect::<Result<Vec<_>, _>>()
         };
-        let (paths, devices) = (all("--allow-path", paths)?, all("--allow-device", devices)?);
-        if let Some(file) = paths.iter().find(|path| !path.is_dir()) {
+        let (directories, devices) = (all("--allow-path", paths)?, all("--allow-device", devices)?);
+        if let Some(file) = directories.iter().find(|path| !path.is_dir()) {
             let says = format!("--allow-path {}: it is no directory", file.display());
             return Err(RunnerError::usage(says));
         }
-        if let Some(export) = exports.iter().find(|export| !export.starts_with("nfs://")) {
-            let says = format!("--allow-nfs {export}: it is no export");
-            return Err(RunnerError::usage(says).hint("write nfs://host/export"));
-        }
+        let parsed = |export: &String| {
+            NfsUrl::parse(export).map_err(|error| {
+                RunnerError::usage(format!("--allow-nfs {export}: it is no export: {error}"))
+                    .hint("write nfs://host/export")
+            })
+        };
+        let urls = exports.iter().map(parsed).collect::<Result<_, _>>()?;
         let exports = exports.iter().map(|export| export.trim_end_matches('/').to_owned());
-        Ok(Self { paths, devices, exports: exports.collect(), buckets: Vec::new() })
+        let places = AllowedPlaces { directories, devices, exports: urls };
+        Ok(Self { places, exports: exports.collect(), buckets: Vec::new() })
     }
 
     /// Buckets too, or what begins with a prefix in one: `https://host:port/bucket/prefix`.
@@ -106,17 +110,20 @@ impl Allow {
     /// Whether nothing that writes is allowed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
-            && self.devices.is_empty()
-            && self.exports.is_empty()
-            && self.buckets.is_empty()
+        self.places == AllowedPlaces::default() && self.buckets.is_empty()
+    }
+
+    /// The directories, devices and exports, for the check of what a run has opened.
+    #[must_use]
+    pub fn places(&self) -> &AllowedPlaces {
+        &self.places
     }
 
     /// In words, an entry each.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
-        let paths = self.paths.iter().map(|path| format!("path {}", path.display()));
-        let devices = self.devices.iter().map(|path| format!("device {}", path.display()));
+        let paths = self.places.directories.iter().map(|path| format!("path {}", path.display()));
+        let devices = self.places.devices.iter().map(|path| format!("device {}", path.display()));
         let exports = self.exports.iter().map(|export| format!("nfs {export}"));
         let bucket = |bucket: &Bucket| format!("s3 {}/{}", bucket.endpoint, bucket.within);
         let buckets = self.buckets.iter().map(bucket);
@@ -175,45 +182,23 @@ impl Allow {
                 databases.iter().chain(logs).try_for_each(|path| self.path(path, makes))
             }
             TargetKind::Device { device } => self.device(device),
-            TargetKind::Nfs { exports, .. } => exports.iter().try_for_each(|e| self.export(e)),
+            TargetKind::Nfs { exports, uid, gid, .. } => exports.iter().try_for_each(|export| {
+                self.places.export(export, *uid, *gid).map(drop).map_err(|e| e.to_string())
+            }),
             TargetKind::S3 { url, endpoint, .. } => self.bucket(url, endpoint),
             TargetKind::Model { .. } => Err("a model is not driven for others".to_owned()),
         }
     }
 
-    /// The directory that a plan names, its links followed.
     fn path(&self, path: &str, makes: bool) -> Result<(), String> {
-        let found = Path::new(path);
-        let real = found.canonicalize().or_else(|error| self.beside(found, makes).ok_or(error));
-        let real = real.map_err(|error| format!("{path}: {error}"))?;
-        if self.paths.iter().any(|allowed| real.starts_with(allowed)) {
-            return Ok(());
-        }
-        let shown =
-            if real == found { path.to_owned() } else { format!("{path} ({})", real.display()) };
-        Err(match self.paths.is_empty() {
-            true => format!("{shown} is not allowed: there is no --allow-path here"),
-            false => format!("{shown} lies outside of every --allow-path"),
-        })
-    }
-
-    /// A directory that is missing in one that is allowed, as a host's own may be; it is made where it shall be.
-    fn beside(&self, path: &Path, makes: bool) -> Option<PathBuf> {
-        let parent = path.parent()?.canonicalize().ok()?;
-        let real = parent.join(path.file_name()?);
-        let is_allowed = self.paths.iter().any(|allowed| parent.starts_with(allowed));
-        // A link to nowhere is there.
-        let is_missing = !makes && real.symlink_metadata().is_err();
-        (is_allowed && (is_missing || makes && fs::create_dir(&real).is_ok())).then_some(real)
+        self.places.admit_directory(path, makes).map_err(|error| error.to_string())
     }
 
     fn device(&self, device: &str) -> Result<(), String> {
         let real =
             Path::new(device).canonicalize().map_err(|error| format!("{device}: {error}"))?;
-        match self.devices.contains(&real) {
-            true => Ok(()),
-            false => Err(format!("{device} is not allowed: no --allow-device names it")),
-        }
+        let checked = self.places.check_device(Path::new(device), &real);
+        checked.map_err(|error| error.to_string())
     }
 
     /// A bucket with its prefix. The credentials are those of this host's environment.
@@ -222,18 +207,6 @@ impl Allow {
         match asked.is_some_and(|asked| self.buckets.iter().any(|allowed| allowed.holds(&asked))) {
             true => Ok(()),
             false => Err(format!("{url} at {endpoint} is not allowed: no --allow-s3 names it")),
-        }
-    }
-
-    fn export(&self, export: &str) -> Result<(), String> {
-        let is_below = |allowed: &String| {
-            let rest = export.strip_prefix(allowed.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let climbs = export.split('/').any(|part| part == "..");
-        match self.exports.iter().any(is_below) && !climbs {
-            true => Ok(()),
-            false => Err(format!("{export} is not allowed: no --allow-nfs names it")),
         }
     }
 }
@@ -253,6 +226,8 @@ fn files_read(plan: &ResolvedPlan) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use plimsoll_plan::Plan;
 
     use super::*;

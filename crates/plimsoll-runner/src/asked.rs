@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_engine::allowed::AllowedPlaces;
 use plimsoll_evidence::run::Membership;
 use plimsoll_plan::{Plan, ResolvedPlan};
 
@@ -59,6 +60,11 @@ pub trait Driver: Sync {
         request: &Request<'_>,
         listener: &mut dyn Listener,
     ) -> Result<Finished, RunnerError>;
+
+    /// What the places of a run must be in, on this host; `None` if they may be anywhere.
+    fn allowed(&self) -> Option<&AllowedPlaces> {
+        None
+    }
 
     /// After the last of several runs: removes the data that lies elsewhere for the next one.
     ///

@@ -1,6 +1,8 @@
 //! This host as who carries runs out, and this host within what its operator allows. A fleet's driver is in
 //! `plimsoll-fleet`.
 
+use plimsoll_engine::allowed::AllowedPlaces;
+
 use crate::allow::Allow;
 use crate::asked::{Driver, Request};
 use crate::error::RunnerError;
@@ -26,8 +28,8 @@ impl Driver for ThisHost {
     }
 }
 
-/// This host, which looks before each of several runs whether its places lie within what is allowed: minutes have gone by
-/// since it was started, and a directory may have become a link.
+/// This host within what its operator allows. Each run is checked when it starts, as minutes may have passed since
+/// it was accepted; its directories and its device are checked again once they are open.
 #[derive(Clone, Debug)]
 pub struct Within(pub Allow);
 
@@ -43,5 +45,9 @@ impl Driver for Within {
     ) -> Result<Finished, RunnerError> {
         self.0.holds(request.asked.resolved).map_err(RunnerError::usage)?;
         session::run_once(request, listener)
+    }
+
+    fn allowed(&self) -> Option<&AllowedPlaces> {
+        Some(self.0.places())
     }
 }

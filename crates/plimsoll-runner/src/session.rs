@@ -96,7 +96,8 @@ fn run_mail(
         Some(Held { data: Data::Mail(home), .. }) => home.reuse(mailbox),
         _ => {
             let stores = request.asked.places.stores();
-            Home::create(resolved, target, mailbox, &stores, id.store_id())
+            let allowed = request.asked.driver.allowed();
+            Home::create(resolved, target, mailbox, &stores, id.store_id(), allowed)
         }
     };
     let home = home.map_err(|error| engine_error(&error))?;
@@ -211,6 +212,7 @@ fn data_set(
         data_id: id.store_id(),
         follow: plan.phases.verify || verified || request.asked.keep,
         destroy: &request.data.given_up(request.asked.destroy),
+        allowed: request.asked.driver.allowed(),
     });
     let home = home.map_err(|error| engine_error(&error))?;
     if let TargetKind::Device { device } = &target.kind {

@@ -73,6 +73,19 @@ impl Opened {
 /// The `errno` of `open`, with the path; with [`DirectMode::Required`] also where only `O_DIRECT` is
 /// refused.
 pub fn open(path: &Path, flags: OpenFlags) -> Result<Opened, SysError> {
+    open_with(flags, |raw| open_raw(path, raw))
+}
+
+/// Opens a file with a function of the caller's, which receives the flags of `open(2)`. It is called a
+/// second time, without `O_DIRECT`, if the file system rejects direct I/O and [`DirectMode::Auto`]
+/// permits buffered I/O.
+///
+/// # Errors
+/// The error of `opener`.
+pub fn open_with(
+    flags: OpenFlags,
+    opener: impl Fn(libc::c_int) -> Result<OwnedFd, SysError>,
+) -> Result<Opened, SysError> {
     let base = libc::O_CLOEXEC
         | if flags.write { libc::O_RDWR } else { libc::O_RDONLY }
         | if flags.create { libc::O_CREAT } else { 0 }
@@ -80,15 +93,15 @@ pub fn open(path: &Path, flags: OpenFlags) -> Result<Opened, SysError> {
         | if flags.exclusive_device && !flags.create { libc::O_EXCL } else { 0 }
         | if flags.dsync { libc::O_DSYNC } else { 0 };
     if flags.direct == DirectMode::Off {
-        return Ok(describe(open_raw(path, base)?, Some(NotDirect::NotAsked)));
+        return Ok(describe(opener(base)?, Some(NotDirect::NotAsked)));
     }
-    match open_raw(path, base | libc::O_DIRECT) {
+    match opener(base | libc::O_DIRECT) {
         Ok(fd) => Ok(describe(fd, None)),
         Err(error) if error.errno == libc::EINVAL && flags.direct == DirectMode::Auto => {
             // Linux makes the file before it refuses O_DIRECT, so an exclusive creation has already
             // happened and must not be asked for again.
             let base = base & !if flags.create { libc::O_EXCL } else { 0 };
-            let fd = open_raw(path, base)?;
+            let fd = opener(base)?;
             Ok(describe(fd, Some(NotDirect::Refused(error.errno))))
         }
         Err(error) => Err(error),

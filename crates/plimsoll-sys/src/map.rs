@@ -51,7 +51,14 @@ impl<T: Cell> CellMap<T> {
     pub fn open(path: &Path, cells: usize) -> Result<Self, SysError> {
         let direct = DirectMode::Off;
         let flags = OpenFlags { write: true, create: true, direct, ..OpenFlags::default() };
-        let fd = open(path, flags)?.fd;
+        Self::of_file(open(path, flags)?.fd, path, cells)
+    }
+
+    /// As [`CellMap::open`], of a file that is open for reading and writing. `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`CellMap::open`].
+    pub fn of_file(fd: OwnedFd, path: &Path, cells: usize) -> Result<Self, SysError> {
         let path = path.to_path_buf();
         let mut map = Self { fd, path, base: NonNull::dangling(), cells: 0, _cells: PhantomData };
         map.remap(cells.max(1))?;

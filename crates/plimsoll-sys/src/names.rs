@@ -95,8 +95,25 @@ impl NameTable {
         per_share: u32,
         data: &[PathBuf],
     ) -> Result<Self, SysError> {
+        let opened = roots.iter().map(|path| Ok((path.clone(), open_directory(path)?)));
+        Self::beneath(opened.collect::<Result<_, SysError>>()?, small, per_share, data)
+    }
+
+    /// The same of roots that are open, each with its path. The caller owns them and everything below
+    /// them: the walk from a root follows links.
+    ///
+    /// # Errors
+    /// `EINVAL` for a path below none of the roots, or too long.
+    pub fn beneath(
+        roots: Vec<(PathBuf, OwnedFd)>,
+        small: &[PathBuf],
+        per_share: u32,
+        data: &[PathBuf],
+    ) -> Result<Self, SysError> {
         let below = |path: &PathBuf| -> Option<(usize, Vec<u8>)> {
-            let found = |(at, root): (usize, &PathBuf)| Some((at, path.strip_prefix(root).ok()?));
+            let found = |(at, (root, _)): (usize, &(PathBuf, OwnedFd))| {
+                Some((at, path.strip_prefix(root).ok()?))
+            };
             let (at, rest) = roots.iter().enumerate().find_map(found)?;
             Some((at, rest.as_os_str().as_bytes().to_vec()))
         };
@@ -111,9 +128,9 @@ impl NameTable {
             Ok((at, CString::new(rest).map_err(|_| wrong(path))?))
         };
         Ok(Self {
-            roots: roots.iter().map(|path| open_directory(path)).collect::<Result<_, _>>()?,
             directories: small.iter().map(directory).collect::<Result<_, _>>()?,
             files: data.iter().map(file).collect::<Result<_, _>>()?,
+            roots: roots.into_iter().map(|(_, fd)| fd).collect(),
             per_share: per_share.max(1),
         })
     }

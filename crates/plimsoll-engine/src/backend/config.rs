@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 pub use plimsoll_sys::file::DirectMode as Direct;
 
+use crate::work_dir::HeldTarget;
+
 /// Which form of queue to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefer {
@@ -68,6 +70,8 @@ impl FileSource {
 pub struct BackendConfig {
     /// The file table, in the order that `Io::file` counts.
     pub files: Vec<FileSource>,
+    /// Directories or device that the files are opened beneath. The default opens them by their paths.
+    pub held: HeldTarget,
     /// Size of the arena.
     pub arena_bytes: u64,
     /// Most operations in flight.

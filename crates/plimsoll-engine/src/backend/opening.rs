@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use plimsoll_sys::SysError;
 use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::error::describe;
 use plimsoll_sys::file::{self, NotDirect, OpenFlags, Opened};
@@ -14,6 +15,7 @@ use super::config::{BackendConfig, Direct, FileSource, Names, Prefer};
 use super::queue::AnyQueue;
 use super::report::{BackendKind, BackendReport, FileReport};
 use crate::EngineError;
+use crate::work_dir::HeldTarget;
 
 type Open = (AnyQueue, Vec<PathBuf>, BackendReport);
 
@@ -23,7 +25,7 @@ pub(crate) fn open(config: BackendConfig) -> Result<Open, EngineError> {
     let mut fds = Vec::new();
     let mut direct = Vec::new();
     for source in config.files {
-        let (path, opened) = open_file(source, config.direct, config.dsync)?;
+        let (path, opened) = open_file(source, &config.held, config.direct, config.dsync)?;
         files.push(report_file(&path, &opened));
         direct.push(opened.is_direct());
         paths.push(path);
@@ -61,7 +63,7 @@ pub(crate) fn open(config: BackendConfig) -> Result<Open, EngineError> {
                     metadata operations on local files are made by threads";
         return Err(EngineError::Config(says.to_owned()));
     }
-    let table = config.names.map(|names| name_table(&names, &paths)).transpose()?;
+    let table = config.names.map(|names| name_table(&names, &config.held, &paths)).transpose()?;
     let queue = if config.prefer == Prefer::Threads || inline || named {
         let why = if named {
             "metadata operations are made by threads, as io_uring does not have all of them, and data \
@@ -95,9 +97,18 @@ fn no_room(bytes: u64) -> EngineError {
     EngineError::Config(format!("{bytes} bytes of buffers don't fit into this machine's memory"))
 }
 
-fn name_table(names: &Names, data: &[PathBuf]) -> Result<NameTable, EngineError> {
-    NameTable::open(&names.roots, &names.small, names.per_share, data)
-        .map_err(|source| EngineError::system("opening the run's directories", source))
+fn name_table(
+    names: &Names,
+    held: &HeldTarget,
+    data: &[PathBuf],
+) -> Result<NameTable, EngineError> {
+    let failed = |source| EngineError::system("opening the run's directories", source);
+    let roots = held.roots().map_err(|error| failed(SysError::from_io("dup", &error)))?;
+    let Names { small, per_share, .. } = names;
+    if roots.is_empty() {
+        return NameTable::open(&names.roots, small, *per_share, data).map_err(failed);
+    }
+    NameTable::beneath(roots, small, *per_share, data).map_err(failed)
 }
 
 fn threads(
@@ -151,6 +162,7 @@ fn describe_ring(ring: &RingReport, report: &mut BackendReport) {
 
 fn open_file(
     source: FileSource,
+    held: &HeldTarget,
     direct: Direct,
     dsync: bool,
 ) -> Result<(PathBuf, Opened), EngineError> {
@@ -169,7 +181,7 @@ fn open_file(
         }
     };
     let flags = OpenFlags { write, create, dsync, direct, ..OpenFlags::default() };
-    let opened = file::open(&path, flags).map_err(|source| {
+    let opened = held.open(&path, flags).map_err(|source| {
         if direct == Direct::Required && source.errno == libc::EINVAL {
             return EngineError::NoDirect { path: path.clone(), errno: source.errno };
         }

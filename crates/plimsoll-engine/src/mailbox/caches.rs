@@ -11,6 +11,7 @@ use plimsoll_workload::mailbox::{PhaseIo, Scan, ScanKind, Store};
 use super::running::Running;
 use crate::EngineError;
 use crate::caches;
+use crate::step::Stage;
 
 /// Brings the caches into the state that the plan declares; returns the store.
 pub(super) fn carry_out(
@@ -26,7 +27,7 @@ pub(super) fn carry_out(
     running.mail.watcher.begin(PhaseKind::Caches);
     let files = files_below(&running.stage.directories);
     let metadata = running.mail.plan.phases.cache == CacheState::WarmMetadata;
-    let dropped = caches::drop_data(&files, metadata)?;
+    let dropped = caches::drop_data(&running.stage.held, &files, metadata)?;
     running.recording.observed.page_cache.system_dropped = dropped.system;
     running.recording.finish(phase, clock::monotonic_ns(), true, dropped.note);
     running.mail.watcher.end(&running.recording.phases[phase as usize]);
@@ -53,6 +54,6 @@ pub(super) fn files_below(directories: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// As [`caches::resident_bytes`], of the store's files.
-pub(super) fn resident_bytes(directories: &[PathBuf]) -> Option<(u64, u64)> {
-    caches::resident_bytes(&files_below(directories))
+pub(super) fn resident_bytes(stage: &Stage) -> Option<(u64, u64)> {
+    caches::resident_bytes(&stage.held, &files_below(&stage.directories))
 }

@@ -23,9 +23,7 @@ use super::witness::{Witnessed, read_commits};
 use crate::backend::{Direct, Prefer};
 use crate::matrix::home::memory_bytes;
 use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
-use crate::work_dir::beneath::OwnDirectory;
 use crate::work_dir::find::{There, holds, look_at};
-use crate::work_dir::sys;
 use crate::{EngineError, issue};
 
 /// What checking a store found.
@@ -94,7 +92,7 @@ pub fn check_store(
     let config = settings::of_manifest(&home.manifest)?;
     fits_memory(&config, memory_bytes())?;
     let store = settings::store_to_check(&home.manifest, in_place)?;
-    let absent = Absent::look(&store, &home.directories())?;
+    let absent = Absent::look(&store, &home)?;
     let store = store.with_short_files(absent.held());
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
     let witnessed = match witness {
@@ -151,6 +149,7 @@ fn read_all(
 ) -> Vec<Ended<Verify>> {
     let stage = Stage {
         directories: home.directories(),
+        held: home.held.clone(),
         missing: absent.missing(),
         prefer: Prefer::Auto,
         direct: Direct::Auto,
@@ -218,14 +217,8 @@ struct Absent(Vec<(PathBuf, FileSpec, There)>);
 
 impl Absent {
     /// Looks at each file.
-    fn look(store: &Store, directories: &[PathBuf]) -> Result<Self, EngineError> {
-        let mut open = Vec::new();
-        for directory in directories {
-            let own = OwnDirectory::named(directory).map_err(|error| {
-                EngineError::system("opening a store", sys("open", directory, &error))
-            })?;
-            open.push(own);
-        }
+    fn look(store: &Store, home: &Home) -> Result<Self, EngineError> {
+        let (open, directories) = (home.held.directories(), home.directories());
         let mut absent = Vec::new();
         for spec in store.files() {
             let number = spec.directory as usize;

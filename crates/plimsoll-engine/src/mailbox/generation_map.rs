@@ -7,6 +7,7 @@
 //! (`store.json` holds the boot's identity) or the store was closed, which brings map and manifest to
 //! stable storage and writes the log's end into both.
 
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -14,6 +15,8 @@ use plimsoll_sys::SysError;
 use plimsoll_sys::map::CellMap;
 use plimsoll_workload::mailbox::{GenerationMap, Mark};
 
+use crate::work_dir::beneath::file_or_new;
+use crate::work_dir::held::OwnDirectory;
 use crate::work_dir::maps::read_exactly;
 
 /// The marks of one database in mapped files.
@@ -28,10 +31,20 @@ impl MappedGenerationMap {
     /// # Errors
     /// [`SysError`] with the file that cannot be made, grown or mapped.
     pub fn open(directory: &Path, id: u32, pages: u32) -> Result<Self, SysError> {
-        let file = |what: &str| directory.join(format!("db{id:02}.{what}"));
+        let own = OwnDirectory::open(directory)
+            .map_err(|error| SysError::from_io("open", &error).at(directory))?;
+        let file = |what: &str| {
+            let name = format!("db{id:02}.{what}");
+            let path = directory.join(&name);
+            let fd = file_or_new(own.fd.as_fd(), Path::new(&name))
+                .map_err(|errno| SysError::new("open", errno.raw_os_error()).at(&path))?;
+            Ok::<_, SysError>((fd, path))
+        };
+        let ((generations, path), (durable, durable_path)) =
+            (file("generations")?, file("durable")?);
         Ok(Self {
-            generations: CellMap::open(&file("generations"), pages as usize)?,
-            durable: CellMap::open(&file("durable"), 1)?,
+            generations: CellMap::of_file(generations, &path, pages as usize)?,
+            durable: CellMap::of_file(durable, &durable_path, 1)?,
         })
     }
 

@@ -4,18 +4,20 @@
 //! directory of that name without a manifest is not ours and is refused; files are made with `O_EXCL`, so
 //! that nothing that was there is ever opened for writing. What is removed is what the manifest lists.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
-use plimsoll_sys::file::{self, DirectMode, OpenFlags};
+use plimsoll_sys::file;
 use plimsoll_workload::mailbox::Store;
 
-use super::manifest::{self, Manifest, Position, StoreState, boot_id, io};
+use super::manifest::{self, Manifest, Position, StoreState, boot_id};
 use crate::EngineError;
-use crate::work_dir::removal::Known;
+use crate::allowed::AllowedPlaces;
+use crate::work_dir::find::open_settled;
+use crate::work_dir::removal::remove;
 use crate::work_dir::{
-    self, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name, remove_own,
+    self, HeldTarget, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps,
+    own_name,
 };
 
 /// The directories of a store, locked for as long as this lives.
@@ -25,16 +27,18 @@ pub struct Home {
     pub manifest: Manifest,
     /// True where the store of an earlier run was removed to make room for this one.
     pub replaced: bool,
+    /// Its own directories, open: files are opened beneath them.
+    pub held: HeldTarget,
     /// Held for as long as this lives.
     _locks: Locks,
 }
 
 impl Home {
     /// Takes the target's directories for a new store; one that an earlier run of the same plan left
-    /// there is removed first.
+    /// there is removed first. The target must be in the places of `allowed`, if there are any.
     ///
     /// # Errors
-    /// A directory that is missing, in use by another run, read-only, too small, or that holds
+    /// A directory that is missing, not allowed, in use by another run, read-only, too small, or that holds
     /// something else under the store's name.
     pub fn create(
         plan: &ResolvedPlan,
@@ -42,18 +46,18 @@ impl Home {
         mailbox: &Mailbox,
         state_directory: &Path,
         store_id: u64,
+        allowed: Option<&AllowedPlaces>,
     ) -> Result<Self, EngineError> {
         // Databases first, then logs, as the store counts them.
         let all = target.database_directories().iter().chain(target.log_directories());
-        let named = work_dir::named_directories(all, "a mail store needs directories")?;
+        let named = work_dir::named_directories(all, "a mail store needs directories", allowed)?;
         let locks = lock_all(&named)?;
         let own_name = own_name(&plan.name);
         for directory in &named {
             maps::forget(state_directory, &finish_removals(directory, Some(&own_name)));
         }
         check_space(plan, target)?;
-        let below: Vec<PathBuf> = named.iter().map(|path| path.join(&own_name)).collect();
-        let replaced = work_dir::make_all(&below)?;
+        let (made, replaced) = work_dir::make_all(&named, &own_name)?;
         maps::forget(state_directory, &replaced);
         let generation_maps = maps::directory(state_directory, store_id);
         let text = |path: &PathBuf| path.display().to_string();
@@ -63,16 +67,17 @@ impl Home {
             plan: plan.name.clone(),
             seed: plan.seed,
             mailbox: mailbox.clone(),
-            directories: below.iter().map(text).collect(),
+            directories: made.iter().map(|own| text(&own.path)).collect(),
             database_directories: target.database_directories().len() as u32,
             generation_maps: text(&generation_maps),
             state: StoreState::Creating,
             boot_id: boot_id(),
             positions: Vec::new(),
         };
-        let home = Self { manifest, replaced: !replaced.is_empty(), _locks: locks };
+        let held = HeldTarget::of_directories(made);
+        let home = Self { manifest, replaced: !replaced.is_empty(), held, _locks: locks };
         // Maps whose data has no manifest are collected: the manifest goes first.
-        let noted = home.manifest.write();
+        let noted = home.manifest.write(&home.held);
         let noted =
             noted.and_then(|()| maps::note_places(&generation_maps, &home.manifest.directories));
         if let Err(error) = noted {
@@ -98,7 +103,8 @@ impl Home {
         let locks = lock_shared(&named)?;
         let in_place = directories == recorded;
         manifest.directories = directories.iter().map(|path| path.display().to_string()).collect();
-        Ok((Self { manifest, replaced: false, _locks: locks }, in_place))
+        let held = HeldTarget::of_directories(open_settled(&manifest, &directories)?);
+        Ok((Self { manifest, replaced: false, held, _locks: locks }, in_place))
     }
 
     /// Readies the data that a run left clean for the next run, which may have other threads and
@@ -127,7 +133,7 @@ impl Home {
         }
         self.manifest.mailbox = mailbox.clone();
         self.replaced = false;
-        self.manifest.write()?;
+        self.manifest.write(&self.held)?;
         Ok(self)
     }
 
@@ -155,23 +161,20 @@ impl Home {
         for spec in store.files() {
             let path = directories[spec.directory as usize].join(&spec.name);
             if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent).map_err(|e| io("making a directory", parent, &e))?;
+                self.held
+                    .make_directories(parent)
+                    .map_err(|error| EngineError::system("making a directory", error))?;
             }
             let doing = || format!("reserving {} bytes", spec.size_bytes);
-            let flags = OpenFlags {
-                write: true,
-                create: true,
-                exclusive: true,
-                direct: DirectMode::Off,
-                ..OpenFlags::default()
-            };
-            let opened = file::open(&path, flags)
+            let fd = self
+                .held
+                .create(&path)
                 .map_err(|error| EngineError::system("making a file", error))?;
-            match file::allocate(&opened.fd, spec.size_bytes) {
+            match file::allocate(&fd, spec.size_bytes) {
                 Ok(()) => {}
                 // File systems that can't reserve get the length alone.
                 Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
-                    file::truncate(&opened.fd, spec.size_bytes)
+                    file::truncate(&fd, spec.size_bytes)
                         .map_err(|error| EngineError::system(doing(), error.at(&path)))?;
                 }
                 Err(error) => return Err(EngineError::system(doing(), error.at(&path))),
@@ -190,7 +193,7 @@ impl Home {
         if !positions.is_empty() {
             self.manifest.positions = positions;
         }
-        self.manifest.write()
+        self.manifest.write(&self.held)
     }
 
     /// Removes the store's files with its own directories, and its generation maps.
@@ -198,9 +201,9 @@ impl Home {
     /// # Errors
     /// What cannot be removed, and what is there and not the store's.
     pub fn remove(self) -> Result<(), EngineError> {
-        let known = Known::of(&self.manifest);
-        for directory in &self.manifest.directories {
-            remove_own(Path::new(directory), Some(&known))?;
+        let contents = self.manifest.contents();
+        for own in self.held.each_directory() {
+            remove(own, &contents)?;
         }
         maps::remove(Path::new(&self.manifest.generation_maps))
     }

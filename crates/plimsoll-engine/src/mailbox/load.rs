@@ -288,7 +288,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         let ready = self.latest.ready();
         let note = if ready { String::new() } else { self.warm_up_note() };
         // The time that all this takes is the warm-up's, not the measurement's.
-        let resident = caches::resident_bytes(&self.running.stage.directories);
+        let resident = caches::resident_bytes(&self.running.stage);
         self.running.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
         let instances = self.running.recording.instances.iter();
         let sizes_bytes: Vec<u64> = instances.map(|instance| instance.allocated_bytes).collect();
@@ -341,7 +341,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         let before = &self.running.recording.observed;
         observed.page_cache = before.page_cache.clone();
         observed.unknown.extend(before.unknown.iter().cloned());
-        if let Some((resident, files)) = caches::resident_bytes(&self.running.stage.directories) {
+        if let Some((resident, files)) = caches::resident_bytes(&self.running.stage) {
             observed.page_cache.resident_bytes_after = Some(resident);
             observed.page_cache.files_bytes = Some(files);
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
 use crate::work_dir::contents::Contents;
-use crate::work_dir::{self, Manifested};
+use crate::work_dir::{self, HeldTarget, Manifested};
 use plimsoll_sys::SysError;
 
 /// Name of the file in each directory of a store.
@@ -144,13 +144,12 @@ impl Manifest {
         work_dir::read_manifest(directory)
     }
 
-    /// Writes the manifest to each of the store's directories.
+    /// Writes the manifest to each of the store's directories, which are open.
     ///
     /// # Errors
     /// A directory that cannot be written.
-    pub fn write(&self) -> Result<(), EngineError> {
-        let directories: Vec<&Path> = self.directories.iter().map(Path::new).collect();
-        work_dir::write_manifest(self, &directories)
+    pub(crate) fn write(&self, held: &HeldTarget) -> Result<(), EngineError> {
+        work_dir::write_manifest(self, held.directories())
     }
 
     /// Whether the store was last opened during this boot of the host: then its maps are as new as its data.

@@ -1,15 +1,17 @@
 //! How much some seconds of writing give: the quickstart sizes its data by it.
 
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_sys::{clock, simd};
 use plimsoll_workload::step::{Arena, Completion, Io, IoKind};
+use rustix::fs::{AtFlags, unlinkat};
 
 use super::manifest::io;
 use crate::EngineError;
 use crate::backend::{Backend, BackendConfig, FileSource};
+use crate::work_dir::HeldTarget;
+use crate::work_dir::held::OwnDirectory;
 
 const CHUNK_BYTES: u32 = 1 << 20;
 const DEPTH: u32 = 8;
@@ -25,22 +27,30 @@ pub fn written_bytes(
     duration_ns: u64,
     interrupt: &AtomicBool,
 ) -> Result<u64, EngineError> {
-    let path = directory.join(format!(".plimsoll-probe-{}", std::process::id()));
-    let made = fs::OpenOptions::new().write(true).create_new(true).open(&path);
-    made.map_err(|error| io("making a file", &path, &error))?;
-    let result = write(&path, limit_bytes, duration_ns, interrupt);
-    fs::remove_file(&path).map_err(|error| io("removing a file", &path, &error))?;
+    let name = format!(".plimsoll-probe-{}", std::process::id());
+    let path = directory.join(&name);
+    let own = OwnDirectory::named(directory)
+        .map_err(|error| io("opening a directory", directory, &error))?;
+    let held = HeldTarget::of_directories(vec![own]);
+    held.create(&path).map_err(|error| EngineError::system("making a file", error))?;
+    let result = write(&path, &held, limit_bytes, duration_ns, interrupt);
+    for own in held.directories() {
+        unlinkat(&own.fd, &name, AtFlags::empty())
+            .map_err(|errno| io("removing a file", &path, &errno.into()))?;
+    }
     result
 }
 
 fn write(
     path: &Path,
+    held: &HeldTarget,
     limit_bytes: u64,
     duration_ns: u64,
     interrupt: &AtomicBool,
 ) -> Result<u64, EngineError> {
     let mut backend = Backend::open(BackendConfig {
         files: vec![FileSource::existing(path)],
+        held: held.clone(),
         arena_bytes: u64::from(CHUNK_BYTES * DEPTH),
         depth: DEPTH,
         ..BackendConfig::default()
@@ -99,6 +109,8 @@ fn write(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

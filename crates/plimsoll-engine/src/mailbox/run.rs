@@ -413,6 +413,7 @@ fn stage(plan: &ResolvedPlan, target: &Target, home: &Home) -> Stage {
     let interval_ns = plan.evidence.interval_ns.max(10_000_000);
     Stage {
         directories: home.directories(),
+        held: home.held.clone(),
         missing: Vec::new(),
         prefer: issue::prefer(plan.engine.io),
         direct: issue::direct(plan.engine.direct),

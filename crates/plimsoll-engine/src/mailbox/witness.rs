@@ -15,6 +15,8 @@ use plimsoll_sys::SysError;
 use plimsoll_workload::mailbox::{Commit, Expected, Witness};
 
 use crate::EngineError;
+use crate::work_dir::failed;
+use crate::work_dir::follow::open_for_appending;
 
 const RECORD_BYTES: usize = 40;
 const MARK: &[u8; 8] = b"commit2\n";
@@ -34,10 +36,10 @@ impl CommitWitness {
     /// # Errors
     /// A path that can't be opened for appending.
     pub fn open(path: &Path, store_id: u64) -> Result<Self, EngineError> {
-        let file = File::options().append(true).create(true).open(path);
-        file.map(|file| Self { file, store_id }).map_err(|error| {
-            EngineError::system("opening the witness", SysError::from_io("open", &error).at(path))
-        })
+        let opened = open_for_appending(path).map(File::from);
+        opened
+            .map(|file| Self { file, store_id })
+            .map_err(|error| failed("opening the witness", "open", path, &error))
     }
 }
 

@@ -140,6 +140,7 @@ fn group(
         place,
         target: Target::Files(BackendConfig {
             files,
+            held: home.held.clone(),
             direct: Direct::Auto,
             ..BackendConfig::default()
         }),

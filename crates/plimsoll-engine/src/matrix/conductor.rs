@@ -107,7 +107,8 @@ impl<'r, 'a> Conductor<'r, 'a> {
     }
 
     fn note_residency_before(&mut self) {
-        let resident = caches::resident_bytes(&self.running.paths());
+        let resident =
+            caches::resident_bytes(&self.running.matrix.home.held, &self.running.paths());
         let page_cache = &mut self.running.recording.observed.page_cache;
         page_cache.resident_bytes_before = resident.map(|r| r.0);
     }
@@ -191,7 +192,9 @@ impl<'r, 'a> Conductor<'r, 'a> {
         let before = &running.recording.observed;
         observed.page_cache = before.page_cache.clone();
         observed.unknown.extend(before.unknown.iter().cloned());
-        if let Some((resident, files)) = caches::resident_bytes(&running.paths()) {
+        if let Some((resident, files)) =
+            caches::resident_bytes(&running.matrix.home.held, &running.paths())
+        {
             observed.page_cache.resident_bytes_after = Some(resident);
             observed.page_cache.files_bytes = Some(files);
         }

@@ -8,16 +8,20 @@
 
 mod labels;
 
-use std::fs::{File, OpenOptions};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_sys::SysError;
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, OFlags, fadvise};
 
 use self::labels::{BTRFS_MIRRORS, LABELS};
 use crate::EngineError;
+use crate::allowed::AllowedPlaces;
+use crate::work_dir::failed;
+use crate::work_dir::follow::real_path;
+use crate::work_dir::held::HeldDevice;
 
 /// Bytes at either end that are read whole: past VMFS's label at 2 MiB, LUKS's last header at 4 MiB and
 /// the first partition's first labels.
@@ -42,40 +46,55 @@ pub struct Device {
 }
 
 impl Device {
+    /// Finds the node of a device, which is kept open: the device that is used is this one, whatever its
+    /// name leads to later.
+    ///
+    /// # Errors
+    /// What is missing, is no block device, or is not allowed.
+    pub(crate) fn find(
+        path: &Path,
+        allowed: Option<&AllowedPlaces>,
+    ) -> Result<HeldDevice, EngineError> {
+        let found = HeldDevice::open(path)
+            .map_err(|error| failed("taking the device", "stat", path, &error))?;
+        let node = found.ok_or_else(|| {
+            let says = format!("{} is no block device: name files with `path`", path.display());
+            EngineError::Config(says)
+        })?;
+        if let Some(allowed) = allowed {
+            let real = real_path(node.node.as_fd()).unwrap_or_default();
+            allowed.check_device(path, &real)?;
+        }
+        Ok(node)
+    }
+
     /// Takes a device: for reading, or for writing too. What is on it may be destroyed only where
     /// `destroy` names it. `seed` chooses the places that are looked at.
     ///
     /// # Errors
-    /// A device that isn't there, isn't one, is held, or has data on it that nobody gave up.
-    pub fn take(
-        path: &Path,
+    /// A device that can't be opened, is held, or has data on it that nobody gave up.
+    pub(crate) fn take(
+        node: &HeldDevice,
         write: bool,
         destroy: &[PathBuf],
         seed: u64,
     ) -> Result<Self, EngineError> {
+        let path = &node.path;
         let system = |call, error: &std::io::Error| {
             let error = SysError::from_io(call, error).at(path);
             EngineError::system("taking the device", error)
         };
-        let kind = std::fs::metadata(path).map_err(|error| system("stat", &error))?.file_type();
-        if !kind.is_block_device() {
-            let says = format!("{} is no block device: name files with `path`", path.display());
-            return Err(EngineError::Config(says));
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(write)
-            .custom_flags(if write { libc::O_EXCL } else { 0 } | libc::O_CLOEXEC)
-            .open(path)
-            .map_err(|error| system("open", &error))?;
+        let flags = if write { OFlags::RDWR | OFlags::EXCL } else { OFlags::RDONLY };
+        let file = node.reopen(flags).map_err(|errno| system("open", &errno.into()))?;
+        let file = File::from(file);
         let size_bytes = size_bytes(&file).map_err(|error| system("lseek", &error))?;
         if write && !destroy.iter().any(|named| named == path) {
             let held = holds(&file, size_bytes, seed).map_err(|error| system("read", &error))?;
             if let Some(what) = held {
-                return Err(EngineError::Precious { path: path.to_path_buf(), what });
+                return Err(EngineError::Precious { path: path.clone(), what });
             }
         }
-        Ok(Self { path: path.to_path_buf(), size_bytes, _held: file.into() })
+        Ok(Self { path: path.clone(), size_bytes, _held: file.into() })
     }
 }
 
@@ -170,6 +189,8 @@ fn name(file: &File, size_bytes: u64, at: u64) -> std::io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use super::*;
 
     const SIZE: u64 = 300 << 30;
@@ -242,7 +263,7 @@ mod tests {
     #[test]
     fn a_file_is_no_device() {
         let (directory, _file) = image(0, b"");
-        let error = Device::take(&directory.path().join("disk"), true, &[], 1).unwrap_err();
+        let error = Device::find(&directory.path().join("disk"), None).unwrap_err();
         assert!(error.to_string().contains("no block device"), "{error}");
     }
 }

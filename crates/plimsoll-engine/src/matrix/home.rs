@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_plan::{Layout, Matrix, TargetKind};
-use plimsoll_sys::file::{self, DirectMode, OpenFlags};
+use plimsoll_sys::file::{DirectMode, OpenFlags};
 use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::{Sample, StreamConfig};
 use plimsoll_workload::planned::streams;
@@ -20,12 +20,12 @@ use super::request::{CHUNK_BYTES, HomeRequest};
 use super::tree::Tree;
 use crate::EngineError;
 use crate::backend::Names;
-use crate::work_dir::beneath::OwnDirectory;
-use crate::work_dir::find::{There, look_at, settle};
-use crate::work_dir::removal::Known;
+use crate::work_dir::find::{There, look_at, open_settled, settle};
+use crate::work_dir::held::OwnDirectory;
+use crate::work_dir::removal::remove;
 use crate::work_dir::{
-    self, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name, remove_own,
-    sys,
+    self, HeldTarget, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps,
+    own_name, sys,
 };
 
 /// A data set, locked for as long as this lives.
@@ -44,6 +44,8 @@ pub struct DataHome {
     /// True for a target that swallows everything.
     pub is_null: bool,
     device: Option<Device>,
+    /// Its own directories or its device, open: files are opened beneath them.
+    pub held: HeldTarget,
     /// Where the data lies on servers.
     pub remote: Option<Remote>,
     /// The own directories in the plan's order: share `s` lies in number `s mod directories`.
@@ -115,6 +117,7 @@ impl DataHome {
             sample: None,
             is_null: true,
             device: None,
+            held: HeldTarget::default(),
             remote: None,
             below: Vec::new(),
             _locks: None,
@@ -123,7 +126,8 @@ impl DataHome {
 
     fn on_device(request: &HomeRequest<'_>, path: &Path) -> Result<Self, EngineError> {
         let writes = request.matrix.writes() || request.matrix.streams.iter().any(lays_out);
-        let device = Device::take(path, writes, request.destroy, request.data_id)?;
+        let node = Device::find(path, request.allowed)?;
+        let device = Device::take(&node, writes, request.destroy, request.data_id)?;
         let configs = streams::streams(request.matrix, request.plan.seed, Some(device.size_bytes))?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, &configs)?);
         // The first stream says what the device holds: it is one file for all.
@@ -140,6 +144,7 @@ impl DataHome {
             sample: None,
             is_null: false,
             device: Some(device),
+            held: HeldTarget::of_device(node),
             remote: None,
             below: Vec::new(),
             _locks: None,
@@ -153,7 +158,8 @@ impl DataHome {
         configs: &[StreamConfig],
     ) -> Result<Self, EngineError> {
         let names = request.target.database_directories().iter();
-        let named = work_dir::named_directories(names, "files are made in a directory")?;
+        let needs = "files are made in a directory";
+        let named = work_dir::named_directories(names, needs, request.allowed)?;
         let locks = lock_all(&named)?;
         let own_name = own_name(&request.plan.name);
         for directory in &named {
@@ -162,8 +168,8 @@ impl DataHome {
         }
         check_space(request.plan, request.target)?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, configs)?);
-        let below: Vec<PathBuf> = named.iter().map(|path| path.join(&own_name)).collect();
-        let replaced = work_dir::make_all(&below)?;
+        let (made, replaced) = work_dir::make_all(&named, &own_name)?;
+        let below: Vec<PathBuf> = made.iter().map(|own| own.path.clone()).collect();
         maps::forget(request.state_directory, &replaced);
         manifest.files = files(request.matrix, configs, &below);
         manifest.directories.clone_from(&below);
@@ -177,11 +183,12 @@ impl DataHome {
             sample: None,
             is_null: false,
             device: None,
+            held: HeldTarget::of_directories(made),
             remote: None,
             below,
             _locks: Some(locks),
         };
-        let made = home.manifest.write().and_then(|()| home.make_files());
+        let made = home.manifest.write(&home.held).and_then(|()| home.make_files());
         if let Err(error) = made.and_then(|()| home.follow(request.follow, configs)) {
             // The same: the error that made it fail is the one to tell.
             drop(home.remove());
@@ -212,6 +219,7 @@ impl DataHome {
             sample: None,
             is_null: false,
             device: None,
+            held: HeldTarget::default(),
             remote: Some(remote),
             below: Vec::new(),
             _locks: None,
@@ -260,19 +268,13 @@ impl DataHome {
         for data in &self.manifest.files {
             // A tree's directories, below our own.
             if let Some(parent) = data.path.parent().filter(|parent| made != Some(*parent)) {
-                fs::create_dir_all(parent).map_err(|error| {
-                    EngineError::system("making a directory", sys("mkdir", parent, &error))
-                })?;
+                self.held
+                    .make_directories(parent)
+                    .map_err(|error| EngineError::system("making a directory", error))?;
                 made = Some(parent);
             }
-            let flags = OpenFlags {
-                write: true,
-                create: true,
-                exclusive: true,
-                direct: DirectMode::Off,
-                ..OpenFlags::default()
-            };
-            file::open(&data.path, flags)
+            self.held
+                .create(&data.path)
                 .map_err(|error| EngineError::system("making a file", error))?;
         }
         Ok(())
@@ -349,7 +351,8 @@ impl DataHome {
             match &mut self.remote {
                 Some(remote) => remote.reset_small(number, config)?,
                 None if self.below.is_empty() => {}
-                None => Tree::new(stream, config, configs.len() > 1, &self.below).reset_small()?,
+                None => Tree::new(stream, config, configs.len() > 1, &self.below)
+                    .reset_small(&self.held)?,
             }
         }
         Ok(())
@@ -361,7 +364,7 @@ impl DataHome {
     /// The `errno` of `open`.
     pub fn open(&self, file: &DataFile, write: bool) -> Result<OwnedFd, EngineError> {
         let flags = OpenFlags { write, direct: DirectMode::Off, ..OpenFlags::default() };
-        let opened = file::open(&file.path, flags);
+        let opened = self.held.open(&file.path, flags);
         Ok(opened.map_err(|error| EngineError::system("opening a file", error))?.fd)
     }
 
@@ -377,7 +380,7 @@ impl DataHome {
         if state == DataState::Clean {
             self.save_generations()?;
         }
-        self.manifest.write()
+        self.manifest.write(&self.held)
     }
 
     fn save_generations(&self) -> Result<(), EngineError> {
@@ -387,8 +390,9 @@ impl DataHome {
         let places: Vec<String> = places.map(|path| path.display().to_string()).collect();
         maps::note_places(directory, &places)?;
         let save = || {
+            let kept = OwnDirectory::open(directory)?;
             for (number, generations) in generations.iter().enumerate() {
-                let file = fs::File::create(directory.join(number.to_string()))?;
+                let file = maps::replace_file(&kept, &number.to_string())?;
                 let mut out = std::io::BufWriter::new(file);
                 let mut result = Ok(());
                 generations.save(|entry| {
@@ -424,7 +428,7 @@ impl DataHome {
             );
             return Err(EngineError::Config(says));
         }
-        let there = settle_files(&mut manifest, directories)?;
+        let (there, held) = settle_files(&mut manifest, directories)?;
         let generations: Result<Vec<Generations>, EngineError> =
             (0..manifest.files.len()).map(|number| load(&manifest, number)).collect();
         let home = Self {
@@ -435,6 +439,7 @@ impl DataHome {
             is_made: true,
             is_null: false,
             device: None,
+            held,
             remote: None,
             below: Vec::new(),
             _locks: Some(locks),
@@ -451,9 +456,9 @@ impl DataHome {
         if let Some(remote) = self.remote {
             return remote.remove();
         }
-        let known = Known::of(&self.manifest);
-        for directory in &self.manifest.directories {
-            remove_own(directory, Some(&known))?;
+        let contents = self.manifest.contents();
+        for own in self.held.each_directory() {
+            remove(own, &contents)?;
         }
         if self.is_null { Ok(()) } else { maps::remove(&self.manifest.generations) }
     }
@@ -463,14 +468,8 @@ impl DataHome {
 fn settle_files(
     manifest: &mut Manifest,
     directories: Vec<PathBuf>,
-) -> Result<Vec<There>, EngineError> {
-    let mut open = Vec::new();
-    for directory in &directories {
-        let own = OwnDirectory::named(directory).map_err(|error| {
-            EngineError::system("opening a data set", sys("open", directory, &error))
-        })?;
-        open.push(own);
-    }
+) -> Result<(Vec<There>, HeldTarget), EngineError> {
+    let open = open_settled(manifest, &directories)?;
     let mut there = Vec::new();
     let mut paths = Vec::new();
     for file in &manifest.files {
@@ -484,7 +483,7 @@ fn settle_files(
         file.path = path;
     }
     manifest.directories = directories;
-    Ok(there)
+    Ok((there, HeldTarget::of_directories(open)))
 }
 
 /// What each unit of a file should hold.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
 use crate::work_dir::contents::Contents;
-use crate::work_dir::{self, Manifested, beneath};
+use crate::work_dir::{self, HeldTarget, Manifested, beneath};
 
 /// Name of the file in each directory of a data set.
 pub const FILE: &str = "data.json";
@@ -131,12 +131,11 @@ impl Manifest {
         work_dir::read_manifest(directory)
     }
 
-    /// Writes the manifest to each of the directories.
+    /// Writes the manifest to each of the directories, which are open.
     ///
     /// # Errors
     /// A directory that can't be written.
-    pub fn write(&self) -> Result<(), EngineError> {
-        let directories: Vec<&Path> = self.directories.iter().map(PathBuf::as_path).collect();
-        work_dir::write_manifest(self, &directories)
+    pub(crate) fn write(&self, held: &HeldTarget) -> Result<(), EngineError> {
+        work_dir::write_manifest(self, held.directories())
     }
 }

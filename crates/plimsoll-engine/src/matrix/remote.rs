@@ -67,9 +67,14 @@ impl Remote {
         let lies = match &request.target.kind {
             TargetKind::Nfs { exports, connections: each, uid, gid } => {
                 connections = *each;
+                let own = |export: &String| match request.allowed {
+                    Some(allowed) => allowed.export(export, *uid, *gid),
+                    None => Ok(export.clone()),
+                };
+                let exports: Vec<String> = exports.iter().map(own).collect::<Result<_, _>>()?;
                 Lies::Nfs(Box::new(nfs::Home::create(&nfs::HomeRequest {
                     name,
-                    exports,
+                    exports: &exports,
                     uid: *uid,
                     gid: *gid,
                     files: &files,

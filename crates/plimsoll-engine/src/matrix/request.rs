@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Matrix, ResolvedPlan, Target};
 
+use crate::allowed::AllowedPlaces;
+
 /// Bytes of one transfer.
 pub const CHUNK_BYTES: u32 = 1 << 20;
 
@@ -24,4 +26,6 @@ pub struct HomeRequest<'a> {
     pub follow: bool,
     /// Devices that may be overwritten.
     pub destroy: &'a [PathBuf],
+    /// Places that the target must be in; `None` if it may be anywhere.
+    pub allowed: Option<&'a AllowedPlaces>,
 }

@@ -124,6 +124,7 @@ impl Running<'_> {
             files: home.files().iter().map(|file| source(&file.path)).collect(),
             prefer: issue::prefer(engine.io),
             direct,
+            held: home.held.clone(),
             poll_completions: engine.io_poll,
             poll_submissions: engine.sq_poll,
             ..BackendConfig::default()
@@ -186,7 +187,8 @@ impl Running<'_> {
             return Ok(!self.is_interrupted());
         }
         let files = self.paths();
-        let dropped = caches::drop_data(&files, state == CacheState::WarmMetadata)?;
+        let dropped =
+            caches::drop_data(&self.matrix.home.held, &files, state == CacheState::WarmMetadata)?;
         self.recording.observed.page_cache.system_dropped = dropped.system;
         self.end_phase(phase, monotonic_ns(), true, &dropped.note);
         Ok(!self.is_interrupted())

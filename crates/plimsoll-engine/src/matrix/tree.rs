@@ -5,14 +5,19 @@
 //! and its files are dealt over the last level in turn. Small files (operations on names) have a directory
 //! of their own beside each of these places.
 
-use std::fs;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use plimsoll_plan::Stream;
+use plimsoll_sys::SysError;
 use plimsoll_workload::matrix::{StreamConfig, name_text};
 
+use rustix::fs::{AtFlags, unlinkat};
+use rustix::io::Errno;
+
 use crate::EngineError;
-use crate::work_dir::sys;
+use crate::work_dir::HeldTarget;
+use crate::work_dir::beneath::names_in;
 
 /// The places of a stream's files.
 #[derive(Debug)]
@@ -77,11 +82,11 @@ impl<'a> Tree<'a> {
     ///
     /// # Errors
     /// A file or directory that can't be made or removed.
-    pub fn reset_small(&self) -> Result<(), EngineError> {
+    pub(crate) fn reset_small(&self, held: &HeldTarget) -> Result<(), EngineError> {
         let config = self.config;
         let directories = self.small();
         for directory in &directories {
-            empty(directory)?;
+            empty(held, directory)?;
         }
         let (shares, leaves) = (config.files.shares.max(1), self.stream.files.leaves());
         for client in 0..config.clients {
@@ -89,9 +94,8 @@ impl<'a> Tree<'a> {
                 let leaf = (number % u64::from(leaves)) as u32;
                 let directory = &directories[(client % shares * leaves + leaf) as usize];
                 let path = directory.join(name_text(client, number));
-                fs::File::create_new(&path).map_err(|error| {
-                    EngineError::system("making a small file", sys("open", &path, &error))
-                })?;
+                held.create(&path)
+                    .map_err(|error| EngineError::system("making a small file", error))?;
             }
         }
         Ok(())
@@ -99,15 +103,19 @@ impl<'a> Tree<'a> {
 }
 
 /// Makes a directory of small files anew, below one of ours.
-fn empty(directory: &Path) -> Result<(), EngineError> {
-    let failed = |call, error: &std::io::Error| {
-        EngineError::system("making a directory of small files", sys(call, directory, error))
+fn empty(held: &HeldTarget, directory: &Path) -> Result<(), EngineError> {
+    let failed = |error: SysError| {
+        EngineError::system("making a directory of small files", error.at(directory))
     };
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(failed("rmdir", &error));
-        }
-        _ => {}
+    let errno = |call, errno: Errno| failed(SysError::new(call, errno.raw_os_error()));
+    let (Some(above), Some(name)) = (directory.parent(), directory.file_name()) else {
+        return Err(errno("mkdir", Errno::INVAL));
+    };
+    let above = held.make_directories(above).map_err(failed)?;
+    let old = held.make_directories(directory).map_err(failed)?;
+    for small in names_in(old.as_fd()).map_err(|error| errno("read", error))? {
+        unlinkat(&old, &small, AtFlags::empty()).map_err(|error| errno("unlink", error))?;
     }
-    fs::create_dir_all(directory).map_err(|error| failed("mkdir", &error))
+    unlinkat(&above, name, AtFlags::REMOVEDIR).map_err(|error| errno("rmdir", error))?;
+    held.make_directories(directory).map(drop).map_err(failed)
 }

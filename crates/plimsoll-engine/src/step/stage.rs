@@ -18,7 +18,7 @@ use super::patience::Patience;
 use super::{Control, Driven, Glance, drive};
 use crate::backend::{Backend, BackendConfig, BackendReport, Direct, FileSource, Prefer};
 use crate::placement::{self, Place};
-use crate::work_dir::NOTHING;
+use crate::work_dir::{HeldTarget, NOTHING};
 use crate::{EngineError, defect, urgency};
 
 /// The coordinating thread looks around this often.
@@ -29,6 +29,8 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Stage {
     /// Directories that `FileSpec::directory` counts.
     pub directories: Vec<PathBuf>,
+    /// Those directories, open: files are opened beneath them.
+    pub held: HeldTarget,
     /// Files that are missing and from which nothing is read.
     pub missing: Vec<PathBuf>,
     /// io_uring or threads.
@@ -291,6 +293,7 @@ fn config<W: StepWorkload>(workload: &W, stage: &Stage) -> Result<BackendConfig,
         depth: u32::try_from(workload.depth_max()).unwrap_or(u32::MAX),
         prefer: stage.prefer,
         direct: stage.direct,
+        held: stage.held.clone(),
         poll_completions: stage.poll_completions,
         poll_submissions: stage.poll_submissions,
         ..BackendConfig::default()

@@ -1,54 +1,75 @@
-//! Opening what lies in a directory of ours, and nothing else: no link is followed, no other mount is
+//! Opening what lies in a directory that is open, and nothing else: no link is followed, no other mount is
 //! entered, and only regular files and directories are opened.
 //!
 //! The kernel does the walking where it can (`openat2`, Linux 5.6); elsewhere each part of the name is
 //! opened by itself, and an other device ends the walk.
+//!
+//! A file that is to be written is looked up with `O_PATH` first, which opens nothing. Only a regular file
+//! with a single name is then opened, by that descriptor: another file that takes its name meanwhile is
+//! never opened, not even for a moment.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fcntl_setfl, fstat, openat, openat2};
-use rustix::io::Errno;
+use rustix::fs::{
+    Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fcntl_setfl, fstat, ftruncate, mkdirat,
+    openat, openat2,
+};
+use rustix::io::{Errno, retry_on_intr};
 
-/// A directory of ours, open.
-#[derive(Debug)]
-pub(crate) struct OwnDirectory {
-    /// The directory that it lies in; itself where only what lies in it is read.
-    pub parent: OwnedFd,
-    /// Itself.
-    pub fd: OwnedFd,
-}
-
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-impl OwnDirectory {
-    /// Opens the directory `path`. Its parent may be reached through links, as a target may; itself it
-    /// must be a directory, no link, and on its parent's mount.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        let above = match path.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
-        let parent = rustix::fs::open(above, DIRECTORY, Mode::empty())?;
-        let fd = directory_in(parent.as_fd(), Path::new(name))?;
-        Ok(Self { parent, fd })
-    }
-
-    /// Opens a directory that the operator named, for reading what lies in it: it may be a mount point, and
-    /// be reached through links.
-    pub fn named(path: &Path) -> io::Result<Self> {
-        let fd = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
-        let parent = fd.try_clone()?;
-        Ok(Self { parent, fd })
-    }
-}
+/// A directory as the root of a walk, for which no permission to list it is needed.
+pub(crate) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// Permissions of directories of ours: nobody else writes in them, whatever the default ACL above says.
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
 /// Opens a directory below `directory`.
 pub(crate) fn directory_in(directory: BorrowedFd<'_>, below: &Path) -> io::Result<OwnedFd> {
-    open_in(directory, below, DIRECTORY)
+    open_in(directory, below, DIRECTORY, Mode::empty()).map_err(|errno| explained(errno, below))
+}
+
+/// Makes the directories of `below` that are missing, and opens the last.
+pub(crate) fn make_directories(directory: BorrowedFd<'_>, below: &Path) -> io::Result<OwnedFd> {
+    let mut at: Option<OwnedFd> = None;
+    for part in below.iter().map(Path::new) {
+        let from = at.as_ref().map_or(directory, AsFd::as_fd);
+        make_directory(from, part)?;
+        at = Some(directory_in(from, part)?);
+    }
+    at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+/// Makes one directory, if it is missing.
+fn make_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
+    match new_directory(directory, name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// Makes one directory, which must be missing.
+pub(crate) fn new_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
+    if name.iter().count() != 1 || !is_plain(name) {
+        return Err(no_name());
+    }
+    Ok(mkdirat(directory, name, DIRECTORY_MODE)?)
+}
+
+/// Names in a directory.
+pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listed = retry_on_intr(|| openat(directory, ".", flags, Mode::empty()))?;
+    let mut names = Vec::new();
+    for entry in Dir::new(listed)? {
+        let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+        if name != "." && name != ".." {
+            names.push(name);
+        }
+    }
+    Ok(names)
 }
 
 /// Opens a regular file below `directory` for reading, with `more` flags such as `O_DIRECT`. Anything
@@ -59,7 +80,8 @@ pub(crate) fn file_in(
     more: OFlags,
 ) -> io::Result<(OwnedFd, Stat)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
-    let fd = open_in(directory, below, flags)?;
+    let fd =
+        open_in(directory, below, flags, Mode::empty()).map_err(|errno| explained(errno, below))?;
     let stat = fstat(&fd)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if kind != FileType::RegularFile {
@@ -69,6 +91,83 @@ pub(crate) fn file_in(
     // Only the open was not to wait for anybody; reads may.
     fcntl_setfl(&fd, more & OFlags::DIRECT)?;
     Ok((fd, stat))
+}
+
+/// Makes a file below `directory`, open for reading and writing.
+///
+/// # Errors
+/// `EEXIST` for anything of that name.
+pub(crate) fn new_file(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    open_in(directory, below, flags, FILE_MODE)
+}
+
+/// Opens a regular file below `directory` with flags that may ask for writing.
+///
+/// # Errors
+/// `ELOOP` for a link, `EISDIR` for a directory, `ENXIO` for a pipe, socket or device, `EMLINK` for a file
+/// to be written that has other names too.
+pub(crate) fn existing_file(
+    directory: BorrowedFd<'_>,
+    below: &Path,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let found = open_in(directory, below, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let stat = fstat(&found)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Symlink => return Err(Errno::LOOP),
+        FileType::Directory => return Err(Errno::ISDIR),
+        _ => return Err(Errno::NXIO),
+    }
+    let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR);
+    if writes && stat.st_nlink > 1 {
+        return Err(Errno::MLINK);
+    }
+    match reopen(found.as_fd(), flags) {
+        // Without /proc, the name is walked again.
+        Err(Errno::NOENT) => {
+            let fd = open_in(directory, below, flags | OFlags::NONBLOCK, Mode::empty())?;
+            let again = fstat(&fd)?;
+            if (again.st_dev, again.st_ino) != (stat.st_dev, stat.st_ino) {
+                return Err(Errno::LOOP);
+            }
+            fcntl_setfl(&fd, flags & OFlags::DIRECT)?;
+            Ok(fd)
+        }
+        other => other,
+    }
+}
+
+/// Opens the file that an `O_PATH` descriptor stands for.
+///
+/// # Errors
+/// `ENOENT` where `/proc` is not mounted.
+pub(crate) fn reopen(found: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let name = format!("/proc/self/fd/{}", found.as_raw_fd());
+    retry_on_intr(|| rustix::fs::open(&name, flags | OFlags::CLOEXEC, Mode::empty()))
+}
+
+/// Opens a file below `directory` for reading and writing; makes it where it is missing.
+pub(crate) fn file_or_new(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
+    loop {
+        match new_file(directory, below) {
+            Err(Errno::EXIST) => {}
+            other => return other,
+        }
+        match existing_file(directory, below, OFlags::RDWR) {
+            // It was removed since.
+            Err(Errno::NOENT) => {}
+            other => return other,
+        }
+    }
+}
+
+/// The same, emptied.
+pub(crate) fn emptied_file(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
+    let fd = file_or_new(directory, below)?;
+    ftruncate(&fd, 0)?;
+    Ok(fd)
 }
 
 fn kind_word(kind: FileType) -> &'static str {
@@ -82,42 +181,66 @@ fn kind_word(kind: FileType) -> &'static str {
     }
 }
 
-fn open_in(directory: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+fn open_in(
+    directory: BorrowedFd<'_>,
+    below: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
     if !is_plain(below) {
-        let says = "it is no name of a file below the directory";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, says));
+        return Err(Errno::INVAL);
     }
+    let flags = flags | OFlags::NOFOLLOW;
     let resolve = ResolveFlags::BENEATH
         | ResolveFlags::NO_SYMLINKS
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::NO_XDEV;
-    match openat2(directory, below, flags | OFlags::NOFOLLOW, Mode::empty(), resolve) {
+    match retry_on_intr(|| openat2(directory, below, flags, mode, resolve)) {
         // Kernels without it, and sandboxes that don't let it through.
-        Err(Errno::NOSYS | Errno::PERM) => walk(directory, below, flags),
-        other => Ok(other.map_err(|errno| explained(errno, below))?),
+        Err(Errno::NOSYS | Errno::PERM) => walk(directory, below, flags, mode),
+        other => other,
     }
 }
 
 /// The same, part by part.
-fn walk(directory: BorrowedFd<'_>, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+fn walk(
+    directory: BorrowedFd<'_>,
+    below: &Path,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
     let device = fstat(directory)?.st_dev;
     let parts: Vec<&OsStr> = below.iter().collect();
     let mut at: Option<OwnedFd> = None;
     for (number, part) in parts.iter().enumerate() {
-        let flags = if number + 1 == parts.len() { flags } else { DIRECTORY };
+        let is_last = number + 1 == parts.len();
+        let flags = if is_last { flags } else { DIRECTORY };
+        let mode = if is_last { mode } else { Mode::empty() };
         let from = at.as_ref().map_or(directory, AsFd::as_fd);
-        let next = openat(from, *part, flags | OFlags::NOFOLLOW, Mode::empty())
-            .map_err(|errno| explained(errno, below))?;
+        let next = retry_on_intr(|| openat(from, *part, flags | OFlags::NOFOLLOW, mode))
+            .map_err(|errno| not_through_a_link(errno, from, part))?;
         if fstat(&next)?.st_dev != device {
-            return Err(explained(Errno::XDEV, below));
+            return Err(Errno::XDEV);
         }
         at = Some(next);
     }
-    at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
+    at.ok_or(Errno::INVAL)
+}
+
+/// A link to a directory is no directory to `openat`; `openat2` says that it is a link.
+fn not_through_a_link(errno: Errno, from: BorrowedFd<'_>, part: &OsStr) -> Errno {
+    let stat = rustix::fs::statat(from, part, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+    let is_link = stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Symlink);
+    if errno == Errno::NOTDIR && is_link { Errno::LOOP } else { errno }
+}
+
+fn no_name() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no name of a file below the directory")
 }
 
 fn explained(errno: Errno, below: &Path) -> io::Error {
     let says = match errno {
+        Errno::INVAL if !is_plain(below) => return no_name(),
         Errno::LOOP => "it is a link, or is reached through one",
         Errno::XDEV => "another file system is mounted there",
         other => return other.into(),
@@ -135,7 +258,12 @@ pub(crate) fn is_plain(below: &Path) -> bool {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use super::super::held::OwnDirectory;
     use super::*;
+
+    fn walked(own: &OwnDirectory, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        walk(own.fd.as_fd(), Path::new(name), flags, Mode::empty())
+    }
 
     #[test]
     fn only_files_below_the_directory_are_opened() {
@@ -157,7 +285,7 @@ mod tests {
         let own = OwnDirectory::open(&at("own")).unwrap();
         let open = |name: &str| {
             let by_kernel = file_in(own.fd.as_fd(), Path::new(name), OFlags::empty());
-            let by_parts = walk(own.fd.as_fd(), Path::new(name), OFlags::RDONLY | OFlags::NONBLOCK);
+            let by_parts = walked(&own, name, OFlags::RDONLY | OFlags::NONBLOCK);
             if by_kernel.is_ok() {
                 assert!(by_parts.is_ok(), "{name}");
             }
@@ -171,9 +299,44 @@ mod tests {
         for name in ["../outside", "/etc/passwd", "", "sub/../../outside"] {
             assert!(open(name).unwrap_err().contains("no name of a file below"), "{name}");
         }
-        assert!(walk(own.fd.as_fd(), Path::new("link"), OFlags::RDONLY).is_err());
-        assert!(walk(own.fd.as_fd(), Path::new("linked/file"), OFlags::RDONLY).is_err());
+        assert_eq!(walked(&own, "link", OFlags::RDONLY).unwrap_err(), Errno::LOOP);
+        assert_eq!(walked(&own, "linked/file", OFlags::RDONLY).unwrap_err(), Errno::LOOP);
         symlink("own", at("another")).unwrap();
         assert!(OwnDirectory::open(&at("another")).is_err());
+    }
+
+    #[test]
+    fn only_a_regular_file_with_one_name_is_opened_for_writing() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        std::fs::create_dir_all(at("own/sub")).unwrap();
+        std::fs::write(at("outside"), "x").unwrap();
+        symlink("../outside", at("own/link")).unwrap();
+        std::fs::hard_link(at("outside"), at("own/second-name")).unwrap();
+        let pipe = (at("own/pipe"), FileType::Fifo, Mode::from_raw_mode(0o600));
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe.0, pipe.1, pipe.2, 0).unwrap();
+        let own = OwnDirectory::open(&at("own")).unwrap();
+        let open = |name: &str, flags| existing_file(own.fd.as_fd(), Path::new(name), flags);
+        for (name, errno) in [
+            ("link", Errno::LOOP),
+            ("second-name", Errno::MLINK),
+            ("pipe", Errno::NXIO),
+            ("sub", Errno::ISDIR),
+            ("missing", Errno::NOENT),
+            ("../outside", Errno::INVAL),
+        ] {
+            assert_eq!(open(name, OFlags::RDWR).unwrap_err(), errno, "{name}");
+        }
+        open("second-name", OFlags::RDONLY).unwrap();
+        let made = new_file(own.fd.as_fd(), Path::new("file")).unwrap();
+        let again = open("file", OFlags::RDWR).unwrap();
+        assert_eq!(fstat(&made).unwrap().st_ino, fstat(&again).unwrap().st_ino);
+        assert_eq!(new_file(own.fd.as_fd(), Path::new("link")).unwrap_err(), Errno::EXIST);
+        assert_eq!(file_or_new(own.fd.as_fd(), Path::new("link")).unwrap_err(), Errno::LOOP);
+        assert!(make_directories(own.fd.as_fd(), Path::new("a/b/c")).is_ok());
+        assert!(at("own/a/b/c").is_dir());
+        symlink("../..", at("own/a/up")).unwrap();
+        assert!(make_directories(own.fd.as_fd(), Path::new("a/up/made")).is_err());
+        assert!(!at("made").exists());
     }
 }

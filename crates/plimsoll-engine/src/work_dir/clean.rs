@@ -1,8 +1,14 @@
 //! Removing what runs that were killed left on a target.
 
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::{finish_removals, is_ours, lock_all, maps, read_manifest, remove_own, sys};
+use super::beneath::names_in;
+use super::find::read_manifest_in;
+use super::held::{OwnDirectory, TargetDirectory};
+use super::removal::is_ours_in;
+use super::{Manifested, finish_removals, is_ours, lock_all, maps, remove_own, sys};
 use crate::EngineError;
 use crate::mailbox::{Manifest as Mail, StoreState};
 use crate::matrix::manifest::{DataState, Manifest as Data};
@@ -30,45 +36,49 @@ pub fn remove_data(
 ) -> Result<Cleaned, EngineError> {
     let looking = |error| EngineError::system("looking for data", sys("open", path, &error));
     let path = path.canonicalize().map_err(looking)?;
-    let (target, own) = match path.parent() {
-        Some(parent) if is_ours(&path) => (parent.to_path_buf(), vec![path.clone()]),
-        _ => (path.clone(), own_directories(&path).map_err(looking)?),
+    let (target, own) = match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if is_ours(&path) => {
+            (TargetDirectory::open(parent).map_err(looking)?, vec![name.to_owned()])
+        }
+        _ => {
+            let target = TargetDirectory::open(&path).map_err(looking)?;
+            let own = own_directories(&target).map_err(looking)?;
+            (target, own)
+        }
     };
     // A run that is under way holds the lock; one that was killed does not.
     let locks = lock_all(std::slice::from_ref(&target))?;
     let finished = finish_removals(&target, None);
     maps::forget(state_directory, &finished);
     let mut cleaned = Cleaned { finished: finished.len(), ..Cleaned::default() };
-    for directory in own {
-        if !kept && is_closed(&directory) {
-            cleaned.kept.push(directory);
+    for name in own {
+        if !kept && is_closed(&target, &name) {
+            cleaned.kept.push(target.path.join(name));
             continue;
         }
-        let id = remove_own(&directory, None)?;
+        let id = remove_own(&target, &name)?;
         maps::forget(state_directory, &id.into_iter().collect::<Vec<_>>());
-        cleaned.removed.push(directory);
+        cleaned.removed.push(target.path.join(name));
     }
     drop(locks);
     Ok(cleaned)
 }
 
-/// Directories of ours directly below `path`.
-fn own_directories(path: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let named = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("plimsoll-");
-    let entries = std::fs::read_dir(path)?.flatten();
-    let mut own: Vec<PathBuf> = entries
-        .filter(|entry| named(&entry.file_name()))
-        .map(|entry| entry.path())
-        .filter(|path| is_ours(path))
-        .collect();
+/// Names of our directories in `target`.
+fn own_directories(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
+    let mut own = names_in(target.fd.as_fd())?;
+    own.retain(|name| name.to_string_lossy().starts_with("plimsoll-") && is_ours_in(target, name));
     own.sort();
     Ok(own)
 }
 
 /// Whether a run closed the data, which it leaves so only where it was asked to keep it.
-fn is_closed(directory: &Path) -> bool {
-    let mail = read_manifest::<Mail>(directory).ok().flatten();
-    let data = read_manifest::<Data>(directory).ok().flatten();
-    mail.is_some_and(|manifest| manifest.state == StoreState::Clean)
-        || data.is_some_and(|manifest| manifest.state == DataState::Clean)
+fn is_closed(target: &TargetDirectory, name: &OsStr) -> bool {
+    let Ok(own) = OwnDirectory::open_in(target, name) else { return false };
+    let mail = manifest::<Mail>(&own).is_some_and(|found| found.state == StoreState::Clean);
+    mail || manifest::<Data>(&own).is_some_and(|found| found.state == DataState::Clean)
+}
+
+fn manifest<M: Manifested>(own: &OwnDirectory) -> Option<M> {
+    read_manifest_in(own, &own.path).ok().flatten()
 }

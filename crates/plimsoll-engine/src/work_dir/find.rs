@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use plimsoll_sys::SysError;
 use rustix::fs::OFlags;
 
-use super::beneath::{OwnDirectory, file_in};
+use super::beneath::file_in;
+use super::held::OwnDirectory;
 use super::{Manifested, sys};
 use crate::EngineError;
 
@@ -172,6 +173,32 @@ pub(crate) fn settle<M: Manifested>(
         }
     }
     Ok(recorded.to_vec())
+}
+
+/// Opens the directories of data that is to be read, each once looked up, and sees that each holds this
+/// data.
+///
+/// # Errors
+/// A directory that can't be opened, or that holds other data since it was found.
+pub(crate) fn open_settled<M: Manifested>(
+    manifest: &M,
+    directories: &[PathBuf],
+) -> Result<Vec<OwnDirectory>, EngineError> {
+    let mut open = Vec::new();
+    for directory in directories {
+        let own = OwnDirectory::named(directory).map_err(|error| {
+            let doing = format!("opening a {}", M::WHAT);
+            EngineError::system(doing, sys("open", directory, &error))
+        })?;
+        let there = read_manifest_in::<M>(&own, directory)?;
+        if there.is_some_and(|there| there.id() != manifest.id()) {
+            let (path, what) = (directory.display(), M::WHAT);
+            let says = format!("{path} holds another {what} than a moment ago: nothing was read");
+            return Err(EngineError::Config(says));
+        }
+        open.push(own);
+    }
+    Ok(open)
 }
 
 /// What there is of a file.

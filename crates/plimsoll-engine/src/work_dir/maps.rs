@@ -3,15 +3,16 @@
 //! what is still needed.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, OFlags, unlinkat};
+use rustix::fs::{AtFlags, FileType, OFlags, statat, unlinkat};
 use serde::{Deserialize, Serialize};
 
-use super::beneath::{OwnDirectory, file_in};
+use super::beneath::{emptied_file, file_in, names_in};
+use super::held::OwnDirectory;
 use super::{read_manifest, sys};
 use crate::EngineError;
 use crate::mailbox::Manifest as Mail;
@@ -42,11 +43,24 @@ pub(crate) fn note_places(maps: &Path, directories: &[String]) -> Result<(), Eng
         .map(PathBuf::from)
         .map(|directory| Place { mount: mount_of(above(&directory)), directory })
         .collect();
-    fs::create_dir_all(maps)
-        .and_then(|()| fs::write(maps.join(PLACES), serde_json::to_vec(&places)?))
-        .map_err(|error| {
-            EngineError::system("making the state directory", sys("write", maps, &error))
-        })
+    let write = || {
+        let text = serde_json::to_vec(&places)?;
+        replace_file(&make(maps)?, PLACES)?.write_all(&text)
+    };
+    write().map_err(|error| {
+        EngineError::system("making the state directory", sys("write", maps, &error))
+    })
+}
+
+/// Makes the directory of maps, if it is missing, and opens it.
+fn make(maps: &Path) -> std::io::Result<OwnDirectory> {
+    fs::create_dir_all(maps)?;
+    OwnDirectory::open(maps)
+}
+
+/// Opens a file of maps for writing, empty.
+pub(crate) fn replace_file(maps: &OwnDirectory, name: &str) -> std::io::Result<File> {
+    Ok(emptied_file(maps.fd.as_fd(), Path::new(name)).map(File::from)?)
 }
 
 fn above(directory: &Path) -> &Path {
@@ -71,14 +85,16 @@ pub(crate) fn remove(maps: &Path) -> Result<(), EngineError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(|error| failed(&error))?,
     };
-    for entry in fs::read_dir(maps).map_err(|error| failed(&error))?.flatten() {
-        let name = entry.file_name();
-        if entry.file_type().is_ok_and(|kind| kind.is_file()) && is_ours(&name.to_string_lossy()) {
+    for name in names_in(own.fd.as_fd()).map_err(|errno| failed(&errno.into()))? {
+        let stat = statat(&own.fd, &name, AtFlags::SYMLINK_NOFOLLOW);
+        let is_file =
+            stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::RegularFile);
+        if is_file && is_ours(&name.to_string_lossy()) {
             unlinkat(&own.fd, &name, AtFlags::empty()).map_err(|errno| failed(&errno.into()))?;
         }
     }
     let name = maps.file_name().unwrap_or_default();
-    unlinkat(&own.parent, name, AtFlags::REMOVEDIR).map_err(|errno| failed(&errno.into()))
+    unlinkat(&own.parent.fd, name, AtFlags::REMOVEDIR).map_err(|errno| failed(&errno.into()))
 }
 
 /// Removes the maps of data that was removed. What stays of them is found by [`collect`].

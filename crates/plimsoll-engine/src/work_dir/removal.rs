@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plimsoll_sys::SysError;
-use rustix::fs::{AtFlags, Dir, FileType, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::{OwnDirectory, directory_in};
+use super::beneath::{directory_in, names_in};
 use super::contents::{Contents, DEPTH_MAX};
 use super::find::read_manifest_in;
-use super::{Manifested, own_name, sys};
+use super::follow::split;
+use super::held::{OwnDirectory, TargetDirectory};
+use super::{Manifested, failed, own_name, sys};
 use crate::EngineError;
 use crate::mailbox::Manifest as Mail;
 use crate::matrix::manifest::Manifest as Data;
@@ -67,19 +69,20 @@ fn removing(directory: &Path, call: &'static str, errno: Errno) -> EngineError {
     EngineError::system("removing data of an earlier run", error)
 }
 
-fn look(directory: &Path) -> Result<Look, EngineError> {
-    match std::fs::symlink_metadata(directory) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Look::Absent),
-        Err(error) => return Err(EngineError::system("looking", sys("stat", directory, &error))),
-        Ok(metadata) if metadata.is_symlink() => {
-            return Err(foreign(directory, "it is a link"));
+fn look(parent: &TargetDirectory, name: &OsStr) -> Result<Look, EngineError> {
+    let directory = &parent.path.join(name);
+    match statat(&parent.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(Look::Absent),
+        Err(errno) => {
+            return Err(EngineError::system("looking", sys("stat", directory, &errno.into())));
         }
-        Ok(metadata) if !metadata.is_dir() => {
-            return Err(foreign(directory, "it is no directory"));
-        }
-        Ok(_) => {}
+        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {}
+            FileType::Symlink => return Err(foreign(directory, "it is a link")),
+            _ => return Err(foreign(directory, "it is no directory")),
+        },
     }
-    let own = OwnDirectory::open(directory)
+    let own = OwnDirectory::open_in(parent, name)
         .map_err(|error| EngineError::system("opening", sys("open", directory, &error)))?;
     let known = known_in::<Mail>(&own, directory)?.or(known_in::<Data>(&own, directory)?);
     if let Some(known) = known {
@@ -112,86 +115,90 @@ fn known_in<M: Manifested>(
 
 /// Whether a directory is one of ours, with a manifest that says what is in it.
 pub(crate) fn is_ours(directory: &Path) -> bool {
-    matches!(look(directory), Ok(Look::Ours(..)))
+    let open = |(above, name)| TargetDirectory::open(above).map(|parent| (parent, name));
+    let opened = split(directory).and_then(open);
+    opened.is_ok_and(|(parent, name)| is_ours_in(&parent, name))
 }
 
-/// Makes a store's own directory; what an earlier run of ours left there is removed. Gives the identity
-/// of what was there.
-pub(crate) fn make_own(directory: &Path) -> Result<Option<u64>, EngineError> {
-    let was = match look(directory)? {
-        // The same directory may serve databases and logs: then it was made a moment ago.
+/// The same of a name in a directory that is open.
+pub(crate) fn is_ours_in(parent: &TargetDirectory, name: &OsStr) -> bool {
+    matches!(look(parent, name), Ok(Look::Ours(..)))
+}
+
+/// Makes a store's own directory and opens it; what an earlier run of ours left there is removed. Gives
+/// also the identity of what was there.
+pub(crate) fn make_own(
+    parent: &TargetDirectory,
+    name: &OsStr,
+) -> Result<(OwnDirectory, Option<u64>), EngineError> {
+    let directory = &parent.path.join(name);
+    let was = match look(parent, name)? {
         Look::Empty(own) => {
+            // It may be another user's: it is made anew.
             for name in UNFINISHED {
                 let _ = unlinkat(&own.fd, name, AtFlags::empty());
             }
-            return Ok(None);
+            gone(unlinkat(&parent.fd, name, AtFlags::REMOVEDIR))
+                .map_err(|errno| removing(directory, "rmdir", errno))?;
+            None
         }
         Look::Absent => None,
         Look::Ours(own, known) => {
-            remove(directory, own, &known.contents)?;
+            remove(&own, &known.contents)?;
             Some(known.id)
         }
     };
-    std::fs::create_dir(directory).map_err(|error| {
-        EngineError::system("making a directory", sys("mkdir", directory, &error))
-    })?;
-    Ok(was)
+    let own = OwnDirectory::make(parent, name)
+        .map_err(|error| failed("making a directory", "mkdir", directory, &error))?;
+    Ok((own, was))
 }
 
-/// Removes a directory of ours, of which `known` says what is in it; without it, its manifest does. Gives
-/// the identity of what was there.
+/// Removes a directory of ours, of which its manifest says what is in it. Gives the identity of what was
+/// there.
 ///
 /// # Errors
 /// Something that is not ours: then what is ours was removed and the rest is named.
 pub(crate) fn remove_own(
-    directory: &Path,
-    known: Option<&Known>,
+    parent: &TargetDirectory,
+    name: &OsStr,
 ) -> Result<Option<u64>, EngineError> {
-    let found = match known {
-        Some(_) => OwnDirectory::open(directory).map(|own| (own, None)),
-        None => match look(directory)? {
-            Look::Absent => return Ok(None),
-            Look::Empty(own) => Ok((own, None)),
-            Look::Ours(own, known) => Ok((own, Some(known))),
-        },
-    };
-    let (own, found) = match found {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(EngineError::system("opening", sys("open", directory, &error))),
-        Ok(found) => found,
-    };
-    let known = known.or(found.as_ref());
     let nothing = Contents::Mail { databases: 0, log_files: 0 };
-    remove(directory, own, known.map_or(&nothing, |known| &known.contents))?;
+    let (own, known) = match look(parent, name)? {
+        Look::Absent => return Ok(None),
+        Look::Empty(own) => (own, None),
+        Look::Ours(own, known) => (own, Some(known)),
+    };
+    remove(&own, known.as_ref().map_or(&nothing, |known| &known.contents))?;
     Ok(known.map(|known| known.id))
 }
 
-/// Goes on with removals below `directory` that were cut off, of directories that are called `name`, or of
+/// Goes on with removals in `directory` that were cut off, of directories that are called `name`, or of
 /// all. Gives the identities of what was removed. What is not ours stays.
-pub(crate) fn finish_removals(directory: &Path, name: Option<&str>) -> Vec<u64> {
+pub(crate) fn finish_removals(directory: &TargetDirectory, name: Option<&str>) -> Vec<u64> {
     let names: Vec<OsString> = match name {
         Some(name) => vec![format!("{REMOVING}{name}").into()],
-        None => std::fs::read_dir(directory)
+        None => names_in(directory.fd.as_fd())
+            .unwrap_or_default()
             .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.file_name())
             .filter(|name| name.as_bytes().starts_with(format!("{REMOVING}plimsoll-").as_bytes()))
             .collect(),
     };
-    let remove = |name: OsString| remove_own(&directory.join(name), None).ok().flatten();
-    names.into_iter().filter_map(remove).collect()
+    names.into_iter().filter_map(|name| remove_own(directory, &name).ok().flatten()).collect()
 }
 
-fn remove(directory: &Path, own: OwnDirectory, contents: &Contents) -> Result<(), EngineError> {
-    let name = directory.file_name().unwrap_or_default();
+/// Removes a directory of ours that is open, and in it what `contents` lists.
+///
+/// # Errors
+/// Something that is not ours: then what is ours was removed and the rest is named.
+pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), EngineError> {
+    let (directory, name, parent) = (&own.path, own.name(), &own.parent);
     let mut hidden = OsString::from(REMOVING);
     hidden.push(name);
     let is_hidden = name.as_bytes().starts_with(REMOVING.as_bytes());
     let renamed = !is_hidden && {
         // What an earlier removal left under that name goes first.
-        let _ = remove_own(&directory.with_file_name(&hidden), None);
-        rustix::fs::renameat(&own.parent, name, &own.parent, &hidden).is_ok()
+        let _ = remove_own(parent, &hidden);
+        rustix::fs::renameat(&parent.fd, name, &parent.fd, &hidden).is_ok()
     };
     let now: &OsStr = if renamed { &hidden } else { name };
     let mut left = Left::default();
@@ -200,11 +207,11 @@ fn remove(directory: &Path, own: OwnDirectory, contents: &Contents) -> Result<()
     for name in UNFINISHED.iter().chain(&MANIFESTS) {
         gone(unlinkat(&own.fd, *name, AtFlags::empty())).map_err(failed)?;
     }
-    let removed = unlinkat(&own.parent, now, AtFlags::REMOVEDIR);
+    let removed = unlinkat(&parent.fd, now, AtFlags::REMOVEDIR);
     match removed {
         Err(Errno::NOTEMPTY | Errno::EXIST) => {
             if renamed {
-                let _ = rustix::fs::renameat(&own.parent, now, &own.parent, name);
+                let _ = rustix::fs::renameat(&parent.fd, now, &parent.fd, name);
             }
             let error = SysError::new("rmdir", libc::ENOTEMPTY).at(directory);
             let doing = format!("everything of the run is removed; {left} stays");
@@ -245,18 +252,6 @@ impl Left {
         self.count += 1;
         self.first.get_or_insert(below);
     }
-}
-
-/// Names of a directory.
-fn names_in(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(directory)? {
-        let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
-        if name != "." && name != ".." {
-            names.push(name);
-        }
-    }
-    Ok(names)
 }
 
 /// Removes what is ours in a directory that lies at `below`. Manifests stay.
@@ -326,10 +321,6 @@ mod tests {
 
     use super::*;
 
-    fn known() -> Known {
-        Known { id: 1, contents: Contents::Mail { databases: 0, log_files: 0 } }
-    }
-
     #[test]
     fn what_a_late_close_still_holds_is_waited_for() {
         let above = tempfile::tempdir().unwrap();
@@ -345,7 +336,8 @@ mod tests {
             }
             fs::remove_file(&hidden).unwrap();
         });
-        assert_eq!(remove_own(&own, Some(&known())).unwrap(), Some(1));
+        let contents = Contents::Mail { databases: 0, log_files: 0 };
+        remove(&OwnDirectory::open(&own).unwrap(), &contents).unwrap();
         close.join().unwrap();
         assert_eq!(fs::read_dir(above.path()).unwrap().count(), 0);
     }

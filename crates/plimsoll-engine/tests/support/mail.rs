@@ -14,7 +14,7 @@ pub fn run(plan: &Plan, root: &Path, watcher: &mut dyn Watcher) -> Recording {
     let plan = plan.resolve();
     let mailbox = plan.workload.mailbox().unwrap();
     let target = &plan.targets[0];
-    let home = Home::create(&plan, target, mailbox, &root.join("state"), 7).unwrap();
+    let home = Home::create(&plan, target, mailbox, &root.join("state"), 7, None).unwrap();
     let (recording, home) = mailbox::run(MailRun {
         plan: &plan,
         target,

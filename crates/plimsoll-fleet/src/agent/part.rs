@@ -131,6 +131,7 @@ async fn work(
     let gate = Arc::new(Gate::new(tell.clone()));
     let mut run_options = run::Options::new(options.places.clone());
     run_options.bundles.clone_from(&options.bundles);
+    run_options.allow = Some(options.allow.clone());
     run_options.shared = Some(Shared {
         gate: Arc::clone(&gate) as Arc<dyn plimsoll_record::progress::Gate>,
         resolved: resolved.clone(),

@@ -1,0 +1,260 @@
+//! A target's directories and its device, open for as long as a run uses them.
+//!
+//! A path is looked up once. From then on everything is opened, made and removed beneath the directory
+//! that is open: whoever renames it, or puts a link in its place, changes nothing for the run.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll_sys::SysError;
+use plimsoll_sys::file::{self, OpenFlags, Opened};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, unlinkat};
+use rustix::io::Errno;
+
+use super::beneath::{
+    directory_in, existing_file, make_directories, names_in, new_directory, new_file, reopen,
+};
+use super::follow::{open_named, real_path, split};
+use super::{NOTHING, sys};
+
+/// A directory that a plan names, open.
+#[derive(Clone, Debug)]
+pub(crate) struct TargetDirectory {
+    /// Where it was when it was opened, without links.
+    pub path: PathBuf,
+    /// The directory.
+    pub fd: Arc<OwnedFd>,
+}
+
+impl TargetDirectory {
+    /// Opens the directory `path`, which may be reached through links.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let fd = open_named(path)?;
+        if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::Directory {
+            return Err(Errno::NOTDIR.into());
+        }
+        let real = match real_path(fd.as_fd()) {
+            Some(real) => real,
+            None => path.canonicalize()?,
+        };
+        Ok(Self { path: real, fd: Arc::new(fd) })
+    }
+
+    /// Device and inode.
+    pub fn identity(&self) -> io::Result<(u64, u64)> {
+        identity(&self.fd)
+    }
+}
+
+fn identity(fd: &OwnedFd) -> io::Result<(u64, u64)> {
+    let stat = fstat(fd)?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
+/// A directory of ours, open.
+#[derive(Debug)]
+pub(crate) struct OwnDirectory {
+    /// Its path, as the manifest has it.
+    pub path: PathBuf,
+    /// The directory that it is in; itself if only its content is read.
+    pub parent: TargetDirectory,
+    /// Itself.
+    pub fd: OwnedFd,
+}
+
+impl OwnDirectory {
+    /// Opens the directory `path`. Its parent may be reached through links, as a target may; itself it
+    /// must be a directory, no link, and on its parent's mount.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let (above, name) = split(path)?;
+        Self::open_in(&TargetDirectory::open(above)?, name)
+    }
+
+    /// Opens the directory `name` in a directory that is open.
+    pub fn open_in(parent: &TargetDirectory, name: &OsStr) -> io::Result<Self> {
+        let fd = directory_in(parent.fd.as_fd(), Path::new(name))?;
+        Ok(Self { path: parent.path.join(name), parent: parent.clone(), fd })
+    }
+
+    /// Opens a directory that the operator named, for reading what lies in it: it may be a mount point, and
+    /// be reached through links.
+    pub fn named(path: &Path) -> io::Result<Self> {
+        let parent = TargetDirectory::open(path)?;
+        let fd = parent.fd.try_clone()?;
+        Ok(Self { path: path.to_path_buf(), parent, fd })
+    }
+
+    /// Makes the directory `name` and opens it.
+    ///
+    /// # Errors
+    /// Something of that name, or another user's directory that took the place of the new one.
+    pub fn make(parent: &TargetDirectory, name: &OsStr) -> io::Result<Self> {
+        new_directory(parent.fd.as_fd(), Path::new(name))?;
+        let own = Self::open_in(parent, name)?;
+        if !names_in(own.fd.as_fd())?.is_empty() || !own.is_of_this_user()? {
+            let says = "another user put a directory in the place of the new one";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, says));
+        }
+        Ok(own)
+    }
+
+    /// Its name in its parent.
+    pub fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
+    }
+
+    /// Whether nobody else writes in it. File systems without owners, and servers that map root to another
+    /// user, treat a new file in it in the same way as the directory.
+    fn is_of_this_user(&self) -> io::Result<bool> {
+        const OTHERS_WRITE: u32 = 0o022;
+        let own = fstat(&self.fd)?;
+        if own.st_uid == rustix::process::geteuid().as_raw() && own.st_mode & OTHERS_WRITE == 0 {
+            return Ok(true);
+        }
+        let name = Path::new(".plimsoll-owner");
+        let made = fstat(new_file(self.fd.as_fd(), name)?);
+        unlinkat(&self.fd, name, AtFlags::empty())?;
+        let made = made?;
+        let is_alike = own.st_mode & OTHERS_WRITE == 0 || made.st_mode & OTHERS_WRITE != 0;
+        Ok(made.st_uid == own.st_uid && is_alike)
+    }
+}
+
+/// A block device, open with `O_PATH`.
+#[derive(Debug)]
+pub(crate) struct HeldDevice {
+    /// Its name in the plan.
+    pub path: PathBuf,
+    /// Its number.
+    pub number: u64,
+    /// Its node.
+    pub node: OwnedFd,
+}
+
+impl HeldDevice {
+    /// Opens the node of the device `path`; `None` for anything but a block device.
+    pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        let node = open_named(path)?;
+        let stat = fstat(&node)?;
+        let is_device = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+        Ok(is_device.then(|| Self { path: path.to_path_buf(), number: stat.st_rdev, node }))
+    }
+
+    /// Opens the device itself.
+    pub fn reopen(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let fd = match reopen(self.node.as_fd(), flags) {
+            // Without /proc, the name is looked up again.
+            Err(Errno::NOENT) => {
+                rustix::fs::open(&self.path, flags | OFlags::CLOEXEC, Mode::empty())?
+            }
+            other => other?,
+        };
+        let stat = fstat(&fd)?;
+        let is_same = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
+            && stat.st_rdev == self.number;
+        if is_same { Ok(fd) } else { Err(Errno::NODEV) }
+    }
+}
+
+/// What a run works on, open: nothing else is opened by its paths. Empty, it opens every path, as for
+/// files that the caller made.
+#[derive(Clone, Debug, Default)]
+pub struct HeldTarget(Arc<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    directories: Vec<OwnDirectory>,
+    device: Option<HeldDevice>,
+}
+
+impl HeldTarget {
+    pub(crate) fn of_directories(directories: Vec<OwnDirectory>) -> Self {
+        Self(Arc::new(Held { directories, device: None }))
+    }
+
+    pub(crate) fn of_device(device: HeldDevice) -> Self {
+        Self(Arc::new(Held { directories: Vec::new(), device: Some(device) }))
+    }
+
+    /// The run's own directories.
+    pub(crate) fn directories(&self) -> &[OwnDirectory] {
+        &self.0.directories
+    }
+
+    /// The same, each once, whatever paths it has.
+    pub(crate) fn each_directory(&self) -> impl Iterator<Item = &OwnDirectory> {
+        let all = &self.0.directories;
+        let is_first = move |at: usize, own: &OwnDirectory| {
+            let known = identity(&own.fd).ok();
+            known.is_none() || !all[..at].iter().any(|before| identity(&before.fd).ok() == known)
+        };
+        all.iter().enumerate().filter(move |(at, own)| is_first(*at, own)).map(|(_, own)| own)
+    }
+
+    /// The own directory that a path is in, and its name beneath.
+    pub(crate) fn beneath<'p>(
+        &self,
+        path: &'p Path,
+    ) -> Result<(&OwnDirectory, &'p Path), SysError> {
+        let mut all = self.0.directories.iter();
+        all.find_map(|own| Some((own, path.strip_prefix(&own.path).ok()?)))
+            .ok_or_else(|| SysError::new("open", libc::EXDEV).at(path))
+    }
+
+    /// Opens an existing file of the run, or its device.
+    ///
+    /// # Errors
+    /// What is not the run's, a link, anything but a regular file.
+    pub fn open(&self, path: &Path, flags: OpenFlags) -> Result<Opened, SysError> {
+        let Held { directories, device } = &*self.0;
+        let is_unbound = directories.is_empty() && device.is_none();
+        if is_unbound || (path == Path::new(NOTHING) && !flags.write) {
+            return file::open(path, flags);
+        }
+        if flags.create {
+            return Err(SysError::new("open", libc::EINVAL).at(path));
+        }
+        let failed = |errno: Errno| SysError::new("open", errno.raw_os_error()).at(path);
+        if let Some(device) = device {
+            if device.path != path {
+                return Err(failed(Errno::XDEV));
+            }
+            return file::open_with(flags, |raw| device.reopen(oflags(raw)).map_err(failed));
+        }
+        let (own, below) = self.beneath(path)?;
+        file::open_with(flags, |raw| {
+            existing_file(own.fd.as_fd(), below, oflags(raw)).map_err(failed)
+        })
+    }
+
+    /// Makes a file of the run.
+    pub(crate) fn create(&self, path: &Path) -> Result<OwnedFd, SysError> {
+        let (own, below) = self.beneath(path)?;
+        new_file(own.fd.as_fd(), below)
+            .map_err(|errno| SysError::new("open", errno.raw_os_error()).at(path))
+    }
+
+    /// Makes the directories of a path that are missing.
+    pub(crate) fn make_directories(&self, path: &Path) -> Result<OwnedFd, SysError> {
+        let (own, below) = self.beneath(path)?;
+        let made = if below == Path::new("") {
+            own.fd.try_clone()
+        } else {
+            make_directories(own.fd.as_fd(), below)
+        };
+        made.map_err(|error| sys("mkdir", path, &error))
+    }
+
+    /// The run's own directories for operations on names.
+    pub(crate) fn roots(&self) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+        let root = |own: &OwnDirectory| Ok((own.path.clone(), own.fd.try_clone()?));
+        self.0.directories.iter().map(root).collect()
+    }
+}
+
+fn oflags(raw: libc::c_int) -> OFlags {
+    OFlags::from_bits_retain(raw.cast_unsigned())
+}
