@@ -30,7 +30,7 @@ pub use latency::{Bin, Latency, Percentile, Stage};
 pub use operation::{Kind, Operation, Sampled};
 pub use population::{Claim, Population, Unit};
 pub use series::{Point, Quantity, Series};
-pub use setting::{Durability, MediaClass, Outstanding, Pattern, Setting};
+pub use setting::{CounterReset, Durability, MediaClass, Outstanding, Pattern, Setting};
 
 /// One result: what one run of a tool reports, or one row of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -132,6 +132,10 @@ pub struct DeviceCounts {
     pub reads: Option<Figure>,
     /// Writes completed.
     pub writes: Option<Figure>,
+    /// Reads that the kernel merged into others.
+    pub read_merges: Option<Figure>,
+    /// Writes that the kernel merged into others.
+    pub write_merges: Option<Figure>,
     /// Bytes read.
     pub read_bytes: Option<Figure>,
     /// Bytes written.

@@ -48,6 +48,8 @@ pub enum Format {
     MlperfReport,
     /// The KV-cache benchmark's JSON.
     KvCache,
+    /// The KV-cache benchmark's summary over ranks.
+    KvCacheRun,
     /// warp's JSON.
     Warp,
     /// warp's CSV of segments.
@@ -103,6 +105,7 @@ impl Format {
             Self::MlperfRank => "MLPerf Storage rank",
             Self::MlperfReport => "MLPerf Storage report",
             Self::KvCache => "KV-cache JSON",
+            Self::KvCacheRun => "KV-cache run summary",
             Self::Warp => "warp JSON",
             Self::WarpSegments => "warp CSV",
             Self::WarpOperations => "warp operations",
@@ -130,6 +133,10 @@ const JSON: &[(Is, Format)] = &[
     (elbencho::is_json, Format::ElbenchoJson),
     (warp::is_text, Format::Warp),
     (|text| text.contains("\"end_to_end_latencies\""), Format::KvCache),
+    (
+        |text| text.contains("\"trials_per_option\"") && text.contains("\"options\""),
+        Format::KvCacheRun,
+    ),
     (
         |text| text.contains("\"num_accelerators\"") && text.contains("\"metric\""),
         Format::MlperfSummary,

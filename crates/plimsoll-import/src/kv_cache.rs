@@ -4,7 +4,8 @@
 //! that the longest latency may exceed that time.
 
 use plimsoll_evidence::reported::{
-    Claim, Figure, How, Kind, Latency, Operation, Part, Population, Reported, Stage, Unit,
+    Claim, Combined, Complaint, Figure, How, Kind, Latency, Membership, Operation, Part, Population,
+    Reported, Stage, Unit, Weight,
 };
 
 use crate::json::At;
@@ -12,6 +13,10 @@ use crate::parts::{latency, percentile, source};
 
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
+const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+/// Share by which a tier's bandwidth may differ from its bytes over the elapsed time: the clock is read
+/// again for it.
+const TIER_SLACK: f64 = 0.01;
 
 /// True for such a result.
 #[must_use]
@@ -47,10 +52,13 @@ pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
     {
         let mut operation = Operation::of(kind);
         operation.bytes.extend(cache.key(&format!("total_{word}_bytes")).exact());
+        let in_gib = cache.key(&format!("total_{word}_gb")).float();
+        operation.bytes.extend(in_gib.map(|amount| amount.scaled(GIB)));
         operation.count.extend(cache.key(count).exact());
-        operation.rate_per_s.extend(cache.key(&format!("{word}_iops")).float());
-        let nvme = |p: &str| cache.key(&format!("nvme_{word}_{p}_ms")).float();
-        let ns = |p: &str| nvme(p).map(|ms| ms.scaled(NS_PER_MS));
+        take_iops(&mut operation, &cache.key(&format!("{word}_iops")));
+        let of_tier = |tier: &str, p: &str| cache.key(&format!("{tier}_{word}_{p}_ms")).float();
+        let stated = |p: &str| of_tier("storage", p).or_else(|| of_tier("nvme", p));
+        let ns = |p: &str| stated(p).map(|ms| ms.scaled(NS_PER_MS));
         operation.latencies.extend(latency(Stage::Total, |latency| {
             // Of what went to the NVMe tier, and not of what memory served.
             latency.sampled = true;
@@ -63,12 +71,103 @@ pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
             part.operations.push(operation);
         }
     }
+    reported.combined.extend(tiers(&cache, part.window_ns.as_ref()));
     reported.parts.push(part);
     for (name, word) in [
         ("end_to_end_latencies", "end_to_end_latency_ms"),
         ("storage_latencies", "storage_io_latency_ms"),
     ] {
         reported.populations.extend(population(&root.key(name), &summary.key(word)));
+    }
+    reported
+}
+
+/// `read_iops` and `write_iops` hold the number of operations, despite their names. A value that differs from
+/// the number is a rate.
+fn take_iops(operation: &mut Operation, stated: &At<'_, '_>) {
+    let Some(value) = stated.exact() else { return };
+    let is_count = operation.count.first().is_some_and(|count| count.value == value.value);
+    if is_count {
+        operation.count.push(value);
+    } else {
+        operation.rate_per_s.extend(stated.float());
+    }
+}
+
+/// Bandwidth of each tier: its bytes over the elapsed time, both in GiB.
+fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Combined> {
+    let Some(seconds) = window.map(|w| w.value / NS_PER_S).filter(|s| *s > 0.0) else {
+        return Vec::new();
+    };
+    let mut combined = Vec::new();
+    for tier in ["gpu", "cpu", "storage"] {
+        for (word, moved) in [("read", "read"), ("write", "written")] {
+            let amount = cache.key(&format!("tier_{tier}_kv_bytes_{moved}_gb")).float();
+            let rate = cache.key(&format!("tier_{tier}_{word}_bandwidth_gbps")).float();
+            let Some((amount, total)) = amount.zip(rate).filter(|(a, r)| a.value + r.value > 0.0)
+            else {
+                continue;
+            };
+            let field = format!("{} over elapsed_time", amount.field);
+            let of = vec![Figure { field, ..amount.scaled(GIB / seconds) }];
+            let what = format!("the {word} bandwidth of the {tier} tier");
+            let (how, total) = (How::Sum, total.scaled(GIB));
+            combined.push(Combined { what, how, total, of, slack: TIER_SLACK });
+        }
+    }
+    combined
+}
+
+/// True for the summary of a run over its ranks.
+#[must_use]
+pub fn is_run_summary(root: &At<'_, '_>) -> bool {
+    root.key("options").entries().any(|(_, option)| option.key("rank_count").exists())
+}
+
+/// Reads the summary of a run: a part for each option.
+#[must_use]
+pub fn read_run_summary(root: &At<'_, '_>, file: &str) -> Reported {
+    let mut reported = Reported::of(source("KV-cache benchmark", "KV-cache run summary", file));
+    let complain = |reported: &mut Reported, at: &At<'_, '_>| {
+        let failed = at.key("partial_failure");
+        if failed.bool() == Some(true) {
+            reported.complaints.push(Complaint {
+                weight: Weight::Invalid,
+                says: "the benchmark reports a partial failure".into(),
+                field: failed.path().to_owned(),
+            });
+        }
+    };
+    for (name, option) in root.key("options").entries() {
+        let place = format!("ranks of option {name}");
+        let missing: Vec<String> = option
+            .key("missing_files")
+            .items()
+            .filter_map(|path| path.text().map(str::to_owned))
+            .map(|path| path.rsplit('/').next().unwrap_or(&path).to_owned())
+            .collect();
+        if let Some(stated) = option.key("rank_count").exact() {
+            let trials = option.key("trial_count").number().unwrap_or(1.0).max(1.0);
+            let stated = stated.scaled(trials);
+            let found = (stated.value - missing.len() as f64).max(0.0) as u64;
+            let place = "not listed in missing_files".into();
+            let of = format!("ranks of option {name}");
+            reported.memberships.push(Membership { of, stated, found, missing, place });
+        }
+        complain(&mut reported, &option);
+        let mut part = Part { name: place, ..Part::default() };
+        for (kind, word) in [(Kind::Read, "read"), (Kind::Write, "write")] {
+            let mut operation = Operation::of(kind);
+            let rate = option.key(&format!("aggregated_{word}_bandwidth_gbps")).float();
+            operation.bandwidth_per_s.extend(rate.map(|rate| rate.scaled(GIB)));
+            if !operation.bandwidth_per_s.is_empty() {
+                part.operations.push(operation);
+            }
+        }
+        reported.parts.push(part);
+    }
+    if reported.complaints.is_empty() {
+        complain(&mut reported, root);
     }
     reported
 }

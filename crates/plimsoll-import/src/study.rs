@@ -158,12 +158,17 @@ impl Reader {
             | Format::MlperfRank
             | Format::MlperfReport
             | Format::KvCache
+            | Format::KvCacheRun
             | Format::Warp => self.parse_json(format, text, file)?,
         }
         Ok(())
     }
 
     fn parse_json(&mut self, format: Format, text: &str, file: &str) -> Result<(), String> {
+        if format == Format::FioJson {
+            self.study.results.extend(fio::json::read_all(text, file)?);
+            return Ok(());
+        }
         let (json, range) = json::first_object(text).map_err(|error| error.to_string())?;
         let root = At::root(&json);
         let mut reported = match format {
@@ -171,6 +176,9 @@ impl Reader {
             Format::MlperfReport if mlperf::is_report(&root) => mlperf::read_report(&root, file),
             Format::Warp if warp::is(&root) => warp::read(&root, file),
             Format::KvCache if kv_cache::is(&root) => kv_cache::read(&root, file),
+            Format::KvCacheRun if kv_cache::is_run_summary(&root) => {
+                kv_cache::read_run_summary(&root, file)
+            }
             Format::MlperfEpochs if mlperf::is_epochs(&root) => {
                 self.pieces.mlperf_epochs.push(mlperf::read_epochs(&root, file));
                 return Ok(());
@@ -178,11 +186,6 @@ impl Reader {
             Format::MlperfRank if mlperf::is_rank(&root) => {
                 self.pieces.mlperf_ranks.push(mlperf::read_rank(&root, file));
                 return Ok(());
-            }
-            Format::FioJson => {
-                let at = [root.clone(), root.key("raw").key("result")];
-                let found = at.iter().find(|at| fio::json::is(at));
-                fio::json::read(found.ok_or("it has a \"fio version\" and no jobs")?, file)
             }
             _ => return Err(format!("it begins as {} and is none", format.word())),
         };

@@ -17,6 +17,21 @@ const NS_PER_MS: f64 = 1e6;
 /// flush at the end.
 const EVENTS_SLACK: f64 = 0.02;
 
+/// Ratio of the ends of a bin of the histogram that percentiles come from: 1,024 bins from 1 us to 100 s.
+/// Versions before 1.0 had 1,000.
+const BIN: f64 = 1.019;
+/// The last bin holds all longer latencies (`OPER_LOG_MAX_VALUE`).
+const LAST_BIN_NS: f64 = 100e9;
+/// Stands for "no upper bound" in a figure, which has to be finite.
+const UNBOUNDED_NS: f64 = 1e18;
+
+/// A percentile: any latency of its bin. One in the last bin is a lower bound.
+fn binned(figure: Figure) -> Figure {
+    let last = figure.value >= LAST_BIN_NS * (1.0 - 1e-6);
+    let most = if last { UNBOUNDED_NS } else { figure.most * BIN };
+    Figure { least: figure.least / BIN, most, ..figure }
+}
+
 /// How the statistics of a test of a database begin, before 1.0 and since.
 const OLTP: [&str; 2] = ["OLTP test statistics:", "SQL statistics:"];
 
@@ -64,7 +79,7 @@ fn oltp(text: &str, file: &str) -> Result<Reported, String> {
             let names =
                 [format!("approx.  {percent} percentile"), format!("{percent}th percentile")];
             let at = names.iter().find_map(|name| time(name));
-            l.percentiles.extend(percentile(f64::from(percent), at));
+            l.percentiles.extend(percentile(f64::from(percent), at.map(binned)));
         }
     }));
     let most = of(&all, "Number of threads", Digits::Exact, 1.0);
@@ -160,8 +175,8 @@ fn one(text: &str, file: &str) -> Result<Reported, String> {
             (rounded("min", NS_PER_MS), rounded("avg", NS_PER_MS), rounded("max", NS_PER_MS));
         l.sum_ns = rounded("sum", NS_PER_MS);
         l.count = events.count.first().cloned();
-        l.percentiles.extend(percentile(95.0, rounded("95th percentile", NS_PER_MS)));
-        l.percentiles.extend(percentile(99.0, rounded("99th percentile", NS_PER_MS)));
+        l.percentiles.extend(percentile(95.0, rounded("95th percentile", NS_PER_MS).map(binned)));
+        l.percentiles.extend(percentile(99.0, rounded("99th percentile", NS_PER_MS).map(binned)));
     }));
     part.operations.push(events);
     reported.parts.push(part);
@@ -224,8 +239,8 @@ fn before_1_0(
     whole.latencies.extend(latency(Stage::Total, |l| {
         let ms = |name: &str| of_ms(all, name);
         (l.min_ns, l.mean_ns, l.max_ns) = (ms("min"), ms("avg"), ms("max"));
-        l.percentiles.extend(percentile(95.0, ms("approx.  95 percentile")));
-        l.percentiles.extend(percentile(99.0, ms("approx.  99 percentile")));
+        l.percentiles.extend(percentile(95.0, ms("approx.  95 percentile").map(binned)));
+        l.percentiles.extend(percentile(99.0, ms("approx.  99 percentile").map(binned)));
     }));
     part.operations.push(whole);
     // An event of these versions leaves its flushes out.

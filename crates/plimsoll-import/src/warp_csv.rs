@@ -178,6 +178,19 @@ struct Operations {
     begin_s: Option<f64>,
     end_s: Option<f64>,
     threads: BTreeSet<(String, String)>,
+    /// Starts (+1) and ends (-1), s.
+    edges: Vec<(f64, i32)>,
+}
+
+/// Greatest number of operations between their start and end at one time.
+fn most_at_once(edges: &mut [(f64, i32)]) -> f64 {
+    edges.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (mut now, mut most) = (0, 0);
+    for (_, step) in edges.iter() {
+        now += step;
+        most = most.max(now);
+    }
+    f64::from(most)
 }
 
 /// Reads the CSV of operations: a part for each kind.
@@ -199,6 +212,7 @@ pub fn read_operations(text: &str, file: &str) -> Result<Reported, String> {
         let sums = all.entry(op.to_owned()).or_default();
         let text = |name: &str| row.text(name).unwrap_or_default().to_owned();
         sums.threads.insert((text("client_id"), text("thread")));
+        sums.edges.extend([(begin, 1), (end, -1)]);
         sums.begin_s = Some(sums.begin_s.map_or(begin, |least: f64| least.min(begin)));
         sums.end_s = Some(sums.end_s.map_or(end, |most: f64| most.max(end)));
         if row.text("error").is_some() {
@@ -239,8 +253,14 @@ pub fn read_operations(text: &str, file: &str) -> Result<Reported, String> {
             of: vec![Figure::exact(sums.by_times_ns, "end less start")],
             slack: TIMES,
         });
-        let threads = Figure::exact(sums.threads.len() as f64, "thread");
-        let outstanding = Some(Outstanding { most: threads, kept: false });
+        // Thread numbers are labels: older versions give all uploads the same one.
+        let threads = sums.threads.len() as f64;
+        let overlap = most_at_once(&mut sums.edges);
+        let most = match overlap > threads {
+            true => Figure::exact(overlap, "operations that overlap by start and end"),
+            false => Figure::exact(threads, "thread"),
+        };
+        let outstanding = Some(Outstanding { most, kept: false });
         reported.parts.push(Part {
             name: op,
             window_ns: (end > begin).then(|| {

@@ -49,6 +49,8 @@ pub struct Declared {
 pub enum Gravity {
     /// Not all of the figures can be true.
     Impossible,
+    /// They can, but the storage that the result names did not do the work.
+    Invalid,
     /// They can, but do not show what they seem to show.
     Doubtful,
 }

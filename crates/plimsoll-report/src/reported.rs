@@ -83,7 +83,7 @@ fn headline_of(audit: &Audit) -> Headline {
 
 fn tone(verdict: Credibility) -> Tone {
     match verdict {
-        Credibility::Impossible => Tone::Bad,
+        Credibility::Impossible | Credibility::Invalid => Tone::Bad,
         Credibility::Doubtful => Tone::Warn,
         Credibility::Consistent => Tone::Good,
     }
@@ -140,7 +140,7 @@ fn figures(audit: &Audit) -> Vec<Section> {
 
 fn line(finding: &Finding) -> FindingLine {
     let (outcome, tone) = match finding.gravity {
-        Gravity::Impossible => ("fail", Tone::Bad),
+        Gravity::Impossible | Gravity::Invalid => ("fail", Tone::Bad),
         Gravity::Doubtful => ("warn", Tone::Warn),
     };
     let field = |field: &String| ("at".to_owned(), field.clone());
@@ -178,9 +178,20 @@ pub fn study_document(
     passed_over: usize,
 ) -> Document {
     let count = |verdict| judged.iter().filter(|(_, audit)| audit.verdict == verdict).count();
-    let all = [Credibility::Impossible, Credibility::Doubtful, Credibility::Consistent];
+    let all = [
+        Credibility::Impossible,
+        Credibility::Invalid,
+        Credibility::Doubtful,
+        Credibility::Consistent,
+    ];
     let worst = all.into_iter().find(|verdict| count(*verdict) > 0);
-    let counts = all.map(|verdict| format!("{} {}", count(verdict), verdict.label()));
+    // INVALID is rare: it is named only if it occurs.
+    let named = |verdict: &Credibility| *verdict != Credibility::Invalid || count(*verdict) > 0;
+    let counts: Vec<String> = all
+        .into_iter()
+        .filter(named)
+        .map(|verdict| format!("{} {}", count(verdict), verdict.label()))
+        .collect();
     let mut sections = vec![
         Section::brief("results", "Results").with(Block::Table(study_table(judged))),
         verdicts(judged),
@@ -238,18 +249,20 @@ pub fn study_table(judged: &[(&Reported, Audit)]) -> Table {
 
 /// Verdicts by form.
 fn verdicts(judged: &[(&Reported, Audit)]) -> Section {
-    let mut forms: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+    let mut forms: BTreeMap<&str, [u64; 4]> = BTreeMap::new();
     for (reported, audit) in judged {
         let counts = forms.entry(&reported.source.format).or_default();
         counts[match audit.verdict {
             Credibility::Impossible => 0,
-            Credibility::Doubtful => 1,
-            Credibility::Consistent => 2,
+            Credibility::Invalid => 1,
+            Credibility::Doubtful => 2,
+            Credibility::Consistent => 3,
         }] += 1;
     }
     let columns = vec![
         Column::words("read as", "format"),
         Column::numbers("impossible", "impossible"),
+        Column::numbers("invalid", "invalid"),
         Column::numbers("doubtful", "doubtful"),
         Column::numbers("consistent", "consistent"),
     ];
@@ -268,13 +281,13 @@ fn hits(judged: &[(&Reported, Audit)]) -> Option<Section> {
     for (_, audit) in judged {
         for rule in audit.hits() {
             let impossible =
-                audit.findings.iter().any(|f| f.rule == rule && f.gravity == Gravity::Impossible);
+                audit.findings.iter().any(|f| f.rule == rule && f.gravity < Gravity::Doubtful);
             rules.entry(rule).or_default()[usize::from(!impossible)] += 1;
         }
     }
     let columns = vec![
         Column::words("rule", "rule"),
-        Column::numbers("results impossible by it", "impossible"),
+        Column::numbers("results impossible or invalid by it", "impossible"),
         Column::numbers("doubtful", "doubtful"),
     ];
     let mut table = Table::new("", columns);

@@ -31,6 +31,8 @@ pub struct Setting {
     pub duration_ns: Option<Figure>,
     /// How long it ran before anything was counted, ns.
     pub warm_up_ns: Option<Figure>,
+    /// Whether the tool reset its counters while operations were in flight.
+    pub counter_reset: CounterReset,
     /// What it worked on: a path, a device, a bucket.
     pub target: Option<String>,
     /// What the target is said or seen to be.
@@ -43,6 +45,20 @@ pub struct Setting {
     pub data_repeats: Option<bool>,
     /// True where the data was zeroes.
     pub data_zero: Option<bool>,
+}
+
+/// Whether a tool reset its counters during the run, so that operations in flight at that moment are counted
+/// in one figure and missing in another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CounterReset {
+    /// The counters ran from the first operation to the last.
+    #[default]
+    Never,
+    /// The options say so, for example a warm-up.
+    Stated,
+    /// The form does not print the option that would reset them.
+    Unknown,
 }
 
 /// Operations in flight.

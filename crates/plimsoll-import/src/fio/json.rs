@@ -1,12 +1,12 @@
 //! fio's JSON (`--output-format=json` and `json+`), of one host or of clients with their total.
 
 use plimsoll_evidence::reported::{
-    Bin, Combined, Complaint, DeviceCounts, Figure, How, Kind, Latency, Operation, Part,
+    Bin, Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Latency, Operation, Part,
     Percentile, Point, Quantity, Reported, Sampled, Series, Source, Stage, Weight,
 };
 
 use super::options::Options;
-use crate::json::At;
+use crate::json::{self, At};
 
 /// Bytes in a KiB: fio's `bw` is in KiB/s (`bw_bytes >> 10`).
 const KIB: f64 = 1024.0;
@@ -25,6 +25,76 @@ const UNBOUNDED_NS: f64 = 1e18;
 pub fn is(root: &At<'_, '_>) -> bool {
     root.key("fio version").exists()
         && (root.key("jobs").exists() || root.key("client_stats").exists())
+}
+
+/// Reads all results of a text: one object, or one after the other. Reports of a running job
+/// (`--status-interval`) are one result, which is the last of them.
+///
+/// # Errors
+/// A text without a result of fio.
+pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+    let (mut all, mut reports, mut at) = (Vec::<Reported>::new(), 1, 0);
+    loop {
+        let (json, range) = match json::first_object(&text[at..]) {
+            Ok(found) => found,
+            Err(error) if all.is_empty() => return Err(error.to_string()),
+            Err(error) if error.cut_off => return Err(error.to_string()),
+            Err(_) => break,
+        };
+        let root = At::root(&json);
+        let places = [root.clone(), root.key("raw").key("result")];
+        let Some(found) = places.iter().find(|place| is(place)) else {
+            if all.is_empty() {
+                return Err("it has a \"fio version\" and no jobs".into());
+            }
+            break;
+        };
+        let mut reported = read(found, file);
+        if all.is_empty() && !text[..range.start].trim().is_empty() {
+            let lines = text[..range.start].lines().count();
+            reported.remarks.push(format!("{lines} lines of other text stand before the JSON"));
+        }
+        match all.last_mut() {
+            Some(last) if continues(last, &reported) => {
+                reported.remarks.append(&mut last.remarks);
+                *last = reported;
+                reports += 1;
+            }
+            _ => all.push(reported),
+        }
+        at += range.end;
+    }
+    if let [only] = &mut all[..] {
+        only.remarks.extend((reports > 1).then(|| {
+            format!("the file holds {reports} reports of one run (--status-interval): the last one is the result")
+        }));
+    } else {
+        for (index, reported) in all.iter_mut().enumerate() {
+            reported.source.place = Some(format!("object {}", index + 1));
+        }
+    }
+    Ok(all)
+}
+
+/// True if a report is a later one of the same run: the same jobs and options, with counters that only grew.
+fn continues(earlier: &Reported, later: &Reported) -> bool {
+    let sum = |part: &Part, of: fn(&Operation) -> Option<&Figure>| -> f64 {
+        part.operations.iter().filter_map(of).map(|figure| figure.value).sum()
+    };
+    let grew = |(a, b): (&Part, &Part)| {
+        let time = |part: &Part| part.window_ns.as_ref().map_or(0.0, |window| window.value);
+        let bytes = |part: &Part| sum(part, |o| o.bytes.first());
+        a.name == b.name && a.host == b.host && time(a) <= time(b) && bytes(a) <= bytes(b)
+    };
+    let alike = earlier.options == later.options && earlier.parts.len() == later.parts.len();
+    let time = |reported: &Reported| reported.source.taken_unix_s;
+    let in_order = time(earlier).zip(time(later)).is_none_or(|(a, b)| {
+        let longest = later.parts.iter().filter_map(|part| part.window_ns.as_ref());
+        let longest_s = longest.map(|window| window.value / 1e9).fold(0.0, f64::max);
+        // The whole run lies before the later report.
+        a <= b && b - a <= longest_s + 2.0
+    });
+    alike && in_order && earlier.parts.iter().zip(&later.parts).all(grew)
 }
 
 /// Reads a result.
@@ -110,6 +180,9 @@ fn take_job(reported: &mut Reported, jobs: &[At<'_, '_>], job: &At<'_, '_>, opti
         is_total: name == "All clients",
         ..Part::default()
     };
+    if options.is_empty() {
+        part.setting.counter_reset = CounterReset::Unknown;
+    }
     if part.is_total {
         part.setting.outstanding = None;
     }
@@ -130,13 +203,7 @@ fn take_job(reported: &mut Reported, jobs: &[At<'_, '_>], job: &At<'_, '_>, opti
             part.operations.push(operation);
         }
     }
-    let sync = job.key("sync");
-    if sync.key("total_ios").number().is_some_and(|count| count > 0.0) {
-        let mut operation = Operation::of(Kind::Sync);
-        operation.count.extend(sync.key("total_ios").exact());
-        operation.latencies.extend(latency(&sync, "lat", Stage::Total));
-        part.operations.push(operation);
-    }
+    part.operations.extend(flushes(&job.key("sync")));
     part.errors = job.key("total_err").exact();
     part.start_unix_s = job.key("job_start").number().map(|ms| ms / 1e3);
     let cpu = [job.key("usr_cpu").number(), job.key("sys_cpu").number()];
@@ -152,6 +219,17 @@ fn take_job(reported: &mut Reported, jobs: &[At<'_, '_>], job: &At<'_, '_>, opti
         });
     }
     reported.parts.push(part);
+}
+
+/// Flushes. Some versions leave `total_ios` at 0 beside a histogram of flushes; its `N` is the count then.
+fn flushes(sync: &At<'_, '_>) -> Option<Operation> {
+    let mut operation = Operation::of(Kind::Sync);
+    operation.latencies.extend(latency(sync, "lat", Stage::Total));
+    let counted = |figure: &Figure| figure.value > 0.0;
+    let timed = operation.latencies.first().and_then(|latency| latency.count.clone());
+    let count = sync.key("total_ios").exact().filter(counted).or(timed.filter(counted))?;
+    operation.count.push(count);
+    Some(operation)
 }
 
 fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
@@ -281,6 +359,8 @@ fn device(at: &At<'_, '_>) -> DeviceCounts {
         name: at.key("name").text().unwrap_or_default().to_owned(),
         reads: at.key("read_ios").exact(),
         writes: at.key("write_ios").exact(),
+        read_merges: at.key("read_merges").exact(),
+        write_merges: at.key("write_merges").exact(),
         read_bytes: bytes("read_sectors"),
         written_bytes: bytes("write_sectors"),
         busy_share: at.key("util").rounded().map(|percent| percent.scaled(0.01)),
@@ -352,7 +432,7 @@ fn take_totals(reported: &mut Reported) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::json;
+
 
     #[test]
     fn the_unit_of_amounts_is_told_from_the_fields_around_them() {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Durability, Figure, MediaClass, Outstanding, Pattern, Setting};
+use plimsoll_evidence::reported::{
+    CounterReset, Durability, Figure, MediaClass, Outstanding, Pattern, Setting,
+};
 
 /// Options of one job, its own and those of the whole file.
 #[derive(Clone, Debug, Default)]
@@ -176,6 +178,7 @@ impl Options {
             bandwidth_limit_per_s: self.bytes("rate").map(|f| f.scaled(clones.unwrap_or(1.0))),
             duration_ns: self.time_ns("runtime").or_else(|| self.time_ns("timeout")),
             warm_up_ns: self.time_ns("ramp_time").filter(|time| time.value > 0.0),
+            counter_reset: self.counter_reset(),
             target: target.map(str::to_owned),
             media: target.and_then(media_of),
             drives: target.and_then(|target| drives_of(target, "filename")),
@@ -183,6 +186,21 @@ impl Options {
             data_repeats: self.data_repeats(),
             data_zero: self.on("zero_buffers"),
         }
+    }
+
+    /// `ramp_time` resets the counters when it ends, and `latency_target` at each step of its search.
+    fn counter_reset(&self) -> CounterReset {
+        let resets = ["ramp_time", "ramp_size", "latency_target"];
+        match resets.iter().any(|name| self.on(name) == Some(true)) {
+            true => CounterReset::Stated,
+            false => CounterReset::Never,
+        }
+    }
+
+    /// True if no option is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.stated.is_empty()
     }
 
     fn read_percent(&self) -> Option<Figure> {

@@ -1,8 +1,8 @@
 //! fio's terse output (`--minimal`), versions 2 to 5: one line of semicolons a job.
 
 use plimsoll_evidence::reported::{
-    Complaint, Figure, Kind, Latency, Operation, Part, Percentile, Reported, Sampled, Source,
-    Stage, Weight,
+    Complaint, CounterReset, DeviceCounts, Figure, Kind, Latency, Operation, Part, Percentile, Reported, Sampled,
+    Source, Stage, Weight,
 };
 
 use crate::number;
@@ -14,6 +14,11 @@ const PERCENTILES: usize = 20;
 const BINS_PER_OCTAVE: f64 = 64.0;
 /// Fields of one direction: amounts, three latencies, percentiles, samples; version 5 has six more.
 const FIELDS: usize = 4 + 4 + 4 + PERCENTILES + 4 + 5;
+
+/// Fields between the directions and the disks: CPU, depths, latencies in us and in ms.
+const AFTER_DIRECTIONS: usize = 5 + 7 + 10 + 12;
+/// Fields of a disk: name, requests, merges and times of reads and writes, time in queue, utilisation.
+const DISK_FIELDS: usize = 9;
 
 /// True where a line is terse output.
 #[must_use]
@@ -52,6 +57,8 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
         }
         let name = cells[first - 3];
         let mut part = Part { name: name.to_owned(), ..Part::default() };
+        // Terse lines hold no option.
+        part.setting.counter_reset = CounterReset::Unknown;
         if cells[first - 1] != "0" {
             reported.complaints.push(Complaint {
                 weight: Weight::Invalid,
@@ -72,12 +79,71 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
                 part.operations.push(operation);
             }
         }
+        let directions = if version == 3 { 2 } else { 3 };
+        let disks = first + directions * length + AFTER_DIRECTIONS;
+        part.devices = devices(cells.get(disks..).unwrap_or_default(), disks, index + 1);
         reported.parts.push(part);
     }
     if reported.parts.is_empty() {
         return Err("it has no line of fio's terse output".into());
     }
+    keep_last_report(&mut reported);
     Ok(reported)
+}
+
+/// Milliseconds by which a report of a running job is later than the one before. Clones of a job end closer.
+const REPORT_MS_MIN: f64 = 90.0;
+
+/// Keeps the last of several reports of the same jobs (`--status-interval`): their names repeat, and the time
+/// and bytes of each job grow from report to report.
+fn keep_last_report(reported: &mut Reported) {
+    let parts = &reported.parts;
+    let time = |part: &Part| part.window_ns.as_ref().map_or(0.0, |window| window.value);
+    let bytes = |part: &Part| -> f64 {
+        part.operations.iter().filter_map(|o| o.bytes.first()).map(|bytes| bytes.value).sum()
+    };
+    // A cycle of names that repeats through the file is one report each.
+    let cycle = (1..=parts.len() / 2).find(|length| {
+        parts.len() % length == 0
+            && parts.iter().zip(&parts[*length..]).all(|(earlier, later)| {
+                earlier.name == later.name
+                    && time(later) >= time(earlier) + REPORT_MS_MIN * NS_PER_MS
+                    && bytes(later) >= bytes(earlier)
+            })
+    });
+    if let Some(length) = cycle {
+        let reports = parts.len() / length;
+        reported.parts.drain(..reported.parts.len() - length);
+        reported.remarks.push(format!(
+            "the file holds {reports} reports of one run (--status-interval): the last one is the result"
+        ));
+    }
+}
+
+/// Disk statistics at the end of a line.
+fn devices(cells: &[&str], from: usize, line: usize) -> Vec<DeviceCounts> {
+    let of = |(number, disk): (usize, &[&str])| {
+        let place = |index: usize, name: &str| {
+            let field = from + number * DISK_FIELDS + index + 1;
+            format!("line {line}, field {field} ({name})")
+        };
+        let count = |index: usize, name: &str| {
+            let number = number::plain(disk.get(index)?)?;
+            Some(Figure::exact(number.value, place(index, name)))
+        };
+        let busy = disk.get(8)?.strip_suffix('%')?.parse::<f64>().ok()?;
+        Some(DeviceCounts {
+            name: (*disk.first()?).to_owned(),
+            reads: count(1, "disk reads"),
+            writes: count(2, "disk writes"),
+            read_merges: count(3, "disk read merges"),
+            write_merges: count(4, "disk write merges"),
+            busy_share: Some(Figure::rounded(busy / 100.0, 1e-4, place(8, "disk util"))),
+            ..DeviceCounts::default()
+        })
+    };
+    // An error or a description may follow; neither ends in a utilisation.
+    cells.chunks_exact(DISK_FIELDS).enumerate().map_while(of).collect()
 }
 
 struct Direction<'l> {

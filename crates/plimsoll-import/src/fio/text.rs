@@ -1,9 +1,9 @@
 //! fio's text, as it is shown on a terminal: versions 2 and 3, of one host or of clients.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_evidence::reported::{
-    Combined, Complaint, DeviceCounts, Figure, How, Kind, Operation, Part, Reported, Source, Stage,
+    Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Operation, Part, Reported, Source, Stage,
     Weight,
 };
 
@@ -71,6 +71,31 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     runs::read_each(text, begins, |text| read(text, file))
 }
 
+/// Lines that begin a report of all jobs: the first one, and each in which a job appears again with the
+/// same process.
+fn report_lines(text: &str) -> Vec<usize> {
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut starts = Vec::new();
+    for (index, whole) in text.lines().enumerate() {
+        let Some((name, group, _, _)) = job_line(bare(whole)) else { continue };
+        let pid = value_after(whole, "pid=").unwrap_or_default();
+        let job = format!("{} {name} {group} {pid}", client(whole).unwrap_or_default());
+        // Without a process two jobs of one name look the same.
+        let again = !pid.is_empty() && seen.contains(&job);
+        if starts.is_empty() || again {
+            starts.push(index);
+            seen.clear();
+        }
+        seen.insert(job);
+    }
+    starts
+}
+
+fn value_after<'l>(line: &'l str, name: &str) -> Option<&'l str> {
+    let rest = line.split_once(name)?.1;
+    rest.split([':', ' ']).next()
+}
+
 /// Reads all jobs of one run.
 ///
 /// # Errors
@@ -96,10 +121,22 @@ fn read(text: &str, file: &str) -> Result<Reported, String> {
         totals: BTreeMap::new(),
         tail: Tail::of(version),
     };
-    for (index, line) in text.lines().enumerate() {
+    let reports = report_lines(text);
+    // Reports of a running job hold the same counters again; the last one holds them all.
+    let interim = match &reports[..] {
+        [first, .., last] => *first..*last,
+        _ => 0..0,
+    };
+    for (index, line) in text.lines().enumerate().filter(|(index, _)| !interim.contains(index)) {
         reader.line(line, index + 1);
     }
     reader.end_job();
+    if reports.len() > 1 {
+        reader.reported.remarks.push(format!(
+            "the file holds {} reports of one run (--status-interval): the last one is the result",
+            reports.len()
+        ));
+    }
     if reader.reported.parts.is_empty() {
         return Err("it announces jobs of fio and has no figures of any".into());
     }
@@ -165,6 +202,8 @@ impl Reader {
         }
         let mut setting = options.setting(Some(jobs));
         setting.threads = Some(Figure::exact(jobs, format!("line {number} (jobs)")));
+        // The text does not print `ramp_time` and `latency_target`.
+        setting.counter_reset = CounterReset::Unknown;
         // The text leaves out what would keep fewer in flight (`rate_iops`, `thinktime`).
         if let Some(outstanding) = &mut setting.outstanding {
             outstanding.kept = false;
@@ -326,11 +365,14 @@ impl Reader {
         let [reads, writes] = pair("ios");
         let sectors = pair("sectors").map(|f| f.map(|f| f.scaled(512.0)));
         let [read_bytes, written_bytes] = sectors;
+        let [read_merges, write_merges] = pair("merge");
         let busy = value(&rest, "util").and_then(|t| t.trim_end_matches('%').parse::<f64>().ok());
         let device = DeviceCounts {
             name: name.trim().to_owned(),
             reads,
             writes,
+            read_merges,
+            write_merges,
             read_bytes,
             written_bytes,
             busy_share: busy

@@ -6,7 +6,9 @@ use super::{Rule, Span, words};
 
 pub mod beyond_any_link;
 pub mod contradiction;
+pub mod counter_reset;
 pub mod device_floor;
+pub mod device_moved;
 pub mod fits_memory;
 pub mod latency_within_run;
 pub mod later_passes_faster;
@@ -46,6 +48,7 @@ pub const ALL: &[Rule] = &[
     steady::RULE,
     beyond_any_link::RULE,
     device_floor::RULE,
+    device_moved::RULE,
     rate_limit::RULE,
 ];
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Durability, Kind, Part, Reported};
+use plimsoll_evidence::reported::{Durability, Kind, Part, Reported, Weight};
 use plimsoll_plan::Claim;
 use serde::Serialize;
 
@@ -14,6 +14,8 @@ use super::{Declared, Finding, Gravity, rules};
 pub enum Credibility {
     /// Not all of its figures can be true.
     Impossible,
+    /// They can be, but the storage that the result names did not do the work.
+    Invalid,
     /// They can be, but do not show what they seem to, or nothing could be checked.
     Doubtful,
     /// Everything that could be checked fits.
@@ -25,6 +27,7 @@ impl Credibility {
     pub fn label(self) -> &'static str {
         match self {
             Self::Impossible => "IMPOSSIBLE",
+            Self::Invalid => "INVALID",
             Self::Doubtful => "DOUBTFUL",
             Self::Consistent => "CONSISTENT",
         }
@@ -57,6 +60,9 @@ pub struct Audit {
     pub claims: BTreeMap<String, String>,
     /// What to ask whoever published it, most telling first.
     pub ask: Vec<String>,
+    /// Warnings of the tool itself, which the reason repeats.
+    #[serde(skip)]
+    warnings: Vec<String>,
 }
 
 /// Judges one result.
@@ -94,6 +100,12 @@ impl Audit {
             unknown,
             claims,
             ask: Vec::new(),
+            warnings: reported
+                .complaints
+                .iter()
+                .filter(|complaint| complaint.weight == Weight::Warning)
+                .map(|complaint| complaint.says.clone())
+                .collect(),
         };
         audit.decide();
         let mut first: Vec<String> = Vec::new();
@@ -125,6 +137,7 @@ impl Audit {
             Some(finding) => {
                 let verdict = match finding.gravity {
                     Gravity::Impossible => Credibility::Impossible,
+                    Gravity::Invalid => Credibility::Invalid,
                     Gravity::Doubtful => Credibility::Doubtful,
                 };
                 (verdict, finding.says.clone())
@@ -145,6 +158,9 @@ impl Audit {
                 (Credibility::Consistent, reason)
             }
         };
+        if let Some(warning) = self.warnings.first() {
+            self.reason.push_str(&format!("; the tool warns: {warning}"));
+        }
     }
 
     /// Identifiers of the rules that found something, each once, worst first.

@@ -1,9 +1,9 @@
 //! Did an operation last longer than the run that it is counted in?
 
-use plimsoll_evidence::reported::{Figure, Latency, Operation, Part, Reported};
+use plimsoll_evidence::reported::{Figure, Latency, Operation, Part, Reported, Stage};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
-use super::{bandwidth, first, rate, usable, whose, window};
+use super::{bandwidth, counter_reset, first, rate, usable, whose, window};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -13,7 +13,8 @@ pub const RULE: Rule = Rule {
         longer ended after the time by which the rates were divided: what it moved is counted and the \
         time in which it moved it is not. All that is counted took at least as long as the longest \
         operation, so the bandwidth is at most the bytes over that. A warm-up before the run is added to \
-        its length.",
+        its length. If the form does not print the warm-up, and the amounts allow that operations were in \
+        flight when it ended, the answer is unknown.",
     needs: "a latency and the length of the run",
     check,
 };
@@ -22,8 +23,17 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for (part, operation) in reported.operations() {
         let Some(window) = window(part, operation) else { continue };
-        let longest = operation.latencies.iter().filter_map(longest);
+        // A generator that stops issuing at the end of the run still counts the requests that end later.
+        let whole = operation.latencies.iter().filter(|l| l.stage != Stage::Request);
+        let longest = whole.filter_map(longest);
         if let Some((figure, word)) = longest.max_by(|a, b| a.0.least.total_cmp(&b.0.least)) {
+            // The length of an unstated warm-up is unknown, and so is when the operation began.
+            if part.setting.warm_up_ns.is_none()
+                && counter_reset::may_begin_before(part, operation)
+                && figure.least > window.most
+            {
+                continue;
+            }
             seen.check(against(part, operation, figure, &word, window));
         }
     }

@@ -1,9 +1,9 @@
 //! Do rate, latency and the number of operations in flight fit each other?
 
-use plimsoll_evidence::reported::{Figure, Kind, Latency, Operation, Part, Reported, Stage};
+use plimsoll_evidence::reported::{Durability, Figure, Kind, Latency, Operation, Part, Reported, Stage};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
-use super::{rate, usable};
+use super::{counter_reset, rate, usable};
 
 /// Share of what is kept in flight below which the latency leaves out most of the time. A generator that
 /// works on each operation outside of its latency leaves 0.5 and more (measured with buffered reads of one
@@ -23,9 +23,11 @@ pub const RULE: Rule = Rule {
         distribution (J. D. C. Little, 1961). More than were let in flight is impossible: the rate, the \
         latency or the depth is wrong. Less than half, where the tool replaces each operation at once, \
         means that the latency leaves out most of the time that operations took, or that part of the \
-        load was missing for part of the run. Tolerance: the rounding of the figures, 1 % for threads that \
-        do not end together, and the longest latency over the run where a warm-up went before it, since \
-        what was in flight then is counted with all of its latency.",
+        load was missing for part of the run. Reads and writes whose run times differ ran in phases and \
+        are checked one by one. A thread that flushes has no other operation in flight: the time of flushes \
+        counts as busy. Tolerance: the rounding of the figures, 1 % for threads that do not end together, \
+        and the longest latency over the run if a warm-up may have gone before it: what was in flight then \
+        is counted with all of its latency.",
     needs: "a rate, a mean latency and the number of operations in flight",
     check,
 };
@@ -46,19 +48,40 @@ fn check(reported: &Reported, declared: &Declared) -> Seen {
             continue;
         };
         stated = true;
-        if let Some(flight) = Flight::of([part]) {
-            seen.check(flight.against(&outstanding.most, outstanding.kept, part));
+        for phase in phases(part) {
+            if let Some(flight) = Flight::of([&phase]) {
+                seen.check(flight.against(&outstanding.most, outstanding.kept));
+            }
         }
     }
     // What is declared holds for the whole result, and only where it says nothing itself.
     if let Some(most) = declared.outstanding.filter(|_| !stated) {
         let most = Figure::exact(most, "--outstanding");
         if let Some(flight) = Flight::of(reported.parts.iter().filter(|part| !part.is_total)) {
-            let nothing = Part::default();
-            seen.check(flight.against(&most, false, reported.parts.first().unwrap_or(&nothing)));
+            seen.check(flight.against(&most, false));
         }
     }
     seen
+}
+
+/// Splits a part whose reads and writes did not run at the same time, such as writes and their verification.
+fn phases(part: &Part) -> Vec<Part> {
+    let moves: Vec<&Operation> = part.operations.iter().filter(|o| o.kind.moves_data()).collect();
+    let windows: Vec<Span> =
+        moves.iter().filter_map(|o| super::window(part, o)).map(Span::from).collect();
+    let alike = windows.iter().all(|a| windows.iter().all(|b| a.widened(ENDS).meets(*b)));
+    // A job that only writes has reads if it verifies: after the writes.
+    let of_one = part.setting.read_percent.as_ref();
+    let of_one = of_one.is_some_and(|percent| percent.value <= 0.0 || percent.value >= 100.0);
+    if moves.len() < 2 || alike && !of_one {
+        return vec![part.clone()];
+    }
+    let of = |operation: &&Operation| {
+        let apart = |o: &&Operation| o.kind == operation.kind || !o.kind.moves_data();
+        let operations = part.operations.iter().filter(apart).cloned().collect();
+        Part { operations, ..part.clone() }
+    };
+    moves.iter().map(of).collect()
 }
 
 /// Operations in flight on average, with the terms of the sum.
@@ -69,6 +92,11 @@ struct Flight {
     /// True where the latencies cover all of an operation's life.
     whole: bool,
     longest_share: f64,
+    /// True if operations may have begun before the run, in a warm-up.
+    began_before: bool,
+    /// Mean number of flushes in progress, and whether flushes are part of the load without a figure.
+    flushing: f64,
+    flushes_unknown: bool,
     /// Operations of all parts, where they are counted.
     count: Option<f64>,
 }
@@ -91,9 +119,13 @@ impl Flight {
             fields: Vec::new(),
             whole: true,
             longest_share: 0.0,
+            began_before: false,
+            flushing: 0.0,
+            flushes_unknown: false,
             count: None,
         };
         for part in parts {
+            flight.take_flushes(part);
             let divided = part.operations.iter().any(|o| o.kind.moves_data() && mean(o).is_some());
             // A flush waits for others: it has no place of its own among what was let in flight.
             // What is told of all together holds reads and writes that are told of alone.
@@ -111,6 +143,8 @@ impl Flight {
                 flight.fields.push(mean.field.clone());
                 flight.fields.extend(fields);
                 flight.whole &= latency.stage == Stage::Total;
+                flight.began_before |= part.setting.warm_up_ns.is_some()
+                    || counter_reset::may_begin_before(part, operation);
                 if let Some(count) = operation.count.iter().find(|count| usable(count)) {
                     flight.count = Some(flight.count.unwrap_or(0.0) + count.value);
                 }
@@ -122,6 +156,23 @@ impl Flight {
             }
         }
         (!flight.says.is_empty()).then_some(flight)
+    }
+
+    /// A thread that flushes after its writes has no operation of its own in flight meanwhile.
+    fn take_flushes(&mut self, part: &Part) {
+        let flushes: Vec<f64> = part
+            .operations
+            .iter()
+            .filter(|operation| operation.kind == Kind::Sync)
+            .filter_map(|operation| {
+                let (rate, _) = rate(part, operation)?;
+                Some(rate.value * mean(operation)?.1.value / 1e9)
+            })
+            .collect();
+        let flushed = part.setting.durability == Some(Durability::Flushed)
+            || part.operations.iter().any(|operation| operation.kind == Kind::Sync);
+        self.flushes_unknown |= flushed && flushes.is_empty();
+        self.flushing += flushes.iter().sum::<f64>();
     }
 
     fn terms(&self) -> String {
@@ -151,8 +202,8 @@ impl Flight {
         })
     }
 
-    fn against(&self, most: &Figure, kept: bool, part: &Part) -> Option<Finding> {
-        let edge = if part.setting.warm_up_ns.is_some() { self.longest_share } else { 0.0 };
+    fn against(&self, most: &Figure, kept: bool) -> Option<Finding> {
+        let edge = if self.began_before { self.longest_share } else { 0.0 };
         let allowed = Span::from(most).scaled(1.0 + ENDS + edge);
         let sum = format!(
             "{} = {} operations in flight, where {} were let in flight",
@@ -170,7 +221,8 @@ impl Flight {
                     .ask("how many operations were in flight, and what the latency is the mean of"),
             );
         }
-        let short = Span::from(most).scaled(SHARE_MIN).is_above(self.mean);
+        let busy = self.mean.plus(Span::exact(self.flushing));
+        let short = Span::from(most).scaled(SHARE_MIN).is_above(busy) && !self.flushes_unknown;
         // A few operations of each begin and end apart: that is no load that was kept up.
         let few = self.count.is_some_and(|count| count < most.value * ROUNDS_MIN);
         (kept && self.whole && short && !few).then(|| {

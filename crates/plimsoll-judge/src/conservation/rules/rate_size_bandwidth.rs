@@ -5,7 +5,7 @@ use plimsoll_evidence::reported::{Figure, Operation, Part, Reported};
 use super::super::equation::{Equation, failures};
 use super::super::words::InWords;
 use super::super::{Declared, Rule, Seen, Span, words};
-use super::{first, per_s, usable, whose, window};
+use super::{counter_reset, first, per_s, usable, whose, window};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -13,8 +13,8 @@ pub const RULE: Rule = Rule {
     asks: "do rate, size, bandwidth, amounts and time fit each other?",
     explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount over the \
         time of the run; a figure that is printed twice has to be the same. The tolerance is the rounding \
-        of the printed digits, and where a warm-up went before, the operations that were in flight when it \
-        ended: some tools count their bytes and not themselves. Where an equation is off by the ratio of two units that \
+        of the printed digits, and the operations that were in flight when the tool reset its counters, at \
+        the end of a warm-up for example: it counts their bytes and not the operations. Where an equation is off by the ratio of two units that \
         are mistaken for each other (8, 1.024, 1.048576, 1000), the finding says so. Of the figures in a \
         failed equation the ones that stand in no other that holds are named first.",
     needs: "a rate, a size and a bandwidth, or an amount and the time it took",
@@ -105,39 +105,49 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &
         return;
     }
     let transfer = words::transfer(size.value);
-    let edge = in_flight_share(part, operation);
-    let pairs: [(_, _, _, InWords, InWords); 2] = [
-        (&operation.count, &operation.bytes, "the amount", words::number, words::bytes),
+    let uncounted = counter_reset::in_flight(part, operation).most;
+    let seconds = window(part, operation).map(|window| window.least / 1e9);
+    // Without a length of the run the rate may be off by any number of operations.
+    let uncounted_per_s = match seconds.filter(|seconds| *seconds > 0.0) {
+        Some(seconds) => uncounted / seconds,
+        None if uncounted > 0.0 => f64::INFINITY,
+        None => 0.0,
+    };
+    let pairs: [(_, _, _, InWords, InWords, f64); 2] = [
+        (
+            &operation.count,
+            &operation.bytes,
+            "the amount",
+            words::number,
+            words::bytes,
+            uncounted,
+        ),
         (
             &operation.rate_per_s,
             &operation.bandwidth_per_s,
             "the bandwidth",
             per_s,
             words::bytes_per_s,
+            uncounted_per_s,
         ),
     ];
-    for (counts, sums, says, count_in_words, in_words) in pairs {
+    for (counts, sums, says, count_in_words, in_words, edge) in pairs {
         let (Some(count), Some(sum)) = (first(counts), first(sums)) else { continue };
+        if edge.is_infinite() {
+            continue;
+        }
+        let counted = Span::from(count);
+        let counted =
+            Span { least: (counted.least - edge).max(0.0), most: counted.most + edge, ..counted };
         equations.push(Equation {
             left_says: format!("{} × {transfer}", count_in_words(count.value)),
-            left: Span::from(count).times(size.into()).widened(edge),
+            left: counted.times(size.into()),
             right_says: says.into(),
             right: sum.into(),
             in_words,
             figures: vec![sum, count, size],
         });
     }
-}
-
-/// Share of the operations that may have been in flight when a warm-up ended: their bytes are counted, and they
-/// themselves are not, or the other way round.
-fn in_flight_share(part: &Part, operation: &Operation) -> f64 {
-    if part.setting.warm_up_ns.is_none() {
-        return 0.0;
-    }
-    let depth = part.setting.outstanding.as_ref().filter(|o| usable(&o.most));
-    let (Some(depth), Some(count)) = (depth, first(&operation.count)) else { return 0.0 };
-    if count.value > 0.0 { (depth.most.value / count.value).min(1.0) } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -1,0 +1,45 @@
+//! Operations that were in flight when a tool reset its counters.
+//!
+//! fio resets its counters when a ramp ends and at each step of a latency search. Operations in flight at
+//! that moment are counted in the bytes and missing in the number of operations. Their latencies began
+//! before the run that the figures are divided by.
+
+use plimsoll_evidence::reported::{CounterReset, Operation, Part};
+
+use super::super::Span;
+use super::{first, usable};
+
+/// Operations below which the amounts show that nothing was in flight.
+const WHOLE: f64 = 0.5;
+
+/// Least and greatest number of operations that were in flight at a reset; zero if the counters ran
+/// through. The greatest is infinite if the depth is unknown.
+pub fn in_flight(part: &Part, operation: &Operation) -> Span {
+    let may_reset = part.setting.counter_reset != CounterReset::Never
+        || part.setting.warm_up_ns.as_ref().is_some_and(|ramp| ramp.most > 0.0);
+    if !may_reset {
+        return Span::exact(0.0);
+    }
+    let depth = part.setting.outstanding.as_ref().filter(|o| usable(&o.most));
+    let depth = depth.map_or(f64::INFINITY, |outstanding| outstanding.most.most);
+    let Some(uncounted) = uncounted(operation) else {
+        return Span { value: 0.0, least: 0.0, most: depth };
+    };
+    let (least, most) = (uncounted.0.max(0.0), uncounted.1.max(0.0));
+    Span { value: least.min(depth), least: least.min(depth), most: most.min(depth) }
+}
+
+/// Bytes over size less the number of operations, as a range.
+fn uncounted(operation: &Operation) -> Option<(f64, f64)> {
+    let size = operation.size_bytes.as_ref().filter(|size| usable(size) && size.least > 0.0)?;
+    if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
+        return None;
+    }
+    let (bytes, count) = (first(&operation.bytes)?, first(&operation.count)?);
+    Some((bytes.least / size.most - count.most, bytes.most / size.least - count.least))
+}
+
+/// True if an operation may have begun before the run, so that its latency may exceed the run.
+pub fn may_begin_before(part: &Part, operation: &Operation) -> bool {
+    in_flight(part, operation).most >= WHOLE
+}

@@ -1,0 +1,140 @@
+//! Did the device move what the tool says that it read?
+
+use plimsoll_evidence::reported::{DeviceCounts, Figure, Kind, Part, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::{first, usable, window};
+
+/// Share of the bytes below which the device cannot have served the reads.
+const SHARE_MIN: f64 = 0.5;
+/// Greatest request of Linux's block layer, with room (`max_sectors_kb` is 32,767 at most).
+const REQUEST_BYTES_MAX: f64 = 32.0 * 1024.0 * 1024.0;
+/// Run time below which counters that are sampled may miss most of the run.
+const WINDOW_NS_MIN: f64 = 2e9;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "device-moved",
+    asks: "did the device move what the tool says that it read?",
+    explains: "A tool that prints the device's counters shows where reads came from. If the device moved \
+        less than half of the bytes, something else answered: the page cache, a host's cache, holes of a \
+        file. Sectors are counted as they are. Requests are not bytes: the page cache makes large requests \
+        of small reads. A request moves 32 MiB at most; with O_DIRECT each read that reaches the device is a \
+        request, or was merged into one. Anything between is unknown, and so is a run of less than two \
+        seconds, whose counters may miss its end.",
+    needs: "the device's counters, the amount that was read, and a run of two seconds or more",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    let parts = || reported.parts.iter().filter(|part| !part.is_total);
+    let devices: Vec<&DeviceCounts> =
+        reported.parts.iter().flat_map(|part| &part.devices).collect();
+    let Some(read) = Reads::of(parts()).filter(|_| !devices.is_empty()) else { return seen };
+    let bytes = total(&devices, |device| device.read_bytes.as_ref());
+    let requests = total(&devices, |device| device.reads.as_ref());
+    let merges = total(&devices, |device| device.read_merges.as_ref());
+    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    let name = names.join(", ");
+    if let Some((moved, field)) = bytes {
+        let says = format!("{name} moved {} in all", words::bytes(moved));
+        seen.check(read.against(moved / read.bytes, says, field));
+        return seen;
+    }
+    let Some((requests, field)) = requests else { return seen };
+    let says = format!("{name} completed {} reads in all", words::number(requests));
+    if requests * REQUEST_BYTES_MAX < SHARE_MIN * read.bytes {
+        seen.check(read.against(requests * REQUEST_BYTES_MAX / read.bytes, says, field));
+    } else if let Some(count) = read.count.filter(|_| read.direct) {
+        let served = requests + merges.map_or(0.0, |(merges, _)| merges);
+        seen.check(read.against(served / count, says, field));
+    }
+    seen
+}
+
+/// What all parts read.
+struct Reads {
+    bytes: f64,
+    count: Option<f64>,
+    direct: bool,
+    fields: Vec<String>,
+}
+
+impl Reads {
+    fn of<'r>(parts: impl Iterator<Item = &'r Part>) -> Option<Self> {
+        let mut reads = Self { bytes: 0.0, count: Some(0.0), direct: true, fields: Vec::new() };
+        for part in parts {
+            for operation in part.operations.iter().filter(|o| o.kind == Kind::Read) {
+                let long = window(part, operation).is_some_and(|w| w.value >= WINDOW_NS_MIN);
+                let bytes = first(&operation.bytes).filter(|_| long)?;
+                reads.bytes += bytes.value;
+                let count = first(&operation.count).map(|count| count.value);
+                reads.count = reads.count.zip(count).map(|(a, b)| a + b);
+                reads.direct &= part.setting.direct == Some(true);
+                reads.fields.push(bytes.field.clone());
+            }
+        }
+        (reads.bytes > 0.0).then_some(reads)
+    }
+
+    fn against(&self, share: f64, device: String, field: String) -> Option<Finding> {
+        (share < SHARE_MIN).then(|| {
+            let says = format!(
+                "the tool read {}, but {device}: the reads were served from a cache and not from the device",
+                words::bytes(self.bytes)
+            );
+            Finding::new(Gravity::Invalid, says)
+                .of([field].into_iter().chain(self.fields.iter().cloned()))
+                .ask("a run with O_DIRECT on data that was written before, and the device's sectors")
+        })
+    }
+}
+
+/// Sum over devices and the field of the first; `None` if any device lacks the counter.
+fn total(
+    devices: &[&DeviceCounts],
+    of: impl Fn(&DeviceCounts) -> Option<&Figure>,
+) -> Option<(f64, String)> {
+    let figures: Option<Vec<&Figure>> =
+        devices.iter().map(|device| of(device).filter(|figure| usable(figure))).collect();
+    let figures = figures.filter(|figures| !figures.is_empty())?;
+    Some((figures.iter().map(|figure| figure.value).sum(), figures[0].field.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::Operation;
+
+    use super::*;
+
+    fn result(requests: f64, direct: Option<bool>, seconds: f64) -> Reported {
+        let mut operation = Operation::of(Kind::Read);
+        operation.count = vec![Figure::exact(66e6, "total_ios")];
+        operation.bytes = vec![Figure::exact(66e6 * 4096.0, "io_bytes")];
+        operation.window_ns = Some(Figure::exact(seconds * 1e9, "runtime"));
+        let mut part = Part { operations: vec![operation], ..Part::default() };
+        part.setting.direct = direct;
+        let reads = Some(Figure::exact(requests, "ios"));
+        part.devices = vec![DeviceCounts { name: "loop1".into(), reads, ..DeviceCounts::default() }];
+        Reported { parts: vec![part], ..Reported::default() }
+    }
+
+    fn seen(requests: f64, direct: Option<bool>, seconds: f64) -> (usize, usize) {
+        let seen = check(&result(requests, direct, seconds), &Declared::default());
+        (seen.checked, seen.findings.len())
+    }
+
+    #[test]
+    fn a_device_that_did_next_to_nothing_is_accused_in_any_mode() {
+        assert_eq!(seen(55.0, None, 60.0), (1, 1));
+        assert_eq!(seen(55.0, None, 1.0), (0, 0), "the run is too short for sampled counters");
+    }
+
+    #[test]
+    fn requests_are_compared_with_operations_only_for_direct_io() {
+        assert_eq!(seen(600_000.0, None, 60.0), (0, 0));
+        assert_eq!(seen(600_000.0, Some(true), 60.0), (1, 1));
+        assert_eq!(seen(66e6, Some(true), 60.0), (1, 0));
+    }
+}
