@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// A file could not be read or written.
-    #[error("cannot {doing} {}: {error}", path.display())]
+    #[error("cannot {action} {}: {error}", path.display())]
     Io {
         /// What was being done.
-        doing: &'static str,
+        action: &'static str,
         /// To what.
         path: PathBuf,
         /// What the system said.
@@ -24,12 +24,12 @@ pub enum CatalogueError {
         reason: String,
     },
     /// The team's catalogue.
-    #[error("the team's catalogue {shown}: {says}")]
+    #[error("the team's catalogue {address}: {reason}")]
     Team {
         /// Its address, without a password.
-        shown: String,
+        address: String,
         /// What is wrong.
-        says: String,
+        reason: String,
     },
     /// The ledger or a bundle.
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub enum CatalogueError {
 
 impl CatalogueError {
     /// An error of the file system.
-    pub(crate) fn io(doing: &'static str, path: &Path, error: std::io::Error) -> Self {
-        Self::Io { doing, path: path.to_path_buf(), error }
+    pub(crate) fn io(action: &'static str, path: &Path, error: std::io::Error) -> Self {
+        Self::Io { action, path: path.to_path_buf(), error }
     }
 }

@@ -9,7 +9,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 /// A server is waited for so long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What the authority of the server's certificate is named by, as libpq does.
 const AUTHORITY: &str = "sslrootcert";
 
@@ -19,12 +19,12 @@ pub struct Address {
     pub(super) config: Config,
     /// Authorities that the server's certificate is checked against, instead of the host's own.
     pub(super) authority: Option<PathBuf>,
-    shown: String,
+    display: String,
 }
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Address").field(&self.shown).finish()
+        f.debug_tuple("Address").field(&self.display).finish()
     }
 }
 
@@ -54,7 +54,7 @@ impl FromStr for Address {
         {
             config.password(password);
         }
-        config.connect_timeout(PATIENCE).application_name("plimsoll");
+        config.connect_timeout(CONNECT_TIMEOUT).application_name("plimsoll");
         // Others on the way would read evidence and passwords: TLS unless the address says that it is not wanted.
         let is_near = config.get_hosts().iter().all(|host| match host {
             Host::Unix(_) => true,
@@ -66,15 +66,15 @@ impl FromStr for Address {
         if config.get_ssl_mode() == SslMode::Prefer {
             config.ssl_mode(if is_near { SslMode::Disable } else { SslMode::Require });
         }
-        let shown = shown(&config);
-        Ok(Self { config, authority, shown })
+        let display = display(&config);
+        Ok(Self { config, authority, display })
     }
 }
 
 impl Address {
     /// As messages show it: without the password.
-    pub fn shown(&self) -> String {
-        self.shown.clone()
+    pub fn without_password(&self) -> String {
+        self.display.clone()
     }
 }
 
@@ -96,7 +96,7 @@ fn without_authority(text: &str) -> Result<(String, Option<PathBuf>), String> {
     Ok((if query.is_empty() { front.to_owned() } else { format!("{front}?{query}") }, authority))
 }
 
-fn shown(config: &Config) -> String {
+fn display(config: &Config) -> String {
     let hosts: Vec<String> = config
         .get_hosts()
         .iter()
@@ -117,9 +117,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_used_and_never_shown() {
+    fn a_password_is_used_and_never_displayed() {
         let address: Address = "postgres://ann:s3cret@db.example:5433/storage".parse().unwrap();
-        assert_eq!(address.shown(), "postgres://ann@db.example:5433/storage");
+        assert_eq!(address.without_password(), "postgres://ann@db.example:5433/storage");
         assert_eq!(address.config.get_password(), Some(&b"s3cret"[..]));
         assert!(!format!("{address:?}").contains("s3cret"));
         for wrong in ["postgres://ann:s3cret@db/x?what=1", "postgres://ann:s3cret@db:port/x"] {
