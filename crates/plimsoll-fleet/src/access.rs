@@ -74,7 +74,7 @@ impl Access {
     ///
     /// # Errors
     /// A certificate without its key.
-    pub fn reached(&self) -> Result<Server, RunnerError> {
+    pub fn to_server(&self) -> Result<Server, RunnerError> {
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             return Err(RunnerError::usage("a certificate and its key are named together")
                 .hint("set tls_cert and tls_key"));
@@ -106,9 +106,9 @@ mod tests {
         let access = Access::read(&path).unwrap();
         assert_eq!(access.nkey, Some(root.path().join("user.nk")));
         assert_eq!(access.tls_ca, Some(PathBuf::from("/etc/ca.pem")));
-        assert_eq!(access.reached().unwrap().url, "tls://a");
+        assert_eq!(access.to_server().unwrap().url, "tls://a");
         let one = Access { tls_cert: Some("c".into()), ..access };
-        assert!(one.reached().unwrap_err().to_string().contains("together"));
+        assert!(one.to_server().unwrap_err().to_string().contains("together"));
         fs::write(&path, "server = \"a\"\nuser = \"x\"\n").unwrap();
         assert!(Access::read(&path).unwrap_err().to_string().contains("user"));
     }

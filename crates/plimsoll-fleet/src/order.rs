@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 /// How long an order can be taken.
 pub const VALID_NS: u64 = 60_000_000_000;
 /// Clocks of hosts may differ by so much.
-const CLOCKS_APART_NS: u64 = 10_000_000_000;
+const CLOCK_SKEW_MAX_NS: u64 = 10_000_000_000;
 
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub struct Order {
 
 /// An order as it is sent: signed is the text to the byte.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Signed {
+pub struct SignedOrder {
     /// The order as JSON.
     pub order: String,
     /// Its signature as minisign writes it; empty where it was not signed.
@@ -125,23 +125,23 @@ impl Order {
             Some(text) => ResolvedPlan::from_toml(&text.replace("{host}", host))
                 .map_err(|error| format!("what is to be run of the plan: {error}"))?,
         };
-        plan.part_on(&part, &own.resolve(), turned(self.experiment.as_ref()))
+        plan.part_on(&part, &own.resolve(), variation(self.experiment.as_ref()))
     }
 
     /// Signs it.
     ///
     /// # Errors
     /// As [`Signer::sign`].
-    pub fn sign(&self, signer: &Signer) -> Result<Signed, RunnerError> {
+    pub fn sign(&self, signer: &Signer) -> Result<SignedOrder, RunnerError> {
         let order = serde_json::to_string(self)
             .map_err(|error| RunnerError::usage(format!("the plan has no JSON form: {error}")))?;
         let signature = signer.sign(order.as_bytes(), &comment(&self.run_id))?;
-        Ok(Signed { order, signature })
+        Ok(SignedOrder { order, signature })
     }
 }
 
 /// What an experiment turns in a run of it.
-pub(crate) fn turned(experiment: Option<&Membership>) -> Turned {
+pub(crate) fn variation(experiment: Option<&Membership>) -> Turned {
     let Some(place) = experiment else { return Turned::default() };
     let is_step = place.kind == ExperimentKind::Tune;
     let load = place.arm.rsplit(' ').next().and_then(|load| load.parse().ok());
@@ -167,8 +167,8 @@ fn comment(run_id: &str) -> String {
 ///
 /// # Errors
 /// A sentence that says why it is refused.
-pub fn check(
-    signed: &Signed,
+pub fn verify(
+    signed: &SignedOrder,
     trusted: &[String],
     agent: &str,
     now_unix_ns: u64,
@@ -176,13 +176,14 @@ pub fn check(
     if signed.signature.is_empty() {
         return Err("the plan is not signed".to_owned());
     }
-    let holds = |key: &String| signature::check(key, signed.order.as_bytes(), &signed.signature);
-    let Some(said) = trusted.iter().find_map(|key| holds(key).ok()) else {
+    let check_key =
+        |key: &String| signature::check(key, signed.order.as_bytes(), &signed.signature);
+    let Some(signed_comment) = trusted.iter().find_map(|key| check_key(key).ok()) else {
         return Err("no key that this agent trusts signed the plan".to_owned());
     };
     let order: Order = serde_json::from_str(&signed.order)
         .map_err(|error| format!("what was signed is no order of this version: {error}"))?;
-    if order.order_version != VERSION || said != comment(&order.run_id) {
+    if order.order_version != VERSION || signed_comment != comment(&order.run_id) {
         return Err("what was signed is no order of this version".to_owned());
     }
     if !order.agents.iter().any(|name| name == agent) {
@@ -192,7 +193,7 @@ pub fn check(
     if now_unix_ns > order.expires_unix_ns || valid_ns > VALID_NS {
         return Err("the plan's time is over".to_owned());
     }
-    if order.issued_unix_ns > now_unix_ns.saturating_add(CLOCKS_APART_NS) {
+    if order.issued_unix_ns > now_unix_ns.saturating_add(CLOCK_SKEW_MAX_NS) {
         return Err("the plan was signed in the future: set the clocks of both hosts".to_owned());
     }
     Ok(order)
@@ -200,14 +201,14 @@ pub fn check(
 
 /// The orders that an agent took, in a file that outlives it.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct OrderLog {
     path: PathBuf,
 }
 
-impl Taken {
+impl OrderLog {
     /// Those in this file.
     #[must_use]
-    pub fn at(path: PathBuf) -> Self {
+    pub fn open(path: PathBuf) -> Self {
         Self { path }
     }
 
@@ -215,7 +216,7 @@ impl Taken {
     ///
     /// # Errors
     /// A sentence that says why it is refused: it was taken before, or can't be noted.
-    pub fn take(&self, order: &Order, agent: &str) -> Result<(), String> {
+    pub fn record(&self, order: &Order, agent: &str) -> Result<(), String> {
         let failed = |error: std::io::Error| {
             format!("that it was taken can't be noted in {}: {error}", self.path.display())
         };
@@ -269,24 +270,24 @@ mod tests {
         let trusted = [own.public().to_owned()];
         let order = order();
         let signed = order.sign(&own).unwrap();
-        assert_eq!(check(&signed, &trusted, "a", NOW + 1).unwrap(), order);
-        let refused = |signed: &Signed, agent: &str, now, says: &str| {
-            let error = check(signed, &trusted, agent, now).unwrap_err();
-            assert!(error.contains(says), "{error}");
+        assert_eq!(verify(&signed, &trusted, "a", NOW + 1).unwrap(), order);
+        let refused = |signed: &SignedOrder, agent: &str, now, message: &str| {
+            let error = verify(signed, &trusted, agent, now).unwrap_err();
+            assert!(error.contains(message), "{error}");
         };
         refused(&signed, "c", NOW, "and not for c");
         refused(&signed, "a", NOW + VALID_NS + 1, "time is over");
-        refused(&signed, "a", NOW - CLOCKS_APART_NS - 1, "in the future");
+        refused(&signed, "a", NOW - CLOCK_SKEW_MAX_NS - 1, "in the future");
         refused(&order.sign(&foreign).unwrap(), "a", NOW, "no key that this agent trusts");
-        let unsigned = Signed { signature: String::new(), ..signed.clone() };
+        let unsigned = SignedOrder { signature: String::new(), ..signed.clone() };
         refused(&unsigned, "a", NOW, "not signed");
         let changed = signed.order.replace("version = 1", "version = 2");
-        refused(&Signed { order: changed, ..signed.clone() }, "a", NOW, "no key");
+        refused(&SignedOrder { order: changed, ..signed.clone() }, "a", NOW, "no key");
         let for_ever = Order { expires_unix_ns: u64::MAX, ..order.clone() };
         refused(&for_ever.sign(&own).unwrap(), "a", NOW, "time is over");
         // What the same key signed for another end is no order: evidence, for one.
         let seal = own.sign(signed.order.as_bytes(), "seal of run").unwrap();
-        refused(&Signed { signature: seal, ..signed }, "a", NOW, "no order");
+        refused(&SignedOrder { signature: seal, ..signed }, "a", NOW, "no order");
     }
 
     #[test]
@@ -294,11 +295,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state/taken");
         let order = order();
-        Taken::at(path.clone()).take(&order, "a").unwrap();
-        let again = Taken::at(path.clone()).take(&order, "a").unwrap_err();
+        OrderLog::open(path.clone()).record(&order, "a").unwrap();
+        let again = OrderLog::open(path.clone()).record(&order, "a").unwrap_err();
         assert!(again.contains("replayed"), "{again}");
-        Taken::at(path).take(&order, "b").unwrap();
-        let nowhere = Taken::at("/proc/nowhere/taken".into()).take(&order, "a").unwrap_err();
+        OrderLog::open(path).record(&order, "b").unwrap();
+        let nowhere = OrderLog::open("/proc/nowhere/taken".into()).record(&order, "a").unwrap_err();
         assert!(nowhere.contains("can't be noted"), "{nowhere}");
     }
 }

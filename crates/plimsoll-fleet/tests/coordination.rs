@@ -52,7 +52,7 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
             allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
             places: places(&root.join(format!("node{number}")), None),
             bundles: None,
-            alone_max: plimsoll_fleet::agent::ALONE_MAX,
+            coordinator_timeout: plimsoll_fleet::agent::COORDINATOR_TIMEOUT,
         };
         let stop = Arc::clone(&stop);
         std::thread::spawn(move || {
@@ -84,7 +84,8 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
             agents.push(start(count));
         }
     };
-    let left = coordinator::run(&coordinator::Part::whole(&plan), &options, &never, &mut tell);
+    let left =
+        coordinator::run(&coordinator::RunRequest::whole_plan(&plan), &options, &never, &mut tell);
     stop.store(true, Ordering::Relaxed);
     for agent in agents {
         agent.join().unwrap().unwrap();
