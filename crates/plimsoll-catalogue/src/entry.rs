@@ -154,10 +154,10 @@ impl Entry {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = match self.end.as_deref() {
             Some("completed") => Vec::new(),
-            Some(REFUSED) => vec!["refused by an agent: nothing was run".to_owned()],
+            Some(REFUSED) => vec!["refused by an agent: nothing ran".to_owned()],
             Some(end) => vec![end.to_owned()],
-            None if self.is_under_way => vec!["under way".to_owned()],
-            None => vec!["did not end: it was killed, or its host was".to_owned()],
+            None if self.is_under_way => vec!["running".to_owned()],
+            None => vec!["did not finish: the process was killed or the host went down".to_owned()],
         };
         if self.origin.is_some() {
             remarks.push(format!("from {}", self.host.as_deref().unwrap_or("another host")));
@@ -166,7 +166,7 @@ impl Entry {
         }
         match &self.hosts[..] {
             [] => {}
-            [one] => remarks.push(format!("a fleet of one host, {one}")),
+            [one] => remarks.push(format!("fleet of one host: {one}")),
             hosts => remarks.push(format!("{} hosts: {}", hosts.len(), hosts.join(", "))),
         }
         remarks.extend(self.experiment.as_ref().map(|experiment| format!("in {experiment}")));

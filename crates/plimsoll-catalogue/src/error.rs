@@ -16,7 +16,7 @@ pub enum CatalogueError {
         error: std::io::Error,
     },
     /// The index could not be used, and could not be made anew.
-    #[error("the catalogue's index {} cannot be used: {reason}", path.display())]
+    #[error("cannot use the catalogue index {}: {reason}", path.display())]
     Index {
         /// The file.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum CatalogueError {
     #[error("{0}")]
     Name(String),
     /// An archive that is not what `runs export` writes.
-    #[error("{}: {reason}", path.display())]
+    #[error("cannot import {}: {reason}", path.display())]
     Archive {
         /// The archive.
         path: PathBuf,

@@ -75,11 +75,13 @@ impl Catalogue {
                 } else {
                     ""
                 };
-                let number = if is_number { "is the number of no run, and " } else { "" };
-                let message = format!(
-                    "{name} {number}may be {}{more}: say more of the name",
-                    names.join(", ")
-                );
+                let names = names.join(", ");
+                let message = match is_number {
+                    true => {
+                        format!("no run has the number {name}; as a name it matches {names}{more}")
+                    }
+                    false => format!("{name} is ambiguous: it matches {names}{more}"),
+                };
                 Err(CatalogueError::Name(message))
             }
         }

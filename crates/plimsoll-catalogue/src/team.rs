@@ -185,18 +185,21 @@ impl Team {
         let sql = "SELECT id, archive_sha256 FROM plimsoll.runs WHERE origin = $1 AND run_id = $2";
         let row = self.connection.row_if_any(sql, &[&origin, &run_id]).map_err(failed)?;
         let row = row.ok_or_else(|| {
-            CatalogueError::Name(format!("{run_id} is not in the team's catalogue any more"))
+            CatalogueError::Name(format!(
+                "cannot fetch {run_id}: it is no longer in the team's catalogue"
+            ))
         })?;
         let of = |error: tokio_postgres::Error| failed(error.into());
         let (id, stated): (i64, String) =
             (row.try_get(0).map_err(of)?, row.try_get(1).map_err(of)?);
-        fs::create_dir_all(into).map_err(|error| CatalogueError::io("make", into, error))?;
+        fs::create_dir_all(into).map_err(|error| CatalogueError::io("create", into, error))?;
         let packed = into.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
         let found = self.write_parts(id, &packed).and_then(|digest| {
             if digest == stated {
                 return import(&packed, into);
             }
-            let reason = format!("the bundle of {run_id} there is not what was put there");
+            let reason =
+                format!("cannot fetch {run_id}: the stored bundle does not match its checksum");
             Err(CatalogueError::Team { address: address.clone(), reason })
         });
         // It was unpacked, or is no good.
@@ -206,7 +209,7 @@ impl Team {
             return Ok(found);
         }
         let _ = fs::remove_dir_all(&found);
-        let reason = format!("what is there as {run_id} is another run");
+        let reason = format!("cannot fetch {run_id}: the stored bundle belongs to another run");
         Err(CatalogueError::Team { address, reason })
     }
 

@@ -50,8 +50,8 @@ impl Access {
     /// A file that can't be read, or that says something else.
     pub fn read(path: &Path) -> Result<Self, RunnerError> {
         let wrong = |error: &dyn std::fmt::Display| {
-            RunnerError::usage(format!("{}: {error}", path.display()))
-                .hint("`plimsoll fleet init` writes such files")
+            RunnerError::usage(format!("cannot read {}: {error}", path.display()))
+                .hint("create it with `plimsoll fleet init`")
         };
         let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
         let mut access: Self = toml::from_str(&text).map_err(|error| wrong(&error))?;
@@ -76,8 +76,8 @@ impl Access {
     /// A certificate without its key.
     pub fn to_server(&self) -> Result<Server, RunnerError> {
         if self.tls_cert.is_some() != self.tls_key.is_some() {
-            return Err(RunnerError::usage("a certificate and its key are named together")
-                .hint("set tls_cert and tls_key"));
+            return Err(RunnerError::usage("a certificate and its key must be set together")
+                .hint("set both tls_cert and tls_key"));
         }
         Ok(Server {
             url: self.server.clone(),

@@ -66,16 +66,18 @@ pub fn run(
     log: &mut dyn FnMut(&str),
 ) -> Result<(), RunnerError> {
     if !is_name(&options.name) {
-        let message = format!("{:?} can't be an agent's name", options.name);
+        let message = format!("{:?} is not a valid agent name", options.name);
         return Err(RunnerError::usage(message).hint("use letters, digits, - and _ (--name)"));
     }
     if let Some(wrong) = options.labels.iter().find(|label| !is_label(label)) {
-        return Err(RunnerError::usage(format!("{wrong:?} can't be a label"))
-            .hint("write a word, or a word and a value: rack=1"));
+        return Err(RunnerError::usage(format!("{wrong:?} is not a valid label"))
+            .hint("use a word, or a word and a value: rack=1"));
     }
     if options.trust.is_empty() {
-        return Err(RunnerError::usage("no key is trusted: every plan would be refused")
-            .hint("name the public key that plans are signed with (--trust KEY)"));
+        return Err(RunnerError::usage(
+            "cannot start the agent: without a trusted key it would refuse every plan",
+        )
+        .hint("pass the public key that plans are signed with: --trust KEY"));
     }
     on_a_runtime(serve(options, stop, log))
 }
@@ -92,8 +94,11 @@ async fn serve(
         && let Ok(other) = serde_json::from_slice::<Card>(&text)
         && other.boot_id != lock(&card).boot_id
     {
-        let message = format!("an agent named {} is there already, on {}", other.name, other.host);
-        return Err(RunnerError::usage(message).hint("give this one another name (--name)"));
+        let message = format!(
+            "cannot start agent {}: an agent of that name runs on {}",
+            other.name, other.host
+        );
+        return Err(RunnerError::usage(message).hint("choose another name with --name"));
     }
     let consumer = pull::Config {
         durable_name: Some(format!("agent-{}", options.name)),
@@ -102,7 +107,10 @@ async fn serve(
         ..pull::Config::default()
     };
     let failed = |error: String| {
-        RunnerError::environment(format!("{} gives no orders: {error}", options.server.url))
+        RunnerError::environment(format!(
+            "cannot receive orders from {}: {error}",
+            options.server.url
+        ))
     };
     let durable = format!("agent-{}", options.name);
     let consumer = broker.stream.get_or_create_consumer(&durable, consumer).await;
@@ -132,7 +140,7 @@ async fn serve(
                     break;
                 }
                 if retained.is_expired(options.coordinator_timeout) {
-                    log("data that waited for another run is removed: none came");
+                    log("removing the data kept for the next run: none came");
                     log_unremoved(&retained.release().await, log);
                 }
                 let now = broker.connections();
@@ -142,7 +150,9 @@ async fn serve(
                 continue;
             }
         };
-        let Some(message) = message else { return Err(failed("it closed the stream".to_owned())) };
+        let Some(message) = message else {
+            return Err(failed("the server closed the stream".to_owned()));
+        };
         // An outage of the broker: it is asked again.
         let Ok(message) = message else {
             tokio::time::sleep(RETRY_INTERVAL).await;
@@ -157,7 +167,7 @@ async fn serve(
     }
     log_unremoved(&retained.release().await, log);
     let _ = broker.agents.delete(options.name.as_str()).await;
-    log(&format!("agent {} ends", options.name));
+    log(&format!("agent {} stopped", options.name));
     Ok(())
 }
 
@@ -234,7 +244,7 @@ async fn handle_order(
     let subject = format!("plimsoll.told.{run_id}.{}", options.name);
     match accepted {
         Ok(AcceptedOrder { order, .. }) if order.only_asks => {
-            log(&format!("would take {}", order.plan_name));
+            log(&format!("would accept {}", order.plan_name));
             // Who waits for the answer sees that none comes.
             let id = format!("{run_id}-{}-would-take", options.name);
             let _ = broker.publish(subject, &AgentMessage::Acceptable, &id).await;
@@ -247,7 +257,7 @@ async fn handle_order(
             let _ = broker.publish(subject, &AgentMessage::Released { error }, &id).await;
         }
         Ok(accepted) => {
-            log(&format!("carries out {} ({})", accepted.order.run_id, accepted.plan.name()));
+            log(&format!("started run {} ({})", accepted.order.run_id, accepted.plan.name()));
             lock(card).busy_with = Some(accepted.order.run_id.clone());
             host_run::run_order(options, broker, &accepted, retained, stop, log).await;
             retained.restart_timer();
@@ -266,7 +276,7 @@ async fn handle_order(
 /// What could not be removed.
 fn log_unremoved(error: &str, log: &mut dyn FnMut(&str)) {
     if !error.is_empty() {
-        log(&format!("data that waited for another run could not be removed: {error}"));
+        log(&format!("cannot remove the data kept for the next run: {error}"));
     }
 }
 
@@ -281,7 +291,7 @@ struct AcceptedOrder {
 /// The run that an order is of, as far as it says, and the plan, where everything about it is in order.
 fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOrder, String>) {
     let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else {
-        return ("unknown".to_owned(), Err("it is no order".to_owned()));
+        return ("unknown".to_owned(), Err("the message is not an order".to_owned()));
     };
     let run_id_text = serde_json::from_str::<serde_json::Value>(&signed.order).ok();
     let run_id_text = run_id_text.and_then(|order| order["run_id"].as_str().map(str::to_owned));
@@ -293,14 +303,14 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
     let checked = || {
         let order = verify(&signed, &options.trust, &options.name, clock::realtime_ns())?;
         if order.run_id != run_id {
-            return Err("the name of its run can't be one".to_owned());
+            return Err("the order's run name is not valid".to_owned());
         }
         let plan = order
             .plan_of(&options.name)
             .map_err(|errors| errors.to_string().trim_start_matches("error: ").trim().to_owned())?;
         let own = plan
             .on_host(&options.name, &options.labels)
-            .map_err(|errors| format!("what differs on this host: {errors}"))?;
+            .map_err(|errors| format!("the settings for this host are not valid: {errors}"))?;
         let resolved = order.part_of(&plan, &own, &options.name)?;
         let plan = own;
         if order.only_asks {

@@ -43,27 +43,31 @@ impl Authority {
     pub(crate) fn read(directory: &Path, of: &Path) -> Result<Self, RunnerError> {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(|error| {
-                RunnerError::usage(format!("the fleet's authority: {}: {error}", path.display()))
+                RunnerError::usage(format!(
+                    "cannot read the fleet's authority {}: {error}",
+                    path.display()
+                ))
             })
         };
         let hint = |error: RunnerError| {
             error.hint(
-                "name where it is kept with --authority; a fleet whose authority was forgotten is set up anew \
-                 with `plimsoll fleet init`, and all its hosts get their new directories",
+                "pass its directory with --authority; if its key was discarded, set the fleet up again \
+                 with `plimsoll fleet init`, and give every host its new directory",
             )
         };
         let (path, certificate) = (directory.join(KEY), directory.join(CERTIFICATE));
         let (text, pem) = (read(&path).map_err(hint)?, read(&certificate).map_err(hint)?);
         if pem != read(&of.join(CERTIFICATE))? {
             let message = format!(
-                "{} is the authority of another fleet than {}",
+                "{} is the authority of another fleet, not of {}",
                 directory.display(),
                 of.display()
             );
             return Err(hint(RunnerError::usage(message)));
         }
-        let key = KeyPair::from_pem(&text)
-            .map_err(|error| RunnerError::usage(format!("{}: {error}", path.display())))?;
+        let key = KeyPair::from_pem(&text).map_err(|error| {
+            RunnerError::usage(format!("cannot read the key {}: {error}", path.display()))
+        })?;
         Ok(Self { pem, issuer: Issuer::new(authority_params()?, key) })
     }
 
@@ -111,5 +115,5 @@ fn certificate_params(name: &str, names: Vec<String>) -> Result<CertificateParam
 }
 
 fn certificate_error(error: rcgen::Error) -> RunnerError {
-    RunnerError::environment(format!("a certificate can't be made: {error}"))
+    RunnerError::environment(format!("cannot create a certificate: {error}"))
 }

@@ -104,8 +104,8 @@ impl Broker {
             .connect(&urls[..])
             .await;
         let client = client.map_err(|error| {
-            RunnerError::environment(format!("no connection to {}: {error}", server.url))
-                .hint("is a nats-server running there, and may this host use it?")
+            RunnerError::environment(format!("cannot connect to {}: {error}", server.url))
+                .hint("check that nats-server runs there and accepts this host")
         })?;
         let jetstream = jetstream::new(client.clone());
         let salt = nonce()?;
@@ -134,12 +134,12 @@ impl Broker {
                 Role::Agent(_) => CONNECT_TIMEOUT,
             };
             if began.elapsed() > timeout {
-                let error = RunnerError::environment(format!("{}: {error}", server.url)).hint(
-                    "the server needs JetStream (`nats-server -js`), and this user may have to be allowed to use it",
+                let error = RunnerError::environment(format!("cannot use JetStream on {}: {error}", server.url)).hint(
+                    "start the server with JetStream (`nats-server -js`), and allow this user to use it",
                 );
                 return Err(match role {
                     Role::Agent(_) => error.hint(
-                        "where agents may not make streams, who runs plans does: `plimsoll fleet status`, once",
+                        "if agents may not create streams, run `plimsoll fleet status` once as the coordinator",
                     ),
                     Role::Coordinator => error,
                 });
@@ -214,7 +214,7 @@ impl Broker {
             ..pull::Config::default()
         };
         let failed = |error: String| {
-            RunnerError::environment(format!("the NATS server gives no messages: {error}"))
+            RunnerError::environment(format!("cannot read messages from the NATS server: {error}"))
         };
         let consumer = self.stream.create_consumer(config).await;
         let consumer = consumer.map_err(|error| failed(error.to_string()))?;
@@ -241,7 +241,7 @@ impl Broker {
             ..Default::default()
         };
         let failed = |error: String| {
-            RunnerError::environment(format!("the NATS server gives no messages: {error}"))
+            RunnerError::environment(format!("cannot read messages from the NATS server: {error}"))
         };
         let consumer = self.stream.create_consumer(config).await;
         let consumer = consumer.map_err(|error| failed(error.to_string()))?;
@@ -289,13 +289,13 @@ async fn open_storage(jetstream: &Context) -> Result<(Stream, kv::Store), String
 fn options(server: &Server) -> Result<ConnectOptions, RunnerError> {
     // The client leaves them out where there are options, and addresses are shown in messages.
     if server.url.contains('@') {
-        let error = "the address of the NATS server holds a user or a password";
-        return Err(RunnerError::usage(error).hint("leave them out, and name --creds or --nkey"));
+        let error = "the NATS server address contains a user or password";
+        return Err(RunnerError::usage(error).hint("remove them, and pass --creds or --nkey"));
     }
     let mut options =
         ConnectOptions::new().connection_timeout(CONNECT_TIMEOUT).max_reconnects(None);
     let unreadable = |path: &PathBuf, error: &dyn std::fmt::Display| {
-        RunnerError::usage(format!("{}: {error}", path.display()))
+        RunnerError::usage(format!("cannot read {}: {error}", path.display()))
     };
     if let Some(path) = &server.credentials {
         // Small, and read once.
@@ -325,7 +325,7 @@ mod tests {
     fn a_password_in_the_address_is_refused_and_not_shown() {
         let of = |url: &str| options(&Server { url: url.to_owned(), ..Server::default() });
         let error = of("nats://one:4222,nats://user:secret@two").unwrap_err().to_string();
-        assert!(error.contains("holds a user or a password"), "{error}");
+        assert!(error.contains("contains a user or password"), "{error}");
         assert!(!error.contains("secret"), "{error}");
         assert!(of("nats://one:4222,tls://two").is_ok());
     }

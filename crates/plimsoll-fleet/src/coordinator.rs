@@ -107,18 +107,19 @@ impl<'a> RunRequest<'a> {
 pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     let refused = |message: &str, hint: &str| Err(RunnerError::usage(message).hint(hint));
     if resolved.targets.len() != 1 {
-        let hint = "name one [target], or have `plimsoll compare PLAN --fleet …` run them in turns";
-        return refused("a run of a fleet has one target", hint);
+        let hint =
+            "name one [target], or alternate between them with `plimsoll compare PLAN --fleet …`";
+        return refused("a fleet run needs exactly one target", hint);
     }
     if resolved.workload.matrix().is_some_and(|matrix| matrix.point_count() > 1) {
         return refused(
-            "the plan is a sweep",
-            "`plimsoll sweep PLAN --fleet …` runs its points, one after the other",
+            "a fleet run cannot be a sweep",
+            "run the points one after the other with `plimsoll sweep PLAN --fleet …`",
         );
     }
     if resolved.phases.until_steady {
-        let hint = "give a time to `measure`: hosts become steady at different times";
-        return refused("a fleet measures for as long as the plan says", hint);
+        let hint = "set `measure` to a time: hosts become steady at different times";
+        return refused("a fleet run needs a fixed measuring time", hint);
     }
     Ok(())
 }
@@ -157,7 +158,7 @@ async fn coordinate(
     report(Event::Note(format!("{run_id} on {} agents: {}", names.len(), names.join(", "))));
     if is_shared(&request.resolved) {
         for (name, own) in names.iter().zip(&parts) {
-            report(Event::Note(format!("{name} carries {}", overlap::describe(own))));
+            report(Event::Note(format!("{name} runs {}", overlap::describe(own))));
         }
     }
     let mut hosts = Vec::new();
@@ -168,7 +169,9 @@ async fn coordinate(
     // Before the order is made, which holds for a minute: with many hosts this takes its time.
     for host in &hosts {
         broker.create_evidence_store(&host.card.name).await.map_err(|error| {
-            RunnerError::environment(format!("no place for evidence on the server: {error}"))
+            RunnerError::environment(format!(
+                "cannot create the evidence store on the server: {error}"
+            ))
         })?;
     }
     let started_unix_ns = clock::realtime_ns();
@@ -185,9 +188,9 @@ async fn coordinate(
         let id = format!("{run}-{}-order", host.card.name);
         server.publish(subject, signed, &id).await
     });
-    try_join_all(sent).await.map_err(|error| {
-        RunnerError::environment(format!("the plan could not be sent: {error}"))
-    })?;
+    try_join_all(sent)
+        .await
+        .map_err(|error| RunnerError::environment(format!("cannot send the plan: {error}")))?;
     let run = ActiveRun::new(&broker, &run_id, hosts);
     finish(run, messages, &request.resolved, &record, options, interrupt, report).await
 }
@@ -208,9 +211,9 @@ async fn select_agents(
         false => AgentSelection { names: options.names.clone(), ..AgentSelection::default() },
         true if options.agents.is_some() && !placed.names.is_empty() => {
             return Err(RunnerError::usage(
-                "the plan names its agents, and --agents another number",
+                "--agents conflicts with the plan, which names its agents",
             )
-            .hint("leave one of the two out"));
+            .hint("remove one of the two"));
         }
         true => AgentSelection {
             agents: options.agents.or(placed.agents),
@@ -223,9 +226,7 @@ async fn select_agents(
     there.retain(|name, _| !drained.contains(name));
     pick(there, &selection, plimsoll_report::BUILD).map_err(|error| match drained.is_empty() {
         true => error,
-        false => {
-            error.hint(format!("taken out with `plimsoll fleet drain`: {}", drained.join(", ")))
-        }
+        false => error.hint(format!("drained with `plimsoll fleet drain`: {}", drained.join(", "))),
     })
 }
 
@@ -274,8 +275,10 @@ pub fn resume(
     let record = RunRecord::read(&options.places, run_id)?;
     let run_id = record.order.run_id.clone();
     if options.bundles.join(&run_id).exists() {
-        let message = format!("{run_id} has left its evidence already");
-        return Err(RunnerError::usage(message).hint(format!("`plimsoll judge {run_id}` shows it")));
+        let message = format!("cannot resume {run_id}: it has finished, and its evidence is here");
+        return Err(
+            RunnerError::usage(message).hint(format!("show it with `plimsoll judge {run_id}`"))
+        );
     }
     let resolved = match &record.order.resolved_text {
         Some(text) => ResolvedPlan::from_toml(text).map_err(|error| error.to_string()),
@@ -297,12 +300,14 @@ pub fn resume(
                 false => measure(&broker, &card.name).await,
             };
             let Some(offset) = offset else {
-                let message = format!("agent {} does not answer for its clock", card.name);
-                return Err(RunnerError::environment(message).hint("is it still running?"));
+                let message = format!("agent {} does not answer the clock request", card.name);
+                return Err(
+                    RunnerError::environment(message).hint("check that it is still running")
+                );
             };
             hosts.push(HostState::new(card, offset));
         }
-        report(Event::Note(format!("{run_id} is taken up again on {} agents", hosts.len())));
+        report(Event::Note(format!("resuming {run_id} on {} agents", hosts.len())));
         let mut messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         let mut run = ActiveRun::new(&broker, &run_id, hosts);
         run.catch_up(&mut messages, report).await;
@@ -315,15 +320,17 @@ async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset),
     let began = Instant::now();
     loop {
         let Some((offset, instance)) = measure_with_instance(broker, &card.name).await else {
-            let message = format!("agent {} does not answer for its clock", card.name);
-            return Err(RunnerError::environment(message).hint("is it still running?"));
+            let message = format!("agent {} does not answer the clock request", card.name);
+            return Err(RunnerError::environment(message).hint("check that it is still running"));
         };
         if instance == card.instance {
             return Ok((card, offset));
         }
         if began.elapsed() > CARD_TTL {
-            let message = format!("two agents are called {}", card.name);
-            return Err(RunnerError::environment(message).hint("give one of them another --name"));
+            let message = format!("two agents are named {}", card.name);
+            return Err(
+                RunnerError::environment(message).hint("give one of them another name with --name")
+            );
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
         if let Ok(Some(text)) = broker.agents.get(card.name.as_str()).await
@@ -352,9 +359,8 @@ async fn finish(
         record.delete(&options.places);
         let ledger = Ledger::at(options.places.ledger());
         ledger.end(&record.order.run_id, clock::realtime_ns(), "refused", "none", "", None)?;
-        return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}")).hint(
-            "what its operator allows is stated where the agent is started (--trust, --allow-path)",
-        ));
+        return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}"))
+            .hint("the agent's operator sets what it accepts with --trust and --allow-path"));
     }
     // What moved up to the end is known by an answer after it.
     if let Some(system) = &system {
@@ -385,8 +391,8 @@ async fn finish(
 }
 
 fn unsigned_error() -> RunnerError {
-    RunnerError::usage("agents take signed plans only").hint(
-        "`plimsoll ledger key FILE` makes a key; --sign FILE signs with it, and agents \
-                   are told to --trust its public half",
+    RunnerError::usage("cannot send the plan: agents accept signed plans only").hint(
+        "create a key with `plimsoll ledger key FILE`, sign with --sign FILE, and start the \
+         agents with --trust and its public key",
     )
 }

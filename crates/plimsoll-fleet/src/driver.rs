@@ -90,7 +90,7 @@ impl Driver for FleetDriver {
         let Some(plan) = plan else { return Ok(()) };
         let names: BTreeSet<String> = self.options.names.iter().cloned().collect();
         for (name, error) in coordinator::release(&plan, &self.options, &names)? {
-            listener.warn(&format!("{name}: its data could not be removed: {error}"));
+            listener.warn(&format!("cannot remove the data on {name}: {error}"));
         }
         Ok(())
     }

@@ -141,7 +141,7 @@ fn unpack_host(host_result: &HostResult, directory: &Path) -> (Host, Option<Path
             (None, Some(reason), ..) => {
                 (HostEnd::Failed, format!("it refused the plan: {reason}"), None)
             }
-            (None, None, None, _) => (HostEnd::Lost, "it never ended".to_owned(), None),
+            (None, None, None, _) => (HostEnd::Lost, "it never finished".to_owned(), None),
             (None, None, Some(ended), None) => match (&ended.run_id, &ended.object) {
                 (None, _) => (HostEnd::Failed, ended.error.clone(), None),
                 (Some(_), None) => (HostEnd::WithoutEvidence, ended.error.clone(), None),
@@ -168,7 +168,7 @@ fn unpack_archive(bytes: &[u8], into: &Path, ended: &RunOutcome) -> Result<PathB
     let sealed = seal::open(&bundle).map_err(|error| error.to_string())?;
     match Some(&sealed.sha256) == ended.seal_sha256.as_ref() {
         true => Ok(bundle),
-        false => Err("it has another seal than the agent said".to_owned()),
+        false => Err("the bundle's seal differs from the one that the agent reported".to_owned()),
     }
 }
 
@@ -187,7 +187,7 @@ fn place_on_fleet_clock(
     let (Some(bundle), Some(ended)) = (bundle, &host_result.ended) else { return Ok(host) };
     let Some(run_start_ns) = ended.run_start_ns else {
         host.end = HostEnd::Failed;
-        host.says = "its run ended before any phase began".to_owned();
+        host.says = "its run ended before any phase started".to_owned();
         return Ok(host);
     };
     let evidence = plimsoll_evidence::Bundle::read(bundle)?;
@@ -267,7 +267,9 @@ fn write_all(
     write("resolved.toml", resolved.as_bytes())?;
     write("order.json", render::json(result.order)?.as_bytes())?;
     let (Some(merged), Some(window)) = (merged, fleet.window) else { return Ok(()) };
-    let defect = |error: String| RunnerError::new(Exit::Defect, format!("the evidence: {error}"));
+    let defect = |error: String| {
+        RunnerError::new(Exit::Defect, format!("cannot write the evidence: {error}"))
+    };
     let mut text = Vec::new();
     series::write(&mut text, &merged.series).map_err(|error| defect(error.to_string()))?;
     write("series.csv", &text)?;

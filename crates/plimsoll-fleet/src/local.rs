@@ -54,7 +54,10 @@ impl PrivateServer {
     /// No `nats-server`, or one that does not come up.
     pub fn start(directory: &Path, stop: &AtomicBool) -> Result<Self, RunnerError> {
         let failed = |error: std::io::Error| {
-            RunnerError::environment(format!("nats-server in {}: {error}", directory.display()))
+            RunnerError::environment(format!(
+                "cannot start nats-server in {}: {error}",
+                directory.display()
+            ))
         };
         fs::create_dir_all(directory).map_err(failed)?;
         let log = File::create(directory.join("nats-server.log")).map_err(failed)?;
@@ -65,7 +68,7 @@ impl PrivateServer {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let process = command.spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => RunnerError::environment(
-                "a local fleet needs nats-server, which is not on the PATH",
+                "cannot start a local fleet: nats-server is not on the PATH",
             )
             .hint("install the package nats-server (Debian, Ubuntu: `apt install nats-server`)"),
             _ => failed(error),
@@ -80,10 +83,8 @@ impl PrivateServer {
             let ended = !matches!(process.0.try_wait(), Ok(None));
             if ended || began.elapsed() > START_TIMEOUT || stop.load(Ordering::Relaxed) {
                 let log = fs::read_to_string(directory.join("nats-server.log")).unwrap_or_default();
-                let last = log.lines().last().unwrap_or("it said nothing").to_owned();
-                return Err(RunnerError::environment(format!(
-                    "nats-server does not start: {last}"
-                )));
+                let last = log.lines().last().unwrap_or("its log is empty").to_owned();
+                return Err(RunnerError::environment(format!("cannot start nats-server: {last}")));
             }
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -140,7 +141,7 @@ impl LocalFleet {
         for number in 1..=count {
             let own = directory.join(format!("agent-{number}"));
             let failed = |error: std::io::Error| {
-                RunnerError::environment(format!("agent {number}: {error}"))
+                RunnerError::environment(format!("cannot start agent {number}: {error}"))
             };
             fs::create_dir_all(&own).map_err(failed)?;
             let log = File::create(own.join("log")).map_err(failed)?;
@@ -204,19 +205,21 @@ fn target_options(
                 .collect());
         }
         _ => {
-            return Err(RunnerError::usage("a local fleet runs on `path`, `nfs`, `s3` or `null`")
-                .hint("name a directory: path = \"/mnt/test/{host}\""));
+            return Err(RunnerError::usage(
+                "a local fleet supports only `path`, `nfs`, `s3` and `null` targets",
+            )
+            .hint("use a directory: path = \"/mnt/test/{host}\""));
         }
     };
     let parts = Path::new(path).components();
     let parent: PathBuf = parts.take_while(|part| !names_host(part.as_os_str())).collect();
     if count > 1 && parent == Path::new(path) {
-        return Err(RunnerError::usage("several agents on this host need a directory each")
+        return Err(RunnerError::usage("each agent on this host needs its own directory")
             .hint(format!("write path = \"{}/{{host}}\"", path.trim_end_matches('/'))));
     }
     if !parent.is_dir() {
-        return Err(RunnerError::usage(format!("{} is no directory", parent.display()))
-            .hint("make it first, or name another"));
+        return Err(RunnerError::usage(format!("{} is not a directory", parent.display()))
+            .hint("create it first, or choose another"));
     }
     Ok(vec![("--allow-path", parent.display().to_string())])
 }

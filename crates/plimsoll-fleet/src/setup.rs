@@ -21,7 +21,7 @@ pub const AGENTS_MAX: u32 = 1_000;
 /// Where the authority's key is kept.
 const AUTHORITY: &str = "authority";
 /// The user who is no agent.
-const COORDINATOR: &str = "who runs plans";
+const COORDINATOR: &str = "the coordinator";
 
 /// What is to be set up.
 #[derive(Clone, Debug)]
@@ -111,28 +111,26 @@ pub fn add(
     let _lock = lock(root)?;
     let (path, mut users) = read_users(root)?;
     if let Some(there) = names.iter().find(|name| users.has(name)) {
-        return Err(RunnerError::usage(format!("{there} is of the fleet already"))
+        return Err(RunnerError::usage(format!("cannot add {there}: it is already in the fleet"))
             .hint("give the new host another name"));
     }
     let directory = |name: &String| root.join("agents").join(name);
     if let Some(there) = names.iter().map(directory).find(|path| path.symlink_metadata().is_ok()) {
-        let message = format!("{} is there, and the server knows no such agent", there.display());
-        return Err(RunnerError::usage(message).hint(
-            "an agent that was removed, or an `add` that was cut off, left it: remove it first",
-        ));
+        let message = format!("{} exists, but the server has no such agent", there.display());
+        return Err(RunnerError::usage(message)
+            .hint("a removed agent or an interrupted `add` left it behind: delete it first"));
     }
     if users.len().saturating_add(names.len()) > AGENTS_MAX as usize + 1 {
-        let message = format!("a fleet has at most {AGENTS_MAX} agents here");
-        return Err(RunnerError::usage(message).hint("set a second fleet up"));
+        let message = format!("too many agents: a fleet has at most {AGENTS_MAX}");
+        return Err(RunnerError::usage(message).hint("set up a second fleet"));
     }
     let coordinator = root.join("coordinator");
     let kept = root.join(AUTHORITY);
     let authority = Authority::read(authority.unwrap_or(&kept), &coordinator)?;
     let access = Access::read(&coordinator.join("fleet.toml"))?;
     let Some(sign) = &access.sign else {
-        let message =
-            format!("{}/fleet.toml names no key to sign plans with", coordinator.display());
-        return Err(RunnerError::usage(message).hint("say there: sign = \"sign.key\""));
+        let message = format!("{}/fleet.toml has no signing key", coordinator.display());
+        return Err(RunnerError::usage(message).hint("add the line: sign = \"sign.key\""));
     };
     let trust = public_key(&format!("{}.pub", sign.display()))?;
     let template =
@@ -152,9 +150,9 @@ pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError>
     let (path, mut users) = read_users(root)?;
     for name in names {
         if !users.remove(name) {
-            let message = format!("no agent of the fleet is called {name}");
+            let message = format!("cannot remove {name}: the fleet has no such agent");
             return Err(
-                RunnerError::usage(message).hint("its agents' directories have their names")
+                RunnerError::usage(message).hint("the directories in agents/ show the names")
             );
         }
     }
@@ -166,21 +164,21 @@ pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError>
 
 fn check_setup(setup: &Setup) -> Result<(), RunnerError> {
     if setup.agents.is_empty() || setup.agents.len() > AGENTS_MAX as usize {
-        let message =
-            format!("a fleet has 1 to {AGENTS_MAX} agents here, and not {}", setup.agents.len());
+        let message = format!("a fleet needs 1 to {AGENTS_MAX} agents, not {}", setup.agents.len());
         return Err(RunnerError::usage(message));
     }
     check_names(&setup.agents)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
     if setup.server_name.is_empty() || !setup.server_name.chars().all(is_plain) {
-        let message = format!("{:?} is no name or address of a host", setup.server_name);
-        return Err(RunnerError::usage(message).hint("name it as agents reach it: nats.example"));
+        let message = format!("{:?} is not a host name or address", setup.server_name);
+        return Err(RunnerError::usage(message)
+            .hint("use the name that agents connect to, such as nats.example"));
     }
     let holds = fs::read_dir(&setup.directory).is_ok_and(|mut entries| entries.next().is_some());
     if holds {
-        let message = format!("{} holds something already", setup.directory.display());
+        let message = format!("{} is not empty", setup.directory.display());
         return Err(RunnerError::usage(message).hint(
-            "name another directory: no key is overwritten; `plimsoll fleet add` adds a host to a fleet",
+            "choose another directory (keys are never overwritten), or add a host with `plimsoll fleet add`",
         ));
     }
     Ok(())
@@ -189,11 +187,11 @@ fn check_setup(setup: &Setup) -> Result<(), RunnerError> {
 fn check_names(names: &[String]) -> Result<(), RunnerError> {
     for (at, name) in names.iter().enumerate() {
         if !is_name(name) {
-            return Err(RunnerError::usage(format!("{name:?} can't be an agent's name"))
+            return Err(RunnerError::usage(format!("{name:?} is not a valid agent name"))
                 .hint("use letters, digits, - and _"));
         }
         if names.iter().take(at).any(|other| other == name) {
-            return Err(RunnerError::usage(format!("{name} is named twice")));
+            return Err(RunnerError::usage(format!("{name} is listed twice")));
         }
     }
     Ok(())
@@ -203,12 +201,12 @@ fn check_names(names: &[String]) -> Result<(), RunnerError> {
 fn lock(root: &Path) -> Result<fs::File, RunnerError> {
     let path = root.join("server");
     let file = fs::File::open(&path).map_err(|error| {
-        RunnerError::usage(format!("{}: {error}", path.display()))
-            .hint("name the directory that `plimsoll fleet init` wrote")
+        RunnerError::usage(format!("cannot open {}: {error}", path.display()))
+            .hint("pass the directory that `plimsoll fleet init` created")
     })?;
     file.try_lock().map_err(|error| {
-        RunnerError::environment(format!("{} can't be locked: {error}", path.display()))
-            .hint("is another `plimsoll fleet add` or `remove` under way?")
+        RunnerError::environment(format!("cannot lock {}: {error}", path.display()))
+            .hint("wait until the other `plimsoll fleet add` or `remove` has finished")
     })?;
     Ok(file)
 }
@@ -219,17 +217,16 @@ fn read_users(root: &Path) -> Result<(PathBuf, Users), RunnerError> {
     let (configuration, path) = (server.join("nats.conf"), server.join(users::FILE));
     let read = |path: &Path| {
         fs::read_to_string(path).map_err(|error| {
-            RunnerError::usage(format!("{}: {error}", path.display())).hint(
-                "a fleet that an earlier version set up has no such file: set it up anew with `plimsoll fleet init`",
+            RunnerError::usage(format!("cannot read {}: {error}", path.display())).hint(
+                "fleets of earlier versions lack this file: set the fleet up again with `plimsoll fleet init`",
             )
         })
     };
     let text = read(&path)?;
     if !read(&configuration)?.contains(users::FILE) {
-        let message =
-            format!("{} does not include {} any more", configuration.display(), users::FILE);
+        let message = format!("{} does not include {}", configuration.display(), users::FILE);
         return Err(RunnerError::usage(message)
-            .hint(format!("put it back in: authorization {{ include \"{}\" }}", users::FILE)));
+            .hint(format!("add it again: authorization {{ include \"{}\" }}", users::FILE)));
     }
     let users = Users::read(&text).map_err(|mut error| {
         error.message = format!("{}: {}", server.display(), error.message);
@@ -280,7 +277,7 @@ fn issue_user(
     access: Access,
 ) -> Result<String, RunnerError> {
     let failed = |error: &dyn std::fmt::Display| {
-        RunnerError::environment(format!("the key of {name}: {error}"))
+        RunnerError::environment(format!("cannot create the key of {name}: {error}"))
     };
     authority.issue(directory, "client", name, false)?;
     let key = KeyPair::new_user();
@@ -300,14 +297,14 @@ fn issue_user(
 
 fn configuration(setup: &Setup) -> String {
     format!(
-        "# A NATS server for a Plimsoll fleet, made by `plimsoll fleet init`, and yours from now on. Start it in this directory:\n\
+        "# NATS server of a Plimsoll fleet, created by `plimsoll fleet init`. You may edit it. Start it in this directory:\n\
          #   nats-server -c nats.conf\n\
          listen: \"0.0.0.0:{}\"\n\
          max_payload: 4MB\n\
          jetstream {{ store_dir: \"jetstream\" }}\n\
          tls {{\n  cert_file: \"server.pem\"\n  key_file: \"server.key\"\n  ca_file: \"ca.pem\"\n  verify: true\n  \
          timeout: 5\n}}\n\
-         # Each agent, and who runs plans: `plimsoll fleet add` and `remove` write this file anew.\n\
+         # The agents and the coordinator: `plimsoll fleet add` and `remove` rewrite this file.\n\
          authorization {{\n  include \"{}\"\n}}\n",
         setup.port,
         users::FILE

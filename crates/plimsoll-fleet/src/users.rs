@@ -33,7 +33,7 @@ impl Users {
     pub(crate) fn read(text: &str) -> Result<Self, RunnerError> {
         let changed = || {
             RunnerError::usage(format!("{FILE} was changed by hand since Plimsoll wrote it")).hint(
-                "it would be written anew: take the change out, give the command again, and make the change after it",
+                "this command rewrites the file: undo the change, repeat the command, and apply the change again",
             )
         };
         let body = text.strip_prefix(HEAD).and_then(|rest| rest.split_once('\n'));
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn users_come_and_go_and_the_others_stay_to_the_byte() {
         let mut users = Users::default();
-        users.add("who runs plans", "UA", &permissions::coordinator());
+        users.add("the coordinator", "UA", &permissions::coordinator());
         for (name, key) in [("node1", "UB"), ("node2", "UC")] {
             users.add(name, key, &permissions::agent(name));
         }

@@ -79,7 +79,7 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
     let never = AtomicBool::new(false);
     let mut tell = |event: coordinator::Event| {
         println!("{event:?}");
-        let begins = |text: &String| text == "warm-up: all hosts begin";
+        let begins = |text: &String| text == "warm-up: all hosts start";
         if again && matches!(&event, coordinator::Event::Note(text) if begins(text)) {
             agents.push(start(count));
         }
@@ -163,7 +163,7 @@ fn an_agent_that_is_started_again_in_mid_run_makes_it_invalid_by_its_name() {
     let left = run(root.path(), 2, true);
     assert_eq!(left.verdict.verdict, VerdictKind::Invalid, "{:#?}", left.verdict);
     let reason = &left.verdict.reason;
-    assert!(reason.contains("node2 was lost") && reason.contains("started again"), "{reason}");
+    assert!(reason.contains("node2 was lost") && reason.contains("was restarted"), "{reason}");
     assert!(left.verdict.total.is_none(), "what is left of the sum is none");
     assert!(left.directory.join("hosts/node1").is_dir(), "the other's evidence is kept");
 }

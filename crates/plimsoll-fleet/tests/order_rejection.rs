@@ -153,10 +153,13 @@ fn reaching_the_broker_is_not_enough() {
     let good = fixture.order(&inside, 0);
     fixture.refuses(&SignedOrder { signature: String::new(), ..own(&good) }, "not signed");
     let foreign = key(&root, "foreign");
-    fixture.refuses(&good.sign(&foreign).unwrap(), "no key that this agent trusts");
+    fixture.refuses(&good.sign(&foreign).unwrap(), "with a key that this agent trusts");
     let changed = own(&good).order.replace("data", "secret");
-    fixture.refuses(&SignedOrder { order: changed, ..own(&good) }, "no key that this agent trusts");
-    fixture.refuses(&own(&fixture.order(&inside, VALID_NS + 1_000_000_000)), "time is over");
+    fixture.refuses(
+        &SignedOrder { order: changed, ..own(&good) },
+        "with a key that this agent trusts",
+    );
+    fixture.refuses(&own(&fixture.order(&inside, VALID_NS + 1_000_000_000)), "has expired");
     fixture.refuses(&own(&fixture.order(&secret, 0)), "outside of every --allow-path");
     fixture.refuses(&own(&fixture.order(&inside.join("way"), 0)), "outside of every --allow-path");
     let other = Order { agents: vec!["b".to_owned()], ..good.clone() };
@@ -173,14 +176,14 @@ fn reaching_the_broker_is_not_enough() {
     let heavier = Order { resolved_text: Some(heavier), ..good.clone() };
     fixture.refuses(&own(&heavier), "is not the plan");
     let nonsense = SignedOrder { order: "{}".into(), signature: "x".into() };
-    fixture.refuses(&nonsense, "no key");
+    fixture.refuses(&nonsense, "with a key that this agent trusts");
     assert_eq!(fs::read_dir(&secret).unwrap().count(), 0);
 
     // What is in order is taken, once: neither the agent nor the one that is started after it takes it again.
     let signed = own(&good);
     fixture.said.lock().unwrap().clear();
     fixture.publish(&signed);
-    fixture.wait_for("carries out run-1");
+    fixture.wait_for("started run run-1");
     fixture.end();
     fixture.start();
     fixture.said.lock().unwrap().clear();
@@ -212,8 +215,8 @@ fn a_name_that_is_none_and_an_agent_that_trusts_nobody_do_not_start() {
         let error = agent::run(options, &stop, &mut |_| ()).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     };
-    refused(&options("a.b", &["key"]), "can't be an agent's name");
-    refused(&options("a", &[]), "no key is trusted");
+    refused(&options("a.b", &["key"]), "is not a valid agent name");
+    refused(&options("a", &[]), "without a trusted key");
     let nowhere = Server { url: "nats://127.0.0.1:1".to_owned(), ..Server::default() };
-    refused(&agent::Options { server: nowhere, ..options("a", &["key"]) }, "no connection");
+    refused(&agent::Options { server: nowhere, ..options("a", &["key"]) }, "cannot connect");
 }

@@ -34,7 +34,9 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, String> {
         let scheme = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
         if !scheme {
-            return Err("a team's catalogue is named as postgres://user@host/database".to_owned());
+            return Err(
+                "not a PostgreSQL address: expected postgres://user@host/database".to_owned()
+            );
         }
         let (text, authority) = without_authority(text)?;
         // What is wrong is told without the address, which may hold a password.
@@ -43,11 +45,11 @@ impl FromStr for Address {
             cause.unwrap_or_else(|| error.to_string())
         })?;
         if config.get_hosts().is_empty() {
-            return Err("the address names no host".to_owned());
+            return Err("the address has no host".to_owned());
         }
         if config.get_user().is_none() {
             let user = std::env::var("PGUSER").or_else(|_| std::env::var("USER"));
-            config.user(&user.map_err(|_| "the address names no user".to_owned())?);
+            config.user(&user.map_err(|_| "the address has no user".to_owned())?);
         }
         if config.get_password().is_none()
             && let Ok(password) = std::env::var("PGPASSWORD")
@@ -86,7 +88,7 @@ fn without_authority(text: &str) -> Result<(String, Option<PathBuf>), String> {
     for pair in query.split('&') {
         match pair.split_once('=') {
             Some((AUTHORITY, path)) if path.contains('%') => {
-                return Err(format!("{AUTHORITY}: write the path without %"));
+                return Err(format!("{AUTHORITY}: the path must not contain %"));
             }
             Some((AUTHORITY, path)) => authority = Some(PathBuf::from(path)),
             _ => kept.push(pair),

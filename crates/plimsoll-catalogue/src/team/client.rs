@@ -167,7 +167,7 @@ impl TeamClient {
     }
 
     fn archive_path(&self, run_id: &str) -> Result<PathBuf, CatalogueError> {
-        let io = |error| CatalogueError::io("make", &self.cache, error);
+        let io = |error| CatalogueError::io("create", &self.cache, error);
         fs::create_dir_all(&self.cache).map_err(io)?;
         let archive = self.cache.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
         // Of a process of this number that was killed.
@@ -181,13 +181,15 @@ impl TeamClient {
         match read() {
             Ok(origin) if is_name(&origin) => return Ok(origin),
             Ok(_) => {
-                let reason = std::io::Error::other("it is no name; remove it to have one made");
+                let reason = std::io::Error::other(
+                    "not a valid name; delete the file, and a new one is created",
+                );
                 return Err(CatalogueError::io("use", &self.origin, reason));
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(CatalogueError::io("read", &self.origin, error)),
         }
-        let io = |error| CatalogueError::io("make", &self.origin, error);
+        let io = |error| CatalogueError::io("create", &self.origin, error);
         if let Some(parent) = self.origin.parent() {
             fs::create_dir_all(parent).map_err(io)?;
         }

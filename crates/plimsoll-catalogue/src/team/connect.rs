@@ -46,7 +46,7 @@ fn tls(address: &Address) -> Result<ClientConfig, String> {
                 roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
             }
             if roots.is_empty() {
-                return Err(wrong("it holds no certificate".to_owned()));
+                return Err(wrong("the file contains no certificate".to_owned()));
             }
         }
         None => {

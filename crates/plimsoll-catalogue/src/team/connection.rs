@@ -35,7 +35,7 @@ impl ConnectionError {
     pub(super) fn message(&self) -> String {
         let error = match self {
             Self::Database(error) => error,
-            Self::TimedOut(time) => return format!("it did not answer for {} s", time.as_secs()),
+            Self::TimedOut(time) => return format!("no answer for {} s", time.as_secs()),
             Self::Runtime(error) => return error.to_string(),
         };
         if let Some(said) = error.as_db_error() {

@@ -72,7 +72,7 @@ fn steps(connection: &mut Connection) -> Result<Result<String, String>, Connecti
     let found = usize::try_from(found).unwrap_or(usize::MAX);
     if found > version {
         return Ok(Err(format!(
-            "its tables are of version {found}, and this Plimsoll knows up to {version}: install the later one"
+            "its tables have version {found}, and this build supports up to {version}: install a newer Plimsoll"
         )));
     }
     for step in STEPS.iter().skip(found) {

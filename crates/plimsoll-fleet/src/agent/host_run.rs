@@ -123,7 +123,7 @@ async fn work(
         match broker.follow_own(&options.name, go.clone(), 0).await {
             Ok(go) => break go,
             Err(error) if started.elapsed() > SUBSCRIBE_TIMEOUT || retries.timed_out(started) => {
-                return failed(format!("nothing was begun: {}", error.message));
+                return failed(format!("the run was not started: {}", error.message));
             }
             Err(_) => tokio::time::sleep(RETRY_INTERVAL).await,
         }
@@ -178,7 +178,7 @@ async fn work(
                 match decoded {
                     Some(CoordinatorMessage::Begin { number, at_ns }) => gate.schedule(number, at_ns),
                     Some(CoordinatorMessage::Stop { reason }) => {
-                        log(&format!("{} is to end: {reason}", order.run_id));
+                        log(&format!("stopping run {}: {reason}", order.run_id));
                         stopper.store(true, Ordering::Relaxed);
                         gate.open();
                     }
@@ -196,8 +196,8 @@ async fn work(
                 if !gate.is_waiting() {
                     last_heard = Instant::now();
                 } else if last_heard.elapsed() > options.coordinator_timeout && host_run.orphaned.is_none() {
-                    let error = format!("who coordinates has said nothing for {} s", last_heard.elapsed().as_secs());
-                    log(&format!("{} is ended: {error}", order.run_id));
+                    let error = format!("no message from the coordinator for {} s", last_heard.elapsed().as_secs());
+                    log(&format!("stopping run {}: {error}", order.run_id));
                     host_run.orphaned = Some(error);
                     stopper.store(true, Ordering::Relaxed);
                     gate.open();
@@ -215,7 +215,7 @@ async fn work(
     let (run_start_ns, starts) = gate.timing();
     let ended = RunOutcome { run_start_ns, starts, ..host_run.send_evidence(retries).await };
     if let Some(run_id) = &ended.run_id {
-        log(&format!("{} has ended; its evidence here is {run_id}", order.run_id));
+        log(&format!("finished run {}; its evidence on this host is {run_id}", order.run_id));
     }
     ended
 }
@@ -326,7 +326,7 @@ async fn upload_bundle(
     });
     let bytes = packed.await.map_err(|error| error.to_string())??;
     let store = broker.evidence_store(agent).await;
-    let store = store.map_err(|error| format!("the evidence could not be sent: {error}"))?;
+    let store = store.map_err(|error| format!("cannot send the evidence: {error}"))?;
     let put = store.put(object, &mut bytes.as_slice()).await;
-    put.map(drop).map_err(|error| format!("the evidence could not be sent: {error}"))
+    put.map(drop).map_err(|error| format!("cannot send the evidence: {error}"))
 }

@@ -102,7 +102,9 @@ impl<'a> ActiveRun<'a> {
         interrupt: &AtomicBool,
         report: &mut dyn FnMut(Event),
     ) -> Result<(), RunnerError> {
-        let failed = |error: String| RunnerError::environment(format!("the NATS server: {error}"));
+        let failed = |error: String| {
+            RunnerError::environment(format!("cannot follow the run on the NATS server: {error}"))
+        };
         let watch = self.broker.agents.watch(">").await;
         let mut cards = watch.map_err(|error| failed(error.to_string()))?;
         let live = self.broker.client.subscribe(format!("plimsoll.live.{}.*", self.run_id)).await;
@@ -119,12 +121,12 @@ impl<'a> ActiveRun<'a> {
                 message = messages.next() => match message {
                     Some(Ok(message)) => self.handle_stream_message(&message, report),
                     Some(Err(_)) => tokio::time::sleep(POLL_INTERVAL).await,
-                    None => return Err(failed("it closed the stream".to_owned())),
+                    None => return Err(failed("the server closed the stream".to_owned())),
                 },
                 entry = cards.next() => match entry {
                     Some(Ok(entry)) => self.handle_heartbeat(&entry.key, &entry.value),
                     Some(Err(_)) => tokio::time::sleep(POLL_INTERVAL).await,
-                    None => return Err(failed("it closed the agents' bucket".to_owned())),
+                    None => return Err(failed("the server closed the agents' bucket".to_owned())),
                 },
                 message = live.next() => match message {
                     Some(message) => self.report_progress(&message.subject, &message.payload, report),
@@ -170,7 +172,7 @@ impl<'a> ActiveRun<'a> {
         let Some(host) = self.host(&name) else { return };
         let Ok(message) = serde_json::from_slice::<AgentMessage>(payload) else {
             report(Event::Warning(format!(
-                "{name}: it told something that no one here understands"
+                "{name} sent a message that this build does not understand"
             )));
             return;
         };
@@ -181,7 +183,7 @@ impl<'a> ActiveRun<'a> {
                 report(Event::Note(format!("{name}: {} took {seconds:.1} s", phase.kind.label())));
             }
             AgentMessage::Refused { reason } => {
-                report(Event::Warning(format!("{name} refuses the plan: {reason}")));
+                report(Event::Warning(format!("{name} refused the plan: {reason}")));
             }
             AgentMessage::Accepted { .. }
             | AgentMessage::Ready { .. }
@@ -260,7 +262,7 @@ impl<'a> ActiveRun<'a> {
         if silent > OUTAGE_TIMEOUT {
             let reason = format!("the NATS server has not answered for {} s", silent.as_secs());
             return Err(RunnerError::environment(reason).hint(format!(
-                "what the hosts measured stays on them; once the server is back, `plimsoll run --resume {}` takes the run up again",
+                "hosts keep what they measured; when the server is back, continue with `plimsoll run --resume {}`",
                 self.run_id
             )));
         }
@@ -268,8 +270,7 @@ impl<'a> ActiveRun<'a> {
         match change {
             HealthChange::Unchanged => {}
             HealthChange::Down => report(Event::Warning(
-                "the NATS server does not answer: hosts go on with the phase that they are in"
-                    .into(),
+                "the NATS server does not answer: hosts continue their current phase".into(),
             )),
             HealthChange::Up => report(Event::Note("the NATS server answers again".into())),
         }
@@ -316,12 +317,9 @@ impl<'a> ActiveRun<'a> {
         for host in self.hosts.iter_mut().filter(|host| !host.is_finished()) {
             if waited_for && host.silence() > SILENCE_TIMEOUT {
                 let seconds = host.silence().as_secs();
-                host.mark_lost(format!(
-                    "it has said nothing for {seconds} s, {}",
-                    host.last_step()
-                ));
+                host.mark_lost(format!("no message for {seconds} s, {}", host.last_step()));
             } else if !host.accepted && unanswered {
-                host.mark_lost("it did not answer the plan".to_owned());
+                host.mark_lost("it neither accepted nor refused the plan".to_owned());
             }
         }
     }
@@ -337,7 +335,7 @@ impl<'a> ActiveRun<'a> {
             return;
         }
         if let Some(gone) = self.hosts.iter().find(|host| host.is_finished()) {
-            let reason = format!("{} ended before the others", gone.card.name);
+            let reason = format!("{} finished before the others", gone.card.name);
             return self.stop_all(reason, report).await;
         }
         let same = |host: &&HostState| {
@@ -345,13 +343,13 @@ impl<'a> ActiveRun<'a> {
         };
         if let Some(other) = on.iter().find(|host| !same(host)) {
             let reason =
-                format!("{} is at another phase than {}", other.card.name, on[0].card.name);
+                format!("{} and {} are in different phases", other.card.name, on[0].card.name);
             return self.stop_all(reason, report).await;
         }
         if let Some(reason) = shared_unit_error(&self.hosts) {
             return self.stop_all(reason, report).await;
         }
-        report(Event::Note(format!("{}: all hosts begin", first.kind.label())));
+        report(Event::Note(format!("{}: all hosts start", first.kind.label())));
         let at_ns = clock::monotonic_ns() + START_LEAD_NS;
         let (broker, run_id) = (self.broker, self.run_id);
         let sends = self.hosts.iter().map(|host| async move {
@@ -379,7 +377,7 @@ impl<'a> ActiveRun<'a> {
         if self.stopped.is_some() {
             return;
         }
-        report(Event::Warning(format!("{reason}: all hosts are to end")));
+        report(Event::Warning(format!("{reason}: stopping all hosts")));
         // One that is lost hears it when it is back: it would wait for leave that nobody gives.
         let (broker, run_id, go) =
             (self.broker, self.run_id, CoordinatorMessage::Stop { reason: reason.clone() });
@@ -422,7 +420,8 @@ impl<'a> ActiveRun<'a> {
                     objects.push((host.card.name.clone(), object));
                 }
                 Err(error) => {
-                    let reason = format!("the evidence of {}: {error}", host.card.name);
+                    let reason =
+                        format!("cannot fetch the evidence of {}: {error}", host.card.name);
                     report(Event::Warning(reason.clone()));
                     host.evidence_error = reason;
                 }
@@ -446,7 +445,7 @@ async fn fetch_with_retries(
         let error = match tokio::time::timeout(FETCH_TIMEOUT, fetch(broker, agent, object)).await {
             Ok(Ok(bytes)) => return Ok(bytes),
             Ok(Err(error)) => error,
-            Err(_) => "it does not come".to_owned(),
+            Err(_) => format!("incomplete after {} s", FETCH_TIMEOUT.as_secs()),
         };
         let is_down = server_health.is_down();
         tries += u32::from(!was_down && !is_down);

@@ -46,8 +46,8 @@ pub(super) fn shared_unit_error(hosts: &[HostState]) -> Option<String> {
         let (unit, other) = host.units.iter().find_map(|unit| Some((unit, of(&unit)?)))?;
         let (one, two) = (&other.card.name, &host.card.name);
         Some(format!(
-            "{one} and {two} would write over each other's data: their device is one unit, {unit}; give each a \
-             device of its own ([[fleet.host]] set)"
+            "{one} and {two} would overwrite each other's data: both use the logical unit {unit}; give each \
+             its own device ([[fleet.host]] set)"
         ))
     })
 }
@@ -99,9 +99,9 @@ impl HostState {
     /// What it did last, in words.
     pub(super) fn last_step(&self) -> String {
         match (self.last_phase, self.accepted) {
-            (Some(kind), _) => format!("after it was let into {}", kind.label()),
-            (None, true) => "after it took the plan".to_owned(),
-            (None, false) => "and did not answer the plan".to_owned(),
+            (Some(kind), _) => format!("after it reached {}", kind.label()),
+            (None, true) => "after it accepted the plan".to_owned(),
+            (None, false) => "before it answered the plan".to_owned(),
         }
     }
 
@@ -148,7 +148,7 @@ impl HostState {
         self.accepted |= card.busy_with.as_deref() == Some(run_id);
         if card.instance != self.card.instance && !self.is_finished() {
             let last_step = self.last_step();
-            self.mark_lost(format!("its agent was started again, {last_step}"));
+            self.mark_lost(format!("its agent was restarted, {last_step}"));
         }
     }
 
@@ -202,10 +202,7 @@ mod tests {
         assert!(host.is_waiting() && !host.is_finished());
         let again = Card { instance: "2".into(), ..host.card.clone() };
         host.apply_heartbeat(&again, "r");
-        assert_eq!(
-            host.lost.as_deref(),
-            Some("its agent was started again, after it was let into warm-up")
-        );
+        assert_eq!(host.lost.as_deref(), Some("its agent was restarted, after it reached warm-up"));
         host.apply_message(AgentMessage::Ended(RunOutcome::default()));
         assert!(host.ended.is_none(), "what comes of it afterwards is not of this run");
     }
@@ -227,7 +224,7 @@ mod tests {
         let message =
             shared_unit_error(&[of("a", &["naa.1"]), of("b", &[]), of("c", &["naa.2", "naa.1"])]);
         let message = message.unwrap();
-        assert!(message.starts_with("a and c would write over each other's data"), "{message}");
+        assert!(message.starts_with("a and c would overwrite each other's data"), "{message}");
         assert!(message.contains("naa.1;"), "{message}");
     }
 

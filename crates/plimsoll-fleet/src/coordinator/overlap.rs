@@ -28,10 +28,10 @@ pub(super) fn check_overlap(
         for place in shared_targets(own) {
             let Some(other) = owners.insert(place.clone(), &host.name) else { continue };
             if other != host.name {
-                let message = format!("{other} and {} would both work on {place}", host.name);
+                let message = format!("{other} and {} would both use {place}", host.name);
                 return Err(RunnerError::usage(message).hint(
-                    "give each its own: {host} stands for its name, as in s3 = \"s3://bucket/{host}\", [[fleet.host]] says \
-                     what differs on one, and `carries = \"share\"` deals exports out",
+                    "give each host its own: write {host} in the address (s3 = \"s3://bucket/{host}\"), set it per host \
+                     in [[fleet.host]], or divide the exports with `carries = \"share\"`",
                 ));
             }
         }
@@ -45,14 +45,14 @@ pub(super) fn part_of(
     host: &Card,
 ) -> Result<(ResolvedPlan, ResolvedPlan), RunnerError> {
     let wrong = |message: String| {
-        RunnerError::usage(format!("what {} would carry: {}", host.name, message.trim()))
+        RunnerError::usage(format!("cannot resolve the plan for {}: {}", host.name, message.trim()))
     };
     let plan = order.plan_of(&host.name).map_err(|errors| wrong(errors.to_string()))?;
     let own = plan.on_host(&host.name, &host.labels);
     let own = own.map_err(|errors| wrong(errors.to_string()))?;
     let part = order.part_of(&plan, &own, &host.name).map_err(|message| {
         wrong(message)
-            .hint("have it alike on all hosts: [fleet] says what differs on one, or that each has its share")
+            .hint("keep it the same on all hosts, and describe differences and shares in [fleet]")
     })?;
     Ok((own.resolve(), part))
 }
@@ -71,7 +71,7 @@ pub(super) fn describe(part: &ResolvedPlan) -> String {
     };
     format!(
         "{workload} on {}",
-        if places.is_empty() { "nothing".into() } else { places.join(", ") }
+        if places.is_empty() { "no storage".into() } else { places.join(", ") }
     )
 }
 
@@ -113,7 +113,7 @@ mod tests {
     fn hosts_that_would_write_to_the_same_objects_are_told_apart_first() {
         let store = "endpoint = \"http://h:1\"";
         let error = check_plan(&format!("s3 = \"s3://load/x\"\n{store}"), "").unwrap_err();
-        assert_eq!(error, "a and b would both work on s3://load/x at http://h:1");
+        assert_eq!(error, "a and b would both use s3://load/x at http://h:1");
         check_plan(&format!("s3 = \"s3://load/{{host}}\"\n{store}"), "").unwrap();
         let error = check_plan("nfs = [\"nfs://filer/v1\", \"nfs://filer/v2\"]", "").unwrap_err();
         assert!(error.contains("nfs://filer/v1"), "{error}");

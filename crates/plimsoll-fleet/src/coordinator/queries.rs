@@ -85,7 +85,7 @@ pub fn status(server: &Server) -> Result<Vec<AgentStatus>, RunnerError> {
 /// A name that is none, a server that can't be reached.
 pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), RunnerError> {
     if let Some(wrong) = agents.iter().find(|name| !is_name(name)) {
-        return Err(RunnerError::usage(format!("{wrong:?} can't be an agent's name")));
+        return Err(RunnerError::usage(format!("{wrong:?} is not a valid agent name")));
     }
     on_a_runtime(async {
         let broker = Broker::connect(server, Role::Coordinator).await?;
@@ -98,7 +98,11 @@ pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), Runne
                     put.map(drop).map_err(|error| error.to_string())
                 }
             };
-            noted.map_err(|error| RunnerError::environment(format!("{name}: {error}")))?;
+            noted.map_err(|error| {
+                RunnerError::environment(format!(
+                    "cannot change the drain state of {name}: {error}"
+                ))
+            })?;
         }
         Ok(())
     })
@@ -113,7 +117,9 @@ pub(super) async fn drained(
     let mut drained = Vec::new();
     for name in there.keys() {
         let noted = store.get(name.as_str()).await;
-        let noted = noted.map_err(|error| RunnerError::environment(format!("{name}: {error}")))?;
+        let noted = noted.map_err(|error| {
+            RunnerError::environment(format!("cannot read the drain state of {name}: {error}"))
+        })?;
         if noted.is_some() {
             drained.push(name.clone());
         }
@@ -122,8 +128,9 @@ pub(super) async fn drained(
 }
 
 async fn drained_store(broker: &Broker) -> Result<kv::Store, RunnerError> {
-    let failed =
-        |error: String| RunnerError::environment(format!("the bucket `{DRAINED}`: {error}"));
+    let failed = |error: String| {
+        RunnerError::environment(format!("cannot open the bucket `{DRAINED}`: {error}"))
+    };
     let config = stream::Config {
         name: format!("KV_{DRAINED}"),
         subjects: vec![format!("$KV.{DRAINED}.>")],
@@ -171,12 +178,12 @@ pub fn check_acceptance(
         };
         for card in found.values() {
             let reason = match &card.busy_with {
-                Some(run) => format!("it is busy with {run}"),
+                Some(run) => format!("busy with {run}"),
                 None if card.build != plimsoll_report::BUILD => {
-                    "it has another build of Plimsoll".to_owned()
+                    "another build of Plimsoll".to_owned()
                 }
                 None if drained.contains(&card.name) => {
-                    "it is left out (`plimsoll fleet drain`)".to_owned()
+                    "drained (`plimsoll fleet drain`)".to_owned()
                 }
                 None => {
                     let subject = format!("plimsoll.order.{}", card.name);
@@ -184,7 +191,7 @@ pub fn check_acceptance(
                         broker.publish(subject, &signed, &format!("{run_id}-{}", card.name)).await;
                     match left {
                         Ok(()) => continue,
-                        Err(error) => format!("the plan could not be sent: {error}"),
+                        Err(error) => format!("cannot send the plan: {error}"),
                     }
                 }
             };
@@ -208,7 +215,7 @@ pub fn check_acceptance(
             }
         }
         let silent = |card| PlanAcceptance {
-            reason: format!("it said nothing for {} s", ANSWER_TIMEOUT.as_secs()),
+            reason: format!("no answer for {} s", ANSWER_TIMEOUT.as_secs()),
             ..of(card)
         };
         let answer = |(name, card)| answers.remove(name).unwrap_or_else(|| silent(card));
@@ -217,7 +224,7 @@ pub fn check_acceptance(
         all.extend(meant.filter(|name| !found.contains_key(*name)).map(|name| PlanAcceptance {
             name: name.clone(),
             takes: false,
-            reason: "it is not there, and has a share of the plan".to_owned(),
+            reason: "not connected, but has a share of the plan".to_owned(),
             carries: String::new(),
         }));
         Ok(all)
@@ -269,7 +276,7 @@ pub fn release(
             };
             answers.insert(name, reason);
         }
-        let silent = || format!("it said nothing for {} s", RELEASE_TIMEOUT.as_secs());
+        let silent = || format!("no answer for {} s", RELEASE_TIMEOUT.as_secs());
         let of = |name: &String| (name.clone(), answers.get(name).cloned().unwrap_or_else(silent));
         Ok(names.iter().map(of).filter(|(_, reason)| !reason.is_empty()).collect())
     })

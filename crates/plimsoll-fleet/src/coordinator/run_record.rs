@@ -46,14 +46,14 @@ impl RunRecord {
     /// Reads it.
     pub(super) fn read(places: &Places, run_id: &str) -> Result<Self, RunnerError> {
         let unknown = |why: String| {
-            RunnerError::usage(format!("{run_id} can't be taken up again: {why}")).hint(
-                "name a run that `plimsoll run --fleet` began here and did not end; a run that \
-                 ended is shown by `plimsoll judge`",
+            RunnerError::usage(format!("cannot resume {run_id}: {why}")).hint(
+                "name a run that `plimsoll run --fleet` started here and that has not finished; show \
+                 a finished run with `plimsoll judge`",
             )
         };
         // It becomes part of a path.
         if run_id.is_empty() || run_id.len() > 255 || !run_id.split('.').all(is_part) {
-            return Err(unknown("that is no run's name".to_owned()));
+            return Err(unknown("not a valid run name".to_owned()));
         }
         let path = record_path(places, run_id);
         let text =

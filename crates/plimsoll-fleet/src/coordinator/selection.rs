@@ -58,7 +58,8 @@ pub(super) async fn read_cards(
     broker: &Broker,
     selection: &AgentSelection,
 ) -> Result<BTreeMap<String, Card>, RunnerError> {
-    let failed = |error: String| RunnerError::environment(format!("the agents' cards: {error}"));
+    let failed =
+        |error: String| RunnerError::environment(format!("cannot read the agents' cards: {error}"));
     let mut watch =
         broker.agents.watch_with_history(">").await.map_err(|e| failed(e.to_string()))?;
     let mut found: BTreeMap<String, Card> = BTreeMap::new();
@@ -100,8 +101,10 @@ pub(super) fn pick(
     let number = selection.count().map_or(free.len().max(1), |count| count as usize);
     if free.len() < number {
         let which = selection.describe();
-        let message =
-            format!("{number} agents{which} are wanted, and {} of {there} are free", free.len());
+        let message = format!(
+            "not enough free agents: {number}{which} required, and {} of {there} are free",
+            free.len()
+        );
         let error = RunnerError::environment(message).hint("start `plimsoll agent` on each host");
         return Err(match busy.is_empty() {
             true => error,
@@ -111,9 +114,10 @@ pub(super) fn pick(
     let chosen: Vec<Card> = free.into_iter().take(number).collect();
     let other: Vec<Card> = chosen.iter().filter(|card| card.build != own_build).cloned().collect();
     if !other.is_empty() {
-        let message = format!("{} have another build of Plimsoll than this host", named(&other));
+        let message =
+            format!("agents run another build of Plimsoll than this host: {}", named(&other));
         return Err(RunnerError::usage(message).hint(
-            "install one build on all hosts: what differs between builds would be measured too",
+            "install the same build on all hosts: differences between builds would distort the comparison",
         ));
     }
     Ok(chosen)
@@ -158,7 +162,7 @@ mod tests {
         assert!(error.contains("2 of 3 are free") && error.contains("another run: a"), "{error}");
         assert!(pick_names(&[], None).unwrap_err().contains("0 of 0"));
         let error = pick_names(&[("a", "b", false), ("z", "old", false)], None).unwrap_err();
-        assert!(error.contains("z have another build"), "{error}");
+        assert!(error.contains("another build of Plimsoll than this host: z"), "{error}");
     }
 
     #[test]
@@ -182,8 +186,8 @@ mod tests {
         assert_eq!(of(Some(1), &[], &["rack=2"]).unwrap(), ["b"]);
         assert_eq!(of(None, &["c", "a"], &[]).unwrap(), ["a", "c"]);
         let error = of(Some(3), &[], &["rack=2"]).unwrap_err();
-        assert!(error.contains("3 agents with rack=2 are wanted, and 2 of 3"), "{error}");
-        assert!(of(None, &["d"], &[]).unwrap_err().contains("1 agents (d) are wanted"));
+        assert!(error.contains("3 with rack=2 required, and 2 of 3"), "{error}");
+        assert!(of(None, &["d"], &[]).unwrap_err().contains("1 (d) required"));
         assert!(of(None, &[], &["rack=3"]).is_err());
     }
 }

@@ -132,7 +132,7 @@ impl Readings {
         let before = self.all.iter().rposition(|one| one.at_ns <= start_ns);
         let after = self.all.iter().position(|one| one.at_ns >= end_ns);
         let (Some(before), Some(after)) = (before, after) else {
-            let silent = || "it was not asked over all of the time".to_owned();
+            let silent = || "it was not polled over the whole time".to_owned();
             let why = self.problem.clone().unwrap_or_else(silent);
             return system.unknown.push(format!("the metrics of {url}: {why}"));
         };
@@ -146,7 +146,7 @@ impl Readings {
             let values: Option<Vec<(u64, f64)>> =
                 over.iter().map(|one| Some((one.at_ns, *one.values.get(ours)?))).collect();
             let Some(values) = values else {
-                system.unknown.push(say("it is not in every answer"));
+                system.unknown.push(say("missing from some answers"));
                 continue;
             };
             if ours == "data_reduction" {
@@ -154,7 +154,7 @@ impl Readings {
                 continue;
             }
             if values.windows(2).any(|pair| pair[1].1 < pair[0].1) {
-                system.unknown.push(say("it was set back while it was measured"));
+                system.unknown.push(say("the counter was reset during the measurement"));
                 continue;
             }
             let Some(rise) = at(&values, end_ns).zip(at(&values, start_ns)).map(|(b, a)| b - a)
@@ -244,7 +244,7 @@ mod tests {
             assert!(system.sources.reads_from.is_empty());
             assert_eq!(
                 system.unknown,
-                ["the metrics of http://h:1/m: it was not asked over all of the time"]
+                ["the metrics of http://h:1/m: it was not polled over the whole time"]
             );
         }
         let refused = Readings { problem: Some("refused".into()), ..readings(&[]) };
@@ -257,11 +257,11 @@ mod tests {
         let system = rise_within(&set_back, 1000, 3000);
         assert!(system.sources.reads_from.is_empty());
         assert_eq!(system.sources.writes_to["hdd"], 2.0);
-        assert!(system.unknown[0].contains("set back"), "{:?}", system.unknown);
+        assert!(system.unknown[0].contains("was reset"), "{:?}", system.unknown);
         let mut gone = readings(&[(1, 50.0, 0.0), (2, 100.0, 1.0), (3, 120.0, 2.0)]);
         gone.all[1].values.remove("read_source.cache");
         let system = rise_within(&gone, 1000, 3000);
         assert!(system.sources.reads_from.is_empty());
-        assert!(system.unknown[0].contains("not in every answer"), "{:?}", system.unknown);
+        assert!(system.unknown[0].contains("missing from some answers"), "{:?}", system.unknown);
     }
 }
