@@ -55,9 +55,9 @@ fn pack(directory: &Path, file: File) -> io::Result<()> {
 pub fn import(archive: &Path, into: &Path) -> Result<PathBuf, CatalogueError> {
     let io = |error| CatalogueError::io("read", archive, error);
     let file = File::open(archive).map_err(io)?;
-    fs::create_dir_all(into).map_err(|error| CatalogueError::io("make", into, error))?;
+    fs::create_dir_all(into).map_err(|error| CatalogueError::io("create", into, error))?;
     let half = into.join(format!(".import-{}", std::process::id()));
-    fs::create_dir(&half).map_err(|error| CatalogueError::io("make", &half, error))?;
+    fs::create_dir(&half).map_err(|error| CatalogueError::io("create", &half, error))?;
     let placed = unpack(archive, file, &half).and_then(|name| place(&half, into, &name));
     // What was placed has left it.
     let _ = fs::remove_dir_all(&half);
@@ -80,35 +80,42 @@ fn unpack(archive: &Path, file: File, half: &Path) -> Result<String, CatalogueEr
     for entry in packed.entries().map_err(io)? {
         let mut entry = entry.map_err(io)?;
         let path = entry.path().map_err(io)?.into_owned();
-        let parts = parts(&path).ok_or_else(|| wrong(format!("it holds {}", path.display())))?;
+        let parts =
+            parts(&path).ok_or_else(|| wrong(format!("unexpected path {}", path.display())))?;
         let kind = entry.header().entry_type();
         if kind.is_dir() {
             continue;
         }
         if !kind.is_file() {
-            return Err(wrong(format!("{} is no plain file", path.display())));
+            return Err(wrong(format!("{} is not a regular file", path.display())));
         }
         let first = parts[0].strip_suffix(SUFFIX).filter(|_| parts.len() == 1);
         let first = first.unwrap_or(&parts[0]).to_owned();
         if name.get_or_insert_with(|| first.clone()) != &first {
-            return Err(wrong("it holds more than one run or experiment".to_owned()));
+            return Err(wrong("it contains more than one run or experiment".to_owned()));
         }
         let to = half.join(&path);
         if let Some(parent) = to.parent() {
             fs::create_dir_all(parent)
-                .map_err(|error| CatalogueError::io("make", parent, error))?;
+                .map_err(|error| CatalogueError::io("create", parent, error))?;
         }
         let write = |error| CatalogueError::io("write", &to, error);
         let mut out = File::options().write(true).create_new(true).open(&to).map_err(write)?;
         let bytes = io::copy(&mut (&mut entry).take(left + 1), &mut out).map_err(io)?;
-        left = left.checked_sub(bytes).ok_or_else(|| wrong("it is too large".to_owned()))?;
+        left = left
+            .checked_sub(bytes)
+            .ok_or_else(|| wrong("it unpacks to more than 64 GiB".to_owned()))?;
         out.flush().map_err(write)?;
     }
     let name = name.ok_or_else(|| wrong("it is empty".to_owned()))?;
     let known = ["run.json", "experiment.json", FLEET]
         .iter()
         .any(|file| half.join(&name).join(file).is_file());
-    if known { Ok(name) } else { Err(wrong("it holds neither a run nor an experiment".to_owned())) }
+    if known {
+        Ok(name)
+    } else {
+        Err(wrong("it contains neither a run nor an experiment".to_owned()))
+    }
 }
 
 /// The parts of a path that stays below its directory, and is as deep as what we write.
@@ -124,11 +131,11 @@ fn parts(path: &Path) -> Option<Vec<String>> {
 fn place(half: &Path, into: &Path, name: &str) -> Result<PathBuf, CatalogueError> {
     let to = into.join(name);
     if to.exists() {
-        return Err(CatalogueError::Name(format!("{} is there already", to.display())));
+        return Err(CatalogueError::Name(format!("{} already exists", to.display())));
     }
     let labels = half.join(format!("{name}{SUFFIX}"));
     let moved = |from: &Path, to: &Path| {
-        fs::rename(from, to).map_err(|error| CatalogueError::io("make", to, error))
+        fs::rename(from, to).map_err(|error| CatalogueError::io("create", to, error))
     };
     moved(&half.join(name), &to)?;
     if labels.is_file() {

@@ -10,12 +10,12 @@ use plimsoll_plan::Target;
 use serde::{Deserialize, Serialize};
 
 use crate::labels::Labels;
-use crate::scan::{FLEET, Lying};
+use crate::scan::{FLEET, ScannedDirectory};
 
 /// A run: from the ledger, from its bundle, or both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Line of the ledger that holds its start: the number that it is asked for by. `None`: this machine's
+    /// Connection of the ledger that holds its start: the number that it is asked for by. `None`: this machine's
     /// ledger does not know it.
     pub position: Option<u64>,
     /// Its name.
@@ -68,7 +68,7 @@ pub struct Entry {
 
 /// An experiment: runs that belong together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Together {
+pub struct ExperimentEntry {
     /// Its name.
     pub id: String,
     /// Where it lies.
@@ -78,7 +78,7 @@ pub struct Together {
 /// Of `verdict.json` what is shown in a list. It is derived, and read as it lies there: whoever wants to know
 /// whether it holds asks `judge` or `verify`.
 #[derive(Deserialize)]
-struct Said {
+struct StoredVerdict {
     verdict: String,
     reason: String,
     achieved_iops_per_s: Option<f64>,
@@ -115,7 +115,7 @@ struct Plan {
 }
 
 /// Places first, then what lies below them: `/mnt/test (ext4, nvme0n1 PM9A3)`.
-fn target(plan: &Plan, environment: &Environment) -> Option<String> {
+fn target_summary(plan: &Plan, environment: &Environment) -> Option<String> {
     let places: Vec<String> = plan.targets.iter().flat_map(Target::places).collect();
     let mounts = environment.mounts.iter().map(|mount| mount.file_system.clone());
     let devices = environment.devices.iter().map(|device| match device.model.as_deref() {
@@ -154,10 +154,10 @@ impl Entry {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = match self.end.as_deref() {
             Some("completed") => Vec::new(),
-            Some(REFUSED) => vec!["refused by an agent: nothing was run".to_owned()],
+            Some(REFUSED) => vec!["refused by an agent: nothing ran".to_owned()],
             Some(end) => vec![end.to_owned()],
-            None if self.is_under_way => vec!["under way".to_owned()],
-            None => vec!["did not end: it was killed, or its host was".to_owned()],
+            None if self.is_under_way => vec!["running".to_owned()],
+            None => vec!["did not finish: the process was killed or the host went down".to_owned()],
         };
         if self.origin.is_some() {
             remarks.push(format!("from {}", self.host.as_deref().unwrap_or("another host")));
@@ -166,7 +166,7 @@ impl Entry {
         }
         match &self.hosts[..] {
             [] => {}
-            [one] => remarks.push(format!("a fleet of one host, {one}")),
+            [one] => remarks.push(format!("fleet of one host: {one}")),
             hosts => remarks.push(format!("{} hosts: {}", hosts.len(), hosts.join(", "))),
         }
         remarks.extend(self.experiment.as_ref().map(|experiment| format!("in {experiment}")));
@@ -179,30 +179,30 @@ impl Entry {
     }
 
     /// What the files of a bundle, or of a fleet's run, say; `None`: it is none that can be read.
-    pub(crate) fn of(lying: &Lying) -> Option<Self> {
-        if lying.directory.join(FLEET).is_file() {
-            return Self::of_fleet(lying);
+    pub(crate) fn read(scanned: &ScannedDirectory) -> Option<Self> {
+        if scanned.directory.join(FLEET).is_file() {
+            return Self::read_fleet(scanned);
         }
-        let file = |name: &str| fs::read(lying.directory.join(name)).ok();
+        let file = |name: &str| fs::read(scanned.directory.join(name)).ok();
         let run: Run = serde_json::from_slice(&file("run.json")?).ok()?;
-        let said =
-            file("verdict.json").and_then(|bytes| serde_json::from_slice::<Said>(&bytes).ok());
+        let verdict = file("verdict.json")
+            .and_then(|bytes| serde_json::from_slice::<StoredVerdict>(&bytes).ok());
         let environment: Environment = file("environment.json")
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
         // A plan of a later version is not searched by its target; the run is listed.
         let plan = file("resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
         // Labels that can't be read are told where they are asked for.
-        let labels = Labels::of(&lying.directory).unwrap_or_default();
+        let labels = Labels::of(&scanned.directory).unwrap_or_default();
         let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let mut entry = Self {
             position: None,
             name: run.name.clone(),
             started_unix_ns: run.started_unix_ns,
-            target: plan.and_then(|plan| target(&plan, &environment)),
+            target: plan.and_then(|plan| target_summary(&plan, &environment)),
             end: Some(run.end.kind.word().to_owned()),
-            experiment: lying.within.as_deref().and_then(id),
-            bundle: Some(lying.directory.display().to_string()),
+            experiment: scanned.experiment.as_deref().and_then(id),
+            bundle: Some(scanned.directory.display().to_string()),
             read_latency_ns_avg: mean_ns(&run, true),
             write_latency_ns_avg: mean_ns(&run, false),
             measured_ns: run.measure().map(|phase| phase.duration_ns),
@@ -212,12 +212,12 @@ impl Entry {
             run_id: run.run_id,
             ..Self::default()
         };
-        if let Some(said) = said {
-            entry.verdict = Some(said.verdict);
-            entry.reason = Some(said.reason);
-            entry.achieved_iops_per_s = said.achieved_iops_per_s;
-            entry.required_iops_per_s = said.required_iops_per_s;
-            entry.headroom = said.headroom;
+        if let Some(verdict) = verdict {
+            entry.verdict = Some(verdict.verdict);
+            entry.reason = Some(verdict.reason);
+            entry.achieved_iops_per_s = verdict.achieved_iops_per_s;
+            entry.required_iops_per_s = verdict.required_iops_per_s;
+            entry.headroom = verdict.headroom;
         }
         Some(entry)
     }
@@ -225,14 +225,14 @@ impl Entry {
 
 impl Entry {
     /// What the files of a fleet's run say: the sum of its hosts.
-    fn of_fleet(lying: &Lying) -> Option<Self> {
-        let file = |name: &str| fs::read(lying.directory.join(name)).ok();
+    fn read_fleet(scanned: &ScannedDirectory) -> Option<Self> {
+        let file = |name: &str| fs::read(scanned.directory.join(name)).ok();
         let fleet: Fleet = serde_json::from_slice(&file(FLEET)?).ok()?;
-        let said =
-            file("verdict.json").and_then(|bytes| serde_json::from_slice::<Said>(&bytes).ok());
+        let verdict = file("verdict.json")
+            .and_then(|bytes| serde_json::from_slice::<StoredVerdict>(&bytes).ok());
         let plan =
             file("all/resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
-        let labels = Labels::of(&lying.directory).unwrap_or_default();
+        let labels = Labels::of(&scanned.directory).unwrap_or_default();
         let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let hosts: Vec<String> = fleet.hosts.iter().map(|host| host.name.clone()).collect();
         let is_whole = fleet.ended_early.is_empty()
@@ -243,7 +243,7 @@ impl Entry {
             let sum_ns: u64 = classes().map(|class| class.latency_ns_sum).sum();
             sum_ns.checked_div(classes().map(|class| class.latency_count).sum())
         };
-        let carried = fleet.window.and_then(|_| {
+        let achieved_iops_per_s = fleet.window.and_then(|_| {
             let rate = |host: &Host| {
                 let run = host.run.as_ref().filter(|run| run.measured_ns > 0)?;
                 let pick = |class: &&Class| class.group == "transactional";
@@ -253,13 +253,13 @@ impl Entry {
             fleet.hosts.iter().map(rate).sum::<Option<f64>>()
         });
         Some(Self {
-            target: plan.and_then(|plan| target(&plan, &Environment::default())),
+            target: plan.and_then(|plan| target_summary(&plan, &Environment::default())),
             end: Some(if is_whole { "completed" } else { "interrupted" }.to_owned()),
-            verdict: said.as_ref().map(|said| said.verdict.clone()),
-            reason: said.map(|said| said.reason),
-            experiment: lying.within.as_deref().and_then(id),
-            bundle: Some(lying.directory.display().to_string()),
-            achieved_iops_per_s: carried,
+            verdict: verdict.as_ref().map(|verdict| verdict.verdict.clone()),
+            reason: verdict.map(|verdict| verdict.reason),
+            experiment: scanned.experiment.as_deref().and_then(id),
+            bundle: Some(scanned.directory.display().to_string()),
+            achieved_iops_per_s,
             read_latency_ns_avg: mean_ns(true),
             write_latency_ns_avg: mean_ns(false),
             measured_ns: fleet.window.map(|window| window.duration_ns),

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// A file could not be read or written.
-    #[error("cannot {doing} {}: {error}", path.display())]
+    #[error("cannot {action} {}: {error}", path.display())]
     Io {
         /// What was being done.
-        doing: &'static str,
+        action: &'static str,
         /// To what.
         path: PathBuf,
         /// What the system said.
         error: std::io::Error,
     },
     /// The index could not be used, and could not be made anew.
-    #[error("the catalogue's index {} cannot be used: {reason}", path.display())]
+    #[error("cannot use the catalogue index {}: {reason}", path.display())]
     Index {
         /// The file.
         path: PathBuf,
@@ -24,12 +24,12 @@ pub enum CatalogueError {
         reason: String,
     },
     /// The team's catalogue.
-    #[error("the team's catalogue {shown}: {says}")]
+    #[error("the team's catalogue {address}: {reason}")]
     Team {
         /// Its address, without a password.
-        shown: String,
+        address: String,
         /// What is wrong.
-        says: String,
+        reason: String,
     },
     /// The ledger or a bundle.
     #[error(transparent)]
@@ -38,7 +38,7 @@ pub enum CatalogueError {
     #[error("{0}")]
     Name(String),
     /// An archive that is not what `runs export` writes.
-    #[error("{}: {reason}", path.display())]
+    #[error("cannot import {}: {reason}", path.display())]
     Archive {
         /// The archive.
         path: PathBuf,
@@ -49,7 +49,7 @@ pub enum CatalogueError {
 
 impl CatalogueError {
     /// An error of the file system.
-    pub(crate) fn io(doing: &'static str, path: &Path, error: std::io::Error) -> Self {
-        Self::Io { doing, path: path.to_path_buf(), error }
+    pub(crate) fn io(action: &'static str, path: &Path, error: std::io::Error) -> Self {
+        Self::Io { action, path: path.to_path_buf(), error }
     }
 }

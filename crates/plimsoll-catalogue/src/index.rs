@@ -11,9 +11,9 @@ use plimsoll_evidence::ledger::{Event, Kept, Ledger, Link, TornTail};
 use plimsoll_evidence::reserve;
 use rusqlite::{Connection, Row, Statement, params};
 
-use crate::entry::{Entry, Together};
+use crate::entry::{Entry, ExperimentEntry};
 use crate::error::CatalogueError;
-use crate::scan::{self, Lying, Roots, Seen};
+use crate::scan::{self, Fingerprint, Roots, ScannedDirectory};
 
 /// Changes with the tables: an index of another version is made anew.
 const VERSION: i32 = 3;
@@ -63,7 +63,7 @@ pub struct Catalogue {
     /// Where bundles lie, the first that has one of a name counts.
     directories: Vec<PathBuf>,
     /// What it was read from, as it lay there.
-    seen: Seen,
+    fingerprint: Fingerprint,
     /// Whether runs of others are told too, which the team's catalogue held.
     is_shared: bool,
     /// What a killed writer left at the end of the ledger.
@@ -84,21 +84,25 @@ impl Catalogue {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_with(roots: &Roots, ledger: &Kept) -> Result<Self, CatalogueError> {
-        let begun = SystemTime::now();
+        let started = SystemTime::now();
         let (links, torn) = ledger.read()?;
-        let lying = scan::all(roots);
-        let experiments = lying.iter().filter(|one| one.is_experiment);
-        let seen = Seen::of(roots, experiments.map(|one| one.directory.clone()).collect(), begun);
+        let scanned = scan::scan(roots);
+        let experiments = scanned.iter().filter(|one| one.is_experiment);
+        let fingerprint = Fingerprint::take(
+            roots,
+            experiments.map(|one| one.directory.clone()).collect(),
+            started,
+        );
         let refreshed = |mut connection: Connection| {
-            refresh(&mut connection, &links, &lying).map(|()| connection)
+            refresh(&mut connection, &links, &scanned).map(|()| connection)
         };
         let tries: [&dyn Fn() -> rusqlite::Result<Connection>; 3] = [
-            &|| at(&roots.index),
+            &|| open_index(&roots.index),
             &|| {
-                forget(&roots.index);
-                at(&roots.index)
+                delete_index(&roots.index);
+                open_index(&roots.index)
             },
-            &|| empty(Connection::open_in_memory()?),
+            &|| create_tables(Connection::open_in_memory()?),
         ];
         let mut reason = String::new();
         for open in tries {
@@ -106,7 +110,7 @@ impl Catalogue {
                 Ok(connection) => {
                     let directories = roots.directories.clone();
                     let is_shared = roots.is_shared;
-                    return Ok(Self { connection, directories, seen, is_shared, torn });
+                    return Ok(Self { connection, directories, fingerprint, is_shared, torn });
                 }
                 Err(error) => reason = error.to_string(),
             }
@@ -118,7 +122,7 @@ impl Catalogue {
     /// file that was changed within a bundle by another program than this does not show.
     #[must_use]
     pub fn is_current(&self, roots: &Roots) -> bool {
-        self.seen.holds(roots)
+        self.fingerprint.is_unchanged(roots)
     }
 
     /// The runs that a filter takes, in the order in which they were started.
@@ -126,10 +130,11 @@ impl Catalogue {
     /// # Errors
     /// An index that is damaged meanwhile.
     pub fn runs(&self, filter: &Filter) -> Result<Vec<Entry>, CatalogueError> {
-        let part = |part: &Option<String>| part.as_ref().map(|part| format!("%{}%", escaped(part)));
+        let part =
+            |part: &Option<String>| part.as_ref().map(|part| format!("%{}%", escape_like(part)));
         let time = |ns: Option<u64>| ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
         let verdict = filter.verdict.as_ref().map(|verdict| verdict.to_uppercase());
-        self.ask(
+        self.query_entries(
             "SELECT entry FROM (SELECT * FROM runs
              WHERE (?1 IS NULL OR verdict = ?1) AND (?2 IS NULL OR name LIKE ?2 ESCAPE '\\')
              AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?3))
@@ -159,45 +164,59 @@ impl Catalogue {
     }
 
     /// The run of a line of the ledger.
-    pub(crate) fn numbered(&self, position: u64) -> Result<Option<Entry>, CatalogueError> {
+    pub(crate) fn run_at_position(&self, position: u64) -> Result<Option<Entry>, CatalogueError> {
         let position = i64::try_from(position).unwrap_or(i64::MAX);
-        let found =
-            self.ask("SELECT entry FROM runs WHERE position = ?1 AND origin = ''", [position])?;
+        let found = self.query_entries(
+            "SELECT entry FROM runs WHERE position = ?1 AND origin = ''",
+            [position],
+        )?;
         Ok(found.into_iter().next())
     }
 
     /// Runs whose names begin so, the latest first.
-    pub(crate) fn named(&self, prefix: &str) -> Result<Vec<Entry>, CatalogueError> {
-        let like = format!("{}%", escaped(prefix));
+    pub(crate) fn runs_with_prefix(&self, prefix: &str) -> Result<Vec<Entry>, CatalogueError> {
+        let like = format!("{}%", escape_like(prefix));
         let of = "SELECT entry FROM runs WHERE run_id LIKE ?1 ESCAPE '\\' AND (origin = '' OR ?2)
                   ORDER BY origin <> '', started DESC LIMIT 20";
-        self.ask(of, params![like, self.is_shared])
+        self.query_entries(of, params![like, self.is_shared])
     }
 
     /// The latest run of this user's of a plan, or of all plans, whose bundle is there.
-    pub(crate) fn latest(&self, plan: Option<&str>) -> Result<Option<Entry>, CatalogueError> {
+    pub(crate) fn latest_run(&self, plan: Option<&str>) -> Result<Option<Entry>, CatalogueError> {
         let of = "SELECT entry FROM runs WHERE bundle IS NOT NULL AND (?1 IS NULL OR name = ?1)
                   ORDER BY started DESC, run_id DESC LIMIT 1";
-        Ok(self.ask(of, params![plan])?.into_iter().next())
+        Ok(self.query_entries(of, params![plan])?.into_iter().next())
     }
 
     /// Experiments whose names begin so.
-    pub(crate) fn experiments(&self, prefix: &str) -> Result<Vec<Together>, CatalogueError> {
+    pub(crate) fn experiments_with_prefix(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<ExperimentEntry>, CatalogueError> {
         let of = "SELECT id, directory FROM experiments WHERE id LIKE ?1 ESCAPE '\\' ORDER BY id DESC LIMIT 20";
         let read = |row: &Row<'_>| {
-            Ok(Together { id: row.get(0)?, directory: PathBuf::from(row.get::<_, String>(1)?) })
+            Ok(ExperimentEntry {
+                id: row.get(0)?,
+                directory: PathBuf::from(row.get::<_, String>(1)?),
+            })
         };
-        let mut statement = self.connection.prepare(of).map_err(damaged)?;
-        let rows = statement.query_map([format!("{}%", escaped(prefix))], read).map_err(damaged)?;
-        rows.collect::<Result<_, _>>().map_err(damaged)
+        let mut statement = self.connection.prepare(of).map_err(index_error)?;
+        let rows = statement
+            .query_map([format!("{}%", escape_like(prefix))], read)
+            .map_err(index_error)?;
+        rows.collect::<Result<_, _>>().map_err(index_error)
     }
 
-    fn ask(&self, of: &str, with: impl rusqlite::Params) -> Result<Vec<Entry>, CatalogueError> {
-        let mut statement = self.connection.prepare(of).map_err(damaged)?;
-        let rows = statement.query_map(with, |row| row.get::<_, String>(0)).map_err(damaged)?;
+    fn query_entries(
+        &self,
+        of: &str,
+        with: impl rusqlite::Params,
+    ) -> Result<Vec<Entry>, CatalogueError> {
+        let mut statement = self.connection.prepare(of).map_err(index_error)?;
+        let rows = statement.query_map(with, |row| row.get::<_, String>(0)).map_err(index_error)?;
         let mut entries = Vec::new();
         for text in rows {
-            let entry = parsed(&text.map_err(damaged)?).map_err(damaged)?;
+            let entry = parse_entry(&text.map_err(index_error)?).map_err(index_error)?;
             entries.push(Entry { is_under_way: self.is_under_way(&entry)?, ..entry });
         }
         Ok(entries)
@@ -213,7 +232,7 @@ impl Catalogue {
         let Some(id) = &entry.experiment else {
             return Ok(self.directories.iter().any(|parent| is_held(parent)));
         };
-        let known = self.experiments(id)?;
+        let known = self.experiments_with_prefix(id)?;
         let known = known.iter().filter(|one| one.id == *id).map(|one| one.directory.clone());
         // One whose first run is under way is not known yet.
         let mut all = self.directories.iter().map(|parent| parent.join(id)).chain(known);
@@ -221,11 +240,11 @@ impl Catalogue {
     }
 }
 
-fn damaged(error: rusqlite::Error) -> CatalogueError {
+fn index_error(error: rusqlite::Error) -> CatalogueError {
     CatalogueError::Index { path: PathBuf::new(), reason: error.to_string() }
 }
 
-fn parsed(text: &str) -> rusqlite::Result<Entry> {
+fn parse_entry(text: &str) -> rusqlite::Result<Entry> {
     let wrong = |error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
     };
@@ -233,11 +252,11 @@ fn parsed(text: &str) -> rusqlite::Result<Entry> {
 }
 
 /// What LIKE takes for itself.
-fn escaped(text: &str) -> String {
+fn escape_like(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 
-fn at(path: &Path) -> rusqlite::Result<Connection> {
+fn open_index(path: &Path) -> rusqlite::Result<Connection> {
     if let Some(parent) = path.parent() {
         // Where it can't be made, the next line says so.
         let _ = std::fs::create_dir_all(parent);
@@ -246,12 +265,12 @@ fn at(path: &Path) -> rusqlite::Result<Connection> {
     connection.busy_timeout(std::time::Duration::from_secs(10))?;
     match version(&connection)? {
         VERSION => Ok(connection),
-        0 => empty(connection),
+        0 => create_tables(connection),
         _ => Err(rusqlite::Error::InvalidQuery),
     }
 }
 
-fn empty(mut connection: Connection) -> rusqlite::Result<Connection> {
+fn create_tables(mut connection: Connection) -> rusqlite::Result<Connection> {
     // Two who are first at the same time: the second finds what the first made.
     let work = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     if version(&work)? == 0 {
@@ -265,7 +284,7 @@ fn version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-fn forget(path: &Path) {
+fn delete_index(path: &Path) {
     for end in ["", "-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
@@ -275,17 +294,21 @@ fn forget(path: &Path) {
 }
 
 /// Brings the index up to date: only bundles whose files have changed since are read.
-fn refresh(connection: &mut Connection, ledger: &[Link], lying: &[Lying]) -> rusqlite::Result<()> {
+fn refresh(
+    connection: &mut Connection,
+    ledger: &[Link],
+    scanned: &[ScannedDirectory],
+) -> rusqlite::Result<()> {
     let work = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let known: HashMap<String, (String, Option<i64>)> = {
         let mut all = work.prepare("SELECT run_id, stamp, position FROM runs WHERE origin = ''")?;
         let rows = all.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
         rows.collect::<rusqlite::Result<_>>()?
     };
-    let starts = Starts::of(ledger);
-    let mut runs = Put::into(&work)?;
+    let starts = LedgerRuns::of(ledger);
+    let mut runs = RunWriter::new(&work)?;
     let mut there = HashSet::new();
-    for one in lying.iter().filter(|one| !one.is_experiment) {
+    for one in scanned.iter().filter(|one| !one.is_experiment) {
         let Some(id) = one.directory.file_name().and_then(|name| name.to_str()) else { continue };
         let stamp = format!("{} {}", one.directory.display(), one.stamp);
         // What is known as it lies there is not parsed: a bundle's directory has its run's name.
@@ -294,7 +317,7 @@ fn refresh(connection: &mut Connection, ledger: &[Link], lying: &[Lying]) -> rus
             there.insert(id.to_owned());
             continue;
         }
-        let Some(mut entry) = Entry::of(one) else { continue };
+        let Some(mut entry) = Entry::read(one) else { continue };
         there.insert(id.to_owned());
         entry.position = starts.positions.get(entry.run_id.as_str()).copied();
         runs.put("", id, &entry, &stamp)?;
@@ -312,19 +335,19 @@ fn refresh(connection: &mut Connection, ledger: &[Link], lying: &[Lying]) -> rus
     gone.map(|id| work.execute("DELETE FROM runs WHERE origin = '' AND run_id = ?1", [id]))
         .try_for_each(|n| n.map(drop))?;
     drop(runs);
-    put_experiments(&work, lying)?;
+    put_experiments(&work, scanned)?;
     work.commit()
 }
 
 /// Notes which experiments there are, where these are others than are known: what changes nothing is not written.
-fn put_experiments(work: &Connection, lying: &[Lying]) -> rusqlite::Result<()> {
+fn put_experiments(work: &Connection, scanned: &[ScannedDirectory]) -> rusqlite::Result<()> {
     let known: BTreeMap<String, String> = {
         let mut all = work.prepare("SELECT id, directory FROM experiments")?;
         let rows = all.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.collect::<rusqlite::Result<_>>()?
     };
     let mut there = BTreeMap::new();
-    for one in lying.iter().filter(|one| one.is_experiment) {
+    for one in scanned.iter().filter(|one| one.is_experiment) {
         let Some(id) = one.directory.file_name() else { continue };
         let directory = one.directory.display().to_string();
         there.entry(id.to_string_lossy().into_owned()).or_insert(directory);
@@ -340,10 +363,10 @@ fn put_experiments(work: &Connection, lying: &[Lying]) -> rusqlite::Result<()> {
 }
 
 /// Writes runs into the index.
-struct Put<'a>(Statement<'a>);
+struct RunWriter<'a>(Statement<'a>);
 
-impl<'a> Put<'a> {
-    fn into(work: &'a Connection) -> rusqlite::Result<Self> {
+impl<'a> RunWriter<'a> {
+    fn new(work: &'a Connection) -> rusqlite::Result<Self> {
         let put = "INSERT OR REPLACE INTO runs
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         work.prepare(put).map(Self)
@@ -372,12 +395,12 @@ impl<'a> Put<'a> {
 }
 
 /// What the ledger holds of each run.
-struct Starts<'a> {
+struct LedgerRuns<'a> {
     positions: HashMap<&'a str, u64>,
     ends: HashMap<&'a str, &'a Link>,
 }
 
-impl<'a> Starts<'a> {
+impl<'a> LedgerRuns<'a> {
     fn of(ledger: &'a [Link]) -> Self {
         let (mut positions, mut ends) = (HashMap::new(), HashMap::new());
         for link in ledger {

@@ -31,27 +31,32 @@ pub struct Roots {
 
 /// A bundle or experiment on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lying {
+pub(crate) struct ScannedDirectory {
     pub directory: PathBuf,
     /// The experiment's directory that it lies in.
-    pub within: Option<PathBuf>,
+    pub experiment: Option<PathBuf>,
     pub is_experiment: bool,
     /// Changes when what the index has of it may have changed.
     pub stamp: String,
 }
 
 /// Everything below the roots, each once.
-pub(crate) fn all(roots: &Roots) -> Vec<Lying> {
-    let mut lying: Vec<Lying> = Vec::new();
+pub(crate) fn scan(roots: &Roots) -> Vec<ScannedDirectory> {
+    let mut scanned: Vec<ScannedDirectory> = Vec::new();
     for root in &roots.directories {
-        below(root, None, DEPTH_MAX, &mut lying);
+        scan_below(root, None, DEPTH_MAX, &mut scanned);
     }
     let mut seen = std::collections::BTreeSet::new();
-    lying.retain(|one| seen.insert(one.directory.file_name().map(ToOwned::to_owned)));
-    lying
+    scanned.retain(|one| seen.insert(one.directory.file_name().map(ToOwned::to_owned)));
+    scanned
 }
 
-fn below(directory: &Path, within: Option<&Path>, depth: u32, lying: &mut Vec<Lying>) {
+fn scan_below(
+    directory: &Path,
+    experiment: Option<&Path>,
+    depth: u32,
+    scanned: &mut Vec<ScannedDirectory>,
+) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let (mut directories, mut files) = (Vec::new(), HashSet::new());
     for entry in entries {
@@ -65,20 +70,22 @@ fn below(directory: &Path, within: Option<&Path>, depth: u32, lying: &mut Vec<Ly
     directories.sort_unstable();
     for name in directories {
         let path = directory.join(name);
-        let Some(is_experiment) = look(&path, within, &files, lying) else { continue };
+        let Some(is_experiment) = scan_directory(&path, experiment, &files, scanned) else {
+            continue;
+        };
         if is_experiment && depth > 0 {
-            below(&path, Some(&path), depth - 1, lying);
+            scan_below(&path, Some(&path), depth - 1, scanned);
         }
     }
 }
 
 /// Notes what lies in a directory, whose parent has these files; whether it is an experiment. `None`: neither that nor
 /// a bundle.
-fn look(
+fn scan_directory(
     path: &Path,
-    within: Option<&Path>,
-    beside: &HashSet<OsString>,
-    lying: &mut Vec<Lying>,
+    experiment: Option<&Path>,
+    siblings: &HashSet<OsString>,
+    scanned: &mut Vec<ScannedDirectory>,
 ) -> Option<bool> {
     let file = |name: &str| fs::metadata(path.join(name)).ok().filter(fs::Metadata::is_file);
     let (fleet, run) = (file(FLEET), file("run.json"));
@@ -88,14 +95,15 @@ fn look(
         None => (file(EXPERIMENT)?, None),
     };
     let labels = labels_path(path);
-    let labels = labels.file_name().filter(|name| beside.contains(*name)).map(|_| &labels);
+    let labels = labels.file_name().filter(|name| siblings.contains(*name)).map(|_| &labels);
     let labels = labels.and_then(|path| fs::metadata(path).ok());
     let second = if is_experiment { Some(&first) } else { second.as_ref() };
     let stamps = [Some(&first), second, labels.as_ref()];
-    let stamp = stamps.map(|metadata| metadata.map_or_else(|| "-".to_owned(), stamp_of)).join(" ");
-    lying.push(Lying {
+    let stamp =
+        stamps.map(|metadata| metadata.map_or_else(|| "-".to_owned(), file_stamp)).join(" ");
+    scanned.push(ScannedDirectory {
         directory: path.to_path_buf(),
-        within: within.map(Path::to_path_buf),
+        experiment: experiment.map(Path::to_path_buf),
         is_experiment,
         stamp,
     });
@@ -103,37 +111,37 @@ fn look(
 }
 
 /// Size and time of a file's last change.
-fn stamp_of(metadata: &fs::Metadata) -> String {
+fn file_stamp(metadata: &fs::Metadata) -> String {
     let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     format!("{}:{}", metadata.len(), changed.map_or(0, |since| since.as_nanos()))
 }
 
 /// A change this soon before, or at any time after, the reading began may not show in the time of a directory: file
 /// systems stamp with the clock's tick.
-const UNSETTLED: Duration = Duration::from_millis(100);
+const TIMESTAMP_TICK: Duration = Duration::from_millis(100);
 
 /// What a catalogue was read from, as it lay there: the ledger, and the directories in which bundles and labels come
 /// and go.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Fingerprint {
     experiments: Vec<PathBuf>,
     /// By place, its length and the time of its last change.
     stamps: Vec<(PathBuf, Option<(u64, SystemTime)>)>,
     is_settled: bool,
 }
 
-impl Seen {
+impl Fingerprint {
     /// As it lies there now; the reading began at `begun`.
-    pub fn of(roots: &Roots, experiments: Vec<PathBuf>, begun: SystemTime) -> Self {
+    pub fn take(roots: &Roots, experiments: Vec<PathBuf>, started: SystemTime) -> Self {
         let stamps = stamps(roots, &experiments);
         let settled = |(_, stamp): &(PathBuf, Option<(u64, SystemTime)>)| {
-            stamp.is_none_or(|(_, changed)| changed + UNSETTLED < begun)
+            stamp.is_none_or(|(_, changed)| changed + TIMESTAMP_TICK < started)
         };
         Self { is_settled: stamps.iter().all(settled), experiments, stamps }
     }
 
     /// Whether it lies there as it did.
-    pub fn holds(&self, roots: &Roots) -> bool {
+    pub fn is_unchanged(&self, roots: &Roots) -> bool {
         self.is_settled && stamps(roots, &self.experiments) == self.stamps
     }
 }

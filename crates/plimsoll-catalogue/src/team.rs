@@ -9,10 +9,10 @@
 //! the database's own backup and replication hold both, and hosts need no directory that all of them mount.
 
 mod address;
+mod client;
 mod connect;
-mod line;
+mod connection;
 mod schema;
-mod shared;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -25,15 +25,15 @@ use crate::archive::import;
 use crate::entry::Entry;
 use crate::error::CatalogueError;
 
-use line::{Line, LineError};
+use connection::{Connection, ConnectionError};
 
 pub use address::Address;
-pub use shared::{Shared, Sharing};
+pub use client::{SyncReport, TeamClient};
 
 /// A bundle's archive is kept in parts of so many bytes: what is held in memory at a time.
 const PART_BYTES: usize = 4 << 20;
 /// Changes are read so many at a time.
-const CHANGES_AT_ONCE: i64 = 500;
+const CHANGES_PER_QUERY: i64 = 500;
 /// Held while a change gets its number, so that numbers are seen in their order. Any number will do that nobody else
 /// takes; it is that of the schema and one more.
 const CHANGE_LOCK: i64 = schema::LOCK + 1;
@@ -51,9 +51,9 @@ pub struct Change {
 
 /// A connection to the team's catalogue.
 pub struct Team {
-    line: Line,
+    connection: Connection,
     /// As messages name it, without a password.
-    shown: String,
+    address: String,
     /// Which database it is, whatever it is called: another one of this name has other runs.
     identity: String,
 }
@@ -64,15 +64,15 @@ impl Team {
     /// # Errors
     /// A server that can't be reached or that refuses this user, tables of a later version.
     pub fn connect(address: &Address) -> Result<Self, CatalogueError> {
-        let shown = address.shown();
-        let mut line = connect::connect(address)?;
-        let identity = schema::migrate(&mut line, &shown)?;
-        Ok(Self { line, shown, identity })
+        let mut connection = connect::connect(address)?;
+        let address = address.without_password();
+        let identity = schema::migrate(&mut connection, &address)?;
+        Ok(Self { connection, address, identity })
     }
 
     /// Whether the server is away: what was asked for last may have come to nothing.
-    pub fn is_gone(&mut self) -> bool {
-        self.line.is_gone()
+    pub fn is_disconnected(&mut self) -> bool {
+        self.connection.is_disconnected()
     }
 
     /// Which database it is.
@@ -85,12 +85,12 @@ impl Team {
     /// # Errors
     /// A server that is gone.
     pub fn stamps(&mut self, origin: &str) -> Result<Vec<(String, String)>, CatalogueError> {
-        let asked = "SELECT run_id, stamp FROM plimsoll.runs WHERE origin = $1";
-        let rows = self.line.rows(asked, &[&origin]);
-        let rows = rows.map_err(|error| failed(&self.shown, &error))?;
+        let sql = "SELECT run_id, stamp FROM plimsoll.runs WHERE origin = $1";
+        let rows = self.connection.rows(sql, &[&origin]);
+        let rows = rows.map_err(|error| failed(&self.address, &error))?;
         let pair = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
         let pairs: Result<_, tokio_postgres::Error> = rows.iter().map(pair).collect();
-        pairs.map_err(|error| failed(&self.shown, &error.into()))
+        pairs.map_err(|error| failed(&self.address, &error.into()))
     }
 
     /// Puts a run with its bundle there, whole or not at all. One that is there as it was is left; one that was judged anew
@@ -98,21 +98,21 @@ impl Team {
     ///
     /// # Errors
     /// A server that is gone, an archive that can't be read.
-    pub fn put(
+    pub fn upload(
         &mut self,
         origin: &str,
         entry: &Entry,
         stamp: &str,
         archive: &Path,
     ) -> Result<(), CatalogueError> {
-        let shown = self.shown.clone();
-        let team = |says: String| CatalogueError::Team { shown: shown.clone(), says };
+        let address = self.address.clone();
+        let team = |reason: String| CatalogueError::Team { address: address.clone(), reason };
         let read = |error| CatalogueError::io("read", archive, error);
         let mut file = File::open(archive).map_err(read)?;
         // Where a bundle lies is this host's business, and so is its number in the ledger here.
-        let told = Entry { bundle: None, position: None, origin: None, ..entry.clone() };
-        let text = serde_json::to_string(&told).map_err(|error| team(error.to_string()))?;
-        let put = self.line.at_once(|line| {
+        let published = Entry { bundle: None, position: None, origin: None, ..entry.clone() };
+        let text = serde_json::to_string(&published).map_err(|error| team(error.to_string()))?;
+        let put = self.connection.transaction(|connection| {
             let put = "INSERT INTO plimsoll.runs (origin, run_id, name, started, verdict, stamp, entry)
                 VALUES ($1, $2, $3, $4, $5, $6, $7)
                 ON CONFLICT (origin, run_id) DO UPDATE SET name = excluded.name, started = excluded.started,
@@ -122,25 +122,25 @@ impl Team {
             let started = i64::try_from(entry.started_unix_ns).unwrap_or(i64::MAX);
             let (run_id, name) = (storable(&entry.run_id), storable(&entry.name));
             let verdict = entry.verdict.as_deref().map(storable);
-            let row = line.row_if_any(
+            let row = connection.row_if_any(
                 put,
                 &[&origin, &run_id, &name, &started, &verdict, &stamp, &text],
             )?;
             // Another process of this user was quicker.
             let Some(row) = row else { return Ok(()) };
-            let id: i64 = row.try_get(0).map_err(LineError::from)?;
-            line.execute("DELETE FROM plimsoll.parts WHERE run = $1", &[&id])?;
-            let digest = put_parts(line, id, &mut file)?;
-            line.rows("SELECT pg_advisory_xact_lock($1)", &[&CHANGE_LOCK])?;
+            let id: i64 = row.try_get(0).map_err(ConnectionError::from)?;
+            connection.execute("DELETE FROM plimsoll.parts WHERE run = $1", &[&id])?;
+            let digest = put_parts(connection, id, &mut file)?;
+            connection.rows("SELECT pg_advisory_xact_lock($1)", &[&CHANGE_LOCK])?;
             let numbered =
                 "UPDATE plimsoll.runs SET change = nextval('plimsoll.changes'), archive_sha256 = $2
                 WHERE id = $1";
-            line.execute(numbered, &[&id, &digest])?;
+            connection.execute(numbered, &[&id, &digest])?;
             Ok(())
         });
         put.map_err(|error| match error {
-            PutError::Read(error) => read(error),
-            PutError::Line(error) => failed(&self.shown, &error),
+            UploadError::Read(error) => read(error),
+            UploadError::Connection(error) => failed(&self.address, &error),
         })
     }
 
@@ -149,10 +149,10 @@ impl Team {
     /// # Errors
     /// A server that is gone.
     pub fn changes(&mut self, after: i64) -> Result<Vec<Change>, CatalogueError> {
-        let asked = "SELECT change, origin, run_id, entry FROM plimsoll.runs WHERE change > $1
+        let sql = "SELECT change, origin, run_id, entry FROM plimsoll.runs WHERE change > $1
             ORDER BY change LIMIT $2";
-        let rows = self.line.rows(asked, &[&after, &CHANGES_AT_ONCE]);
-        let rows = rows.map_err(|error| failed(&self.shown, &error))?;
+        let rows = self.connection.rows(sql, &[&after, &CHANGES_PER_QUERY]);
+        let rows = rows.map_err(|error| failed(&self.address, &error))?;
         let read = |row: &Row| -> Result<Change, tokio_postgres::Error> {
             let (origin, run_id): (String, String) = (row.try_get(1)?, row.try_get(2)?);
             let text: String = row.try_get(3)?;
@@ -167,7 +167,7 @@ impl Team {
             Ok(Change { number: row.try_get(0)?, origin, entry })
         };
         let changes: Result<_, tokio_postgres::Error> = rows.iter().map(read).collect();
-        changes.map_err(|error| failed(&self.shown, &error.into()))
+        changes.map_err(|error| failed(&self.address, &error.into()))
     }
 
     /// Unpacks a run's bundle into a directory of this host; gives where it lies.
@@ -180,25 +180,27 @@ impl Team {
         run_id: &str,
         into: &Path,
     ) -> Result<PathBuf, CatalogueError> {
-        let shown = self.shown.clone();
-        let failed = |error: LineError| failed(&shown, &error);
-        let asked =
-            "SELECT id, archive_sha256 FROM plimsoll.runs WHERE origin = $1 AND run_id = $2";
-        let row = self.line.row_if_any(asked, &[&origin, &run_id]).map_err(failed)?;
+        let address = self.address.clone();
+        let failed = |error: ConnectionError| failed(&address, &error);
+        let sql = "SELECT id, archive_sha256 FROM plimsoll.runs WHERE origin = $1 AND run_id = $2";
+        let row = self.connection.row_if_any(sql, &[&origin, &run_id]).map_err(failed)?;
         let row = row.ok_or_else(|| {
-            CatalogueError::Name(format!("{run_id} is not in the team's catalogue any more"))
+            CatalogueError::Name(format!(
+                "cannot fetch {run_id}: it is no longer in the team's catalogue"
+            ))
         })?;
         let of = |error: tokio_postgres::Error| failed(error.into());
         let (id, stated): (i64, String) =
             (row.try_get(0).map_err(of)?, row.try_get(1).map_err(of)?);
-        fs::create_dir_all(into).map_err(|error| CatalogueError::io("make", into, error))?;
+        fs::create_dir_all(into).map_err(|error| CatalogueError::io("create", into, error))?;
         let packed = into.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
         let found = self.write_parts(id, &packed).and_then(|digest| {
             if digest == stated {
                 return import(&packed, into);
             }
-            let says = format!("the bundle of {run_id} there is not what was put there");
-            Err(CatalogueError::Team { shown: shown.clone(), says })
+            let reason =
+                format!("cannot fetch {run_id}: the stored bundle does not match its checksum");
+            Err(CatalogueError::Team { address: address.clone(), reason })
         });
         // It was unpacked, or is no good.
         let _ = fs::remove_file(&packed);
@@ -207,8 +209,8 @@ impl Team {
             return Ok(found);
         }
         let _ = fs::remove_dir_all(&found);
-        let says = format!("what is there as {run_id} is another run");
-        Err(CatalogueError::Team { shown, says })
+        let reason = format!("cannot fetch {run_id}: the stored bundle belongs to another run");
+        Err(CatalogueError::Team { address, reason })
     }
 
     fn write_parts(&mut self, id: i64, to: &Path) -> Result<String, CatalogueError> {
@@ -216,11 +218,11 @@ impl Team {
         let mut file = File::create(to).map_err(write)?;
         let mut digest = Sha256::new();
         // A number at a time: no more than one part is held.
-        let asked = "SELECT bytes FROM plimsoll.parts WHERE run = $1 AND number = $2";
+        let sql = "SELECT bytes FROM plimsoll.parts WHERE run = $1 AND number = $2";
         for number in 0_i32.. {
-            let part = self.line.row_if_any(asked, &[&id, &number]);
-            let Some(part) = part.map_err(|error| failed(&self.shown, &error))? else { break };
-            let bytes = part.try_get(0).map_err(|error| failed(&self.shown, &error.into()));
+            let part = self.connection.row_if_any(sql, &[&id, &number]);
+            let Some(part) = part.map_err(|error| failed(&self.address, &error))? else { break };
+            let bytes = part.try_get(0).map_err(|error| failed(&self.address, &error.into()));
             let bytes: &[u8] = bytes?;
             digest.update(bytes);
             file.write_all(bytes).map_err(write)?;
@@ -230,31 +232,31 @@ impl Team {
 }
 
 /// Why a bundle was not put there.
-enum PutError {
+enum UploadError {
     /// Its archive can't be read.
     Read(std::io::Error),
     /// The server did not take it.
-    Line(LineError),
+    Connection(ConnectionError),
 }
 
-impl From<LineError> for PutError {
-    fn from(error: LineError) -> Self {
-        Self::Line(error)
+impl From<ConnectionError> for UploadError {
+    fn from(error: ConnectionError) -> Self {
+        Self::Connection(error)
     }
 }
 
-fn put_parts(line: &mut Line, id: i64, file: &mut File) -> Result<String, PutError> {
+fn put_parts(connection: &mut Connection, id: i64, file: &mut File) -> Result<String, UploadError> {
     let mut digest = Sha256::new();
     let mut part = Vec::with_capacity(PART_BYTES);
     for number in 0_i32.. {
         part.clear();
         let read = (&mut *file).take(PART_BYTES as u64).read_to_end(&mut part);
-        if read.map_err(PutError::Read)? == 0 {
+        if read.map_err(UploadError::Read)? == 0 {
             break;
         }
         digest.update(&part);
         let put = "INSERT INTO plimsoll.parts (run, number, bytes) VALUES ($1, $2, $3)";
-        line.execute(put, &[&id, &number, &part])?;
+        connection.execute(put, &[&id, &number, &part])?;
     }
     Ok(hex(&digest.finalize()))
 }
@@ -274,6 +276,6 @@ fn is_name(name: &str) -> bool {
     (1..=200).contains(&name.len()) && !name.starts_with('.') && name.chars().all(plain)
 }
 
-fn failed(shown: &str, error: &LineError) -> CatalogueError {
-    CatalogueError::Team { shown: shown.to_owned(), says: error.plain() }
+fn failed(address: &str, error: &ConnectionError) -> CatalogueError {
+    CatalogueError::Team { address: address.to_owned(), reason: error.message() }
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_catalogue::{Catalogue, CatalogueError, Filter, Found, Labels, Roots};
+use plimsoll_catalogue::{Catalogue, CatalogueError, Filter, Labels, Lookup, Roots};
 use plimsoll_evidence::ledger::{Kept, Ledger, Start};
 use serde_json::{Value, json};
 
@@ -89,17 +89,17 @@ fn runs_are_found_by_whatever_people_call_them() {
         ("20261103", &together),
         ("20261103-c-3333-01", &third),
     ] {
-        assert_eq!(at(called), Found::At(directory.clone()), "{called}");
+        assert_eq!(at(called), Lookup::Local(directory.clone()), "{called}");
     }
-    assert_eq!(at("9"), Found::Nothing);
-    assert_eq!(at("2026110%"), Found::Nothing, "a wildcard is a letter like any other");
+    assert_eq!(at("9"), Lookup::Missing);
+    assert_eq!(at("2026110%"), Lookup::Missing, "a wildcard is a letter like any other");
     let several = catalogue.find("202611").unwrap_err();
     assert!(
         matches!(&several, CatalogueError::Name(says) if says.contains("20261102-b-2222")),
         "{several}"
     );
     fs::remove_dir_all(&first).unwrap();
-    assert!(matches!(place.open().find("1").unwrap(), Found::Removed(entry) if entry.name == "a"));
+    assert!(matches!(place.open().find("1").unwrap(), Lookup::Removed(entry) if entry.name == "a"));
 }
 
 #[test]

@@ -50,8 +50,8 @@ impl Access {
     /// A file that can't be read, or that says something else.
     pub fn read(path: &Path) -> Result<Self, RunnerError> {
         let wrong = |error: &dyn std::fmt::Display| {
-            RunnerError::usage(format!("{}: {error}", path.display()))
-                .hint("`plimsoll fleet init` writes such files")
+            RunnerError::usage(format!("cannot read {}: {error}", path.display()))
+                .hint("create it with `plimsoll fleet init`")
         };
         let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
         let mut access: Self = toml::from_str(&text).map_err(|error| wrong(&error))?;
@@ -74,10 +74,10 @@ impl Access {
     ///
     /// # Errors
     /// A certificate without its key.
-    pub fn reached(&self) -> Result<Server, RunnerError> {
+    pub fn to_server(&self) -> Result<Server, RunnerError> {
         if self.tls_cert.is_some() != self.tls_key.is_some() {
-            return Err(RunnerError::usage("a certificate and its key are named together")
-                .hint("set tls_cert and tls_key"));
+            return Err(RunnerError::usage("a certificate and its key must be set together")
+                .hint("set both tls_cert and tls_key"));
         }
         Ok(Server {
             url: self.server.clone(),
@@ -106,9 +106,9 @@ mod tests {
         let access = Access::read(&path).unwrap();
         assert_eq!(access.nkey, Some(root.path().join("user.nk")));
         assert_eq!(access.tls_ca, Some(PathBuf::from("/etc/ca.pem")));
-        assert_eq!(access.reached().unwrap().url, "tls://a");
+        assert_eq!(access.to_server().unwrap().url, "tls://a");
         let one = Access { tls_cert: Some("c".into()), ..access };
-        assert!(one.reached().unwrap_err().to_string().contains("together"));
+        assert!(one.to_server().unwrap_err().to_string().contains("together"));
         fs::write(&path, "server = \"a\"\nuser = \"x\"\n").unwrap();
         assert!(Access::read(&path).unwrap_err().to_string().contains("user"));
     }

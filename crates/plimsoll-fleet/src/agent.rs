@@ -1,8 +1,8 @@
 //! The agent: tells the broker that it is there, takes orders, carries plans out, sends their evidence.
 
 mod gate;
-mod held;
-mod part;
+mod host_run;
+mod retained_data;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,19 +20,19 @@ use plimsoll_sys::clock;
 
 use crate::broker::{Broker, Role, Server};
 use crate::card::{Card, boot_id, is_label, is_name};
-use crate::message::{Stamp, Told};
-use crate::order::{self, Order, Signed, check};
+use crate::message::{AgentMessage, ClockReply};
+use crate::order::{self, Order, SignedOrder, verify};
 use crate::{Task, on_a_runtime};
-use held::Held;
+use retained_data::RetainedData;
 
 /// [`Options::alone_max`] unless stated.
-pub const ALONE_MAX: Duration = Duration::from_secs(600);
+pub const COORDINATOR_TIMEOUT: Duration = Duration::from_secs(600);
 /// A card is written this often.
-const BEAT: Duration = Duration::from_secs(1);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// It is looked this often whether the agent is to end.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// What is told waits this long for the broker before it is told again.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What an agent is started with.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct Options {
     pub bundles: Option<PathBuf>,
     /// How long a run waits at a phase's beginning while whoever coordinates says nothing: then it is ended, and its
     /// evidence kept.
-    pub alone_max: Duration,
+    pub coordinator_timeout: Duration,
 }
 
 /// Is an agent until `stop` is set. `say` is told what happens, a line each.
@@ -63,37 +63,42 @@ pub struct Options {
 pub fn run(
     options: &Options,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(&str),
+    log: &mut dyn FnMut(&str),
 ) -> Result<(), RunnerError> {
     if !is_name(&options.name) {
-        let says = format!("{:?} can't be an agent's name", options.name);
-        return Err(RunnerError::usage(says).hint("use letters, digits, - and _ (--name)"));
+        let message = format!("{:?} is not a valid agent name", options.name);
+        return Err(RunnerError::usage(message).hint("use letters, digits, - and _ (--name)"));
     }
     if let Some(wrong) = options.labels.iter().find(|label| !is_label(label)) {
-        return Err(RunnerError::usage(format!("{wrong:?} can't be a label"))
-            .hint("write a word, or a word and a value: rack=1"));
+        return Err(RunnerError::usage(format!("{wrong:?} is not a valid label"))
+            .hint("use a word, or a word and a value: rack=1"));
     }
     if options.trust.is_empty() {
-        return Err(RunnerError::usage("no key is trusted: every plan would be refused")
-            .hint("name the public key that plans are signed with (--trust KEY)"));
+        return Err(RunnerError::usage(
+            "cannot start the agent: without a trusted key it would refuse every plan",
+        )
+        .hint("pass the public key that plans are signed with: --trust KEY"));
     }
-    on_a_runtime(serve(options, stop, say))
+    on_a_runtime(serve(options, stop, log))
 }
 
 async fn serve(
     options: &Options,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(&str),
+    log: &mut dyn FnMut(&str),
 ) -> Result<(), RunnerError> {
     let broker = Broker::connect(&options.server, Role::Agent(&options.name)).await?;
     let card = Arc::new(Mutex::new(card(options, &broker)));
-    let instance = locked(&card).instance.clone();
+    let instance = lock(&card).instance.clone();
     if let Ok(Some(text)) = broker.agents.get(options.name.as_str()).await
         && let Ok(other) = serde_json::from_slice::<Card>(&text)
-        && other.boot_id != locked(&card).boot_id
+        && other.boot_id != lock(&card).boot_id
     {
-        let says = format!("an agent named {} is there already, on {}", other.name, other.host);
-        return Err(RunnerError::usage(says).hint("give this one another name (--name)"));
+        let message = format!(
+            "cannot start agent {}: an agent of that name runs on {}",
+            other.name, other.host
+        );
+        return Err(RunnerError::usage(message).hint("choose another name with --name"));
     }
     let consumer = pull::Config {
         durable_name: Some(format!("agent-{}", options.name)),
@@ -102,7 +107,10 @@ async fn serve(
         ..pull::Config::default()
     };
     let failed = |error: String| {
-        RunnerError::environment(format!("{} gives no orders: {error}", options.server.url))
+        RunnerError::environment(format!(
+            "cannot receive orders from {}: {error}",
+            options.server.url
+        ))
     };
     let durable = format!("agent-{}", options.name);
     let consumer = broker.stream.get_or_create_consumer(&durable, consumer).await;
@@ -110,29 +118,30 @@ async fn serve(
     let mut orders = consumer.messages().await.map_err(|error| failed(error.to_string()))?;
     let clock = broker.client.subscribe(format!("plimsoll.clock.{}", options.name)).await;
     let clock = clock.map_err(|error| failed(error.to_string()))?;
-    let _clock = Task(tokio::spawn(tell_the_time(broker.clone(), clock, instance.clone())));
+    let _clock_task =
+        Task(tokio::spawn(answer_clock_requests(broker.clone(), clock, instance.clone())));
     // Its card is last: who reads it finds an agent that answers.
-    let _beats = Task(tokio::spawn(beat(broker.clone(), Arc::clone(&card))));
-    let allows = locked(&card).allows.join(", ");
-    say(&format!(
+    let _card_task = Task(tokio::spawn(publish_card(broker.clone(), Arc::clone(&card))));
+    let allows = lock(&card).allows.join(", ");
+    log(&format!(
         "agent {} ({instance}) waits for plans at {}; allowed: {}",
         options.name,
         options.server.url,
         if allows.is_empty() { "nothing that writes" } else { &allows }
     ));
-    let mut held = Held::default();
+    let mut retained = RetainedData::default();
     let mut connections = broker.connections();
-    let mut look = tokio::time::interval(LOOK);
+    let mut poll = tokio::time::interval(POLL_INTERVAL);
     loop {
         let message = tokio::select! {
             message = orders.next() => message,
-            _ = look.tick() => {
+            _ = poll.tick() => {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                if held.is_left(options.alone_max) {
-                    say("data that waited for another run is removed: none came");
-                    warn(&held.release().await, say);
+                if retained.is_expired(options.coordinator_timeout) {
+                    log("removing the data kept for the next run: none came");
+                    log_unremoved(&retained.release().await, log);
                 }
                 let now = broker.connections();
                 if now != connections && let Ok(again) = consumer.messages().await {
@@ -141,26 +150,28 @@ async fn serve(
                 continue;
             }
         };
-        let Some(message) = message else { return Err(failed("it closed the stream".to_owned())) };
+        let Some(message) = message else {
+            return Err(failed("the server closed the stream".to_owned()));
+        };
         // An outage of the broker: it is asked again.
         let Ok(message) = message else {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
             continue;
         };
         // Accepted or refused, it is done with: a plan is never carried out because it was not answered for.
         let _ = message.ack().await;
-        answer(options, &broker, &card, &mut held, &message.payload, stop, say).await;
+        handle_order(options, &broker, &card, &mut retained, &message.payload, stop, log).await;
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
-    warn(&held.release().await, say);
+    log_unremoved(&retained.release().await, log);
     let _ = broker.agents.delete(options.name.as_str()).await;
-    say(&format!("agent {} ends", options.name));
+    log(&format!("agent {} stopped", options.name));
     Ok(())
 }
 
-fn locked(card: &Mutex<Card>) -> std::sync::MutexGuard<'_, Card> {
+fn lock(card: &Mutex<Card>) -> std::sync::MutexGuard<'_, Card> {
     card.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -185,29 +196,34 @@ fn card(options: &Options, broker: &Broker) -> Card {
 }
 
 /// Writes the card each second. What the broker does not take now it takes a second later.
-async fn beat(broker: Broker, card: Arc<Mutex<Card>>) {
-    let mut beats = tokio::time::interval(BEAT);
-    beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+async fn publish_card(broker: Broker, card: Arc<Mutex<Card>>) {
+    let mut ticks = tokio::time::interval(HEARTBEAT_INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        beats.tick().await;
+        ticks.tick().await;
         let (name, text) = {
-            let card = locked(&card);
+            let card = lock(&card);
             (card.name.clone(), serde_json::to_vec(&*card))
         };
         if let Ok(text) = text {
-            let _ = tokio::time::timeout(BEAT, broker.agents.put(name, text.into())).await;
+            let _ = tokio::time::timeout(HEARTBEAT_INTERVAL, broker.agents.put(name, text.into()))
+                .await;
         }
     }
 }
 
 /// Answers who asks for this host's clock.
-async fn tell_the_time(broker: Broker, mut asked: async_nats::Subscriber, instance: String) {
-    while let Some(question) = asked.next().await {
+async fn answer_clock_requests(
+    broker: Broker,
+    mut requests: async_nats::Subscriber,
+    instance: String,
+) {
+    while let Some(request) = requests.next().await {
         let received_ns = clock::monotonic_ns();
-        let Some(reply) = question.reply else { continue };
+        let Some(reply) = request.reply else { continue };
         let instance = instance.clone();
-        let stamp = Stamp { received_ns, sent_ns: clock::monotonic_ns(), instance };
-        let Ok(text) = serde_json::to_vec(&stamp) else { continue };
+        let reply_body = ClockReply { received_ns, sent_ns: clock::monotonic_ns(), instance };
+        let Ok(text) = serde_json::to_vec(&reply_body) else { continue };
         let _ = broker.client.publish(reply, text.into()).await;
         // It leaves at once, not with whatever is written next.
         let _ = broker.client.flush().await;
@@ -215,57 +231,57 @@ async fn tell_the_time(broker: Broker, mut asked: async_nats::Subscriber, instan
 }
 
 /// Takes an order, or refuses it and says why.
-async fn answer(
+async fn handle_order(
     options: &Options,
     broker: &Broker,
     card: &Mutex<Card>,
-    held: &mut Held,
+    retained: &mut RetainedData,
     payload: &[u8],
     stop: &AtomicBool,
-    say: &mut dyn FnMut(&str),
+    log: &mut dyn FnMut(&str),
 ) {
-    let (run_id, taken) = take(options, payload);
+    let (run_id, accepted) = accept_order(options, payload);
     let subject = format!("plimsoll.told.{run_id}.{}", options.name);
-    match taken {
-        Ok(Accepted { order, .. }) if order.only_asks => {
-            say(&format!("would take {}", order.plan_name));
+    match accepted {
+        Ok(AcceptedOrder { order, .. }) if order.only_asks => {
+            log(&format!("would accept {}", order.plan_name));
             // Who waits for the answer sees that none comes.
             let id = format!("{run_id}-{}-would-take", options.name);
-            let _ = broker.leave(subject, &Told::WouldTake, &id).await;
+            let _ = broker.publish(subject, &AgentMessage::Acceptable, &id).await;
         }
-        Ok(Accepted { order, .. }) if order.only_releases => {
-            let says = held.release().await;
-            warn(&says, say);
+        Ok(AcceptedOrder { order, .. }) if order.only_releases => {
+            let error = retained.release().await;
+            log_unremoved(&error, log);
             let id = format!("{run_id}-{}-released", options.name);
             // Who waits for the answer sees that none comes.
-            let _ = broker.leave(subject, &Told::Released { says }, &id).await;
+            let _ = broker.publish(subject, &AgentMessage::Released { error }, &id).await;
         }
-        Ok(taken) => {
-            say(&format!("carries out {} ({})", taken.order.run_id, taken.plan.name()));
-            locked(card).busy_with = Some(taken.order.run_id.clone());
-            part::carry_out(options, broker, &taken, held, stop, say).await;
-            held.rest();
-            locked(card).busy_with = None;
+        Ok(accepted) => {
+            log(&format!("started run {} ({})", accepted.order.run_id, accepted.plan.name()));
+            lock(card).busy_with = Some(accepted.order.run_id.clone());
+            host_run::run_order(options, broker, &accepted, retained, stop, log).await;
+            retained.restart_timer();
+            lock(card).busy_with = None;
         }
         Err(reason) => {
-            say(&format!("refused {run_id}: {reason}"));
+            log(&format!("refused {run_id}: {reason}"));
             let id = format!("{run_id}-{}-refused", options.name);
-            let told = Told::Refused { reason };
+            let message = AgentMessage::Refused { reason };
             // Who waits for the answer sees that none comes.
-            let _ = broker.leave(subject, &told, &id).await;
+            let _ = broker.publish(subject, &message, &id).await;
         }
     }
 }
 
 /// What could not be removed.
-fn warn(says: &str, say: &mut dyn FnMut(&str)) {
-    if !says.is_empty() {
-        say(&format!("data that waited for another run could not be removed: {says}"));
+fn log_unremoved(error: &str, log: &mut dyn FnMut(&str)) {
+    if !error.is_empty() {
+        log(&format!("cannot remove the data kept for the next run: {error}"));
     }
 }
 
 /// An order that is carried out.
-struct Accepted {
+struct AcceptedOrder {
     order: Order,
     plan: Plan,
     /// What of the plan is run.
@@ -273,41 +289,41 @@ struct Accepted {
 }
 
 /// The run that an order is of, as far as it says, and the plan, where everything about it is in order.
-fn take(options: &Options, payload: &[u8]) -> (String, Result<Accepted, String>) {
-    let Ok(signed) = serde_json::from_slice::<Signed>(payload) else {
-        return ("unknown".to_owned(), Err("it is no order".to_owned()));
+fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOrder, String>) {
+    let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else {
+        return ("unknown".to_owned(), Err("the message is not an order".to_owned()));
     };
-    let said = serde_json::from_str::<serde_json::Value>(&signed.order).ok();
-    let said = said.and_then(|order| order["run_id"].as_str().map(str::to_owned));
+    let run_id_text = serde_json::from_str::<serde_json::Value>(&signed.order).ok();
+    let run_id_text = run_id_text.and_then(|order| order["run_id"].as_str().map(str::to_owned));
     // It becomes part of a subject.
     let is_safe = |id: &String| {
         !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
     };
-    let run_id = said.filter(is_safe).unwrap_or_else(|| "unknown".to_owned());
+    let run_id = run_id_text.filter(is_safe).unwrap_or_else(|| "unknown".to_owned());
     let checked = || {
-        let order = check(&signed, &options.trust, &options.name, clock::realtime_ns())?;
+        let order = verify(&signed, &options.trust, &options.name, clock::realtime_ns())?;
         if order.run_id != run_id {
-            return Err("the name of its run can't be one".to_owned());
+            return Err("the order's run name is not valid".to_owned());
         }
         let plan = order
             .plan_of(&options.name)
             .map_err(|errors| errors.to_string().trim_start_matches("error: ").trim().to_owned())?;
         let own = plan
             .on_host(&options.name, &options.labels)
-            .map_err(|errors| format!("what differs on this host: {errors}"))?;
+            .map_err(|errors| format!("the settings for this host are not valid: {errors}"))?;
         let resolved = order.part_of(&plan, &own, &options.name)?;
         let plan = own;
         if order.only_asks {
             options.allow.would_take(&resolved)?;
             before::fits(&resolved).map_err(|error| error.message)?;
-            return Ok(Accepted { order, plan, resolved });
+            return Ok(AcceptedOrder { order, plan, resolved });
         }
         if !order.only_releases {
             options.allow.check(&resolved)?;
         }
-        let taken = order::Taken::at(options.places.state.join("fleet-orders-taken"));
-        taken.take(&order, &options.name)?;
-        Ok(Accepted { order, plan, resolved })
+        let order_log = order::OrderLog::open(options.places.state.join("fleet-orders-taken"));
+        order_log.record(&order, &options.name)?;
+        Ok(AcceptedOrder { order, plan, resolved })
     };
     let checked = checked();
     (run_id, checked)

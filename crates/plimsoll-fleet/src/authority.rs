@@ -27,14 +27,14 @@ pub(crate) struct Authority {
 impl Authority {
     /// A new one.
     pub(crate) fn new() -> Result<Self, RunnerError> {
-        let key = KeyPair::generate().map_err(failed)?;
-        let params = authority()?;
-        let pem = params.self_signed(&key).map_err(failed)?.pem();
+        let key = KeyPair::generate().map_err(certificate_error)?;
+        let params = authority_params()?;
+        let pem = params.self_signed(&key).map_err(certificate_error)?.pem();
         Ok(Self { pem, issuer: Issuer::new(params, key) })
     }
 
     /// Keeps its key in a directory.
-    pub(crate) fn keep(&self, directory: &Path) -> Result<(), RunnerError> {
+    pub(crate) fn save(&self, directory: &Path) -> Result<(), RunnerError> {
         write(&directory.join(CERTIFICATE), &self.pem, 0o644)?;
         write(&directory.join(KEY), &self.issuer.key().serialize_pem(), 0o600)
     }
@@ -43,28 +43,32 @@ impl Authority {
     pub(crate) fn read(directory: &Path, of: &Path) -> Result<Self, RunnerError> {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(|error| {
-                RunnerError::usage(format!("the fleet's authority: {}: {error}", path.display()))
+                RunnerError::usage(format!(
+                    "cannot read the fleet's authority {}: {error}",
+                    path.display()
+                ))
             })
         };
         let hint = |error: RunnerError| {
             error.hint(
-                "name where it is kept with --authority; a fleet whose authority was forgotten is set up anew \
-                 with `plimsoll fleet init`, and all its hosts get their new directories",
+                "pass its directory with --authority; if its key was discarded, set the fleet up again \
+                 with `plimsoll fleet init`, and give every host its new directory",
             )
         };
         let (path, certificate) = (directory.join(KEY), directory.join(CERTIFICATE));
         let (text, pem) = (read(&path).map_err(hint)?, read(&certificate).map_err(hint)?);
         if pem != read(&of.join(CERTIFICATE))? {
-            let says = format!(
-                "{} is the authority of another fleet than {}",
+            let message = format!(
+                "{} is the authority of another fleet, not of {}",
                 directory.display(),
                 of.display()
             );
-            return Err(hint(RunnerError::usage(says)));
+            return Err(hint(RunnerError::usage(message)));
         }
-        let key = KeyPair::from_pem(&text)
-            .map_err(|error| RunnerError::usage(format!("{}: {error}", path.display())))?;
-        Ok(Self { pem, issuer: Issuer::new(authority()?, key) })
+        let key = KeyPair::from_pem(&text).map_err(|error| {
+            RunnerError::usage(format!("cannot read the key {}: {error}", path.display()))
+        })?;
+        Ok(Self { pem, issuer: Issuer::new(authority_params()?, key) })
     }
 
     /// Writes a certificate, its key and the authority's certificate into a directory.
@@ -76,15 +80,15 @@ impl Authority {
         is_server: bool,
     ) -> Result<(), RunnerError> {
         let names = if is_server { vec![name.to_owned()] } else { Vec::new() };
-        let mut params = params(name, names)?;
+        let mut params = certificate_params(name, names)?;
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![match is_server {
             true => ExtendedKeyUsagePurpose::ServerAuth,
             false => ExtendedKeyUsagePurpose::ClientAuth,
         }];
-        let key = KeyPair::generate().map_err(failed)?;
-        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
+        let key = KeyPair::generate().map_err(certificate_error)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(certificate_error)?;
         write(&directory.join(CERTIFICATE), &self.pem, 0o644)?;
         write(&directory.join(format!("{stem}.pem")), &certificate.pem(), 0o644)?;
         write(&directory.join(format!("{stem}.key")), &key.serialize_pem(), 0o600)
@@ -92,15 +96,15 @@ impl Authority {
 }
 
 /// The same of every authority but its key: certificates name it, and the key's hash.
-fn authority() -> Result<CertificateParams, RunnerError> {
-    let mut params = params("Plimsoll fleet", Vec::new())?;
+fn authority_params() -> Result<CertificateParams, RunnerError> {
+    let mut params = certificate_params("Plimsoll fleet", Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     Ok(params)
 }
 
-fn params(name: &str, names: Vec<String>) -> Result<CertificateParams, RunnerError> {
-    let mut params = CertificateParams::new(names).map_err(failed)?;
+fn certificate_params(name: &str, names: Vec<String>) -> Result<CertificateParams, RunnerError> {
+    let mut params = CertificateParams::new(names).map_err(certificate_error)?;
     let mut subject = DistinguishedName::new();
     subject.push(DnType::CommonName, name);
     params.distinguished_name = subject;
@@ -110,6 +114,6 @@ fn params(name: &str, names: Vec<String>) -> Result<CertificateParams, RunnerErr
     Ok(params)
 }
 
-fn failed(error: rcgen::Error) -> RunnerError {
-    RunnerError::environment(format!("a certificate can't be made: {error}"))
+fn certificate_error(error: rcgen::Error) -> RunnerError {
+    RunnerError::environment(format!("cannot create a certificate: {error}"))
 }

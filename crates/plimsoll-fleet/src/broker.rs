@@ -30,17 +30,17 @@ pub(crate) const STREAM: &str = "plimsoll";
 /// The bucket of cards.
 pub(crate) const CARDS: &str = "plimsoll-agents";
 /// How long a card stays after it was written.
-pub const CARD_STAYS: Duration = Duration::from_secs(10);
+pub const CARD_TTL: Duration = Duration::from_secs(10);
 /// What is on its way stays for so long.
-const STAYS: Duration = Duration::from_secs(24 * 3600);
+const RETENTION: Duration = Duration::from_secs(24 * 3600);
 /// How long a server is waited for that does not answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What others make at the same moment is there after this time.
-const AT_ONCE: Duration = Duration::from_secs(2);
+const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
 /// It is tried this often.
-const AGAIN: Duration = Duration::from_millis(100);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// An answer to a question that asks for nothing takes no longer.
-const ANSWER: Duration = Duration::from_secs(2);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How the server is reached.
 #[derive(Clone, Debug, Default)]
@@ -104,64 +104,64 @@ impl Broker {
             .connect(&urls[..])
             .await;
         let client = client.map_err(|error| {
-            RunnerError::environment(format!("no connection to {}: {error}", server.url))
-                .hint("is a nats-server running there, and may this host use it?")
+            RunnerError::environment(format!("cannot connect to {}: {error}", server.url))
+                .hint("check that nats-server runs there and accepts this host")
         })?;
         let jetstream = jetstream::new(client.clone());
         let salt = nonce()?;
         let began = Instant::now();
         loop {
             let opened = match role {
-                Role::Agent(_) => open(&jetstream).await,
+                Role::Agent(_) => open_storage(&jetstream).await,
                 Role::Coordinator => Err(String::new()),
             };
             let opened = match opened {
                 Ok(opened) => Ok(opened),
-                Err(_) => match make(&jetstream).await {
-                    Ok(()) => open(&jetstream).await,
-                    Err(says) => Err(says),
+                Err(_) => match create_storage(&jetstream).await {
+                    Ok(()) => open_storage(&jetstream).await,
+                    Err(error) => Err(error),
                 },
             };
-            let says = match opened {
+            let error = match opened {
                 Ok((stream, agents)) => {
                     return Ok(Self { client, jetstream, stream, agents, salt });
                 }
-                Err(says) => says,
+                Err(error) => error,
             };
             // Who makes the stream at the same moment as another may be told that it is in its own way.
-            let patience = match role {
-                Role::Coordinator => AT_ONCE,
-                Role::Agent(_) => PATIENCE,
+            let timeout = match role {
+                Role::Coordinator => CREATE_TIMEOUT,
+                Role::Agent(_) => CONNECT_TIMEOUT,
             };
-            if began.elapsed() > patience {
-                let error = RunnerError::environment(format!("{}: {says}", server.url)).hint(
-                    "the server needs JetStream (`nats-server -js`), and this user may have to be allowed to use it",
+            if began.elapsed() > timeout {
+                let error = RunnerError::environment(format!("cannot use JetStream on {}: {error}", server.url)).hint(
+                    "start the server with JetStream (`nats-server -js`), and allow this user to use it",
                 );
                 return Err(match role {
                     Role::Agent(_) => error.hint(
-                        "where agents may not make streams, who runs plans does: `plimsoll fleet status`, once",
+                        "if agents may not create streams, run `plimsoll fleet status` once as the coordinator",
                     ),
                     Role::Coordinator => error,
                 });
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
     /// Where an agent's evidence lies on its way.
-    pub(crate) async fn evidence_of(&self, agent: &str) -> Result<ObjectStore, String> {
+    pub(crate) async fn evidence_store(&self, agent: &str) -> Result<ObjectStore, String> {
         let store = self.jetstream.get_object_store(bucket(agent)).await;
         store.map_err(|error| error.to_string())
     }
 
     /// Makes the place where an agent's evidence lies on its way.
-    pub(crate) async fn make_evidence_of(&self, agent: &str) -> Result<(), String> {
-        if self.evidence_of(agent).await.is_ok() {
+    pub(crate) async fn create_evidence_store(&self, agent: &str) -> Result<(), String> {
+        if self.evidence_store(agent).await.is_ok() {
             return Ok(());
         }
         let config = object_store::Config {
             bucket: bucket(agent),
-            max_age: STAYS,
+            max_age: RETENTION,
             ..object_store::Config::default()
         };
         let made = self.jetstream.create_object_store(config).await;
@@ -169,7 +169,7 @@ impl Broker {
     }
 
     /// Leaves a message in the stream. One with an identity that is there already is not left twice.
-    pub(crate) async fn leave(
+    pub(crate) async fn publish(
         &self,
         subject: String,
         message: &impl Serialize,
@@ -184,9 +184,9 @@ impl Broker {
     }
 
     /// Whether the server answers now: there and back, through what keeps the messages.
-    pub(crate) async fn answers(&self) -> bool {
-        let asked = self.client.request(format!("$JS.API.STREAM.INFO.{STREAM}"), "".into());
-        matches!(tokio::time::timeout(ANSWER, asked).await, Ok(Ok(_)))
+    pub(crate) async fn is_answering(&self) -> bool {
+        let request = self.client.request(format!("$JS.API.STREAM.INFO.{STREAM}"), "".into());
+        matches!(tokio::time::timeout(CHECK_TIMEOUT, request).await, Ok(Ok(_)))
     }
 
     /// How often the connection was made. Who follows something follows it anew on a new one: by itself the client
@@ -210,11 +210,11 @@ impl Broker {
             filter_subject: subject,
             ack_policy: AckPolicy::None,
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
-            inactive_threshold: STAYS,
+            inactive_threshold: RETENTION,
             ..pull::Config::default()
         };
         let failed = |error: String| {
-            RunnerError::environment(format!("the NATS server gives no messages: {error}"))
+            RunnerError::environment(format!("cannot read messages from the NATS server: {error}"))
         };
         let consumer = self.stream.create_consumer(config).await;
         let consumer = consumer.map_err(|error| failed(error.to_string()))?;
@@ -241,7 +241,7 @@ impl Broker {
             ..Default::default()
         };
         let failed = |error: String| {
-            RunnerError::environment(format!("the NATS server gives no messages: {error}"))
+            RunnerError::environment(format!("cannot read messages from the NATS server: {error}"))
         };
         let consumer = self.stream.create_consumer(config).await;
         let consumer = consumer.map_err(|error| failed(error.to_string()))?;
@@ -255,11 +255,11 @@ pub(crate) fn bucket(agent: &str) -> String {
 }
 
 /// Makes the stream and the bucket of cards.
-async fn make(jetstream: &Context) -> Result<(), String> {
+async fn create_storage(jetstream: &Context) -> Result<(), String> {
     let stream = jetstream.get_or_create_stream(stream::Config {
         name: STREAM.to_owned(),
         subjects: ["order", "told", "go"].map(|part| format!("plimsoll.{part}.>")).to_vec(),
-        max_age: STAYS,
+        max_age: RETENTION,
         ..stream::Config::default()
     });
     stream.await.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
@@ -269,7 +269,7 @@ async fn make(jetstream: &Context) -> Result<(), String> {
         name: format!("KV_{CARDS}"),
         subjects: vec![format!("$KV.{CARDS}.>")],
         max_messages_per_subject: 1,
-        max_age: CARD_STAYS,
+        max_age: CARD_TTL,
         discard: stream::DiscardPolicy::New,
         deny_delete: true,
         allow_direct: true,
@@ -279,7 +279,7 @@ async fn make(jetstream: &Context) -> Result<(), String> {
 }
 
 /// Opens them.
-async fn open(jetstream: &Context) -> Result<(Stream, kv::Store), String> {
+async fn open_storage(jetstream: &Context) -> Result<(Stream, kv::Store), String> {
     let stream = jetstream.get_stream(STREAM).await;
     let stream = stream.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
     let agents = jetstream.get_key_value(CARDS).await;
@@ -289,12 +289,13 @@ async fn open(jetstream: &Context) -> Result<(Stream, kv::Store), String> {
 fn options(server: &Server) -> Result<ConnectOptions, RunnerError> {
     // The client leaves them out where there are options, and addresses are shown in messages.
     if server.url.contains('@') {
-        let says = "the address of the NATS server holds a user or a password";
-        return Err(RunnerError::usage(says).hint("leave them out, and name --creds or --nkey"));
+        let error = "the NATS server address contains a user or password";
+        return Err(RunnerError::usage(error).hint("remove them, and pass --creds or --nkey"));
     }
-    let mut options = ConnectOptions::new().connection_timeout(PATIENCE).max_reconnects(None);
+    let mut options =
+        ConnectOptions::new().connection_timeout(CONNECT_TIMEOUT).max_reconnects(None);
     let unreadable = |path: &PathBuf, error: &dyn std::fmt::Display| {
-        RunnerError::usage(format!("{}: {error}", path.display()))
+        RunnerError::usage(format!("cannot read {}: {error}", path.display()))
     };
     if let Some(path) = &server.credentials {
         // Small, and read once.
@@ -324,7 +325,7 @@ mod tests {
     fn a_password_in_the_address_is_refused_and_not_shown() {
         let of = |url: &str| options(&Server { url: url.to_owned(), ..Server::default() });
         let error = of("nats://one:4222,nats://user:secret@two").unwrap_err().to_string();
-        assert!(error.contains("holds a user or a password"), "{error}");
+        assert!(error.contains("contains a user or password"), "{error}");
         assert!(!error.contains("secret"), "{error}");
         assert!(of("nats://one:4222,tls://two").is_ok());
     }

@@ -10,14 +10,14 @@ use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::finished::Finished;
 use plimsoll_runner::listener::Listener;
 
-use crate::coordinator::{self, Event, Options, Part};
+use crate::coordinator::{self, Event, Options, RunRequest};
 
 /// Agents that were chosen once, for all runs of an experiment.
 #[derive(Debug)]
 pub struct FleetDriver {
     options: Options,
     /// The plan whose data lies on the hosts for the next run.
-    left: Mutex<Option<Plan>>,
+    retained_plan: Mutex<Option<Plan>>,
 }
 
 impl FleetDriver {
@@ -26,13 +26,13 @@ impl FleetDriver {
     /// # Errors
     /// Too few of them, a server that can't be reached.
     pub fn new(options: Options, plan: &ResolvedPlan) -> Result<Self, RunnerError> {
-        let names = coordinator::choice(&options, plan)?;
-        Ok(Self { options: Options { names, ..options }, left: Mutex::new(None) })
+        let names = coordinator::choose_agents(&options, plan)?;
+        Ok(Self { options: Options { names, ..options }, retained_plan: Mutex::new(None) })
     }
 }
 
 /// Says what happens.
-pub fn tell(listener: &mut dyn Listener, event: Event) {
+pub fn forward(listener: &mut dyn Listener, event: Event) {
     match event {
         Event::Note(text) => listener.say(&text),
         Event::Warning(text) => listener.warn(&text),
@@ -51,19 +51,20 @@ impl Driver for FleetDriver {
         listener: &mut dyn Listener,
     ) -> Result<Finished, RunnerError> {
         let asked = &request.asked;
-        let part = Part {
+        let run_request = RunRequest {
             plan: asked.plan,
             resolved: asked.resolved.clone(),
             experiment: request.experiment.clone(),
             keeps_data: request.data.hands_on(),
         };
-        if part.keeps_data {
-            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-            *left = Some(asked.plan.clone());
+        if run_request.keeps_data {
+            let mut retained = self.retained_plan.lock().unwrap_or_else(PoisonError::into_inner);
+            *retained = Some(asked.plan.clone());
         }
         let options = Options { bundles: asked.bundles.to_path_buf(), ..self.options.clone() };
-        let run =
-            coordinator::run(&part, &options, asked.interrupt, &mut |event| tell(listener, event));
+        let run = coordinator::run(&run_request, &options, asked.interrupt, &mut |event| {
+            forward(listener, event)
+        });
         let left = match run {
             Ok(left) => left,
             Err(error) => {
@@ -85,11 +86,11 @@ impl Driver for FleetDriver {
     }
 
     fn release(&self, listener: &mut dyn Listener) -> Result<(), RunnerError> {
-        let plan = self.left.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let plan = self.retained_plan.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(plan) = plan else { return Ok(()) };
         let names: BTreeSet<String> = self.options.names.iter().cloned().collect();
-        for (name, says) in coordinator::release(&plan, &self.options, &names)? {
-            listener.warn(&format!("{name}: its data could not be removed: {says}"));
+        for (name, error) in coordinator::release(&plan, &self.options, &names)? {
+            listener.warn(&format!("cannot remove the data on {name}: {error}"));
         }
         Ok(())
     }

@@ -20,31 +20,31 @@ use plimsoll_runner::{custody, render};
 use plimsoll_sys::clock;
 
 use crate::card::Card;
-use crate::message::Ended;
-use crate::offset::here_ns;
+use crate::message::RunOutcome;
+use crate::offset::to_coordinator_ns;
 use crate::order::Order;
 
 /// What came of a host.
 #[derive(Debug)]
-pub(crate) struct Came {
+pub(crate) struct HostResult {
     pub(crate) card: Card,
     pub(crate) offsets: Vec<Offset>,
     pub(crate) refused: Option<String>,
     pub(crate) lost: Option<String>,
-    pub(crate) ended: Option<Ended>,
-    pub(crate) says: String,
+    pub(crate) ended: Option<RunOutcome>,
+    pub(crate) evidence_error: String,
     pub(crate) archive: Option<Vec<u8>>,
 }
 
 /// What came of a run, to be written.
-pub(crate) struct Collected<'a> {
+pub(crate) struct FleetResult<'a> {
     pub(crate) resolved: &'a ResolvedPlan,
     pub(crate) ledger: Option<LedgerPosition>,
     pub(crate) order: &'a Order,
     pub(crate) signed_by: &'a str,
     pub(crate) started_unix_ns: u64,
     pub(crate) ended_early: String,
-    pub(crate) hosts: Vec<Came>,
+    pub(crate) hosts: Vec<HostResult>,
     /// What the storage system's own counters rose by from a time of the coordinator's clock, for so long.
     pub(crate) system: &'a dyn Fn(u64, u64) -> Option<System>,
     pub(crate) places: &'a Places,
@@ -57,62 +57,62 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerE
 
 /// Writes a run's evidence, seals and judges it. It has its name once it is whole: who coordinates may be killed meanwhile, and
 /// takes the run up again.
-pub(crate) fn leave(collected: Collected<'_>) -> Result<Left, RunnerError> {
-    let run_id = &collected.order.run_id;
-    let named = collected.bundles.join(run_id);
-    let directory = collected.bundles.join(format!(".{run_id}-half"));
+pub(crate) fn write(result: FleetResult<'_>) -> Result<Left, RunnerError> {
+    let run_id = &result.order.run_id;
+    let named = result.bundles.join(run_id);
+    let directory = result.bundles.join(format!(".{run_id}-half"));
     let all = directory.join(ALL);
-    fs::create_dir_all(collected.bundles).map_err(io("create", collected.bundles))?;
+    fs::create_dir_all(result.bundles).map_err(io("create", result.bundles))?;
     if directory.exists() {
         // Of a coordinator that was killed: all of it lies with the hosts and on the server.
         fs::remove_dir_all(&directory).map_err(io("remove", &directory))?;
     }
     fs::create_dir(&directory).map_err(io("create", &directory))?;
     fs::create_dir(&all).map_err(io("create", &all))?;
-    let resolved = collected.resolved;
-    let hosts = collected.hosts.iter();
+    let resolved = result.resolved;
+    let hosts = result.hosts.iter();
     let unpacked: Vec<(Host, Option<PathBuf>)> =
-        hosts.map(|came| unpack(came, &directory)).collect();
+        hosts.map(|host_result| unpack_host(host_result, &directory)).collect();
     let mut fleet = Fleet {
         fleet_version: VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         build: plimsoll_report::BUILD.to_owned(),
         run_id: run_id.clone(),
         name: resolved.name.clone(),
-        plan_sha256: seal::sha256_hex(collected.order.plan_text.as_bytes()),
-        signed_by: collected.signed_by.to_owned(),
-        started_unix_ns: collected.started_unix_ns,
+        plan_sha256: seal::sha256_hex(result.order.plan_text.as_bytes()),
+        signed_by: result.signed_by.to_owned(),
+        started_unix_ns: result.started_unix_ns,
         planned_measure_ns: resolved.phases.measure_ns,
         interval_ns: resolved.evidence.interval_ns.max(1),
-        ended_early: collected.ended_early.clone(),
-        experiment: collected.order.experiment.clone(),
-        ledger: collected.ledger.clone(),
+        ended_early: result.ended_early.clone(),
+        experiment: result.order.experiment.clone(),
+        ledger: result.ledger.clone(),
         window: None,
         system: None,
         hosts: Vec::new(),
         classes: Vec::new(),
     };
-    let zero_ns = zero(&collected.hosts, &unpacked);
-    for ((host, bundle), came) in unpacked.into_iter().zip(&collected.hosts) {
-        fleet.hosts.push(placed(host, bundle.as_deref(), came, zero_ns)?);
+    let zero_ns = time_origin_ns(&result.hosts, &unpacked);
+    for ((host, bundle), host_result) in unpacked.into_iter().zip(&result.hosts) {
+        fleet.hosts.push(place_on_fleet_clock(host, bundle.as_deref(), host_result, zero_ns)?);
     }
     fleet.hosts.sort_by(|a, b| a.name.cmp(&b.name));
-    let merged = add_up(&directory, &mut fleet)?;
+    let merged = sum_hosts(&directory, &mut fleet)?;
     fleet.system = fleet.window.and_then(|window| {
         let start_ns = zero_ns.saturating_add_unsigned(window.start_ns);
-        (collected.system)(u64::try_from(start_ns).ok()?, window.duration_ns)
+        (result.system)(u64::try_from(start_ns).ok()?, window.duration_ns)
     });
-    write_all(&all, &collected, &fleet, merged.as_ref())?;
+    write_all(&all, &result, &fleet, merged.as_ref())?;
     let writer = BundleWriter::open(&all);
     seal::seal(&all)?;
-    custody::sign(&writer, collected.places, run_id)?;
+    custody::sign(&writer, result.places, run_id)?;
     let left = read(&directory)?;
     write_derived(&left)?;
-    if collected.ledger.is_some() {
+    if result.ledger.is_some() {
         let (bundle, verdict) = &*left.one;
         let seal_sha256 = bundle.seal_sha256.clone().unwrap_or_default();
         let (end, verdict) = (bundle.run.end.kind.word(), verdict.verdict.label());
-        let ledger = Ledger::at(collected.places.ledger());
+        let ledger = Ledger::at(result.places.ledger());
         ledger.end(run_id, clock::realtime_ns(), end, verdict, &seal_sha256, None)?;
     }
     fs::rename(&directory, &named).map_err(io("name", &named))?;
@@ -120,42 +120,45 @@ pub(crate) fn leave(collected: Collected<'_>) -> Result<Left, RunnerError> {
 }
 
 /// The coordinator's clock at the start of the first host's run.
-fn zero(came: &[Came], unpacked: &[(Host, Option<PathBuf>)]) -> i64 {
-    let start = |(came, (_, bundle)): (&Came, &(Host, Option<PathBuf>))| {
+fn time_origin_ns(host_result: &[HostResult], unpacked: &[(Host, Option<PathBuf>)]) -> i64 {
+    let start = |(host_result, (_, bundle)): (&HostResult, &(Host, Option<PathBuf>))| {
         bundle.as_ref()?;
-        let run_start_ns = came.ended.as_ref()?.run_start_ns?;
-        Some(here_ns(run_start_ns, *came.offsets.first()?))
+        let run_start_ns = host_result.ended.as_ref()?.run_start_ns?;
+        Some(to_coordinator_ns(run_start_ns, *host_result.offsets.first()?))
     };
-    let starts = came.iter().zip(unpacked).filter_map(start);
+    let starts = host_result.iter().zip(unpacked).filter_map(start);
     // Clocks are compared again at the end: a later look may put a start a little before this.
     starts.min().unwrap_or(0).saturating_sub(1_000_000)
 }
 
 /// Unpacks a host's bundle, where it came.
-fn unpack(came: &Came, directory: &Path) -> (Host, Option<PathBuf>) {
-    let Card { name, host, address, boot_id, version, build, .. } = came.card.clone();
+fn unpack_host(host_result: &HostResult, directory: &Path) -> (Host, Option<PathBuf>) {
+    let Card { name, host, address, boot_id, version, build, .. } = host_result.card.clone();
     let into = directory.join(HOSTS).join(&name);
-    let (end, says, bundle) = match (&came.lost, &came.refused, &came.ended, &came.archive) {
-        (Some(why), ..) => (HostEnd::Lost, why.clone(), None),
-        (None, Some(reason), ..) => {
-            (HostEnd::Failed, format!("it refused the plan: {reason}"), None)
-        }
-        (None, None, None, _) => (HostEnd::Lost, "it never ended".to_owned(), None),
-        (None, None, Some(ended), None) => match (&ended.run_id, &ended.object) {
-            (None, _) => (HostEnd::Failed, ended.says.clone(), None),
-            (Some(_), None) => (HostEnd::WithoutEvidence, ended.says.clone(), None),
-            (Some(_), Some(_)) => (HostEnd::WithoutEvidence, came.says.clone(), None),
-        },
-        (None, None, Some(ended), Some(bytes)) => match unpacked(bytes, &into, ended) {
-            Ok(bundle) => (HostEnd::Reported, String::new(), Some(bundle)),
-            Err(says) => (HostEnd::WithoutEvidence, says, None),
-        },
-    };
+    let (end, says, bundle) =
+        match (&host_result.lost, &host_result.refused, &host_result.ended, &host_result.archive) {
+            (Some(why), ..) => (HostEnd::Lost, why.clone(), None),
+            (None, Some(reason), ..) => {
+                (HostEnd::Failed, format!("it refused the plan: {reason}"), None)
+            }
+            (None, None, None, _) => (HostEnd::Lost, "it never finished".to_owned(), None),
+            (None, None, Some(ended), None) => match (&ended.run_id, &ended.object) {
+                (None, _) => (HostEnd::Failed, ended.error.clone(), None),
+                (Some(_), None) => (HostEnd::WithoutEvidence, ended.error.clone(), None),
+                (Some(_), Some(_)) => {
+                    (HostEnd::WithoutEvidence, host_result.evidence_error.clone(), None)
+                }
+            },
+            (None, None, Some(ended), Some(bytes)) => match unpack_archive(bytes, &into, ended) {
+                Ok(bundle) => (HostEnd::Reported, String::new(), Some(bundle)),
+                Err(says) => (HostEnd::WithoutEvidence, says, None),
+            },
+        };
     let clock = Vec::new();
     (Host { name, host, address, boot_id, version, build, clock, end, says, run: None }, bundle)
 }
 
-fn unpacked(bytes: &[u8], into: &Path, ended: &Ended) -> Result<PathBuf, String> {
+fn unpack_archive(bytes: &[u8], into: &Path, ended: &RunOutcome) -> Result<PathBuf, String> {
     fs::create_dir_all(into).map_err(|error| error.to_string())?;
     let packed = into.join("bundle.tar.gz");
     fs::write(&packed, bytes).map_err(|error| error.to_string())?;
@@ -165,36 +168,38 @@ fn unpacked(bytes: &[u8], into: &Path, ended: &Ended) -> Result<PathBuf, String>
     let sealed = seal::open(&bundle).map_err(|error| error.to_string())?;
     match Some(&sealed.sha256) == ended.seal_sha256.as_ref() {
         true => Ok(bundle),
-        false => Err("it has another seal than the agent said".to_owned()),
+        false => Err("the bundle's seal differs from the one that the agent reported".to_owned()),
     }
 }
 
 /// A host with its run on the fleet's clock.
-fn placed(
+fn place_on_fleet_clock(
     mut host: Host,
     bundle: Option<&Path>,
-    came: &Came,
+    host_result: &HostResult,
     zero_ns: i64,
 ) -> Result<Host, RunnerError> {
-    host.clock = came
+    host.clock = host_result
         .offsets
         .iter()
         .map(|offset| Offset { at_ns: offset.at_ns.saturating_sub(zero_ns), ..*offset })
         .collect();
-    let (Some(bundle), Some(ended)) = (bundle, &came.ended) else { return Ok(host) };
+    let (Some(bundle), Some(ended)) = (bundle, &host_result.ended) else { return Ok(host) };
     let Some(run_start_ns) = ended.run_start_ns else {
         host.end = HostEnd::Failed;
-        host.says = "its run ended before any phase began".to_owned();
+        host.says = "its run ended before any phase started".to_owned();
         return Ok(host);
     };
     let evidence = plimsoll_evidence::Bundle::read(bundle)?;
     let run = &evidence.run;
     // The clock as it was when the measurement began: what is added up is of that time.
     let middle_ns = run_start_ns + run.measure().map_or(0, |phase| phase.start_ns);
-    let about = came.offsets.first().map_or(0, |offset| here_ns(middle_ns, *offset));
-    let offset = between(&came.offsets, about);
+    let about =
+        host_result.offsets.first().map_or(0, |offset| to_coordinator_ns(middle_ns, *offset));
+    let offset = between(&host_result.offsets, about);
     let on_fleet = |agent_ns: u64| {
-        let here = offset.map_or(0, |offset| here_ns(agent_ns, offset)).saturating_sub(zero_ns);
+        let here =
+            offset.map_or(0, |offset| to_coordinator_ns(agent_ns, offset)).saturating_sub(zero_ns);
         u64::try_from(here).unwrap_or(0)
     };
     let start_ns = on_fleet(run_start_ns);
@@ -205,10 +210,10 @@ fn placed(
         starts: ended
             .starts
             .iter()
-            .map(|waited| Start {
-                kind: waited.kind,
-                ready_ns: on_fleet(waited.ready_ns),
-                scheduled_ns: on_fleet(waited.scheduled_ns),
+            .map(|start| Start {
+                kind: start.kind,
+                ready_ns: on_fleet(start.ready_ns),
+                scheduled_ns: on_fleet(start.scheduled_ns),
             })
             .collect(),
         phases: run
@@ -229,7 +234,7 @@ fn placed(
     Ok(host)
 }
 
-fn add_up(directory: &Path, fleet: &mut Fleet) -> Result<Option<Merged>, RunnerError> {
+fn sum_hosts(directory: &Path, fleet: &mut Fleet) -> Result<Option<Merged>, RunnerError> {
     let parts = parts(directory, fleet)?;
     let Some((window, merged)) = summed(&parts, fleet)? else { return Ok(None) };
     fleet.window = Some(window);
@@ -244,7 +249,7 @@ fn add_up(directory: &Path, fleet: &mut Fleet) -> Result<Option<Merged>, RunnerE
 
 fn write_all(
     all: &Path,
-    collected: &Collected<'_>,
+    result: &FleetResult<'_>,
     fleet: &Fleet,
     merged: Option<&Merged>,
 ) -> Result<(), RunnerError> {
@@ -253,16 +258,18 @@ fn write_all(
         fs::write(&path, bytes).map_err(io("write", &path))
     };
     write("fleet.json", render::json(fleet)?.as_bytes())?;
-    write("plan.toml", collected.order.plan_text.as_bytes())?;
-    if let Some(job) = &collected.order.job_text {
+    write("plan.toml", result.order.plan_text.as_bytes())?;
+    if let Some(job) = &result.order.job_text {
         write(JOB, job.as_bytes())?;
     }
-    let resolved = collected.resolved.to_toml();
+    let resolved = result.resolved.to_toml();
     let resolved = resolved.map_err(|error| RunnerError::usage(error.to_string()))?;
     write("resolved.toml", resolved.as_bytes())?;
-    write("order.json", render::json(collected.order)?.as_bytes())?;
+    write("order.json", render::json(result.order)?.as_bytes())?;
     let (Some(merged), Some(window)) = (merged, fleet.window) else { return Ok(()) };
-    let defect = |error: String| RunnerError::new(Exit::Defect, format!("the evidence: {error}"));
+    let defect = |error: String| {
+        RunnerError::new(Exit::Defect, format!("cannot write the evidence: {error}"))
+    };
     let mut text = Vec::new();
     series::write(&mut text, &merged.series).map_err(|error| defect(error.to_string()))?;
     write("series.csv", &text)?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use plimsoll_runner::error::RunnerError;
 
 fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> RunnerError {
-    move |error| RunnerError::environment(format!("{}: {error}", path.display()))
+    move |error| RunnerError::environment(format!("cannot write {}: {error}", path.display()))
 }
 
 /// Makes a directory for this user alone, and those above it.

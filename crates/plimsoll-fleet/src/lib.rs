@@ -22,12 +22,12 @@ pub mod coordinator;
 pub mod driver;
 mod evidence;
 mod files;
-mod line;
 pub mod local;
 pub mod message;
 pub mod offset;
 pub mod order;
 pub mod permissions;
+mod server_health;
 pub mod setup;
 mod users;
 

@@ -12,10 +12,10 @@ use plimsoll_runner::error::RunnerError;
 use crate::broker::Server;
 
 /// The server and each agent have so long to be there.
-const PATIENCE: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// They have so long to end in order.
-const END: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A process that ends with its owner: asked first, then killed.
 #[derive(Debug)]
@@ -28,12 +28,12 @@ impl Drop for Process {
             // It may have ended by itself.
             let _ = rustix::process::kill_process(pid, term);
         }
-        let asked = Instant::now();
-        while asked.elapsed() < END {
+        let signalled = Instant::now();
+        while signalled.elapsed() < STOP_TIMEOUT {
             if !matches!(self.0.try_wait(), Ok(None)) {
                 return;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -54,38 +54,39 @@ impl PrivateServer {
     /// No `nats-server`, or one that does not come up.
     pub fn start(directory: &Path, stop: &AtomicBool) -> Result<Self, RunnerError> {
         let failed = |error: std::io::Error| {
-            RunnerError::environment(format!("nats-server in {}: {error}", directory.display()))
+            RunnerError::environment(format!(
+                "cannot start nats-server in {}: {error}",
+                directory.display()
+            ))
         };
         fs::create_dir_all(directory).map_err(failed)?;
         let log = File::create(directory.join("nats-server.log")).map_err(failed)?;
-        let program = program();
+        let program = find_program();
         let mut command = Command::new(&program);
         command.args(["-a", "127.0.0.1", "-p", "-1", "-js", "-sd"]).arg(directory);
         command.arg("--ports_file_dir").arg(directory);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let process = command.spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => RunnerError::environment(
-                "a local fleet needs nats-server, which is not on the PATH",
+                "cannot start a local fleet: nats-server is not on the PATH",
             )
             .hint("install the package nats-server (Debian, Ubuntu: `apt install nats-server`)"),
             _ => failed(error),
         })?;
         let mut process = Process(process);
-        let ports = directory.join(format!("{}_{}.ports", name(&program), process.0.id()));
+        let ports = directory.join(format!("{}_{}.ports", file_name(&program), process.0.id()));
         let began = Instant::now();
         loop {
-            if let Some(url) = fs::read(&ports).ok().and_then(|text| address(&text)) {
+            if let Some(url) = fs::read(&ports).ok().and_then(|text| parse_address(&text)) {
                 return Ok(Self { _process: process, url });
             }
             let ended = !matches!(process.0.try_wait(), Ok(None));
-            if ended || began.elapsed() > PATIENCE || stop.load(Ordering::Relaxed) {
+            if ended || began.elapsed() > START_TIMEOUT || stop.load(Ordering::Relaxed) {
                 let log = fs::read_to_string(directory.join("nats-server.log")).unwrap_or_default();
-                let last = log.lines().last().unwrap_or("it said nothing").to_owned();
-                return Err(RunnerError::environment(format!(
-                    "nats-server does not start: {last}"
-                )));
+                let last = log.lines().last().unwrap_or("its log is empty").to_owned();
+                return Err(RunnerError::environment(format!("cannot start nats-server: {last}")));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -97,31 +98,31 @@ impl PrivateServer {
 }
 
 /// The server: on the PATH, or where Debian puts it, which is not on every user's.
-fn program() -> PathBuf {
+fn find_program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|directory| directory.join("nats-server"));
     let found = found.chain([PathBuf::from("/usr/sbin/nats-server")]).find(|path| path.is_file());
     found.unwrap_or_else(|| "nats-server".into())
 }
 
-fn name(program: &Path) -> String {
+fn file_name(program: &Path) -> String {
     program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// The address in a file of ports, once it is whole.
-fn address(text: &[u8]) -> Option<String> {
+fn parse_address(text: &[u8]) -> Option<String> {
     let ports: serde_json::Value = serde_json::from_slice(text).ok()?;
     Some(ports["nats"][0].as_str()?.to_owned())
 }
 
 /// A fleet on this host.
 #[derive(Debug)]
-pub struct Local {
+pub struct LocalFleet {
     _agents: Vec<Process>,
     server: PrivateServer,
 }
 
-impl Local {
+impl LocalFleet {
     /// Starts a server and `count` agents, that keep what is theirs below `directory`; `program` is this one, `trust` the
     /// key that they take plans of, `allow` the options that say where these may work.
     ///
@@ -140,7 +141,7 @@ impl Local {
         for number in 1..=count {
             let own = directory.join(format!("agent-{number}"));
             let failed = |error: std::io::Error| {
-                RunnerError::environment(format!("agent {number}: {error}"))
+                RunnerError::environment(format!("cannot start agent {number}: {error}"))
             };
             fs::create_dir_all(&own).map_err(failed)?;
             let log = File::create(own.join("log")).map_err(failed)?;
@@ -172,10 +173,10 @@ impl Local {
 ///
 /// # Errors
 /// Another kind of target, or a directory that several would share.
-pub fn allowed(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, RunnerError> {
+pub fn allow_options(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, RunnerError> {
     let mut allowed = Vec::new();
     for target in &plan.targets {
-        for option in of_target(&target.kind, plan, count)? {
+        for option in target_options(&target.kind, plan, count)? {
             if !allowed.contains(&option) {
                 allowed.push(option);
             }
@@ -184,7 +185,7 @@ pub fn allowed(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, RunnerErr
     Ok(allowed.into_iter().flat_map(|(option, place)| [option.to_owned(), place]).collect())
 }
 
-fn of_target(
+fn target_options(
     kind: &TargetKind,
     plan: &ResolvedPlan,
     count: u32,
@@ -194,7 +195,7 @@ fn of_target(
         TargetKind::Null => return Ok(Vec::new()),
         TargetKind::S3 { url, endpoint, .. } => {
             let whole = format!("{}/{}", endpoint.trim_end_matches('/'), &url["s3://".len()..]);
-            return Ok(vec![("--allow-s3", above_hosts(&whole).to_owned())]);
+            return Ok(vec![("--allow-s3", shared_parent(&whole).to_owned())]);
         }
         TargetKind::Nfs { exports, uid, gid, .. } => {
             let of_hosts = plan.fleet.iter().flat_map(|fleet| fleet.exports());
@@ -204,19 +205,21 @@ fn of_target(
                 .collect());
         }
         _ => {
-            return Err(RunnerError::usage("a local fleet runs on `path`, `nfs`, `s3` or `null`")
-                .hint("name a directory: path = \"/mnt/test/{host}\""));
+            return Err(RunnerError::usage(
+                "a local fleet supports only `path`, `nfs`, `s3` and `null` targets",
+            )
+            .hint("use a directory: path = \"/mnt/test/{host}\""));
         }
     };
     let parts = Path::new(path).components();
-    let parent: PathBuf = parts.take_while(|part| !is_of_host(part.as_os_str())).collect();
+    let parent: PathBuf = parts.take_while(|part| !names_host(part.as_os_str())).collect();
     if count > 1 && parent == Path::new(path) {
-        return Err(RunnerError::usage("several agents on this host need a directory each")
+        return Err(RunnerError::usage("each agent on this host needs its own directory")
             .hint(format!("write path = \"{}/{{host}}\"", path.trim_end_matches('/'))));
     }
     if !parent.is_dir() {
-        return Err(RunnerError::usage(format!("{} is no directory", parent.display()))
-            .hint("make it first, or name another"));
+        return Err(RunnerError::usage(format!("{} is not a directory", parent.display()))
+            .hint("create it first, or choose another"));
     }
     Ok(vec![("--allow-path", parent.display().to_string())])
 }
@@ -232,18 +235,18 @@ fn allowed_export(export: &str, uid: u32, gid: u32) -> String {
             all.push(format!("{name}{id}"));
         }
     }
-    let place = above_hosts(place);
+    let place = shared_parent(place);
     if all.is_empty() { place.to_owned() } else { format!("{place}?{}", all.join("&")) }
 }
 
-/// What lies above the part of a place that each host has of its own.
-fn above_hosts(place: &str) -> &str {
+/// The part of an address above the hosts' own parts.
+fn shared_parent(place: &str) -> &str {
     match place.find("{host}") {
         Some(at) => &place[..place[..at].rfind('/').unwrap_or(0)],
         None => place,
     }
 }
 
-fn is_of_host(part: &std::ffi::OsStr) -> bool {
+fn names_host(part: &std::ffi::OsStr) -> bool {
     part.to_string_lossy().contains("{host}")
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What an agent tells the coordinator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "told", rename_all = "kebab-case")]
-pub enum Told {
+pub enum AgentMessage {
     /// It carries the plan out.
     Accepted {
         /// The logical units that the plan's devices are, as far as their names are unique beyond the host.
@@ -31,11 +31,13 @@ pub enum Told {
         ready_ns: u64,
     },
     /// It would take the plan: it was only asked.
-    WouldTake,
+    #[serde(rename = "would-take")]
+    Acceptable,
     /// Data that stayed for another run was removed.
     Released {
         /// What could not be; empty where all was.
-        says: String,
+        #[serde(rename = "says")]
+        error: String,
     },
     /// A phase has ended.
     PhaseEnded {
@@ -45,15 +47,16 @@ pub enum Told {
     /// What has to be told.
     Warning {
         /// The sentence.
-        says: String,
+        #[serde(rename = "says")]
+        text: String,
     },
     /// Its run has ended.
-    Ended(Ended),
+    Ended(RunOutcome),
 }
 
 /// The end of an agent's run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Ended {
+pub struct RunOutcome {
     /// Start of the run; `None` where no phase came to wait.
     pub run_start_ns: Option<u64>,
     /// The bundle's run.
@@ -63,14 +66,15 @@ pub struct Ended {
     /// The object that holds it.
     pub object: Option<String>,
     /// What went wrong, where there is no bundle or it could not be sent.
-    pub says: String,
+    #[serde(rename = "says")]
+    pub error: String,
     /// The phases that waited.
-    pub starts: Vec<Waited>,
+    pub starts: Vec<PhaseStart>,
 }
 
 /// A phase that waited for leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waited {
+pub struct PhaseStart {
     /// Which.
     pub kind: PhaseKind,
     /// From when on it could begin.
@@ -82,7 +86,7 @@ pub struct Waited {
 /// What the coordinator tells an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "go", rename_all = "kebab-case")]
-pub enum Go {
+pub enum CoordinatorMessage {
     /// A phase that waits may begin.
     Begin {
         /// Which of those that wait.
@@ -98,13 +102,14 @@ pub enum Go {
     /// The run is to end.
     Stop {
         /// Why.
-        says: String,
+        #[serde(rename = "says")]
+        reason: String,
     },
 }
 
 /// How a host's phase goes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Live {
+pub struct HostProgress {
     /// Which phase.
     pub kind: PhaseKind,
     /// I/Os per second.
@@ -129,7 +134,7 @@ pub struct Live {
 
 /// An answer to the question for the time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Stamp {
+pub struct ClockReply {
     /// When the question came.
     pub received_ns: u64,
     /// When the answer left.

@@ -7,18 +7,18 @@ use plimsoll_evidence::fleet::Offset;
 use plimsoll_sys::clock::monotonic_ns;
 
 use crate::broker::Broker;
-use crate::message::Stamp;
+use crate::message::ClockReply;
 
 /// Questions that are asked in a row.
-const QUESTIONS: u32 = 16;
+const EXCHANGES: u32 = 16;
 /// After so many without an answer nobody is asked any more.
 const FAILURES_MAX: u32 = 3;
 /// An answer that takes longer is none.
-const ANSWER: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What one exchange tells: asked at `asked_ns`, answered at `answered_ns` of the own clock.
 #[must_use]
-pub fn exchange(asked_ns: u64, stamp: &Stamp, answered_ns: u64) -> Offset {
+pub fn offset_from(asked_ns: u64, stamp: &ClockReply, answered_ns: u64) -> Offset {
     let away_ns = stamp.sent_ns.saturating_sub(stamp.received_ns);
     let travelled_ns = answered_ns.saturating_sub(asked_ns).saturating_sub(away_ns);
     let there = i128::from(stamp.received_ns) - i128::from(asked_ns);
@@ -33,17 +33,20 @@ pub fn exchange(asked_ns: u64, stamp: &Stamp, answered_ns: u64) -> Offset {
 
 /// Asks an agent for the time. `None` where it does not answer.
 pub(crate) async fn measure(broker: &Broker, agent: &str) -> Option<Offset> {
-    measured(broker, agent).await.map(|(offset, _)| offset)
+    measure_with_instance(broker, agent).await.map(|(offset, _)| offset)
 }
 
 /// As [`measure`], with the start of the agent that answered.
-pub(crate) async fn measured(broker: &Broker, agent: &str) -> Option<(Offset, String)> {
+pub(crate) async fn measure_with_instance(
+    broker: &Broker,
+    agent: &str,
+) -> Option<(Offset, String)> {
     let (mut best, mut failures): (Option<Offset>, u32) = (None, 0);
     let mut instance = String::new();
-    for _ in 0..QUESTIONS {
+    for _ in 0..EXCHANGES {
         let asked_ns = monotonic_ns();
         let asked = broker.client.request(format!("plimsoll.clock.{agent}"), "".into());
-        let answer = tokio::time::timeout(ANSWER, asked).await;
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, asked).await;
         let answered_ns = monotonic_ns();
         let Ok(Ok(answer)) = answer else {
             failures += 1;
@@ -53,9 +56,9 @@ pub(crate) async fn measured(broker: &Broker, agent: &str) -> Option<(Offset, St
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let Ok(stamp) = serde_json::from_slice::<Stamp>(&answer.payload) else { continue };
+        let Ok(stamp) = serde_json::from_slice::<ClockReply>(&answer.payload) else { continue };
         instance.clone_from(&stamp.instance);
-        let found = exchange(asked_ns, &stamp, answered_ns);
+        let found = offset_from(asked_ns, &stamp, answered_ns);
         if best.is_none_or(|best| found.error_ns < best.error_ns) {
             best = Some(found);
         }
@@ -65,13 +68,13 @@ pub(crate) async fn measured(broker: &Broker, agent: &str) -> Option<(Offset, St
 
 /// A moment of an agent's clock on the coordinator's.
 #[must_use]
-pub fn here_ns(agent_ns: u64, offset: Offset) -> i64 {
+pub fn to_coordinator_ns(agent_ns: u64, offset: Offset) -> i64 {
     i64::try_from(agent_ns).unwrap_or(i64::MAX).saturating_sub(offset.offset_ns)
 }
 
 /// A moment of the coordinator's clock on an agent's.
 #[must_use]
-pub fn there_ns(here_ns: u64, offset: Offset) -> u64 {
+pub fn to_agent_ns(here_ns: u64, offset: Offset) -> u64 {
     let here_ns = i64::try_from(here_ns).unwrap_or(i64::MAX);
     u64::try_from(here_ns.saturating_add(offset.offset_ns)).unwrap_or(0)
 }
@@ -86,9 +89,12 @@ mod tests {
         for (there, back) in [(300u64, 100u64), (0, 400), (400, 0), (1, 0)] {
             let asked = 5_000u64;
             let received = asked + there + 1_000_000;
-            let stamp =
-                Stamp { received_ns: received, sent_ns: received + 50, instance: String::new() };
-            let found = exchange(asked, &stamp, asked + there + 50 + back);
+            let stamp = ClockReply {
+                received_ns: received,
+                sent_ns: received + 50,
+                instance: String::new(),
+            };
+            let found = offset_from(asked, &stamp, asked + there + 50 + back);
             assert!(found.offset_ns.abs_diff(1_000_000) <= found.error_ns, "{found:?}");
             assert!(found.error_ns <= (there + back) / 2 + 2, "{found:?}");
         }
@@ -96,10 +102,10 @@ mod tests {
 
     #[test]
     fn an_agent_that_was_started_later_has_a_clock_behind() {
-        let stamp = Stamp { received_ns: 1_100, sent_ns: 1_200, instance: String::new() };
-        let found = exchange(9_000_000, &stamp, 9_000_300);
+        let stamp = ClockReply { received_ns: 1_100, sent_ns: 1_200, instance: String::new() };
+        let found = offset_from(9_000_000, &stamp, 9_000_300);
         assert_eq!(found.offset_ns, -8_999_000);
-        assert_eq!(here_ns(1_100, found), 9_000_100);
-        assert_eq!(there_ns(9_000_100, found), 1_100);
+        assert_eq!(to_coordinator_ns(1_100, found), 9_000_100);
+        assert_eq!(to_agent_ns(9_000_100, found), 1_100);
     }
 }

@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 /// How long an order can be taken.
 pub const VALID_NS: u64 = 60_000_000_000;
 /// Clocks of hosts may differ by so much.
-const CLOCKS_APART_NS: u64 = 10_000_000_000;
+const CLOCK_SKEW_MAX_NS: u64 = 10_000_000_000;
 
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub struct Order {
 
 /// An order as it is sent: signed is the text to the byte.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Signed {
+pub struct SignedOrder {
     /// The order as JSON.
     pub order: String,
     /// Its signature as minisign writes it; empty where it was not signed.
@@ -123,25 +123,26 @@ impl Order {
         let part = match &self.resolved_text {
             None => plan.resolve(),
             Some(text) => ResolvedPlan::from_toml(&text.replace("{host}", host))
-                .map_err(|error| format!("what is to be run of the plan: {error}"))?,
+                .map_err(|error| format!("the resolved plan in the order is not valid: {error}"))?,
         };
-        plan.part_on(&part, &own.resolve(), turned(self.experiment.as_ref()))
+        plan.part_on(&part, &own.resolve(), variation(self.experiment.as_ref()))
     }
 
     /// Signs it.
     ///
     /// # Errors
     /// As [`Signer::sign`].
-    pub fn sign(&self, signer: &Signer) -> Result<Signed, RunnerError> {
-        let order = serde_json::to_string(self)
-            .map_err(|error| RunnerError::usage(format!("the plan has no JSON form: {error}")))?;
+    pub fn sign(&self, signer: &Signer) -> Result<SignedOrder, RunnerError> {
+        let order = serde_json::to_string(self).map_err(|error| {
+            RunnerError::usage(format!("cannot encode the order as JSON: {error}"))
+        })?;
         let signature = signer.sign(order.as_bytes(), &comment(&self.run_id))?;
-        Ok(Signed { order, signature })
+        Ok(SignedOrder { order, signature })
     }
 }
 
 /// What an experiment turns in a run of it.
-pub(crate) fn turned(experiment: Option<&Membership>) -> Turned {
+pub(crate) fn variation(experiment: Option<&Membership>) -> Turned {
     let Some(place) = experiment else { return Turned::default() };
     let is_step = place.kind == ExperimentKind::Tune;
     let load = place.arm.rsplit(' ').next().and_then(|load| load.parse().ok());
@@ -155,7 +156,7 @@ pub(crate) fn turned(experiment: Option<&Membership>) -> Turned {
 pub(crate) fn nonce() -> Result<String, RunnerError> {
     let mut random = [0u8; 16];
     let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
-    read.map_err(|error| RunnerError::environment(format!("/dev/urandom: {error}")))?;
+    read.map_err(|error| RunnerError::environment(format!("cannot read /dev/urandom: {error}")))?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -167,8 +168,8 @@ fn comment(run_id: &str) -> String {
 ///
 /// # Errors
 /// A sentence that says why it is refused.
-pub fn check(
-    signed: &Signed,
+pub fn verify(
+    signed: &SignedOrder,
     trusted: &[String],
     agent: &str,
     now_unix_ns: u64,
@@ -176,48 +177,51 @@ pub fn check(
     if signed.signature.is_empty() {
         return Err("the plan is not signed".to_owned());
     }
-    let holds = |key: &String| signature::check(key, signed.order.as_bytes(), &signed.signature);
-    let Some(said) = trusted.iter().find_map(|key| holds(key).ok()) else {
-        return Err("no key that this agent trusts signed the plan".to_owned());
+    let check_key =
+        |key: &String| signature::check(key, signed.order.as_bytes(), &signed.signature);
+    let Some(signed_comment) = trusted.iter().find_map(|key| check_key(key).ok()) else {
+        return Err("the plan was not signed with a key that this agent trusts".to_owned());
     };
     let order: Order = serde_json::from_str(&signed.order)
-        .map_err(|error| format!("what was signed is no order of this version: {error}"))?;
-    if order.order_version != VERSION || said != comment(&order.run_id) {
-        return Err("what was signed is no order of this version".to_owned());
+        .map_err(|error| format!("the signed text is not an order of this version: {error}"))?;
+    if order.order_version != VERSION || signed_comment != comment(&order.run_id) {
+        return Err("the signed text is not an order of this version".to_owned());
     }
     if !order.agents.iter().any(|name| name == agent) {
-        return Err(format!("the plan is for {}, and not for {agent}", order.agents.join(", ")));
+        return Err(format!("the plan is for {}, not for {agent}", order.agents.join(", ")));
     }
     let valid_ns = order.expires_unix_ns.saturating_sub(order.issued_unix_ns);
     if now_unix_ns > order.expires_unix_ns || valid_ns > VALID_NS {
-        return Err("the plan's time is over".to_owned());
+        return Err("the order has expired".to_owned());
     }
-    if order.issued_unix_ns > now_unix_ns.saturating_add(CLOCKS_APART_NS) {
-        return Err("the plan was signed in the future: set the clocks of both hosts".to_owned());
+    if order.issued_unix_ns > now_unix_ns.saturating_add(CLOCK_SKEW_MAX_NS) {
+        return Err(
+            "the order was signed in the future: synchronise the clocks of both hosts".to_owned()
+        );
     }
     Ok(order)
 }
 
 /// The orders that an agent took, in a file that outlives it.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct OrderLog {
     path: PathBuf,
 }
 
-impl Taken {
+impl OrderLog {
     /// Those in this file.
     #[must_use]
-    pub fn at(path: PathBuf) -> Self {
+    pub fn open(path: PathBuf) -> Self {
         Self { path }
     }
 
     /// Notes an order as taken by `agent`, on the disk, before anything of it is carried out.
     ///
     /// # Errors
-    /// A sentence that says why it is refused: it was taken before, or can't be noted.
-    pub fn take(&self, order: &Order, agent: &str) -> Result<(), String> {
+    /// A sentence that says why it is refused: it was taken before, or cannot record.
+    pub fn record(&self, order: &Order, agent: &str) -> Result<(), String> {
         let failed = |error: std::io::Error| {
-            format!("that it was taken can't be noted in {}: {error}", self.path.display())
+            format!("cannot record the order in {}: {error}", self.path.display())
         };
         let known = match fs::read_to_string(&self.path) {
             Ok(text) => text,
@@ -226,7 +230,7 @@ impl Taken {
         };
         let entry = format!("{} {agent}", order.nonce);
         if known.lines().any(|line| line == entry) {
-            return Err("the plan was taken before: it is replayed".to_owned());
+            return Err("the order was replayed: this agent has accepted it before".to_owned());
         }
         if let Some(parent) = self.path.parent() {
             fs::create_dir_all(parent).map_err(failed)?;
@@ -269,24 +273,29 @@ mod tests {
         let trusted = [own.public().to_owned()];
         let order = order();
         let signed = order.sign(&own).unwrap();
-        assert_eq!(check(&signed, &trusted, "a", NOW + 1).unwrap(), order);
-        let refused = |signed: &Signed, agent: &str, now, says: &str| {
-            let error = check(signed, &trusted, agent, now).unwrap_err();
-            assert!(error.contains(says), "{error}");
+        assert_eq!(verify(&signed, &trusted, "a", NOW + 1).unwrap(), order);
+        let refused = |signed: &SignedOrder, agent: &str, now, message: &str| {
+            let error = verify(signed, &trusted, agent, now).unwrap_err();
+            assert!(error.contains(message), "{error}");
         };
-        refused(&signed, "c", NOW, "and not for c");
-        refused(&signed, "a", NOW + VALID_NS + 1, "time is over");
-        refused(&signed, "a", NOW - CLOCKS_APART_NS - 1, "in the future");
-        refused(&order.sign(&foreign).unwrap(), "a", NOW, "no key that this agent trusts");
-        let unsigned = Signed { signature: String::new(), ..signed.clone() };
+        refused(&signed, "c", NOW, "not for c");
+        refused(&signed, "a", NOW + VALID_NS + 1, "has expired");
+        refused(&signed, "a", NOW - CLOCK_SKEW_MAX_NS - 1, "in the future");
+        refused(&order.sign(&foreign).unwrap(), "a", NOW, "with a key that this agent trusts");
+        let unsigned = SignedOrder { signature: String::new(), ..signed.clone() };
         refused(&unsigned, "a", NOW, "not signed");
         let changed = signed.order.replace("version = 1", "version = 2");
-        refused(&Signed { order: changed, ..signed.clone() }, "a", NOW, "no key");
+        refused(
+            &SignedOrder { order: changed, ..signed.clone() },
+            "a",
+            NOW,
+            "with a key that this agent trusts",
+        );
         let for_ever = Order { expires_unix_ns: u64::MAX, ..order.clone() };
-        refused(&for_ever.sign(&own).unwrap(), "a", NOW, "time is over");
+        refused(&for_ever.sign(&own).unwrap(), "a", NOW, "has expired");
         // What the same key signed for another end is no order: evidence, for one.
         let seal = own.sign(signed.order.as_bytes(), "seal of run").unwrap();
-        refused(&Signed { signature: seal, ..signed }, "a", NOW, "no order");
+        refused(&SignedOrder { signature: seal, ..signed }, "a", NOW, "not an order");
     }
 
     #[test]
@@ -294,11 +303,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state/taken");
         let order = order();
-        Taken::at(path.clone()).take(&order, "a").unwrap();
-        let again = Taken::at(path.clone()).take(&order, "a").unwrap_err();
+        OrderLog::open(path.clone()).record(&order, "a").unwrap();
+        let again = OrderLog::open(path.clone()).record(&order, "a").unwrap_err();
         assert!(again.contains("replayed"), "{again}");
-        Taken::at(path).take(&order, "b").unwrap();
-        let nowhere = Taken::at("/proc/nowhere/taken".into()).take(&order, "a").unwrap_err();
-        assert!(nowhere.contains("can't be noted"), "{nowhere}");
+        OrderLog::open(path).record(&order, "b").unwrap();
+        let nowhere = OrderLog::open("/proc/nowhere/taken".into()).record(&order, "a").unwrap_err();
+        assert!(nowhere.contains("cannot record"), "{nowhere}");
     }
 }

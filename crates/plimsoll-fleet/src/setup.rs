@@ -21,7 +21,7 @@ pub const AGENTS_MAX: u32 = 1_000;
 /// Where the authority's key is kept.
 const AUTHORITY: &str = "authority";
 /// The user who is no agent.
-const COORDINATOR: &str = "who runs plans";
+const COORDINATOR: &str = "the coordinator";
 
 /// What is to be set up.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct Setup {
 
 /// Where things lie that were set up.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct FleetFiles {
     /// For the server's host: `nats.conf` and what it names.
     pub server: PathBuf,
     /// For who runs plans: `fleet.toml` and what it names.
@@ -53,7 +53,7 @@ pub struct Made {
 
 /// What changed in a fleet that was set up.
 #[derive(Clone, Debug)]
-pub struct Changed {
+pub struct FleetChange {
     /// The server's address, as agents reach it.
     pub server: String,
     /// The users that the server is to know from now on.
@@ -66,8 +66,8 @@ pub struct Changed {
 ///
 /// # Errors
 /// A directory that holds something, names that are none, files that can't be written.
-pub fn set_up(setup: &Setup) -> Result<Made, RunnerError> {
-    check(setup)?;
+pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
+    check_setup(setup)?;
     let root = &setup.directory;
     make_directory(root)?;
     let authority = Authority::new()?;
@@ -80,20 +80,20 @@ pub fn set_up(setup: &Setup) -> Result<Made, RunnerError> {
     let url = format!("tls://{}:{}", setup.server_name, setup.port);
     let mut users = Users::default();
     let run = Access { server: url.clone(), sign: Some("sign.key".into()), ..Access::default() };
-    let key = user(&authority, &coordinator, "fleet.toml", "coordinator", run)?;
+    let key = issue_user(&authority, &coordinator, "fleet.toml", "coordinator", run)?;
     users.add(COORDINATOR, &key, &permissions::coordinator());
-    let new = New { authority: &authority, root, server: &url, trust: &public };
-    let agents = new.agents(&setup.agents, &mut users)?;
+    let template = AgentTemplate { authority: &authority, root, server: &url, trust: &public };
+    let agents = template.create_agents(&setup.agents, &mut users)?;
     write(&server.join("nats.conf"), &configuration(setup), 0o600)?;
     write(&server.join(users::FILE), &users.text(), 0o600)?;
-    let mut kept = None;
+    let mut saved = None;
     if !setup.forgets_authority {
         let directory = root.join(AUTHORITY);
         make_directory(&directory)?;
-        authority.keep(&directory)?;
-        kept = Some(directory);
+        authority.save(&directory)?;
+        saved = Some(directory);
     }
-    Ok(Made { server, coordinator, agents, authority: kept })
+    Ok(FleetFiles { server, coordinator, agents, authority: saved })
 }
 
 /// Adds agents to a fleet that was set up: a directory for each, and the server's users anew. All other keys stay. The
@@ -106,77 +106,79 @@ pub fn add(
     root: &Path,
     names: &[String],
     authority: Option<&Path>,
-) -> Result<Changed, RunnerError> {
+) -> Result<FleetChange, RunnerError> {
     check_names(names)?;
     let _lock = lock(root)?;
-    let (path, mut users) = users_of(root)?;
+    let (path, mut users) = read_users(root)?;
     if let Some(there) = names.iter().find(|name| users.has(name)) {
-        return Err(RunnerError::usage(format!("{there} is of the fleet already"))
+        return Err(RunnerError::usage(format!("cannot add {there}: it is already in the fleet"))
             .hint("give the new host another name"));
     }
     let directory = |name: &String| root.join("agents").join(name);
     if let Some(there) = names.iter().map(directory).find(|path| path.symlink_metadata().is_ok()) {
-        let says = format!("{} is there, and the server knows no such agent", there.display());
-        return Err(RunnerError::usage(says).hint(
-            "an agent that was removed, or an `add` that was cut off, left it: remove it first",
-        ));
+        let message = format!("{} exists, but the server has no such agent", there.display());
+        return Err(RunnerError::usage(message)
+            .hint("a removed agent or an interrupted `add` left it behind: delete it first"));
     }
     if users.len().saturating_add(names.len()) > AGENTS_MAX as usize + 1 {
-        let says = format!("a fleet has at most {AGENTS_MAX} agents here");
-        return Err(RunnerError::usage(says).hint("set a second fleet up"));
+        let message = format!("too many agents: a fleet has at most {AGENTS_MAX}");
+        return Err(RunnerError::usage(message).hint("set up a second fleet"));
     }
     let coordinator = root.join("coordinator");
     let kept = root.join(AUTHORITY);
     let authority = Authority::read(authority.unwrap_or(&kept), &coordinator)?;
     let access = Access::read(&coordinator.join("fleet.toml"))?;
     let Some(sign) = &access.sign else {
-        let says = format!("{}/fleet.toml names no key to sign plans with", coordinator.display());
-        return Err(RunnerError::usage(says).hint("say there: sign = \"sign.key\""));
+        let message = format!("{}/fleet.toml has no signing key", coordinator.display());
+        return Err(RunnerError::usage(message).hint("add the line: sign = \"sign.key\""));
     };
     let trust = public_key(&format!("{}.pub", sign.display()))?;
-    let new = New { authority: &authority, root, server: &access.server, trust: &trust };
-    let agents = new.agents(names, &mut users)?;
+    let template =
+        AgentTemplate { authority: &authority, root, server: &access.server, trust: &trust };
+    let agents = template.create_agents(names, &mut users)?;
     replace(&path, &users.text())?;
-    Ok(Changed { server: access.server, users: path, agents })
+    Ok(FleetChange { server: access.server, users: path, agents })
 }
 
 /// Takes agents out of a fleet: the server is to know them no more. Their directories stay, and are of no use.
 ///
 /// # Errors
 /// Names that are none of the fleet's, users that somebody changed, files that can't be written.
-pub fn remove(root: &Path, names: &[String]) -> Result<Changed, RunnerError> {
+pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError> {
     check_names(names)?;
     let _lock = lock(root)?;
-    let (path, mut users) = users_of(root)?;
+    let (path, mut users) = read_users(root)?;
     for name in names {
         if !users.remove(name) {
-            let says = format!("no agent of the fleet is called {name}");
-            return Err(RunnerError::usage(says).hint("its agents' directories have their names"));
+            let message = format!("cannot remove {name}: the fleet has no such agent");
+            return Err(
+                RunnerError::usage(message).hint("the directories in agents/ show the names")
+            );
         }
     }
     let access = Access::read(&root.join("coordinator/fleet.toml"))?;
     replace(&path, &users.text())?;
     let agents = names.iter().map(|name| root.join("agents").join(name)).collect();
-    Ok(Changed { server: access.server, users: path, agents })
+    Ok(FleetChange { server: access.server, users: path, agents })
 }
 
-fn check(setup: &Setup) -> Result<(), RunnerError> {
+fn check_setup(setup: &Setup) -> Result<(), RunnerError> {
     if setup.agents.is_empty() || setup.agents.len() > AGENTS_MAX as usize {
-        let says =
-            format!("a fleet has 1 to {AGENTS_MAX} agents here, and not {}", setup.agents.len());
-        return Err(RunnerError::usage(says));
+        let message = format!("a fleet needs 1 to {AGENTS_MAX} agents, not {}", setup.agents.len());
+        return Err(RunnerError::usage(message));
     }
     check_names(&setup.agents)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
     if setup.server_name.is_empty() || !setup.server_name.chars().all(is_plain) {
-        let says = format!("{:?} is no name or address of a host", setup.server_name);
-        return Err(RunnerError::usage(says).hint("name it as agents reach it: nats.example"));
+        let message = format!("{:?} is not a host name or address", setup.server_name);
+        return Err(RunnerError::usage(message)
+            .hint("use the name that agents connect to, such as nats.example"));
     }
     let holds = fs::read_dir(&setup.directory).is_ok_and(|mut entries| entries.next().is_some());
     if holds {
-        let says = format!("{} holds something already", setup.directory.display());
-        return Err(RunnerError::usage(says).hint(
-            "name another directory: no key is overwritten; `plimsoll fleet add` adds a host to a fleet",
+        let message = format!("{} is not empty", setup.directory.display());
+        return Err(RunnerError::usage(message).hint(
+            "choose another directory (keys are never overwritten), or add a host with `plimsoll fleet add`",
         ));
     }
     Ok(())
@@ -185,11 +187,11 @@ fn check(setup: &Setup) -> Result<(), RunnerError> {
 fn check_names(names: &[String]) -> Result<(), RunnerError> {
     for (at, name) in names.iter().enumerate() {
         if !is_name(name) {
-            return Err(RunnerError::usage(format!("{name:?} can't be an agent's name"))
+            return Err(RunnerError::usage(format!("{name:?} is not a valid agent name"))
                 .hint("use letters, digits, - and _"));
         }
         if names.iter().take(at).any(|other| other == name) {
-            return Err(RunnerError::usage(format!("{name} is named twice")));
+            return Err(RunnerError::usage(format!("{name} is listed twice")));
         }
     }
     Ok(())
@@ -199,32 +201,32 @@ fn check_names(names: &[String]) -> Result<(), RunnerError> {
 fn lock(root: &Path) -> Result<fs::File, RunnerError> {
     let path = root.join("server");
     let file = fs::File::open(&path).map_err(|error| {
-        RunnerError::usage(format!("{}: {error}", path.display()))
-            .hint("name the directory that `plimsoll fleet init` wrote")
+        RunnerError::usage(format!("cannot open {}: {error}", path.display()))
+            .hint("pass the directory that `plimsoll fleet init` created")
     })?;
     file.try_lock().map_err(|error| {
-        RunnerError::environment(format!("{} can't be locked: {error}", path.display()))
-            .hint("is another `plimsoll fleet add` or `remove` under way?")
+        RunnerError::environment(format!("cannot lock {}: {error}", path.display()))
+            .hint("wait until the other `plimsoll fleet add` or `remove` has finished")
     })?;
     Ok(file)
 }
 
 /// The server's users, which its configuration has to include.
-fn users_of(root: &Path) -> Result<(PathBuf, Users), RunnerError> {
+fn read_users(root: &Path) -> Result<(PathBuf, Users), RunnerError> {
     let server = root.join("server");
     let (configuration, path) = (server.join("nats.conf"), server.join(users::FILE));
     let read = |path: &Path| {
         fs::read_to_string(path).map_err(|error| {
-            RunnerError::usage(format!("{}: {error}", path.display())).hint(
-                "a fleet that an earlier version set up has no such file: set it up anew with `plimsoll fleet init`",
+            RunnerError::usage(format!("cannot read {}: {error}", path.display())).hint(
+                "fleets of earlier versions lack this file: set the fleet up again with `plimsoll fleet init`",
             )
         })
     };
     let text = read(&path)?;
     if !read(&configuration)?.contains(users::FILE) {
-        let says = format!("{} does not include {} any more", configuration.display(), users::FILE);
-        return Err(RunnerError::usage(says)
-            .hint(format!("put it back in: authorization {{ include \"{}\" }}", users::FILE)));
+        let message = format!("{} does not include {}", configuration.display(), users::FILE);
+        return Err(RunnerError::usage(message)
+            .hint(format!("add it again: authorization {{ include \"{}\" }}", users::FILE)));
     }
     let users = Users::read(&text).map_err(|mut error| {
         error.message = format!("{}: {}", server.display(), error.message);
@@ -234,16 +236,20 @@ fn users_of(root: &Path) -> Result<(PathBuf, Users), RunnerError> {
 }
 
 /// What new agents have in common.
-struct New<'a> {
+struct AgentTemplate<'a> {
     authority: &'a Authority,
     root: &'a Path,
     server: &'a str,
     trust: &'a str,
 }
 
-impl New<'_> {
+impl AgentTemplate<'_> {
     /// A directory for each, and its user.
-    fn agents(&self, names: &[String], users: &mut Users) -> Result<Vec<PathBuf>, RunnerError> {
+    fn create_agents(
+        &self,
+        names: &[String],
+        users: &mut Users,
+    ) -> Result<Vec<PathBuf>, RunnerError> {
         let mut agents = Vec::new();
         for name in names {
             let directory = self.root.join("agents").join(name);
@@ -254,7 +260,7 @@ impl New<'_> {
                 trust: vec![self.trust.to_owned()],
                 ..Access::default()
             };
-            let key = user(self.authority, &directory, "agent.toml", name, access)?;
+            let key = issue_user(self.authority, &directory, "agent.toml", name, access)?;
             users.add(name, &key, &permissions::agent(name));
             agents.push(directory);
         }
@@ -263,7 +269,7 @@ impl New<'_> {
 }
 
 /// The keys, certificate and access file of one host; its public key.
-fn user(
+fn issue_user(
     authority: &Authority,
     directory: &Path,
     file: &str,
@@ -271,7 +277,7 @@ fn user(
     access: Access,
 ) -> Result<String, RunnerError> {
     let failed = |error: &dyn std::fmt::Display| {
-        RunnerError::environment(format!("the key of {name}: {error}"))
+        RunnerError::environment(format!("cannot create the key of {name}: {error}"))
     };
     authority.issue(directory, "client", name, false)?;
     let key = KeyPair::new_user();
@@ -291,14 +297,14 @@ fn user(
 
 fn configuration(setup: &Setup) -> String {
     format!(
-        "# A NATS server for a Plimsoll fleet, made by `plimsoll fleet init`, and yours from now on. Start it in this directory:\n\
+        "# NATS server of a Plimsoll fleet, created by `plimsoll fleet init`. You may edit it. Start it in this directory:\n\
          #   nats-server -c nats.conf\n\
          listen: \"0.0.0.0:{}\"\n\
          max_payload: 4MB\n\
          jetstream {{ store_dir: \"jetstream\" }}\n\
          tls {{\n  cert_file: \"server.pem\"\n  key_file: \"server.key\"\n  ca_file: \"ca.pem\"\n  verify: true\n  \
          timeout: 5\n}}\n\
-         # Each agent, and who runs plans: `plimsoll fleet add` and `remove` write this file anew.\n\
+         # The agents and the coordinator: `plimsoll fleet add` and `remove` rewrite this file.\n\
          authorization {{\n  include \"{}\"\n}}\n",
         setup.port,
         users::FILE

@@ -19,7 +19,7 @@ const USER_CLOSES: &str = "\n    }\n";
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct User {
     /// An agent's name, or who it is.
-    who: String,
+    name: String,
     /// As the server's configuration has it.
     text: String,
 }
@@ -33,7 +33,7 @@ impl Users {
     pub(crate) fn read(text: &str) -> Result<Self, RunnerError> {
         let changed = || {
             RunnerError::usage(format!("{FILE} was changed by hand since Plimsoll wrote it")).hint(
-                "it would be written anew: take the change out, give the command again, and make the change after it",
+                "this command rewrites the file: undo the change, repeat the command, and apply the change again",
             )
         };
         let body = text.strip_prefix(HEAD).and_then(|rest| rest.split_once('\n'));
@@ -42,31 +42,31 @@ impl Users {
         };
         let list = body.strip_prefix(OPENS).and_then(|body| body.strip_suffix(CLOSES));
         let users = list.ok_or_else(changed)?.split_inclusive(USER_CLOSES).map(|text| {
-            let who = text.lines().next()?.trim_start().strip_prefix("# ")?.to_owned();
-            Some(User { who, text: text.to_owned() })
+            let name = text.lines().next()?.trim_start().strip_prefix("# ")?.to_owned();
+            Some(User { name, text: text.to_owned() })
         });
         users.collect::<Option<Vec<_>>>().map(Self).ok_or_else(changed)
     }
 
     /// Adds one.
-    pub(crate) fn add(&mut self, who: &str, public_key: &str, permissions: &Permissions) {
+    pub(crate) fn add(&mut self, name: &str, public_key: &str, permissions: &Permissions) {
         let permissions = permissions.text("      ");
         let text = format!(
-            "    # {who}\n    {{ nkey: {public_key}\n      permissions: {permissions}{USER_CLOSES}"
+            "    # {name}\n    {{ nkey: {public_key}\n      permissions: {permissions}{USER_CLOSES}"
         );
-        self.0.push(User { who: who.to_owned(), text });
+        self.0.push(User { name: name.to_owned(), text });
     }
 
     /// Takes one out; whether it was there.
-    pub(crate) fn remove(&mut self, who: &str) -> bool {
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
         let before = self.0.len();
-        self.0.retain(|user| user.who != who);
+        self.0.retain(|user| user.name != name);
         self.0.len() < before
     }
 
     /// Whether there is one.
-    pub(crate) fn has(&self, who: &str) -> bool {
-        self.0.iter().any(|user| user.who == who)
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|user| user.name == name)
     }
 
     /// How many there are.
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn users_come_and_go_and_the_others_stay_to_the_byte() {
         let mut users = Users::default();
-        users.add("who runs plans", "UA", &permissions::coordinator());
+        users.add("the coordinator", "UA", &permissions::coordinator());
         for (name, key) in [("node1", "UB"), ("node2", "UC")] {
             users.add(name, key, &permissions::agent(name));
         }

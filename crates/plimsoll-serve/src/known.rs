@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_catalogue::{Catalogue, CatalogueError, Entry, Found, Roots};
+use plimsoll_catalogue::{Catalogue, CatalogueError, Entry, Lookup, Roots};
 use plimsoll_evidence::ledger::{Kept, Ledger};
 
 use crate::FindRoots;
@@ -147,18 +147,18 @@ impl Known {
             return Err(Problem::nothing("no run has so long a name"));
         }
         match self.with(|catalogue| catalogue.find(called))? {
-            Found::At(directory) => Ok(directory),
-            Found::Away(entry) => self.fetched(&[*entry]),
-            Found::AwayTogether(runs) => {
+            Lookup::Local(directory) => Ok(directory),
+            Lookup::Remote(entry) => self.fetched(&[*entry]),
+            Lookup::RemoteExperiment(runs) => {
                 let one = self.fetched(&runs)?;
                 Ok(one.parent().map_or(one.clone(), Path::to_path_buf))
             }
-            Found::Removed(entry) if self.team.is_some() => self.fetched(&[*entry]),
-            Found::Removed(entry) => Err(Problem::nothing(format!(
+            Lookup::Removed(entry) if self.team.is_some() => self.fetched(&[*entry]),
+            Lookup::Removed(entry) => Err(Problem::nothing(format!(
                 "the bundle of {} is not there any more",
                 entry.run_id
             ))),
-            Found::Nothing => Err(Problem::nothing(format!("there is no run {called}"))
+            Lookup::Missing => Err(Problem::nothing(format!("there is no run {called}"))
                 .hint("the list of runs holds what there is")),
         }
     }

@@ -40,7 +40,7 @@ mod watched;
 
 use std::net::SocketAddr;
 
-use plimsoll_catalogue::{Roots, Shared};
+use plimsoll_catalogue::{Roots, TeamClient};
 use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 
@@ -69,7 +69,7 @@ pub struct ServeOptions {
     /// Where runs lie.
     pub roots: FindRoots,
     /// The team's catalogue: this user's runs are put there, and those of others are shown.
-    pub team: Option<Shared>,
+    pub team: Option<TeamClient>,
     /// The hosts of a fleet, which the overview shows.
     pub hosts: Option<FindHosts>,
 }

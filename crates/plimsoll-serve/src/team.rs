@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_catalogue::{Catalogue, Roots, Shared};
+use plimsoll_catalogue::{Catalogue, Roots, TeamClient};
 use plimsoll_report::time::utc;
 
 /// It is asked this often.
@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// What is known of the team's catalogue.
 pub struct Team {
-    shared: Shared,
+    shared: TeamClient,
     /// When it was read last, and what went wrong since.
     state: Mutex<State>,
     stop: AtomicBool,
@@ -29,12 +29,12 @@ struct State {
 
 impl Team {
     /// Not asked yet.
-    pub fn new(shared: Shared) -> Self {
+    pub fn new(shared: TeamClient) -> Self {
         Self { shared, state: Mutex::default(), stop: AtomicBool::new(false) }
     }
 
     /// Where it is.
-    pub fn shared(&self) -> &Shared {
+    pub fn shared(&self) -> &TeamClient {
         &self.shared
     }
 
@@ -80,7 +80,7 @@ impl Team {
     fn once(&self, roots: &Roots) -> bool {
         // An index of its own: pages go on asking theirs, which is the same file.
         let shared = Catalogue::open(roots)
-            .and_then(|mut catalogue| self.shared.share(&mut catalogue, &|_| true));
+            .and_then(|mut catalogue| self.shared.sync(&mut catalogue, &|_| true));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match shared {
             Ok(sharing) => {
@@ -91,7 +91,7 @@ impl Team {
                 state.wrong = (sharing.unreadable > 0).then(|| {
                     format!("{} were put there by another version of Plimsoll", sharing.unreadable)
                 });
-                sharing.came > 0
+                sharing.received > 0
             }
             Err(error) => {
                 state.wrong = Some(error.to_string());

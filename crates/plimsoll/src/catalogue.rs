@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_catalogue::{
-    Catalogue, CatalogueError, Entry, Found, Roots, Sharing, import, labels_path,
+    Catalogue, CatalogueError, Entry, Lookup, Roots, SyncReport, import, labels_path,
 };
 use plimsoll_evidence::elsewhere;
 
@@ -46,14 +46,14 @@ pub fn open(places: &Places) -> Result<Catalogue, CliError> {
 pub fn open_with_others(places: &Places) -> Result<Catalogue, CliError> {
     let mut own = open(places)?;
     if let Some(shared) = team::asked() {
-        let sharing = shared.share(&mut own, &|_| false).map_err(told)?;
+        let sharing = shared.sync(&mut own, &|_| false).map_err(told)?;
         tell_unreadable(&sharing);
     }
     Ok(own)
 }
 
 /// Says which runs of the team's are not listed.
-pub fn tell_unreadable(sharing: &Sharing) {
+pub fn tell_unreadable(sharing: &SyncReport) {
     if sharing.unreadable > 0 {
         notes::tell(&format!(
             "warning: {} runs of the team's catalogue are not listed: another version of Plimsoll wrote them",
@@ -70,25 +70,25 @@ pub fn find(places: &Places, called: &str) -> Result<PathBuf, CliError> {
     let found = open(places)?.find(called).map_err(told)?;
     let found = match found {
         // Others may have put it there a moment ago.
-        Found::Nothing if team::asked().is_some() => {
+        Lookup::Missing if team::asked().is_some() => {
             open_with_others(places)?.find(called).map_err(told)?
         }
         found => found,
     };
     match found {
-        Found::At(directory) => Ok(directory),
-        Found::Away(entry) => fetched(&[*entry], called),
-        Found::AwayTogether(runs) => {
+        Lookup::Local(directory) => Ok(directory),
+        Lookup::Remote(entry) => fetched(&[*entry], called),
+        Lookup::RemoteExperiment(runs) => {
             let one = fetched(&runs, called)?;
             Ok(one.parent().map_or(one.clone(), Path::to_path_buf))
         }
         // It may have been put there before it was removed here.
-        Found::Removed(entry) if team::asked().is_some() => fetched(&[*entry], called),
-        Found::Removed(entry) => {
+        Lookup::Removed(entry) if team::asked().is_some() => fetched(&[*entry], called),
+        Lookup::Removed(entry) => {
             let says = format!("the bundle of {} is not there any more", entry.run_id);
             Err(CliError::usage(says).hint("`plimsoll runs` lists what there is"))
         }
-        Found::Nothing => Err(CliError::usage(format!("there is no bundle {called}")).hint(
+        Lookup::Missing => Err(CliError::usage(format!("there is no bundle {called}")).hint(
             "name a bundle's directory, or a run as `plimsoll runs` lists them: its number, its \
              name or the beginning of it, or `last`",
         )),

@@ -1,6 +1,6 @@
 //! Runs of this user that are put into the team's catalogue: those that one names, and each when it ends.
 
-use plimsoll_catalogue::{Entry, Sharing};
+use plimsoll_catalogue::{Entry, SyncReport};
 
 use crate::catalogue;
 use crate::error::CliError;
@@ -12,12 +12,12 @@ use crate::team;
 ///
 /// # Errors
 /// No team's catalogue is asked for, it can't be written, a broken ledger.
-pub fn put(places: &Places, wanted: &dyn Fn(&Entry) -> bool) -> Result<Sharing, CliError> {
+pub fn put(places: &Places, wanted: &dyn Fn(&Entry) -> bool) -> Result<SyncReport, CliError> {
     let Some(shared) = team::asked() else {
         return Err(CliError::usage("no team's catalogue is named")
             .hint(format!("--catalogue postgres://user@host/database, or {}", team::VARIABLE)));
     };
-    let sharing = shared.share(&mut catalogue::open(places)?, wanted).map_err(catalogue::told)?;
+    let sharing = shared.sync(&mut catalogue::open(places)?, wanted).map_err(catalogue::told)?;
     catalogue::tell_unreadable(&sharing);
     Ok(sharing)
 }
@@ -30,8 +30,11 @@ pub fn put_since(unix_ns: u64) {
         .and_then(|places| put(&places, &|entry| entry.started_unix_ns >= unix_ns));
     match put {
         Ok(sharing) => {
-            for run in &sharing.put {
-                notes::tell(&format!("{run} is in the team's catalogue {}", shared.shown()));
+            for run in &sharing.pushed {
+                notes::tell(&format!(
+                    "{run} is in the team's catalogue {}",
+                    shared.display_address()
+                ));
             }
         }
         Err(error) => notes::tell(&format!(

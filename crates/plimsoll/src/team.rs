@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use plimsoll_catalogue::Shared;
+use plimsoll_catalogue::TeamClient;
 
 use crate::common::Common;
 use crate::error::CliError;
@@ -12,7 +12,7 @@ use crate::places::Places;
 pub const VARIABLE: &str = "PLIMSOLL_CATALOGUE";
 
 /// Asked for once, for all of this process.
-static ASKED: OnceLock<Shared> = OnceLock::new();
+static ASKED: OnceLock<TeamClient> = OnceLock::new();
 
 /// Takes what the command line or the environment asks for.
 ///
@@ -27,11 +27,11 @@ pub fn ask(common: &Common) -> Result<(), CliError> {
     })?;
     let places = Places::from_environment()?;
     // It is asked once.
-    let _ = ASKED.set(Shared::new(address, &places.state, &places.cache));
+    let _ = ASKED.set(TeamClient::new(address, &places.state, &places.cache));
     Ok(())
 }
 
 /// The team's catalogue, if one is asked for.
-pub fn asked() -> Option<&'static Shared> {
+pub fn asked() -> Option<&'static TeamClient> {
     ASKED.get()
 }

@@ -269,7 +269,7 @@ fn what_a_fleet_can_not_do_is_said_before_anything_is_started() {
     sandbox
         .run(&["run", &shared, "--fleet", "local:1", "--set", "phases.measure=until-steady"])
         .expect(2)
-        .says("for as long as the plan says");
+        .says("needs a fixed measuring time");
     sandbox
         .run(&["tune", &shared, "--fleet", "local:1", "--dry-run"])
         .expect(2)
@@ -297,7 +297,7 @@ fn an_agent_that_is_killed_in_mid_run_makes_it_invalid_by_its_name() {
     command.stderr(fs::File::create(&log).unwrap());
     let mut run = Process::start(command);
     let began = Instant::now();
-    while !fs::read_to_string(&log).unwrap().contains("warm-up: all hosts begin") {
+    while !fs::read_to_string(&log).unwrap().contains("warm-up: all hosts start") {
         let log = || fs::read_to_string(&log).unwrap();
         assert!(began.elapsed() < PATIENCE && run.0.try_wait().unwrap().is_none(), "{}", log());
         std::thread::sleep(Duration::from_millis(20));

@@ -71,7 +71,7 @@ fn begun(sandbox: &Sandbox, mut command: Command, log: &str) -> Process {
     wait_until("the warm-up", || {
         let said = fs::read_to_string(&log).unwrap();
         assert!(run.0.try_wait().unwrap().is_none(), "{said}");
-        said.contains("warm-up: all hosts begin")
+        said.contains("warm-up: all hosts start")
     });
     // Into what is measured.
     sleep(Duration::from_millis(1_500));
@@ -171,8 +171,8 @@ fn a_run_whose_coordinator_was_killed_is_taken_up_again() {
     let resume = |id: &str| {
         sandbox.run(&["run", "--resume", id, "--fleet", &broker.url(), "--sign", &key, "--json"])
     };
-    resume("../key").expect(2).says("no run's name");
-    resume("never").expect(2).says("taken up again");
+    resume("../key").expect(2).says("not a valid run name");
+    resume("never").expect(2).says("cannot resume");
     let ran = resume(&id);
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
@@ -194,14 +194,14 @@ fn hosts_whose_coordinator_is_gone_end_by_themselves_and_keep_what_they_measured
     let log = sandbox.path("run.log");
     command.stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
     let mut run = Process::start(command);
-    wait_until("the first phase", || fs::read_to_string(&log).unwrap().contains("all hosts begin"));
+    wait_until("the first phase", || fs::read_to_string(&log).unwrap().contains("all hosts start"));
     run.0.kill().unwrap();
     run.0.wait().unwrap();
     for name in ["one", "two"] {
         let log = sandbox.path(&format!("log-{name}"));
-        wait_until("its end", || fs::read_to_string(&log).unwrap().contains("has ended"));
+        wait_until("its end", || fs::read_to_string(&log).unwrap().contains("finished run"));
         let said = fs::read_to_string(&log).unwrap();
-        assert!(said.contains("who coordinates has said nothing for 3 s"), "{said}");
+        assert!(said.contains("no message from the coordinator for 3 s"), "{said}");
         let own = fs::read_dir(sandbox.path(&format!("share-{name}/plimsoll/runs"))).unwrap();
         let sealed = own.flatten().filter(|run| run.path().join("SHA256SUMS").is_file()).count();
         assert_eq!(sealed, 1, "{said}");

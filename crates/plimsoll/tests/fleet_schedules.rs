@@ -409,7 +409,7 @@ impl Scene {
         let Some(fleet) = fleets.first() else {
             let log = fs::read_to_string(self.said("log")).unwrap();
             let named =
-                log.contains("node") || log.contains("agents are") || log.contains("nats://");
+                log.contains("node") || log.contains("free agents") || log.contains("nats://");
             match code {
                 // Who was killed before anything was asked.
                 None => {}
@@ -465,7 +465,7 @@ impl Scene {
                 (self.disks[at - 1].sealed(), fs::read_to_string(self.log(at)).unwrap());
             sealed.iter().for_each(|bundle| self.verify(bundle));
             let carried =
-                log.matches("carries out").count() - log.matches("nothing was begun").count();
+                log.matches("started run ").count() - log.matches("the run was not started").count();
             if !self.excused[at - 1] && sealed.len() < carried {
                 panic!("node{at} has lost what it measured: {}", self.told());
             }

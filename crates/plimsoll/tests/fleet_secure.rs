@@ -146,7 +146,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
 
     sandbox.run(&["fleet", "drain", &fleet, "node2"]).expect(0).says("chosen no more");
     sandbox.run(&["fleet", "status", &fleet]).expect(0).says("left out");
-    sandbox.run(&["fleet", "check", &fleet, &inside]).expect(1).says("left out");
+    sandbox.run(&["fleet", "check", &fleet, &inside]).expect(1).says("drained");
     // The first of those that are left.
     let alone = sandbox.run(&["run", &inside, "--fleet", &fleet, "--json"]);
     let hosts = alone.json();
@@ -156,7 +156,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["fleet", "drain", &fleet, "no.name"]).expect(2);
     sandbox.run(&["fleet", "drain", &fleet, "nobody"]).expect(0).says("no agent called nobody");
     sandbox.run(&["fleet", "drain", &fleet, "--all"]).expect(0).says("node1, node2");
-    sandbox.run(&["run", &inside, "--fleet", &fleet]).expect(5).says("taken out");
+    sandbox.run(&["run", &inside, "--fleet", &fleet]).expect(5).says("drained with");
 }
 
 /// The fleet's runs of this sandbox, in their order.
@@ -207,12 +207,12 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     adds_up(&runs(sandbox)[1], 3);
 
-    sandbox.run(&["fleet", "add", &directory, "node3"]).expect(2).says("of the fleet already");
+    sandbox.run(&["fleet", "add", &directory, "node3"]).expect(2).says("already in the fleet");
     let gone = sandbox.run(&["fleet", "remove", &directory, "node1", "--json"]).expect(0).json();
     assert_eq!(gone["removed"], serde_json::json!(["node1"]));
     secure.reload();
     wait_until("its end", || secure.log().contains("authentication error"));
-    secure.refused("fleet/agents/node1/agent.toml", "no connection to tls://127.0.0.1");
+    secure.refused("fleet/agents/node1/agent.toml", "cannot connect to tls://127.0.0.1");
     // Its card stays some seconds longer.
     let left = ["--set", "fleet.names=[\"node2\", \"node3\"]"];
     let ran = sandbox.run(&[&["run", &inside, "--fleet", &fleet, "--json"][..], &left].concat());
@@ -224,7 +224,7 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
 fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
     let secure = Secure::new();
     secure.init("foreign").expect(0);
-    secure.init("fleet").expect(2).says("holds something already");
+    secure.init("fleet").expect(2).says("is not empty");
     let own = "fleet/agents/node1";
     let with = |file: &str, from: &str| {
         let to = secure.at(&format!("mixed-{file}"));
@@ -237,12 +237,12 @@ fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
         format!("mixed-{file}/agent.toml")
     };
     // An authority that did not sign the server's certificate.
-    secure.refused(&with("ca.pem", "ca.pem"), "no connection to tls://127.0.0.1");
+    secure.refused(&with("ca.pem", "ca.pem"), "cannot connect to tls://127.0.0.1");
     // A key that the server does not know.
-    secure.refused(&with("user.nk", "user.nk"), "no connection to tls://127.0.0.1");
+    secure.refused(&with("user.nk", "user.nk"), "cannot connect to tls://127.0.0.1");
     wait_until("the server's log", || secure.log().contains("authentication error"));
     // All of another fleet.
-    secure.refused("foreign/agents/node1/agent.toml", "no connection to tls://127.0.0.1");
+    secure.refused("foreign/agents/node1/agent.toml", "cannot connect to tls://127.0.0.1");
     // No certificate.
     let bare = with("client.pem", "client.pem").replace("agent.toml", "bare.toml");
     let text = fs::read_to_string(secure.at("mixed-client.pem/agent.toml")).unwrap();
@@ -250,11 +250,11 @@ fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
         text.lines().filter(|line| !line.starts_with("tls_c") || line.starts_with("tls_ca"));
     let lines: Vec<&str> = lines.filter(|line| !line.starts_with("tls_key")).collect();
     fs::write(secure.at(&bare), lines.join("\n")).unwrap();
-    secure.refused(&bare, "no connection to tls://127.0.0.1");
+    secure.refused(&bare, "cannot connect to tls://127.0.0.1");
     wait_until("the server's log", || secure.log().contains("TLS handshake error"));
     // Without TLS at all.
     let plain = format!("nats://127.0.0.1:{}", secure.port);
-    secure.sandbox.run(&["fleet", "status", &plain]).expect(5).says("no connection");
+    secure.sandbox.run(&["fleet", "status", &plain]).expect(5).says("cannot connect");
     // A file that says something else.
     fs::write(secure.at("odd.toml"), "server = \"tls://a\"\npassword = \"x\"\n").unwrap();
     Ran::from(secure.agent("odd.toml").output().unwrap()).expect(2).says("password");
@@ -276,6 +276,6 @@ fn command_lines_of_contrib_are_the_programs_own() {
     for line in [line, list] {
         let arguments: Vec<&str> = line.split_whitespace().collect();
         // Read as it is written; the file is not there.
-        sandbox.run(&arguments).expect(2).says("`plimsoll fleet init` writes such files");
+        sandbox.run(&arguments).expect(2).says("create it with `plimsoll fleet init`");
     }
 }

@@ -154,7 +154,7 @@ fn a_fleet_loads_a_bucket_each_host_its_own_objects() {
         command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
         Ran::from(command.output().unwrap())
     };
-    fleet("s3://load/unit").expect(2).says("local-1 and local-2 would both work on s3://load/unit");
+    fleet("s3://load/unit").expect(2).says("local-1 and local-2 would both use s3://load/unit");
     assert!(sandbox.bundles().is_empty(), "nothing was run");
     let verdict = fleet("s3://load/unit/{host}").json();
     let passed = verdict["passed"].as_array().unwrap();

@@ -742,7 +742,7 @@ fn a_run_that_was_killed_is_not_shown_as_one_that_runs() {
     run.wait().unwrap();
     let page = server.get("/").expect(200).text();
     assert!(page.contains("Never ended") && !page.contains("Under way"), "{page:.3000}");
-    sandbox.run(&["runs"]).expect(0).says("did not end");
+    sandbox.run(&["runs"]).expect(0).says("did not finish");
 }
 
 /// The catalogue is read as the server starts, and its ledger is held against what was read of it each time.

@@ -113,7 +113,7 @@ fn a_run_of_one_host_is_listed_read_and_compared_on_another() {
         "UPDATE plimsoll.parts SET bytes = set_byte(bytes, 100, get_byte(bytes, 100) # 1)";
     postgres.sql("storage", changed);
     let carl = Member::of(&postgres);
-    carl.run(&["report", &name]).expect(5).says("is not what was put there");
+    carl.run(&["report", &name]).expect(5).says("does not match its checksum");
     // And somebody wrote a name that leads elsewhere.
     let hostile = r#"INSERT INTO plimsoll.runs (origin, run_id, name, started, stamp, entry, change, archive_sha256)
         SELECT origin, '../../x', name, started, stamp, replace(entry, run_id, '../../x'), nextval('plimsoll.changes'), ''
@@ -198,9 +198,9 @@ fn the_page_of_one_shows_the_runs_of_another_and_says_as_of_when() {
     postgres.signal("-STOP");
     let as_of = || page(&address, "/runs").contains("Runs of others are shown as of");
     wait_until("it says so of one that hangs", as_of);
-    assert!(page(&address, "/runs").contains("did not answer for 10 s"));
+    assert!(page(&address, "/runs").contains("no answer for 10 s"));
     let runs = ann.run(&["runs"]).expect(5);
-    runs.says("did not answer for 10 s");
+    runs.says("no answer for 10 s");
     postgres.signal("-CONT");
     wait_until("it is read again", || !as_of());
     postgres.kill();
@@ -253,7 +253,7 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
     readers[0].run(&["report", "20261101-old-1", "--json"]).json();
     // A later version's are left alone.
     postgres.sql("storage", "UPDATE plimsoll.about SET version = 99");
-    readers[0].run(&["runs"]).expect(5).says("its tables are of version 99");
+    readers[0].run(&["runs"]).expect(5).says("its tables have version 99");
 }
 
 #[test]

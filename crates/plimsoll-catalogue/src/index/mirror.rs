@@ -2,43 +2,45 @@
 
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::{Catalogue, Put, damaged, parsed};
+use super::{Catalogue, RunWriter, index_error, parse_entry};
 use crate::entry::Entry;
 use crate::error::CatalogueError;
 
 impl Catalogue {
     /// This user's runs whose bundles are here, with what their files are.
-    pub(crate) fn own(&self) -> Result<Vec<(Entry, String)>, CatalogueError> {
+    pub(crate) fn own_bundles(&self) -> Result<Vec<(Entry, String)>, CatalogueError> {
         let of = "SELECT entry, stamp FROM runs WHERE origin = '' AND bundle IS NOT NULL ORDER BY started";
-        let mut statement = self.connection.prepare(of).map_err(damaged)?;
+        let mut statement = self.connection.prepare(of).map_err(index_error)?;
         let rows = statement
-            .query_map([], |row| Ok((parsed(&row.get::<_, String>(0)?)?, row.get(1)?)))
-            .map_err(damaged)?;
-        rows.collect::<Result<_, _>>().map_err(damaged)
+            .query_map([], |row| Ok((parse_entry(&row.get::<_, String>(0)?)?, row.get(1)?)))
+            .map_err(index_error)?;
+        rows.collect::<Result<_, _>>().map_err(index_error)
     }
 
     /// A change of the index that holds its lock from the beginning: one that reads first and then writes is refused at
     /// once where another process writes between.
-    fn writing(&mut self) -> Result<Transaction<'_>, CatalogueError> {
-        self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(damaged)
+    fn begin_write(&mut self) -> Result<Transaction<'_>, CatalogueError> {
+        self.connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(index_error)
     }
 
     /// After which change of this database nothing is known here. What was known of another one is forgotten: it has
     /// other runs.
     pub(crate) fn begin_mirror(&mut self, identity: &str) -> Result<i64, CatalogueError> {
-        let work = self.writing()?;
+        let work = self.begin_write()?;
         let known: Option<i64> = work
             .query_row("SELECT change FROM mirrors WHERE identity = ?1", [identity], |row| {
                 row.get(0)
             })
             .optional()
-            .map_err(damaged)?;
+            .map_err(index_error)?;
         if known.is_none() {
-            work.execute("DELETE FROM mirrors", []).map_err(damaged)?;
-            work.execute("DELETE FROM runs WHERE origin <> ''", []).map_err(damaged)?;
-            work.execute("INSERT INTO mirrors VALUES (?1, 0)", [identity]).map_err(damaged)?;
+            work.execute("DELETE FROM mirrors", []).map_err(index_error)?;
+            work.execute("DELETE FROM runs WHERE origin <> ''", []).map_err(index_error)?;
+            work.execute("INSERT INTO mirrors VALUES (?1, 0)", [identity]).map_err(index_error)?;
         }
-        work.commit().map_err(damaged)?;
+        work.commit().map_err(index_error)?;
         Ok(known.unwrap_or(0))
     }
 
@@ -48,8 +50,8 @@ impl Catalogue {
         others: &[(String, Entry)],
         change: i64,
     ) -> Result<(), CatalogueError> {
-        let work = self.writing()?;
-        let mut runs = Put::into(&work).map_err(damaged)?;
+        let work = self.begin_write()?;
+        let mut runs = RunWriter::new(&work).map_err(index_error)?;
         for (origin, entry) in others {
             let entry = Entry {
                 origin: Some(origin.clone()),
@@ -58,20 +60,20 @@ impl Catalogue {
                 is_under_way: false,
                 ..entry.clone()
             };
-            runs.put(origin, &entry.run_id, &entry, "").map_err(damaged)?;
+            runs.put(origin, &entry.run_id, &entry, "").map_err(index_error)?;
         }
         drop(runs);
-        work.execute("UPDATE mirrors SET change = ?1", params![change]).map_err(damaged)?;
-        work.commit().map_err(damaged)
+        work.execute("UPDATE mirrors SET change = ?1", params![change]).map_err(index_error)?;
+        work.commit().map_err(index_error)
     }
 
     /// Runs of others that belong to an experiment.
     ///
     /// # Errors
     /// An index that is damaged meanwhile.
-    pub fn of_experiment(&self, experiment: &str) -> Result<Vec<Entry>, CatalogueError> {
+    pub fn remote_runs_of(&self, experiment: &str) -> Result<Vec<Entry>, CatalogueError> {
         let of =
             "SELECT entry FROM runs WHERE origin <> '' AND ?2 AND experiment = ?1 ORDER BY started";
-        self.ask(of, params![experiment, self.is_shared])
+        self.query_entries(of, params![experiment, self.is_shared])
     }
 }

@@ -9,7 +9,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 /// A server is waited for so long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What the authority of the server's certificate is named by, as libpq does.
 const AUTHORITY: &str = "sslrootcert";
 
@@ -19,12 +19,12 @@ pub struct Address {
     pub(super) config: Config,
     /// Authorities that the server's certificate is checked against, instead of the host's own.
     pub(super) authority: Option<PathBuf>,
-    shown: String,
+    display: String,
 }
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Address").field(&self.shown).finish()
+        f.debug_tuple("Address").field(&self.display).finish()
     }
 }
 
@@ -34,7 +34,9 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, String> {
         let scheme = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
         if !scheme {
-            return Err("a team's catalogue is named as postgres://user@host/database".to_owned());
+            return Err(
+                "not a PostgreSQL address: expected postgres://user@host/database".to_owned()
+            );
         }
         let (text, authority) = without_authority(text)?;
         // What is wrong is told without the address, which may hold a password.
@@ -43,18 +45,18 @@ impl FromStr for Address {
             cause.unwrap_or_else(|| error.to_string())
         })?;
         if config.get_hosts().is_empty() {
-            return Err("the address names no host".to_owned());
+            return Err("the address has no host".to_owned());
         }
         if config.get_user().is_none() {
             let user = std::env::var("PGUSER").or_else(|_| std::env::var("USER"));
-            config.user(&user.map_err(|_| "the address names no user".to_owned())?);
+            config.user(&user.map_err(|_| "the address has no user".to_owned())?);
         }
         if config.get_password().is_none()
             && let Ok(password) = std::env::var("PGPASSWORD")
         {
             config.password(password);
         }
-        config.connect_timeout(PATIENCE).application_name("plimsoll");
+        config.connect_timeout(CONNECT_TIMEOUT).application_name("plimsoll");
         // Others on the way would read evidence and passwords: TLS unless the address says that it is not wanted.
         let is_near = config.get_hosts().iter().all(|host| match host {
             Host::Unix(_) => true,
@@ -66,15 +68,15 @@ impl FromStr for Address {
         if config.get_ssl_mode() == SslMode::Prefer {
             config.ssl_mode(if is_near { SslMode::Disable } else { SslMode::Require });
         }
-        let shown = shown(&config);
-        Ok(Self { config, authority, shown })
+        let display = display(&config);
+        Ok(Self { config, authority, display })
     }
 }
 
 impl Address {
     /// As messages show it: without the password.
-    pub fn shown(&self) -> String {
-        self.shown.clone()
+    pub fn without_password(&self) -> String {
+        self.display.clone()
     }
 }
 
@@ -86,7 +88,7 @@ fn without_authority(text: &str) -> Result<(String, Option<PathBuf>), String> {
     for pair in query.split('&') {
         match pair.split_once('=') {
             Some((AUTHORITY, path)) if path.contains('%') => {
-                return Err(format!("{AUTHORITY}: write the path without %"));
+                return Err(format!("{AUTHORITY}: the path must not contain %"));
             }
             Some((AUTHORITY, path)) => authority = Some(PathBuf::from(path)),
             _ => kept.push(pair),
@@ -96,7 +98,7 @@ fn without_authority(text: &str) -> Result<(String, Option<PathBuf>), String> {
     Ok((if query.is_empty() { front.to_owned() } else { format!("{front}?{query}") }, authority))
 }
 
-fn shown(config: &Config) -> String {
+fn display(config: &Config) -> String {
     let hosts: Vec<String> = config
         .get_hosts()
         .iter()
@@ -117,9 +119,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_used_and_never_shown() {
+    fn a_password_is_used_and_never_displayed() {
         let address: Address = "postgres://ann:s3cret@db.example:5433/storage".parse().unwrap();
-        assert_eq!(address.shown(), "postgres://ann@db.example:5433/storage");
+        assert_eq!(address.without_password(), "postgres://ann@db.example:5433/storage");
         assert_eq!(address.config.get_password(), Some(&b"s3cret"[..]));
         assert!(!format!("{address:?}").contains("s3cret"));
         for wrong in ["postgres://ann:s3cret@db/x?what=1", "postgres://ann:s3cret@db:port/x"] {

@@ -9,34 +9,36 @@ use tokio_postgres::NoTls;
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::{Address, PATIENCE};
-use super::line::Line;
+use super::address::{Address, CONNECT_TIMEOUT};
+use super::connection::Connection;
 use crate::error::CatalogueError;
 
 /// Connects.
 ///
 /// # Errors
-/// A server that can't be reached, that is not who it says it is, or that refuses this user.
-pub(super) fn connect(address: &Address) -> Result<Line, CatalogueError> {
-    let failed = |says: String| CatalogueError::Team { shown: address.shown(), says };
+/// A server that can't be reached, that is not who it reason it is, or that refuses this user.
+pub(super) fn connect(address: &Address) -> Result<Connection, CatalogueError> {
+    let failed =
+        |reason: String| CatalogueError::Team { address: address.without_password(), reason };
     let config = &address.config;
     // One that takes the connection may say nothing to whoever is there.
-    let patience = PATIENCE * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
-    let line = match config.get_ssl_mode() {
-        SslMode::Disable => Line::open(patience, config.connect(NoTls)),
+    let timeout =
+        CONNECT_TIMEOUT * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
+    let connection = match config.get_ssl_mode() {
+        SslMode::Disable => Connection::open(timeout, config.connect(NoTls)),
         _ => {
             let tls = MakeRustlsConnect::new(tls(address).map_err(failed)?);
-            Line::open(patience, config.connect(tls))
+            Connection::open(timeout, config.connect(tls))
         }
     };
-    line.map_err(|error| failed(error.plain()))
+    connection.map_err(|error| failed(error.message()))
 }
 
 fn tls(address: &Address) -> Result<ClientConfig, String> {
     let mut roots = RootCertStore::empty();
     match &address.authority {
         Some(path) => {
-            let wrong = |says: String| format!("{}: {says}", path.display());
+            let wrong = |reason: String| format!("{}: {reason}", path.display());
             let found =
                 CertificateDer::pem_file_iter(path).map_err(|error| wrong(error.to_string()))?;
             for certificate in found {
@@ -44,7 +46,7 @@ fn tls(address: &Address) -> Result<ClientConfig, String> {
                 roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
             }
             if roots.is_empty() {
-                return Err(wrong("it holds no certificate".to_owned()));
+                return Err(wrong("the file contains no certificate".to_owned()));
             }
         }
         None => {

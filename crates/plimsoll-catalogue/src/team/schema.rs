@@ -1,7 +1,7 @@
 //! The tables of a team's catalogue, and how those of an earlier version become these.
 
+use super::connection::{Connection, ConnectionError};
 use super::failed;
-use super::line::{Line, LineError};
 use crate::error::CatalogueError;
 
 /// Held while tables are made or changed: two hosts may come at once. "plimsoll" as a number of bytes.
@@ -41,43 +41,46 @@ const STEPS: [&str; 2] = [
 ///
 /// # Errors
 /// Tables of a later version, a user who may not make tables, a server that is gone.
-pub(super) fn migrate(line: &mut Line, shown: &str) -> Result<String, CatalogueError> {
-    let outcome: Result<Result<String, String>, LineError> = line.at_once(steps);
+pub(super) fn migrate(
+    connection: &mut Connection,
+    address: &str,
+) -> Result<String, CatalogueError> {
+    let outcome: Result<Result<String, String>, ConnectionError> = connection.transaction(steps);
     match outcome {
         Ok(Ok(identity)) => Ok(identity),
-        Ok(Err(says)) => Err(CatalogueError::Team { shown: shown.to_owned(), says }),
-        Err(error) => Err(failed(shown, &error)),
+        Ok(Err(reason)) => Err(CatalogueError::Team { address: address.to_owned(), reason }),
+        Err(error) => Err(failed(address, &error)),
     }
 }
 
 /// Which database it is, or why it can't be used.
-fn steps(line: &mut Line) -> Result<Result<String, String>, LineError> {
+fn steps(connection: &mut Connection) -> Result<Result<String, String>, ConnectionError> {
     let version = STEPS.len();
-    line.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
+    connection.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
     // Who may only read and write finds all there, and makes nothing.
     let is_there: bool =
-        line.row("SELECT to_regclass('plimsoll.about') IS NOT NULL", &[])?.try_get(0)?;
+        connection.row("SELECT to_regclass('plimsoll.about') IS NOT NULL", &[])?.try_get(0)?;
     if !is_there {
-        line.execute_all(
+        connection.execute_all(
             "CREATE SCHEMA IF NOT EXISTS plimsoll;
             CREATE TABLE plimsoll.about (version INTEGER NOT NULL, identity TEXT NOT NULL);
             INSERT INTO plimsoll.about VALUES (0, gen_random_uuid()::text);",
         )?;
     }
-    let row = line.row("SELECT version, identity FROM plimsoll.about", &[])?;
+    let row = connection.row("SELECT version, identity FROM plimsoll.about", &[])?;
     let (found, identity): (i32, String) = (row.try_get(0)?, row.try_get(1)?);
     let found = usize::try_from(found).unwrap_or(usize::MAX);
     if found > version {
         return Ok(Err(format!(
-            "its tables are of version {found}, and this Plimsoll knows up to {version}: install the later one"
+            "its tables have version {found}, and this build supports up to {version}: install a newer Plimsoll"
         )));
     }
     for step in STEPS.iter().skip(found) {
-        line.execute_all(step)?;
+        connection.execute_all(step)?;
     }
     if found < version {
         let version = i32::try_from(version).unwrap_or(i32::MAX);
-        line.execute("UPDATE plimsoll.about SET version = $1", &[&version])?;
+        connection.execute("UPDATE plimsoll.about SET version = $1", &[&version])?;
     }
     Ok(Ok(identity))
 }

@@ -6,33 +6,33 @@ use plimsoll_evidence::run::PhaseKind;
 use plimsoll_record::progress;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::message::{Told, Waited};
+use crate::message::{AgentMessage, PhaseStart};
 
 /// The gate of one run.
 #[derive(Debug)]
 pub(super) struct Gate {
     state: Mutex<State>,
-    tell: UnboundedSender<Told>,
+    outbox: UnboundedSender<AgentMessage>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// Phases that came to wait so far.
-    number: u32,
+    phase_count: u32,
     /// The one that waits, and from when on it could begin.
     waiting: Option<(PhaseKind, u64)>,
     /// The latest leave, and for which.
-    leave: Option<(u32, u64)>,
+    scheduled: Option<(u32, u64)>,
     /// Whether the run is to end: nothing waits any more.
     open: bool,
     run_start_ns: Option<u64>,
-    waited: Vec<Waited>,
+    starts: Vec<PhaseStart>,
 }
 
 impl Gate {
     /// One that tells there what waits.
-    pub(super) fn new(tell: UnboundedSender<Told>) -> Self {
-        Self { state: Mutex::default(), tell }
+    pub(super) fn new(outbox: UnboundedSender<AgentMessage>) -> Self {
+        Self { state: Mutex::default(), outbox }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -40,8 +40,8 @@ impl Gate {
     }
 
     /// The phase of this number may begin then.
-    pub(super) fn give_leave(&self, number: u32, at_ns: u64) {
-        self.state().leave = Some((number, at_ns));
+    pub(super) fn schedule(&self, number: u32, at_ns: u64) {
+        self.state().scheduled = Some((number, at_ns));
     }
 
     /// Nothing waits from now on.
@@ -50,15 +50,15 @@ impl Gate {
     }
 
     /// Whether a phase waits for its leave.
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         let state = self.state();
         state.waiting.is_some() && !state.open
     }
 
     /// The start of the run and the phases that waited, as far as they were let through.
-    pub(super) fn told(&self) -> (Option<u64>, Vec<Waited>) {
+    pub(super) fn timing(&self) -> (Option<u64>, Vec<PhaseStart>) {
         let state = self.state();
-        (state.run_start_ns, state.waited.clone())
+        (state.run_start_ns, state.starts.clone())
     }
 }
 
@@ -70,15 +70,15 @@ impl progress::Gate for Gate {
             return Some(ready_ns);
         }
         if state.waiting.is_none_or(|(waits, _)| waits != kind) {
-            state.number += 1;
+            state.phase_count += 1;
             state.waiting = Some((kind, ready_ns));
-            let number = state.number;
+            let number = state.phase_count;
             // Whoever listened is gone only where the run is about to end.
-            let _ = self.tell.send(Told::Ready { kind, number, run_start_ns, ready_ns });
+            let _ = self.outbox.send(AgentMessage::Ready { kind, number, run_start_ns, ready_ns });
         }
-        let (_, at_ns) = state.leave.filter(|(number, _)| *number == state.number)?;
+        let (_, at_ns) = state.scheduled.filter(|(number, _)| *number == state.phase_count)?;
         let (kind, ready_ns) = state.waiting.take()?;
-        state.waited.push(Waited { kind, ready_ns, scheduled_ns: at_ns });
+        state.starts.push(PhaseStart { kind, ready_ns, scheduled_ns: at_ns });
         Some(at_ns)
     }
 }
@@ -92,26 +92,26 @@ mod tests {
 
     #[test]
     fn a_phase_waits_for_its_own_leave_and_asks_for_it_once() {
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let gate = Gate::new(tell);
+        let (outbox, mut inbox) = tokio::sync::mpsc::unbounded_channel();
+        let gate = Gate::new(outbox);
         assert_eq!(gate.begins_at(PhaseKind::Create, 10, 20), None);
         assert_eq!(gate.begins_at(PhaseKind::Create, 10, 25), None);
-        gate.give_leave(1, 100);
+        gate.schedule(1, 100);
         assert_eq!(gate.begins_at(PhaseKind::Create, 10, 30), Some(100));
         assert_eq!(gate.begins_at(PhaseKind::WarmUp, 10, 200), None, "that was another's leave");
-        gate.give_leave(2, 300);
+        gate.schedule(2, 300);
         assert_eq!(gate.begins_at(PhaseKind::WarmUp, 10, 210), Some(300));
-        let asked = std::iter::from_fn(|| told.try_recv().ok());
-        let numbers: Vec<u32> = asked
-            .map(|told| match told {
-                Told::Ready { number, .. } => number,
+        let sent = std::iter::from_fn(|| inbox.try_recv().ok());
+        let numbers: Vec<u32> = sent
+            .map(|message| match message {
+                AgentMessage::Ready { number, .. } => number,
                 other => panic!("{other:?}"),
             })
             .collect();
         assert_eq!(numbers, [1, 2]);
-        let (start, waited) = gate.told();
+        let (start, starts) = gate.timing();
         assert_eq!(start, Some(10));
-        assert_eq!((waited[1].ready_ns, waited[1].scheduled_ns), (200, 300));
+        assert_eq!((starts[1].ready_ns, starts[1].scheduled_ns), (200, 300));
         gate.open();
         assert_eq!(gate.begins_at(PhaseKind::Verify, 10, 400), Some(400));
     }

@@ -18,11 +18,11 @@ use plimsoll_sys::clock;
 /// Endpoints that are asked until this is dropped.
 #[derive(Debug)]
 pub(super) struct SystemWatch {
-    asked: Vec<Asked>,
+    pollers: Vec<EndpointPoller>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct EndpointPoller {
     endpoint: Endpoint,
     readings: Arc<Mutex<Readings>>,
     // Dropped before the thread is waited for: that ends it.
@@ -48,30 +48,31 @@ struct Reading {
 impl SystemWatch {
     /// Begins to ask; `None` where the plan names no metrics.
     pub(super) fn start(observe: &Observe) -> Option<Self> {
-        let asked: Vec<Asked> = observe.metrics.iter().map(Asked::start).collect();
-        (!asked.is_empty()).then_some(Self { asked })
+        let pollers: Vec<EndpointPoller> =
+            observe.metrics.iter().map(EndpointPoller::start).collect();
+        (!pollers.is_empty()).then_some(Self { pollers })
     }
 
     /// Asks once more, now.
-    pub(super) fn look(&self) {
-        for asked in &self.asked {
-            look(&asked.endpoint, &asked.readings);
+    pub(super) fn poll(&self) {
+        for poller in &self.pollers {
+            poll(&poller.endpoint, &poller.readings);
         }
     }
 
     /// What the counters rose by in `duration_ns` from `start_ns` of this host's clock.
-    pub(super) fn within(&self, start_ns: u64, duration_ns: u64) -> System {
+    pub(super) fn rise_within(&self, start_ns: u64, duration_ns: u64) -> System {
         let mut system = System::default();
-        for asked in &self.asked {
-            let readings = asked.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        for poller in &self.pollers {
+            let readings = poller.readings.lock().unwrap_or_else(PoisonError::into_inner);
             let end_ns = start_ns.saturating_add(duration_ns);
-            readings.within(&asked.endpoint, start_ns, end_ns, &mut system);
+            readings.rise_within(&poller.endpoint, start_ns, end_ns, &mut system);
         }
         system
     }
 }
 
-impl Asked {
+impl EndpointPoller {
     fn start(endpoint: &MetricsEndpoint) -> Self {
         let endpoint = Endpoint {
             url: endpoint.url.clone(),
@@ -80,9 +81,9 @@ impl Asked {
         };
         let (stop, stopped) = channel();
         let readings = Arc::new(Mutex::new(Readings::default()));
-        let (kept, asked) = (Arc::clone(&readings), endpoint.clone());
+        let (shared, polled) = (Arc::clone(&readings), endpoint.clone());
         let thread = std::thread::Builder::new().name("metrics".into());
-        let thread = thread.spawn(move || ask_until(&asked, &kept, &stopped));
+        let thread = thread.spawn(move || poll_until_stopped(&polled, &shared, &stopped));
         if let Err(error) = &thread {
             let mut readings = readings.lock().unwrap_or_else(PoisonError::into_inner);
             readings.problem = Some(error.to_string());
@@ -91,7 +92,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for EndpointPoller {
     fn drop(&mut self) {
         // It ends by itself, when its question has an answer or has waited long enough.
         self.stop = None;
@@ -99,39 +100,39 @@ impl Drop for Asked {
     }
 }
 
-fn ask_until(endpoint: &Endpoint, kept: &Mutex<Readings>, stopped: &Receiver<()>) {
+fn poll_until_stopped(endpoint: &Endpoint, readings: &Mutex<Readings>, stopped: &Receiver<()>) {
     let interval = Duration::from_nanos(endpoint.interval_ns.max(10_000_000));
     loop {
-        look(endpoint, kept);
+        poll(endpoint, readings);
         if !matches!(stopped.recv_timeout(interval), Err(RecvTimeoutError::Timeout)) {
             return;
         }
     }
 }
 
-fn look(endpoint: &Endpoint, kept: &Mutex<Readings>) {
+fn poll(endpoint: &Endpoint, readings: &Mutex<Readings>) {
     let asked_ns = clock::monotonic_ns();
     let answer = metrics::read(endpoint);
     let at_ns = asked_ns + clock::monotonic_ns().saturating_sub(asked_ns) / 2;
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut readings = readings.lock().unwrap_or_else(PoisonError::into_inner);
     match answer {
         // Another question may have been answered meanwhile.
-        Ok(values) if kept.all.last().is_none_or(|last| last.at_ns < at_ns) => {
-            kept.all.push(Reading { at_ns, values });
+        Ok(values) if readings.all.last().is_none_or(|last| last.at_ns < at_ns) => {
+            readings.all.push(Reading { at_ns, values });
         }
         Ok(_) => {}
-        Err(problem) => kept.problem = Some(problem),
+        Err(problem) => readings.problem = Some(problem),
     }
 }
 
 impl Readings {
     /// Adds what rose between two times, or why that is not known.
-    fn within(&self, endpoint: &Endpoint, start_ns: u64, end_ns: u64, system: &mut System) {
+    fn rise_within(&self, endpoint: &Endpoint, start_ns: u64, end_ns: u64, system: &mut System) {
         let url = &endpoint.url;
         let before = self.all.iter().rposition(|one| one.at_ns <= start_ns);
         let after = self.all.iter().position(|one| one.at_ns >= end_ns);
         let (Some(before), Some(after)) = (before, after) else {
-            let silent = || "it was not asked over all of the time".to_owned();
+            let silent = || "it was not polled over the whole time".to_owned();
             let why = self.problem.clone().unwrap_or_else(silent);
             return system.unknown.push(format!("the metrics of {url}: {why}"));
         };
@@ -145,7 +146,7 @@ impl Readings {
             let values: Option<Vec<(u64, f64)>> =
                 over.iter().map(|one| Some((one.at_ns, *one.values.get(ours)?))).collect();
             let Some(values) = values else {
-                system.unknown.push(say("it is not in every answer"));
+                system.unknown.push(say("missing from some answers"));
                 continue;
             };
             if ours == "data_reduction" {
@@ -153,7 +154,7 @@ impl Readings {
                 continue;
             }
             if values.windows(2).any(|pair| pair[1].1 < pair[0].1) {
-                system.unknown.push(say("it was set back while it was measured"));
+                system.unknown.push(say("the counter was reset during the measurement"));
                 continue;
             }
             let Some(rise) = at(&values, end_ns).zip(at(&values, start_ns)).map(|(b, a)| b - a)
@@ -211,12 +212,12 @@ mod tests {
         Readings { all, problem: None }
     }
 
-    fn within(readings: &Readings, from_ms: u64, to_ms: u64) -> System {
+    fn rise_within(readings: &Readings, from_ms: u64, to_ms: u64) -> System {
         let names = NAMES.map(|(ours, theirs)| (ours.to_owned(), theirs.to_owned())).into();
         let endpoint =
             Endpoint { url: "http://h:1/m".to_owned(), interval_ns: 1_000_000_000, names };
         let mut system = System::default();
-        readings.within(&endpoint, from_ms * 1_000_000, to_ms * 1_000_000, &mut system);
+        readings.rise_within(&endpoint, from_ms * 1_000_000, to_ms * 1_000_000, &mut system);
         system
     }
 
@@ -224,14 +225,14 @@ mod tests {
     fn a_rise_is_read_off_between_two_answers() {
         let readings =
             readings(&[(1, 0.0, 5.0), (2, 100.0, 5.0), (3, 300.0, 6.0), (4, 300.0, 9.0)]);
-        let system = within(&readings, 1500, 3500);
+        let system = rise_within(&readings, 1500, 3500);
         assert_eq!(system.sources.reads_from["cache"], 250.0);
         assert_eq!(system.sources.writes_to["hdd"], 2.5);
         assert_eq!(system.sources.data_reduction, Some(2.0));
         assert_eq!((system.gap_ns_max, system.unknown.len()), (1_000_000_000, 0));
-        let whole = within(&readings, 1000, 4000);
+        let whole = rise_within(&readings, 1000, 4000);
         assert_eq!(whole.sources.reads_from["cache"], 300.0);
-        let at_once = within(&readings, 2000, 2000);
+        let at_once = rise_within(&readings, 2000, 2000);
         assert_eq!(at_once.sources.reads_from["cache"], 0.0);
     }
 
@@ -239,28 +240,28 @@ mod tests {
     fn what_was_not_asked_for_all_of_the_time_is_unknown() {
         let some = readings(&[(1, 0.0, 0.0), (2, 100.0, 1.0)]);
         for (from_ms, to_ms) in [(500, 1500), (1500, 2500), (3000, 4000)] {
-            let system = within(&some, from_ms, to_ms);
+            let system = rise_within(&some, from_ms, to_ms);
             assert!(system.sources.reads_from.is_empty());
             assert_eq!(
                 system.unknown,
-                ["the metrics of http://h:1/m: it was not asked over all of the time"]
+                ["the metrics of http://h:1/m: it was not polled over the whole time"]
             );
         }
         let refused = Readings { problem: Some("refused".into()), ..readings(&[]) };
-        assert_eq!(within(&refused, 1, 2).unknown, ["the metrics of http://h:1/m: refused"]);
+        assert_eq!(rise_within(&refused, 1, 2).unknown, ["the metrics of http://h:1/m: refused"]);
     }
 
     #[test]
     fn a_counter_that_is_set_back_or_missing_is_unknown() {
         let set_back = readings(&[(1, 50.0, 0.0), (2, 100.0, 1.0), (3, 90.0, 2.0)]);
-        let system = within(&set_back, 1000, 3000);
+        let system = rise_within(&set_back, 1000, 3000);
         assert!(system.sources.reads_from.is_empty());
         assert_eq!(system.sources.writes_to["hdd"], 2.0);
-        assert!(system.unknown[0].contains("set back"), "{:?}", system.unknown);
+        assert!(system.unknown[0].contains("was reset"), "{:?}", system.unknown);
         let mut gone = readings(&[(1, 50.0, 0.0), (2, 100.0, 1.0), (3, 120.0, 2.0)]);
         gone.all[1].values.remove("read_source.cache");
-        let system = within(&gone, 1000, 3000);
+        let system = rise_within(&gone, 1000, 3000);
         assert!(system.sources.reads_from.is_empty());
-        assert!(system.unknown[0].contains("not in every answer"), "{:?}", system.unknown);
+        assert!(system.unknown[0].contains("missing from some answers"), "{:?}", system.unknown);
     }
 }

@@ -57,7 +57,7 @@ fn each_host_has_a_directory_of_its_own_and_nothing_is_overwritten() {
     assert_eq!(holders, [authority.join("ca.key")], "no host has the authority's key");
     let users = fs::read_to_string(made.server.join("users.conf")).unwrap();
     assert_eq!(users.matches("nkey: U").count(), 3);
-    assert!(set_up(&setup).unwrap_err().to_string().contains("holds something"));
+    assert!(set_up(&setup).unwrap_err().to_string().contains("is not empty"));
     let wrong = |agents: &[&str], server: &str| {
         let directory = root.path().join("other");
         let agents = names(agents);
@@ -65,9 +65,9 @@ fn each_host_has_a_directory_of_its_own_and_nothing_is_overwritten() {
         set_up(&setup).unwrap_err().to_string()
     };
     assert!(wrong(&["a", "a"], "h").contains("twice"));
-    assert!(wrong(&["a.b"], "h").contains("can't be"));
+    assert!(wrong(&["a.b"], "h").contains("not a valid agent name"));
     assert!(wrong(&[], "h").contains("1 to"));
-    assert!(wrong(&["a"], "h\"\nport: 1").contains("no name"));
+    assert!(wrong(&["a"], "h\"\nport: 1").contains("not a host name"));
 }
 
 #[test]
@@ -107,24 +107,24 @@ fn hosts_come_and_go_and_what_the_others_have_stays() {
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing is changed");
     };
     for (wrong, says) in [
-        (&["node3"][..], "of the fleet already"),
-        (&["node5", "node1"], "node1 is of the fleet already"),
-        (&["no.name"], "can't be"),
+        (&["node3"][..], "already in the fleet"),
+        (&["node5", "node1"], "cannot add node1: it is already in the fleet"),
+        (&["no.name"], "not a valid agent name"),
         (&["node5", "node5"], "twice"),
-        (&["../node5"], "can't be"),
+        (&["../node5"], "not a valid agent name"),
     ] {
         refused(add(directory, &names(wrong), None).unwrap_err(), says);
         assert!(!directory.join("agents/node5").exists());
     }
-    refused(remove(directory, &names(&["node4", "node9"])).unwrap_err(), "is called node9");
+    refused(remove(directory, &names(&["node4", "node9"])).unwrap_err(), "cannot remove node9");
     // Who runs plans is no agent.
-    refused(remove(directory, &names(&["who runs plans"])).unwrap_err(), "can't be");
+    refused(remove(directory, &names(&["the coordinator"])).unwrap_err(), "not a valid agent name");
 
     remove(directory, &names(&["node4"])).unwrap();
     let now = fs::read_to_string(&path).unwrap();
     assert_eq!((users(&now), now.contains("node4")), (4, false));
     let error = add(directory, &names(&["node4"]), None).unwrap_err();
-    assert!(error.message.contains("knows no such agent"), "{error:?}");
+    assert!(error.message.contains("has no such agent"), "{error:?}");
     fs::remove_dir_all(directory.join("agents/node4")).unwrap();
     add(directory, &names(&["node4"]), None).unwrap();
 }
@@ -166,7 +166,7 @@ fn a_fleet_without_its_authority_or_with_changed_users_takes_no_host() {
     fs::write(&users, &text).unwrap();
     {
         let _other = lock(directory).unwrap();
-        refused(directory, Some(&offline), "can't be locked");
+        refused(directory, Some(&offline), "cannot lock");
     }
     add(directory, &new, Some(&offline)).unwrap();
     // As an earlier version set it up: all users in one file.

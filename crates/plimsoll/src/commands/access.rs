@@ -55,5 +55,5 @@ pub fn reached(named: &str, access: &Access, sign: &Sign) -> Result<(Server, Pla
     }
     let file = FleetAccess::read(Path::new(named))?;
     let key = sign.key.clone().or_else(|| file.sign.clone());
-    Ok((file.reached()?, keys::places(&Sign { key })?))
+    Ok((file.to_server()?, keys::places(&Sign { key })?))
 }

@@ -73,8 +73,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     let own = agent::Options {
         server: match (&options.server, options.config.is_some()) {
-            (None, _) => config.reached()?,
-            (Some(url), true) => Server { url: url.clone(), ..config.reached()? },
+            (None, _) => config.to_server()?,
+            (Some(url), true) => Server { url: url.clone(), ..config.to_server()? },
             (Some(url), false) => options.access.server(url),
         },
         name: options.name.clone().or(config.name).unwrap_or_else(host),
@@ -83,9 +83,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         allow,
         places: keys::places(&options.sign)?,
         bundles: options.out.clone(),
-        alone_max: options
+        coordinator_timeout: options
             .alone_max
-            .map_or(agent::ALONE_MAX, |longest| Duration::from_nanos(longest.0)),
+            .map_or(agent::COORDINATOR_TIMEOUT, |longest| Duration::from_nanos(longest.0)),
     };
     let interrupt = interrupt::flag_on_signal()?;
     let mut say = |text: &str| {

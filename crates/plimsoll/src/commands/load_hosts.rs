@@ -6,7 +6,7 @@ use clap::Args;
 use plimsoll_fleet::broker::Server;
 use plimsoll_fleet::coordinator::Options as FleetOptions;
 use plimsoll_fleet::driver::FleetDriver;
-use plimsoll_fleet::local::Local;
+use plimsoll_fleet::local::LocalFleet;
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_runner::asked::Driver;
 use plimsoll_runner::before::{self, Before};
@@ -44,7 +44,7 @@ pub struct Carried {
     /// Who carries them out.
     pub driver: Box<dyn Driver>,
     /// A fleet of this host alone, which ends with this.
-    _local: Option<(Local, Scratch)>,
+    _local: Option<(LocalFleet, Scratch)>,
 }
 
 impl LoadHosts {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_evidence::signature::{Signer, make_keys};
-use plimsoll_fleet::local::Local;
+use plimsoll_fleet::local::LocalFleet;
 use plimsoll_plan::ResolvedPlan;
 
 use crate::error::CliError;
@@ -26,13 +26,13 @@ pub fn start(
     sign: &Sign,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
-) -> Result<(Local, Scratch, u32, Places), CliError> {
+) -> Result<(LocalFleet, Scratch, u32, Places), CliError> {
     let count = count.parse::<u32>().ok().filter(|count| (1..=LOCAL_MAX).contains(count));
     let Some(count) = count else {
         return Err(CliError::usage(format!("--fleet local:… takes 1 to {LOCAL_MAX} agents"))
             .hint("write --fleet local:4"));
     };
-    let allow = plimsoll_fleet::local::allowed(plan, count)?;
+    let allow = plimsoll_fleet::local::allow_options(plan, count)?;
     let mut places = keys::places(sign)?;
     let scratch = Scratch::make(&places.cache)?;
     if places.signer.is_none() {
@@ -44,7 +44,7 @@ pub fn start(
     let program = std::env::current_exe()
         .map_err(|error| CliError::environment(format!("where this program lies: {error}")))?;
     let trust = trust.unwrap_or_default();
-    let local = Local::start(&scratch.0, count, &program, &trust, &allow, interrupt)?;
+    let local = LocalFleet::start(&scratch.0, count, &program, &trust, &allow, interrupt)?;
     progress.say(&format!("a private server and {count} agents run on this host"));
     Ok((local, scratch, count, places))
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll_fleet::setup::{self, Changed};
+use plimsoll_fleet::setup::{self, FleetChange};
 use serde_json::json;
 
 use crate::commands::bundle;
@@ -61,7 +61,7 @@ fn shown(path: &Path) -> String {
 
 fn told(
     word: &str,
-    changed: &Changed,
+    changed: &FleetChange,
     names: &[String],
     hosts: &str,
     common: &Common,

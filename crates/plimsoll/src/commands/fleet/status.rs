@@ -1,6 +1,6 @@
 //! `plimsoll fleet status`, `drain` and `check`: who is there, who is left out, who would take a plan.
 
-use plimsoll_fleet::coordinator::{self, Options, Seen};
+use plimsoll_fleet::coordinator::{self, AgentStatus, Options};
 use plimsoll_plan::Plan;
 use plimsoll_report::hosts::{HostRow, WouldRow, hosts_table, would_table};
 use plimsoll_report::text;
@@ -37,7 +37,7 @@ pub fn status(of: &Of, common: &Common) -> Result<Exit, CliError> {
 }
 
 /// An agent as a row.
-fn row(one: Seen) -> HostRow {
+fn row(one: AgentStatus) -> HostRow {
     HostRow {
         name: one.card.name,
         host: one.card.host,
@@ -96,7 +96,7 @@ pub fn drain(of: &Of, agents: &[String], undo: bool, common: &Common) -> Result<
 pub fn check(of: &Of, plan: &Plan, common: &Common) -> Result<Exit, CliError> {
     let (server, places) = reached(&of.fleet, &of.access, &of.sign)?;
     let bundles = places.runs.clone();
-    let would = coordinator::would_take(
+    let would = coordinator::check_acceptance(
         plan,
         &Options { server, agents: None, names: Vec::new(), places, bundles },
     )?;
@@ -109,7 +109,7 @@ pub fn check(of: &Of, plan: &Plan, common: &Common) -> Result<Exit, CliError> {
         let rows = would.into_iter().map(|one| WouldRow {
             name: one.name,
             takes: one.takes,
-            says: one.says,
+            says: one.reason,
             carries: one.carries,
         });
         bundle::print(&text::grid(&would_table(rows), &bundle::style(common)))?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_fleet::coordinator::{self, Options};
-use plimsoll_fleet::driver::tell;
+use plimsoll_fleet::driver::forward;
 use plimsoll_report::fleet_document;
 use plimsoll_runner::fleet::Left;
 
@@ -30,7 +30,7 @@ pub fn resume(
     let bundles = places.bundles(after.out.as_deref())?;
     let options = Options { server, agents: None, names: Vec::new(), places, bundles };
     let left =
-        coordinator::resume(run_id, &options, interrupt, &mut |event| tell(progress, event))?;
+        coordinator::resume(run_id, &options, interrupt, &mut |event| forward(progress, event))?;
     show(&left, common)?;
     Ok(left.exit)
 }

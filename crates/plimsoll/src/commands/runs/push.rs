@@ -30,10 +30,10 @@ pub fn push(called: &[String], common: &Common) -> Result<Exit, CliError> {
         is_wanted(&entry.run_id, entry.experiment.as_deref())
     })?;
     if common.json {
-        bundle::print(&bundle::json(&json!({"put": sharing.put}))?)?;
+        bundle::print(&bundle::json(&json!({"put": sharing.pushed}))?)?;
         return Ok(Exit::Ok);
     }
-    match &sharing.put[..] {
+    match &sharing.pushed[..] {
         [] => bundle::print("all are there as they are here\n")?,
         put => put.iter().try_for_each(|run| bundle::print(&format!("put: {run}\n")))?,
     }

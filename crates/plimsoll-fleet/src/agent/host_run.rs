@@ -14,44 +14,44 @@ use plimsoll_runner::run::{self, Event, Runner, Shared};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::gate::Gate;
-use super::held::Held;
-use super::{AGAIN, Accepted, LOOK, Options};
+use super::retained_data::RetainedData;
+use super::{AcceptedOrder, Options, POLL_INTERVAL, RETRY_INTERVAL};
 use crate::broker::Broker;
-use crate::message::{Ended, Go, Live, Told};
+use crate::message::{AgentMessage, CoordinatorMessage, HostProgress, RunOutcome};
 use crate::order::Order;
 
 /// What could not be told in so long stays untold: the evidence is on this host.
-const TELLING: Duration = Duration::from_secs(600);
+const SEND_TIMEOUT: Duration = Duration::from_secs(600);
 /// A server that is away as the plan comes is waited for so long: whoever sent it waits no longer.
-const TAKING: Duration = Duration::from_secs(20);
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Once the agent is to end, no longer than that.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Progress is told this often at most.
-const LIVE_EVERY: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Carries a plan out and tells its end, whatever that is.
-pub(super) async fn carry_out(
+pub(super) async fn run_order(
     options: &Options,
     broker: &Broker,
-    taken: &Accepted,
-    held: &mut Held,
+    accepted: &AcceptedOrder,
+    retained: &mut RetainedData,
     stop: &AtomicBool,
-    say: &mut dyn FnMut(&str),
+    log: &mut dyn FnMut(&str),
 ) {
-    let order = &taken.order;
-    let (tell, mut outbox) = unbounded_channel();
+    let order = &accepted.order;
+    let (outbox, mut queue) = unbounded_channel();
     let subject = format!("plimsoll.told.{}.{}", order.run_id, options.name);
     let id = format!("{}-{}", order.run_id, options.name);
-    let patience = Patience { stop, began: Mutex::new(None) };
-    let sending = send_all(broker, subject, id, &mut outbox, &patience);
+    let retries = RetryPolicy { stop, started: Mutex::new(None) };
+    let sending = send_all(broker, subject, id, &mut queue, &retries);
     let working = async {
-        let _ = tell.send(Told::Accepted { units: units(&taken.resolved) });
-        let ended = work(options, broker, taken, held, &patience, &tell, say).await;
-        if !ended.says.is_empty() {
-            say(&format!("{}: {}", order.run_id, ended.says));
+        let _ = outbox.send(AgentMessage::Accepted { units: units(&accepted.resolved) });
+        let outcome = work(options, broker, accepted, retained, &retries, &outbox, log).await;
+        if !outcome.error.is_empty() {
+            log(&format!("{}: {}", order.run_id, outcome.error));
         }
-        let _ = tell.send(Told::Ended(ended));
-        drop(tell);
+        let _ = outbox.send(AgentMessage::Ended(outcome));
+        drop(outbox);
     };
     tokio::join!(working, sending);
 }
@@ -70,65 +70,65 @@ async fn send_all(
     broker: &Broker,
     subject: String,
     id: String,
-    outbox: &mut UnboundedReceiver<Told>,
-    patience: &Patience<'_>,
+    queue: &mut UnboundedReceiver<AgentMessage>,
+    retries: &RetryPolicy<'_>,
 ) {
     let mut number = 0;
-    while let Some(told) = outbox.recv().await {
+    while let Some(message) = queue.recv().await {
         number += 1;
-        let began = Instant::now();
-        while broker.leave(subject.clone(), &told, &format!("{id}-{number}")).await.is_err() {
-            if patience.is_over(began) {
+        let started = Instant::now();
+        while broker.publish(subject.clone(), &message, &format!("{id}-{number}")).await.is_err() {
+            if retries.timed_out(started) {
                 break;
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 }
 
 /// How long the broker is waited for.
-struct Patience<'a> {
+struct RetryPolicy<'a> {
     /// Whether the agent is to end.
     stop: &'a AtomicBool,
     /// Since when that is known.
-    began: Mutex<Option<Instant>>,
+    started: Mutex<Option<Instant>>,
 }
 
-impl Patience<'_> {
+impl RetryPolicy<'_> {
     /// Whether what is tried since then is given up.
-    fn is_over(&self, since: Instant) -> bool {
+    fn timed_out(&self, since: Instant) -> bool {
         if !self.stop.load(Ordering::Relaxed) {
-            return since.elapsed() > TELLING;
+            return since.elapsed() > SEND_TIMEOUT;
         }
-        let mut began = self.began.lock().unwrap_or_else(PoisonError::into_inner);
-        began.get_or_insert_with(Instant::now).elapsed() > LAST_WORDS
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        started.get_or_insert_with(Instant::now).elapsed() > SHUTDOWN_TIMEOUT
     }
 }
 
 async fn work(
     options: &Options,
     broker: &Broker,
-    taken: &Accepted,
-    held: &mut Held,
-    patience: &Patience<'_>,
-    tell: &UnboundedSender<Told>,
-    say: &mut dyn FnMut(&str),
-) -> Ended {
-    let Accepted { order, plan, resolved } = taken;
-    let failed = |says: String| Ended { says, ..Ended::default() };
+    accepted: &AcceptedOrder,
+    retained: &mut RetainedData,
+    retries: &RetryPolicy<'_>,
+    outbox: &UnboundedSender<AgentMessage>,
+    log: &mut dyn FnMut(&str),
+) -> RunOutcome {
+    let AcceptedOrder { order, plan, resolved } = accepted;
+    let failed = |error: String| RunOutcome { error, ..RunOutcome::default() };
     let go = format!("plimsoll.go.{}.{}", order.run_id, options.name);
-    let (subject, mut last, mut connections) = (go.clone(), 0, broker.connections());
-    let began = Instant::now();
+    let (subject, mut last_sequence, mut connections) = (go.clone(), 0, broker.connections());
+    let started = Instant::now();
     let mut go = loop {
         match broker.follow_own(&options.name, go.clone(), 0).await {
             Ok(go) => break go,
-            Err(error) if began.elapsed() > TAKING || patience.is_over(began) => {
-                return failed(format!("nothing was begun: {}", error.message));
+            Err(error) if started.elapsed() > SUBSCRIBE_TIMEOUT || retries.timed_out(started) => {
+                return failed(format!("the run was not started: {}", error.message));
             }
-            Err(_) => tokio::time::sleep(AGAIN).await,
+            Err(_) => tokio::time::sleep(RETRY_INTERVAL).await,
         }
     };
-    let gate = Arc::new(Gate::new(tell.clone()));
+    let gate = Arc::new(Gate::new(outbox.clone()));
     let mut run_options = run::Options::new(options.places.clone());
     run_options.bundles.clone_from(&options.bundles);
     run_options.allow = Some(options.allow.clone());
@@ -136,7 +136,7 @@ async fn work(
         gate: Arc::clone(&gate) as Arc<dyn plimsoll_record::progress::Gate>,
         resolved: resolved.clone(),
         experiment: order.experiment.clone(),
-        data: held.of(order, &resolved.targets).await,
+        data: retained.slot_for(order, &resolved.targets).await,
     });
     let handle = match Runner::start(plan, run_options) {
         Ok(handle) => handle,
@@ -150,101 +150,101 @@ async fn work(
     if let Err(error) = thread {
         return failed(format!("cannot start a thread: {error}"));
     }
-    let mut part = Part {
+    let mut host_run = HostRun {
         options,
         broker,
         order,
-        tell,
+        outbox,
         directory: None,
         failed: None,
-        live: None,
-        alone: None,
+        last_progress: None,
+        orphaned: None,
     };
-    let mut look = tokio::time::interval(LOOK);
-    let (mut asked, mut heard, mut is_stale) = (false, Instant::now(), false);
+    let mut poll = tokio::time::interval(POLL_INTERVAL);
+    let (mut stop_sent, mut last_heard, mut is_stale) = (false, Instant::now(), false);
     loop {
         tokio::select! {
             event = events.recv() => match event {
-                Some(event) => part.hear(event).await,
+                Some(event) => host_run.handle_event(event).await,
                 None => break,
             },
             message = go.next() => {
-                let said = message.and_then(Result::ok).and_then(|message| {
-                    last = message.info().map_or(last, |info| info.stream_sequence);
+                let decoded = message.and_then(Result::ok).and_then(|message| {
+                    last_sequence = message.info().map_or(last_sequence, |info| info.stream_sequence);
                     serde_json::from_slice(&message.payload).ok()
                 });
-                if said.is_some() {
-                    heard = Instant::now();
+                if decoded.is_some() {
+                    last_heard = Instant::now();
                 }
-                match said {
-                    Some(Go::Begin { number, at_ns }) => gate.give_leave(number, at_ns),
-                    Some(Go::Stop { says }) => {
-                        say(&format!("{} is to end: {says}", order.run_id));
+                match decoded {
+                    Some(CoordinatorMessage::Begin { number, at_ns }) => gate.schedule(number, at_ns),
+                    Some(CoordinatorMessage::Stop { reason }) => {
+                        log(&format!("stopping run {}: {reason}", order.run_id));
                         stopper.store(true, Ordering::Relaxed);
                         gate.open();
                     }
-                    Some(Go::Wait { .. }) => {}
+                    Some(CoordinatorMessage::Wait { .. }) => {}
                     // Of another version, or an outage of the broker.
-                    None => tokio::time::sleep(LOOK).await,
+                    None => tokio::time::sleep(POLL_INTERVAL).await,
                 }
             },
-            _ = look.tick() => {
-                if patience.stop.load(Ordering::Relaxed) && !asked {
-                    asked = true;
+            _ = poll.tick() => {
+                if retries.stop.load(Ordering::Relaxed) && !stop_sent {
+                    stop_sent = true;
                     stopper.store(true, Ordering::Relaxed);
                     gate.open();
                 }
-                if !gate.waits() {
-                    heard = Instant::now();
-                } else if heard.elapsed() > options.alone_max && part.alone.is_none() {
-                    let says = format!("who coordinates has said nothing for {} s", heard.elapsed().as_secs());
-                    say(&format!("{} is ended: {says}", order.run_id));
-                    part.alone = Some(says);
+                if !gate.is_waiting() {
+                    last_heard = Instant::now();
+                } else if last_heard.elapsed() > options.coordinator_timeout && host_run.orphaned.is_none() {
+                    let error = format!("no message from the coordinator for {} s", last_heard.elapsed().as_secs());
+                    log(&format!("stopping run {}: {error}", order.run_id));
+                    host_run.orphaned = Some(error);
                     stopper.store(true, Ordering::Relaxed);
                     gate.open();
                 }
                 let now = broker.connections();
                 is_stale |= now != connections;
                 if is_stale
-                    && let Ok(again) = broker.follow_own(&options.name, subject.clone(), last).await
+                    && let Ok(again) = broker.follow_own(&options.name, subject.clone(), last_sequence).await
                 {
                     (go, connections, is_stale) = (again, now, false);
                 }
             }
         }
     }
-    let (run_start_ns, starts) = gate.told();
-    let ended = Ended { run_start_ns, starts, ..part.end(patience).await };
+    let (run_start_ns, starts) = gate.timing();
+    let ended = RunOutcome { run_start_ns, starts, ..host_run.send_evidence(retries).await };
     if let Some(run_id) = &ended.run_id {
-        say(&format!("{} has ended; its evidence here is {run_id}", order.run_id));
+        log(&format!("finished run {}; its evidence on this host is {run_id}", order.run_id));
     }
     ended
 }
 
 /// A run under way.
-struct Part<'a> {
+struct HostRun<'a> {
     options: &'a Options,
     broker: &'a Broker,
     order: &'a Order,
-    tell: &'a UnboundedSender<Told>,
+    outbox: &'a UnboundedSender<AgentMessage>,
     /// Its bundle.
     directory: Option<PathBuf>,
     failed: Option<String>,
     /// That nobody coordinates it any more.
-    alone: Option<String>,
+    orphaned: Option<String>,
     /// When progress was told last.
-    live: Option<Instant>,
+    last_progress: Option<Instant>,
 }
 
-impl Part<'_> {
-    async fn hear(&mut self, event: Event) {
+impl HostRun<'_> {
+    async fn handle_event(&mut self, event: Event) {
         match event {
             Event::Progress { kind, progress } => {
-                if self.live.is_some_and(|live| live.elapsed() < LIVE_EVERY) {
+                if self.last_progress.is_some_and(|live| live.elapsed() < PROGRESS_INTERVAL) {
                     return;
                 }
-                self.live = Some(Instant::now());
-                let live = Live {
+                self.last_progress = Some(Instant::now());
+                let live = HostProgress {
                     kind,
                     ops_per_s: progress.rate_ops_per_s,
                     bytes_per_s: progress.rate_bytes_per_s,
@@ -259,8 +259,8 @@ impl Part<'_> {
                     let _ = self.broker.client.publish(subject, text.into()).await;
                 }
             }
-            Event::PhaseEnded(phase) => drop(self.tell.send(Told::PhaseEnded { phase })),
-            Event::Warning(says) => drop(self.tell.send(Told::Warning { says })),
+            Event::PhaseEnded(phase) => drop(self.outbox.send(AgentMessage::PhaseEnded { phase })),
+            Event::Warning(text) => drop(self.outbox.send(AgentMessage::Warning { text })),
             Event::Finished { directory, .. } => self.directory = Some(directory),
             Event::Failed(error) => self.failed = Some(error.in_one_line()),
             Event::PhaseBegan { .. }
@@ -274,35 +274,46 @@ impl Part<'_> {
     }
 
     /// Sends the evidence.
-    async fn end(self, patience: &Patience<'_>) -> Ended {
+    async fn send_evidence(self, retries: &RetryPolicy<'_>) -> RunOutcome {
         let Some(directory) = self.directory else {
-            let says = self.failed.unwrap_or_else(|| "the run left no evidence".to_owned());
-            return Ended { says, ..Ended::default() };
+            let error = self.failed.unwrap_or_else(|| "the run left no evidence".to_owned());
+            return RunOutcome { error, ..RunOutcome::default() };
         };
         let run_id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
         let seal = std::fs::read(directory.join(seal::FILE)).ok();
         let seal_sha256 = seal.map(|bytes| seal::sha256_hex(&bytes));
         let object = self.order.run_id.clone();
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
-            let sent = send(self.broker, &self.options.name, &directory, &object).await;
-            let says = match sent {
+            let sent = upload_bundle(self.broker, &self.options.name, &directory, &object).await;
+            let error = match sent {
                 Ok(()) => {
                     let object = Some(object);
-                    let says = self.alone.unwrap_or_default();
-                    return Ended { run_id, seal_sha256, object, says, ..Ended::default() };
+                    let error = self.orphaned.unwrap_or_default();
+                    return RunOutcome {
+                        run_id,
+                        seal_sha256,
+                        object,
+                        error,
+                        ..RunOutcome::default()
+                    };
                 }
-                Err(says) => says,
+                Err(error) => error,
             };
-            if patience.is_over(began) {
-                return Ended { run_id, seal_sha256, says, ..Ended::default() };
+            if retries.timed_out(started) {
+                return RunOutcome { run_id, seal_sha256, error, ..RunOutcome::default() };
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 }
 
-async fn send(broker: &Broker, agent: &str, directory: &Path, object: &str) -> Result<(), String> {
+async fn upload_bundle(
+    broker: &Broker,
+    agent: &str,
+    directory: &Path,
+    object: &str,
+) -> Result<(), String> {
     let directory = directory.to_path_buf();
     // Not on this thread, which tells the broker meanwhile that the agent lives.
     let packed = tokio::task::spawn_blocking(move || {
@@ -315,8 +326,8 @@ async fn send(broker: &Broker, agent: &str, directory: &Path, object: &str) -> R
         bytes
     });
     let bytes = packed.await.map_err(|error| error.to_string())??;
-    let store = broker.evidence_of(agent).await;
-    let store = store.map_err(|error| format!("the evidence could not be sent: {error}"))?;
+    let store = broker.evidence_store(agent).await;
+    let store = store.map_err(|error| format!("cannot send the evidence: {error}"))?;
     let put = store.put(object, &mut bytes.as_slice()).await;
-    put.map(drop).map_err(|error| format!("the evidence could not be sent: {error}"))
+    put.map(drop).map_err(|error| format!("cannot send the evidence: {error}"))
 }

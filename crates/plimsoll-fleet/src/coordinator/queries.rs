@@ -12,12 +12,12 @@ use plimsoll_runner::run_id::RunId;
 use plimsoll_sys::clock;
 use serde::Serialize;
 
-use super::apart::{in_words, part_of};
-use super::choose::{Wanted, cards};
-use super::{Options, check, unsigned};
+use super::overlap::{describe, part_of};
+use super::selection::{AgentSelection, read_cards};
+use super::{Options, check, unsigned_error};
 use crate::broker::{Broker, Role, Server};
 use crate::card::{Card, is_name};
-use crate::message::Told;
+use crate::message::AgentMessage;
 use crate::offset::measure;
 use crate::on_a_runtime;
 use crate::order::Order;
@@ -25,14 +25,14 @@ use crate::order::Order;
 /// The bucket of agents that are left out.
 const DRAINED: &str = "plimsoll-drained";
 /// An agent answers within this time whether it would take a plan.
-const ANSWER: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Data is removed within this time, or whoever waits for it goes on.
-const RELEASE: Duration = Duration::from_secs(120);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An agent as it is seen.
 #[derive(Clone, Debug, Serialize)]
-pub struct Seen {
-    /// What it says of itself.
+pub struct AgentStatus {
+    /// What it reason of itself.
     #[serde(flatten)]
     pub card: Card,
     /// How far its clock is from this host's; `None`: it does not answer.
@@ -45,13 +45,14 @@ pub struct Seen {
 
 /// Whether an agent would take a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Would {
+pub struct PlanAcceptance {
     /// Its name.
     pub name: String,
     /// Whether it would.
     pub takes: bool,
     /// Why not.
-    pub says: String,
+    #[serde(rename = "says")]
+    pub reason: String,
     /// What it would carry; empty where that is not known.
     pub carries: String,
 }
@@ -60,21 +61,21 @@ pub struct Would {
 ///
 /// # Errors
 /// A server that can't be reached.
-pub fn status(server: &Server) -> Result<Vec<Seen>, RunnerError> {
+pub fn status(server: &Server) -> Result<Vec<AgentStatus>, RunnerError> {
     on_a_runtime(async {
         let broker = Broker::connect(server, Role::Coordinator).await?;
-        let found = cards(&broker, &Wanted::default()).await?;
+        let found = read_cards(&broker, &AgentSelection::default()).await?;
         let drained = drained(&broker, &found).await?;
-        let mut seen = Vec::new();
+        let mut statuses = Vec::new();
         for card in found.into_values() {
-            seen.push(Seen {
+            statuses.push(AgentStatus {
                 clock: measure(&broker, &card.name).await,
                 is_drained: drained.contains(&card.name),
                 is_own_build: card.build == plimsoll_report::BUILD,
                 card,
             });
         }
-        Ok(seen)
+        Ok(statuses)
     })
 }
 
@@ -84,11 +85,11 @@ pub fn status(server: &Server) -> Result<Vec<Seen>, RunnerError> {
 /// A name that is none, a server that can't be reached.
 pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), RunnerError> {
     if let Some(wrong) = agents.iter().find(|name| !is_name(name)) {
-        return Err(RunnerError::usage(format!("{wrong:?} can't be an agent's name")));
+        return Err(RunnerError::usage(format!("{wrong:?} is not a valid agent name")));
     }
     on_a_runtime(async {
         let broker = Broker::connect(server, Role::Coordinator).await?;
-        let store = store(&broker).await?;
+        let store = drained_store(&broker).await?;
         for name in agents {
             let noted = match undo {
                 true => store.delete(name).await.map_err(|error| error.to_string()),
@@ -97,7 +98,11 @@ pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), Runne
                     put.map(drop).map_err(|error| error.to_string())
                 }
             };
-            noted.map_err(|error| RunnerError::environment(format!("{name}: {error}")))?;
+            noted.map_err(|error| {
+                RunnerError::environment(format!(
+                    "cannot change the drain state of {name}: {error}"
+                ))
+            })?;
         }
         Ok(())
     })
@@ -108,11 +113,13 @@ pub(super) async fn drained(
     broker: &Broker,
     there: &BTreeMap<String, Card>,
 ) -> Result<Vec<String>, RunnerError> {
-    let store = store(broker).await?;
+    let store = drained_store(broker).await?;
     let mut drained = Vec::new();
     for name in there.keys() {
         let noted = store.get(name.as_str()).await;
-        let noted = noted.map_err(|error| RunnerError::environment(format!("{name}: {error}")))?;
+        let noted = noted.map_err(|error| {
+            RunnerError::environment(format!("cannot read the drain state of {name}: {error}"))
+        })?;
         if noted.is_some() {
             drained.push(name.clone());
         }
@@ -120,9 +127,10 @@ pub(super) async fn drained(
     Ok(drained)
 }
 
-async fn store(broker: &Broker) -> Result<kv::Store, RunnerError> {
-    let failed =
-        |error: String| RunnerError::environment(format!("the bucket `{DRAINED}`: {error}"));
+async fn drained_store(broker: &Broker) -> Result<kv::Store, RunnerError> {
+    let failed = |error: String| {
+        RunnerError::environment(format!("cannot open the bucket `{DRAINED}`: {error}"))
+    };
     let config = stream::Config {
         name: format!("KV_{DRAINED}"),
         subjects: vec![format!("$KV.{DRAINED}.>")],
@@ -140,15 +148,18 @@ async fn store(broker: &Broker) -> Result<kv::Store, RunnerError> {
 ///
 /// # Errors
 /// A plan that no fleet runs, no key to sign with, a server that can't be reached.
-pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerError> {
+pub fn check_acceptance(
+    plan: &Plan,
+    options: &Options,
+) -> Result<Vec<PlanAcceptance>, RunnerError> {
     let resolved = plan.resolve();
     check(&resolved)?;
     // Who has no share of the plan is not meant.
     let shares = resolved.fleet.filter(|fleet| fleet.carries == Carries::Share);
-    let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
+    let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
-        let mut found = cards(&broker, &Wanted::default()).await?;
+        let mut found = read_cards(&broker, &AgentSelection::default()).await?;
         if let Some(fleet) = &shares {
             found.retain(|name, _| fleet.names.contains(name));
         }
@@ -158,61 +169,62 @@ pub fn would_take(plan: &Plan, options: &Options) -> Result<Vec<Would>, RunnerEr
         let mut order = Order::new(&run_id, names, plan, clock::realtime_ns())?;
         order.only_asks = true;
         let signed = order.sign(signer)?;
-        let mut told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
-        let mut answers: BTreeMap<String, Would> = BTreeMap::new();
+        let mut messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
+        let mut answers: BTreeMap<String, PlanAcceptance> = BTreeMap::new();
         let of = |card: &Card| {
-            let carries = part_of(&order, card).map(|(_, part)| in_words(&part));
+            let carries = part_of(&order, card).map(|(_, part)| describe(&part));
             let (name, carries) = (card.name.clone(), carries.unwrap_or_default());
-            Would { name, takes: false, says: String::new(), carries }
+            PlanAcceptance { name, takes: false, reason: String::new(), carries }
         };
         for card in found.values() {
-            let says = match &card.busy_with {
-                Some(run) => format!("it is busy with {run}"),
+            let reason = match &card.busy_with {
+                Some(run) => format!("busy with {run}"),
                 None if card.build != plimsoll_report::BUILD => {
-                    "it has another build of Plimsoll".to_owned()
+                    "another build of Plimsoll".to_owned()
                 }
                 None if drained.contains(&card.name) => {
-                    "it is left out (`plimsoll fleet drain`)".to_owned()
+                    "drained (`plimsoll fleet drain`)".to_owned()
                 }
                 None => {
                     let subject = format!("plimsoll.order.{}", card.name);
                     let left =
-                        broker.leave(subject, &signed, &format!("{run_id}-{}", card.name)).await;
+                        broker.publish(subject, &signed, &format!("{run_id}-{}", card.name)).await;
                     match left {
                         Ok(()) => continue,
-                        Err(error) => format!("the plan could not be sent: {error}"),
+                        Err(error) => format!("cannot send the plan: {error}"),
                     }
                 }
             };
-            let would = Would { says, ..of(card) };
-            answers.insert(card.name.clone(), would);
+            let acceptance = PlanAcceptance { reason, ..of(card) };
+            answers.insert(card.name.clone(), acceptance);
         }
-        let until = tokio::time::Instant::now() + ANSWER;
+        let until = tokio::time::Instant::now() + ANSWER_TIMEOUT;
         while answers.len() < found.len()
-            && let Ok(Some(message)) = tokio::time::timeout_at(until, told.next()).await
+            && let Ok(Some(message)) = tokio::time::timeout_at(until, messages.next()).await
         {
             let Ok(message) = message else { continue };
             let name = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
-            let says = match serde_json::from_slice::<Told>(&message.payload) {
-                Ok(Told::WouldTake) => String::new(),
-                Ok(Told::Refused { reason }) => reason,
+            let reason = match serde_json::from_slice::<AgentMessage>(&message.payload) {
+                Ok(AgentMessage::Acceptable) => String::new(),
+                Ok(AgentMessage::Refused { reason }) => reason,
                 _ => continue,
             };
             if let Some(card) = found.get(&name) {
-                answers.insert(name, Would { takes: says.is_empty(), says, ..of(card) });
+                answers
+                    .insert(name, PlanAcceptance { takes: reason.is_empty(), reason, ..of(card) });
             }
         }
-        let silent = |card| Would {
-            says: format!("it said nothing for {} s", ANSWER.as_secs()),
+        let silent = |card| PlanAcceptance {
+            reason: format!("no answer for {} s", ANSWER_TIMEOUT.as_secs()),
             ..of(card)
         };
         let answer = |(name, card)| answers.remove(name).unwrap_or_else(|| silent(card));
-        let mut all: Vec<Would> = found.iter().map(answer).collect();
+        let mut all: Vec<PlanAcceptance> = found.iter().map(answer).collect();
         let meant = shares.iter().flat_map(|fleet| &fleet.names);
-        all.extend(meant.filter(|name| !found.contains_key(*name)).map(|name| Would {
+        all.extend(meant.filter(|name| !found.contains_key(*name)).map(|name| PlanAcceptance {
             name: name.clone(),
             takes: false,
-            says: "it is not there, and has a share of the plan".to_owned(),
+            reason: "not connected, but has a share of the plan".to_owned(),
             carries: String::new(),
         }));
         Ok(all)
@@ -229,11 +241,11 @@ pub fn release(
     options: &Options,
     names: &BTreeSet<String>,
 ) -> Result<Vec<(String, String)>, RunnerError> {
-    let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned()) };
+    let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
         // Who is not there any more removes its data by itself, or its next run does.
-        let there = cards(&broker, &Wanted::default()).await?;
+        let there = read_cards(&broker, &AgentSelection::default()).await?;
         let names = &names
             .iter()
             .filter(|name| there.contains_key(*name))
@@ -244,28 +256,28 @@ pub fn release(
         let mut order = Order::new(&run_id, agents, plan, clock::realtime_ns())?;
         order.only_releases = true;
         let signed = order.sign(signer)?;
-        let mut told = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
+        let mut messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         for name in names {
             let subject = format!("plimsoll.order.{name}");
             // Who does not hear it does not answer.
-            let _ = broker.leave(subject, &signed, &format!("{run_id}-{name}")).await;
+            let _ = broker.publish(subject, &signed, &format!("{run_id}-{name}")).await;
         }
         let mut answers: BTreeMap<String, String> = BTreeMap::new();
-        let until = tokio::time::Instant::now() + RELEASE;
+        let until = tokio::time::Instant::now() + RELEASE_TIMEOUT;
         while answers.len() < names.len()
-            && let Ok(Some(message)) = tokio::time::timeout_at(until, told.next()).await
+            && let Ok(Some(message)) = tokio::time::timeout_at(until, messages.next()).await
         {
             let Ok(message) = message else { continue };
             let name = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
-            let says = match serde_json::from_slice::<Told>(&message.payload) {
-                Ok(Told::Released { says }) => says,
-                Ok(Told::Refused { reason }) => reason,
+            let reason = match serde_json::from_slice::<AgentMessage>(&message.payload) {
+                Ok(AgentMessage::Released { error }) => error,
+                Ok(AgentMessage::Refused { reason }) => reason,
                 _ => continue,
             };
-            answers.insert(name, says);
+            answers.insert(name, reason);
         }
-        let silent = || format!("it said nothing for {} s", RELEASE.as_secs());
+        let silent = || format!("no answer for {} s", RELEASE_TIMEOUT.as_secs());
         let of = |name: &String| (name.clone(), answers.get(name).cloned().unwrap_or_else(silent));
-        Ok(names.iter().map(of).filter(|(_, says)| !says.is_empty()).collect())
+        Ok(names.iter().map(of).filter(|(_, reason)| !reason.is_empty()).collect())
     })
 }

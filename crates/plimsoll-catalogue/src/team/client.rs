@@ -14,13 +14,13 @@ use crate::error::CatalogueError;
 use crate::index::Catalogue;
 
 /// A server that went away while it was written to is waited for so long: one that starts again is there sooner.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 /// And is asked this often.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A team's catalogue, as this host's user takes part in it.
 #[derive(Clone, Debug)]
-pub struct Shared {
+pub struct TeamClient {
     address: Address,
     /// Holds what this user's runs are told apart by.
     origin: PathBuf,
@@ -30,24 +30,24 @@ pub struct Shared {
 
 /// What went from one to the other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sharing {
+pub struct SyncReport {
     /// Runs that were put there, by name.
-    pub put: Vec<String>,
+    pub pushed: Vec<String>,
     /// Runs of others that came or changed since the last time.
-    pub came: u64,
+    pub received: u64,
     /// Runs there that this version can't read.
     pub unreadable: u64,
 }
 
-impl Shared {
+impl TeamClient {
     /// One that keeps its own files in these directories of the user's.
     pub fn new(address: Address, state: &Path, cache: &Path) -> Self {
         Self { address, origin: state.join("origin"), cache: cache.join("team") }
     }
 
     /// As messages name it.
-    pub fn shown(&self) -> String {
-        self.address.shown()
+    pub fn display_address(&self) -> String {
+        self.address.without_password()
     }
 
     /// Puts this host's runs there that `wanted` takes and that are not there as they are now, and notes in the index
@@ -56,33 +56,35 @@ impl Shared {
     /// # Errors
     /// A server that can't be reached, or that goes away for longer than half a minute; a bundle that can't be read. What
     /// was put there until then stays.
-    pub fn share(
+    pub fn sync(
         &self,
         catalogue: &mut Catalogue,
-        wanted: &dyn Fn(&Entry) -> bool,
-    ) -> Result<Sharing, CatalogueError> {
+        select: &dyn Fn(&Entry) -> bool,
+    ) -> Result<SyncReport, CatalogueError> {
         let mut team = Team::connect(&self.address)?;
         let origin = self.own_origin()?;
         let there: BTreeMap<String, String> =
-            self.patiently(&mut team, |team| team.stamps(&origin))?.into_iter().collect();
-        let mut sharing = Sharing::default();
-        for (entry, stamp) in catalogue.own()? {
+            self.retry_while_down(&mut team, |team| team.stamps(&origin))?.into_iter().collect();
+        let mut report = SyncReport::default();
+        for (entry, stamp) in catalogue.own_bundles()? {
             let is_there = there.get(&entry.run_id).is_some_and(|there| *there == stamp);
-            if is_there || !wanted(&entry) || !is_name(&entry.run_id) {
+            if is_there || !select(&entry) || !is_name(&entry.run_id) {
                 continue;
             }
             let Some(bundle) = entry.bundle.clone() else { continue };
-            let packed = self.packed(&entry.run_id)?;
-            let put = export(Path::new(&bundle), &packed).and_then(|()| {
-                self.patiently(&mut team, |team| team.put(&origin, &entry, &stamp, &packed))
+            let archive = self.archive_path(&entry.run_id)?;
+            let put = export(Path::new(&bundle), &archive).and_then(|()| {
+                self.retry_while_down(&mut team, |team| {
+                    team.upload(&origin, &entry, &stamp, &archive)
+                })
             });
             // It is there, or is made anew the next time.
-            let _ = fs::remove_file(&packed);
+            let _ = fs::remove_file(&archive);
             put?;
-            sharing.put.push(entry.run_id);
+            report.pushed.push(entry.run_id);
         }
-        self.take(&mut team, &origin, catalogue, &mut sharing)?;
-        Ok(sharing)
+        self.receive_changes(&mut team, &origin, catalogue, &mut report)?;
+        Ok(report)
     }
 
     /// The bundle of a run that lies there, unpacked on this host; once it was, the server is not asked again.
@@ -109,21 +111,21 @@ impl Shared {
     }
 
     /// Asks, and asks again where the server was away meanwhile: what is put there is there once, whichever try arrived.
-    fn patiently<T>(
+    fn retry_while_down<T>(
         &self,
         team: &mut Team,
         mut ask: impl FnMut(&mut Team) -> Result<T, CatalogueError>,
     ) -> Result<T, CatalogueError> {
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
             let error = match ask(team) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            if !team.is_gone() || began.elapsed() > PATIENCE {
+            if !team.is_disconnected() || started.elapsed() > RETRY_TIMEOUT {
                 return Err(error);
             }
-            std::thread::sleep(AGAIN);
+            std::thread::sleep(RETRY_INTERVAL);
             match Team::connect(&self.address) {
                 Ok(again) if again.identity() == team.identity() => *team = again,
                 // Another database has this name now.
@@ -133,22 +135,22 @@ impl Shared {
         }
     }
 
-    fn take(
+    fn receive_changes(
         &self,
         team: &mut Team,
         own: &str,
         catalogue: &mut Catalogue,
-        sharing: &mut Sharing,
+        report: &mut SyncReport,
     ) -> Result<(), CatalogueError> {
         let mut after = catalogue.begin_mirror(team.identity())?;
         loop {
-            let changes = self.patiently(team, |team| team.changes(after))?;
+            let changes = self.retry_while_down(team, |team| team.changes(after))?;
             let Some(last) = changes.last().map(|change| change.number) else { return Ok(()) };
             let others: Vec<(String, Entry)> = changes
                 .into_iter()
                 .filter(|change| change.origin != own)
                 .filter_map(|change| {
-                    sharing.unreadable += u64::from(change.entry.is_none());
+                    report.unreadable += u64::from(change.entry.is_none());
                     Some((change.origin, change.entry?))
                 })
                 .collect();
@@ -158,19 +160,19 @@ impl Shared {
                 // It was judged anew or tagged: what was unpacked here is what it was.
                 let _ = fs::remove_dir_all(old.join(&entry.run_id));
             }
-            sharing.came += others.len() as u64;
+            report.received += others.len() as u64;
             catalogue.mirror(&others, last)?;
             after = last;
         }
     }
 
-    fn packed(&self, run_id: &str) -> Result<PathBuf, CatalogueError> {
-        let io = |error| CatalogueError::io("make", &self.cache, error);
+    fn archive_path(&self, run_id: &str) -> Result<PathBuf, CatalogueError> {
+        let io = |error| CatalogueError::io("create", &self.cache, error);
         fs::create_dir_all(&self.cache).map_err(io)?;
-        let packed = self.cache.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
+        let archive = self.cache.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
         // Of a process of this number that was killed.
-        let _ = fs::remove_file(&packed);
-        Ok(packed)
+        let _ = fs::remove_file(&archive);
+        Ok(archive)
     }
 
     /// What this user's runs are told apart by: made at random the first time.
@@ -179,13 +181,15 @@ impl Shared {
         match read() {
             Ok(origin) if is_name(&origin) => return Ok(origin),
             Ok(_) => {
-                let reason = std::io::Error::other("it is no name; remove it to have one made");
+                let reason = std::io::Error::other(
+                    "not a valid name; delete the file, and a new one is created",
+                );
                 return Err(CatalogueError::io("use", &self.origin, reason));
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(CatalogueError::io("read", &self.origin, error)),
         }
-        let io = |error| CatalogueError::io("make", &self.origin, error);
+        let io = |error| CatalogueError::io("create", &self.origin, error);
         if let Some(parent) = self.origin.parent() {
             fs::create_dir_all(parent).map_err(io)?;
         }

@@ -15,7 +15,7 @@ use crate::order::Order;
 
 /// A run under way.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct RunRecord {
     pub(super) order: Order,
     pub(super) started_unix_ns: u64,
     /// Where it stands in the ledger of who coordinates.
@@ -25,14 +25,14 @@ pub(super) struct Kept {
     pub(super) hosts: Vec<(Card, Offset)>,
 }
 
-fn path(places: &Places, run_id: &str) -> PathBuf {
+fn record_path(places: &Places, run_id: &str) -> PathBuf {
     places.state.join("fleet-runs").join(format!("{run_id}.json"))
 }
 
-impl Kept {
+impl RunRecord {
     /// Writes it whole, or not at all.
     pub(super) fn write(&self, places: &Places) -> Result<(), RunnerError> {
-        let path = path(places, &self.order.run_id);
+        let path = record_path(places, &self.order.run_id);
         let failed = |error: std::io::Error| {
             RunnerError::environment(format!("cannot write {}: {error}", path.display()))
         };
@@ -46,16 +46,16 @@ impl Kept {
     /// Reads it.
     pub(super) fn read(places: &Places, run_id: &str) -> Result<Self, RunnerError> {
         let unknown = |why: String| {
-            RunnerError::usage(format!("{run_id} can't be taken up again: {why}")).hint(
-                "name a run that `plimsoll run --fleet` began here and did not end; a run that \
-                 ended is shown by `plimsoll judge`",
+            RunnerError::usage(format!("cannot resume {run_id}: {why}")).hint(
+                "name a run that `plimsoll run --fleet` started here and that has not finished; show \
+                 a finished run with `plimsoll judge`",
             )
         };
         // It becomes part of a path.
         if run_id.is_empty() || run_id.len() > 255 || !run_id.split('.').all(is_part) {
-            return Err(unknown("that is no run's name".to_owned()));
+            return Err(unknown("not a valid run name".to_owned()));
         }
-        let path = path(places, run_id);
+        let path = record_path(places, run_id);
         let text =
             fs::read(&path).map_err(|error| unknown(format!("{}: {error}", path.display())))?;
         serde_json::from_slice(&text)
@@ -63,9 +63,9 @@ impl Kept {
     }
 
     /// Forgets it: the run's evidence is there, or nobody took its plan.
-    pub(super) fn forget(&self, places: &Places) {
+    pub(super) fn delete(&self, places: &Places) {
         // What stays is refused by the evidence that is there.
-        let _ = fs::remove_file(path(places, &self.order.run_id));
+        let _ = fs::remove_file(record_path(places, &self.order.run_id));
     }
 }
 

@@ -8,32 +8,32 @@ use crate::Task;
 use crate::broker::Broker;
 
 /// The server is asked this often.
-const ASK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// One that has not answered so many questions is not there: hosts that are silent meanwhile may have said something.
 /// Questions count, and not time: a process without a processor does not ask.
 const DOWN_AFTER: u32 = 2;
 /// Hosts wait as long for the server to take what they tell.
-pub(crate) const GIVEN_UP_AFTER: Duration = Duration::from_secs(600);
+pub(crate) const OUTAGE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Asks the server as long as it is held.
-pub(crate) struct Line {
-    unanswered: Arc<Mutex<Unanswered>>,
+pub(crate) struct ServerHealth {
+    failed_checks: Arc<Mutex<FailedChecks>>,
     was_down: bool,
-    _asks: Task,
+    _checks: Task,
 }
 
 /// Questions in a row, and when the first of them was asked.
 #[derive(Clone, Copy, Debug, Default)]
-struct Unanswered {
+struct FailedChecks {
     count: u32,
     since: Option<Instant>,
 }
 
 /// What became of a line since it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum HealthChange {
     /// Nothing.
-    Same,
+    Unchanged,
     /// The server does not answer any more.
     Down,
     /// It does again. Whoever follows something follows it anew: by itself the client notices after two heartbeats only, a
@@ -41,52 +41,52 @@ pub(crate) enum Turn {
     Up,
 }
 
-impl Line {
+impl ServerHealth {
     /// To a server that has just answered.
-    pub(crate) fn to(broker: &Broker) -> Self {
-        let unanswered = Arc::new(Mutex::new(Unanswered::default()));
-        let (broker, of) = (broker.clone(), Arc::clone(&unanswered));
-        let asks = tokio::spawn(async move {
+    pub(crate) fn monitor(broker: &Broker) -> Self {
+        let failed_checks = Arc::new(Mutex::new(FailedChecks::default()));
+        let (broker, of) = (broker.clone(), Arc::clone(&failed_checks));
+        let checks = tokio::spawn(async move {
             loop {
-                let asked = Instant::now();
-                let is_answered = broker.answers().await;
-                of.lock().unwrap_or_else(PoisonError::into_inner).note(asked, is_answered);
-                tokio::time::sleep(ASK_EVERY).await;
+                let sent = Instant::now();
+                let is_answered = broker.is_answering().await;
+                of.lock().unwrap_or_else(PoisonError::into_inner).record(sent, is_answered);
+                tokio::time::sleep(CHECK_INTERVAL).await;
             }
         });
-        Self { unanswered, was_down: false, _asks: Task(asks) }
+        Self { failed_checks, was_down: false, _checks: Task(checks) }
     }
 
-    fn unanswered(&self) -> Unanswered {
-        *self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
+    fn failed_checks(&self) -> FailedChecks {
+        *self.failed_checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long the server has not answered.
-    pub(crate) fn silent(&self) -> Duration {
-        self.unanswered().since.map_or(Duration::ZERO, |since| since.elapsed())
+    pub(crate) fn silence(&self) -> Duration {
+        self.failed_checks().since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Whether the server answers no more.
     pub(crate) fn is_down(&self) -> bool {
-        self.unanswered().count >= DOWN_AFTER
+        self.failed_checks().count >= DOWN_AFTER
     }
 
     /// What became of it since this was asked last.
-    pub(crate) fn turn(&mut self) -> Turn {
+    pub(crate) fn take_change(&mut self) -> HealthChange {
         let is_down = self.is_down();
         match (std::mem::replace(&mut self.was_down, is_down), is_down) {
-            (false, true) => Turn::Down,
-            (true, false) => Turn::Up,
-            _ => Turn::Same,
+            (false, true) => HealthChange::Down,
+            (true, false) => HealthChange::Up,
+            _ => HealthChange::Unchanged,
         }
     }
 }
 
-impl Unanswered {
-    fn note(&mut self, asked: Instant, is_answered: bool) {
+impl FailedChecks {
+    fn record(&mut self, sent: Instant, is_answered: bool) {
         *self = match is_answered {
             true => Self::default(),
-            false => Self { count: self.count + 1, since: self.since.or(Some(asked)) },
+            false => Self { count: self.count + 1, since: self.since.or(Some(sent)) },
         };
     }
 }
@@ -97,13 +97,13 @@ mod tests {
 
     #[test]
     fn a_question_without_an_answer_is_none_yet_and_the_first_of_several_counts() {
-        let mut of = Unanswered::default();
+        let mut of = FailedChecks::default();
         let first = Instant::now();
-        of.note(first, false);
+        of.record(first, false);
         assert!(of.count < DOWN_AFTER && of.since == Some(first));
-        of.note(first + ASK_EVERY, false);
+        of.record(first + CHECK_INTERVAL, false);
         assert!(of.count >= DOWN_AFTER && of.since == Some(first));
-        of.note(first + 2 * ASK_EVERY, true);
+        of.record(first + 2 * CHECK_INTERVAL, true);
         assert!(of.count == 0 && of.since.is_none());
     }
 }

@@ -52,7 +52,7 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
             allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
             places: places(&root.join(format!("node{number}")), None),
             bundles: None,
-            alone_max: plimsoll_fleet::agent::ALONE_MAX,
+            coordinator_timeout: plimsoll_fleet::agent::COORDINATOR_TIMEOUT,
         };
         let stop = Arc::clone(&stop);
         std::thread::spawn(move || {
@@ -79,12 +79,13 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
     let never = AtomicBool::new(false);
     let mut tell = |event: coordinator::Event| {
         println!("{event:?}");
-        let begins = |text: &String| text == "warm-up: all hosts begin";
+        let begins = |text: &String| text == "warm-up: all hosts start";
         if again && matches!(&event, coordinator::Event::Note(text) if begins(text)) {
             agents.push(start(count));
         }
     };
-    let left = coordinator::run(&coordinator::Part::whole(&plan), &options, &never, &mut tell);
+    let left =
+        coordinator::run(&coordinator::RunRequest::whole_plan(&plan), &options, &never, &mut tell);
     stop.store(true, Ordering::Relaxed);
     for agent in agents {
         agent.join().unwrap().unwrap();
@@ -162,7 +163,7 @@ fn an_agent_that_is_started_again_in_mid_run_makes_it_invalid_by_its_name() {
     let left = run(root.path(), 2, true);
     assert_eq!(left.verdict.verdict, VerdictKind::Invalid, "{:#?}", left.verdict);
     let reason = &left.verdict.reason;
-    assert!(reason.contains("node2 was lost") && reason.contains("started again"), "{reason}");
+    assert!(reason.contains("node2 was lost") && reason.contains("was restarted"), "{reason}");
     assert!(left.verdict.total.is_none(), "what is left of the sum is none");
     assert!(left.directory.join("hosts/node1").is_dir(), "the other's evidence is kept");
 }

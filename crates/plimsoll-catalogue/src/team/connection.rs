@@ -9,34 +9,34 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
 /// What is asked at a time, 4 MiB of a bundle at most, takes no longer.
-const ANSWER: Duration = Duration::from_secs(60);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// A question about nothing is answered within this time.
-const NOTHING: Duration = Duration::from_secs(5);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What goes wrong.
 #[derive(Debug)]
-pub(super) enum LineError {
+pub(super) enum ConnectionError {
     /// What the server or the system said.
-    Said(tokio_postgres::Error),
+    Database(tokio_postgres::Error),
     /// Nothing, for so long.
-    Silent(Duration),
+    TimedOut(Duration),
     /// No runtime for the connection.
-    System(std::io::Error),
+    Runtime(std::io::Error),
 }
 
-impl From<tokio_postgres::Error> for LineError {
+impl From<tokio_postgres::Error> for ConnectionError {
     fn from(error: tokio_postgres::Error) -> Self {
-        Self::Said(error)
+        Self::Database(error)
     }
 }
 
-impl LineError {
+impl ConnectionError {
     /// It in one sentence.
-    pub(super) fn plain(&self) -> String {
+    pub(super) fn message(&self) -> String {
         let error = match self {
-            Self::Said(error) => error,
-            Self::Silent(time) => return format!("it did not answer for {} s", time.as_secs()),
-            Self::System(error) => return error.to_string(),
+            Self::Database(error) => error,
+            Self::TimedOut(time) => return format!("no answer for {} s", time.as_secs()),
+            Self::Runtime(error) => return error.to_string(),
         };
         if let Some(said) = error.as_db_error() {
             return said.message().to_owned();
@@ -50,69 +50,75 @@ impl LineError {
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A connection. What belongs to it is done while it is asked, on the thread that asks.
-pub(super) struct Line {
+pub(super) struct Connection {
     runtime: Runtime,
     client: Client,
     /// It was given up in the middle of a question: whatever comes next is the answer to that one.
-    is_lost: bool,
+    is_out_of_sync: bool,
 }
 
-impl Line {
+impl Connection {
     /// One that `connect` makes, with what has to be driven for it.
     ///
     /// # Errors
-    /// What `connect` says, or no answer within `patience`.
-    pub(super) fn open<C, D>(patience: Duration, connect: C) -> Result<Self, LineError>
+    /// What `connect` says, or no answer within `timeout`.
+    pub(super) fn open<C, D>(timeout: Duration, connect: C) -> Result<Self, ConnectionError>
     where
         C: Future<Output = Result<(Client, D), tokio_postgres::Error>>,
         D: Future<Output = Result<(), tokio_postgres::Error>> + Send + 'static,
     {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(LineError::System)?;
+        let runtime = runtime.map_err(ConnectionError::Runtime)?;
         let client = runtime.block_on(async {
-            let connected = tokio::time::timeout(patience, connect).await;
-            let (client, driven) = connected.map_err(|_| LineError::Silent(patience))??;
+            let connected = tokio::time::timeout(timeout, connect).await;
+            let (client, driven) = connected.map_err(|_| ConnectionError::TimedOut(timeout))??;
             // Its end shows by the client.
             drop(tokio::spawn(driven));
-            Ok::<_, LineError>(client)
+            Ok::<_, ConnectionError>(client)
         })?;
-        Ok(Self { runtime, client, is_lost: false })
+        Ok(Self { runtime, client, is_out_of_sync: false })
     }
 
-    fn ask<T>(
+    fn run_query<T>(
         &mut self,
-        patience: Duration,
-        question: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, LineError> {
-        if self.is_lost {
-            return Err(LineError::Silent(ANSWER));
+        timeout: Duration,
+        query: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, ConnectionError> {
+        if self.is_out_of_sync {
+            return Err(ConnectionError::TimedOut(QUERY_TIMEOUT));
         }
         let client = &self.client;
         let answer =
-            self.runtime.block_on(async { tokio::time::timeout(patience, question(client)).await });
+            self.runtime.block_on(async { tokio::time::timeout(timeout, query(client)).await });
         match answer {
             Ok(answer) => Ok(answer?),
             Err(_) => {
-                self.is_lost = true;
-                Err(LineError::Silent(patience))
+                self.is_out_of_sync = true;
+                Err(ConnectionError::TimedOut(timeout))
             }
         }
     }
 
     /// Whether it leads nowhere any more. A server that says that it ends has not hung up yet, so it is asked.
-    pub(super) fn is_gone(&mut self) -> bool {
+    pub(super) fn is_disconnected(&mut self) -> bool {
         self.client.is_closed()
-            || self.ask(NOTHING, async |client| client.check_connection().await).is_err()
+            || self
+                .run_query(CHECK_TIMEOUT, async |client| client.check_connection().await)
+                .is_err()
     }
 
     /// The rows that answer it.
-    pub(super) fn rows(&mut self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, LineError> {
-        self.ask(ANSWER, async |client| client.query(sql, values).await)
+    pub(super) fn rows(
+        &mut self,
+        sql: &str,
+        values: Values<'_>,
+    ) -> Result<Vec<Row>, ConnectionError> {
+        self.run_query(QUERY_TIMEOUT, async |client| client.query(sql, values).await)
     }
 
     /// The only row.
-    pub(super) fn row(&mut self, sql: &str, values: Values<'_>) -> Result<Row, LineError> {
-        self.ask(ANSWER, async |client| client.query_one(sql, values).await)
+    pub(super) fn row(&mut self, sql: &str, values: Values<'_>) -> Result<Row, ConnectionError> {
+        self.run_query(QUERY_TIMEOUT, async |client| client.query_one(sql, values).await)
     }
 
     /// The only row, if there is one.
@@ -120,25 +126,25 @@ impl Line {
         &mut self,
         sql: &str,
         values: Values<'_>,
-    ) -> Result<Option<Row>, LineError> {
-        self.ask(ANSWER, async |client| client.query_opt(sql, values).await)
+    ) -> Result<Option<Row>, ConnectionError> {
+        self.run_query(QUERY_TIMEOUT, async |client| client.query_opt(sql, values).await)
     }
 
     /// Does it.
-    pub(super) fn execute(&mut self, sql: &str, values: Values<'_>) -> Result<(), LineError> {
-        self.ask(ANSWER, async |client| client.execute(sql, values).await).map(drop)
+    pub(super) fn execute(&mut self, sql: &str, values: Values<'_>) -> Result<(), ConnectionError> {
+        self.run_query(QUERY_TIMEOUT, async |client| client.execute(sql, values).await).map(drop)
     }
 
     /// Does these, one after the other.
-    pub(super) fn execute_all(&mut self, sql: &str) -> Result<(), LineError> {
-        self.ask(ANSWER, async |client| client.batch_execute(sql).await)
+    pub(super) fn execute_all(&mut self, sql: &str) -> Result<(), ConnectionError> {
+        self.run_query(QUERY_TIMEOUT, async |client| client.batch_execute(sql).await)
     }
 
     /// Does all of `work` or nothing of it.
     ///
     /// # Errors
     /// What `work` fails with; what the line does.
-    pub(super) fn at_once<T, E: From<LineError>>(
+    pub(super) fn transaction<T, E: From<ConnectionError>>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, E>,
     ) -> Result<T, E> {

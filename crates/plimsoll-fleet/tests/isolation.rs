@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::{self, object_store};
 use plimsoll_fleet::access::Access;
 use plimsoll_fleet::coordinator;
-use plimsoll_fleet::setup::{self, Made, Setup, set_up};
+use plimsoll_fleet::setup::{self, FleetFiles, Setup, set_up};
 
 #[path = "../../plimsoll-nfs/tests/support/port.rs"]
 mod port;
@@ -25,7 +25,7 @@ impl Drop for Server {
     }
 }
 
-fn start(root: &Path) -> (Server, Made) {
+fn start(root: &Path) -> (Server, FleetFiles) {
     let port = free_port();
     let made = set_up(&Setup {
         directory: root.join("fleet"),
@@ -141,7 +141,7 @@ fn an_agents_key_opens_nothing_of_another() {
     let (server, made) = start(root.path());
     // Who runs plans makes streams and buckets: agents may not.
     let fleet = Access::read(&made.coordinator.join("fleet.toml")).unwrap();
-    assert!(coordinator::status(&fleet.reached().unwrap()).unwrap().is_empty());
+    assert!(coordinator::status(&fleet.to_server().unwrap()).unwrap().is_empty());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let owner = holder(&made.coordinator.join("fleet.toml")).await;

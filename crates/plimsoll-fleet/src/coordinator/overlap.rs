@@ -16,19 +16,22 @@ use crate::order::Order;
 ///
 /// # Errors
 /// Two that would share it, and a plan that can't be carried by one of them, or a part of it.
-pub(super) fn check(order: &Order, hosts: &[Card]) -> Result<Vec<ResolvedPlan>, RunnerError> {
+pub(super) fn check_overlap(
+    order: &Order,
+    hosts: &[Card],
+) -> Result<Vec<ResolvedPlan>, RunnerError> {
     let mut parts = Vec::new();
     let mut owners = BTreeMap::<String, &str>::new();
     for host in hosts {
         let (own, part) = part_of(order, host)?;
         parts.push(part);
-        for place in reached_by_others(own) {
+        for place in shared_targets(own) {
             let Some(other) = owners.insert(place.clone(), &host.name) else { continue };
             if other != host.name {
-                let says = format!("{other} and {} would both work on {place}", host.name);
-                return Err(RunnerError::usage(says).hint(
-                    "give each its own: {host} stands for its name, as in s3 = \"s3://bucket/{host}\", [[fleet.host]] says \
-                     what differs on one, and `carries = \"share\"` deals exports out",
+                let message = format!("{other} and {} would both use {place}", host.name);
+                return Err(RunnerError::usage(message).hint(
+                    "give each host its own: write {host} in the address (s3 = \"s3://bucket/{host}\"), set it per host \
+                     in [[fleet.host]], or divide the exports with `carries = \"share\"`",
                 ));
             }
         }
@@ -41,23 +44,23 @@ pub(super) fn part_of(
     order: &Order,
     host: &Card,
 ) -> Result<(ResolvedPlan, ResolvedPlan), RunnerError> {
-    let wrong = |says: String| {
-        RunnerError::usage(format!("what {} would carry: {}", host.name, says.trim()))
+    let wrong = |message: String| {
+        RunnerError::usage(format!("cannot resolve the plan for {}: {}", host.name, message.trim()))
     };
     let plan = order.plan_of(&host.name).map_err(|errors| wrong(errors.to_string()))?;
     let own = plan.on_host(&host.name, &host.labels);
     let own = own.map_err(|errors| wrong(errors.to_string()))?;
-    let part = order.part_of(&plan, &own, &host.name).map_err(|says| {
-        wrong(says)
-            .hint("have it alike on all hosts: [fleet] says what differs on one, or that each has its share")
+    let part = order.part_of(&plan, &own, &host.name).map_err(|message| {
+        wrong(message)
+            .hint("keep it the same on all hosts, and describe differences and shares in [fleet]")
     })?;
     Ok((own.resolve(), part))
 }
 
 /// What a host carries, in a few words: its places, and what lies there or is done.
-pub(super) fn in_words(part: &ResolvedPlan) -> String {
+pub(super) fn describe(part: &ResolvedPlan) -> String {
     let places: Vec<String> = part.targets.iter().flat_map(Target::places).collect();
-    let what = match &part.workload {
+    let workload = match &part.workload {
         Workload::Mailbox(store) => {
             format!("{} mailboxes in {} databases", store.mailboxes, store.databases)
         }
@@ -66,11 +69,14 @@ pub(super) fn in_words(part: &ResolvedPlan) -> String {
             format!("{clients} clients")
         }
     };
-    format!("{what} on {}", if places.is_empty() { "nothing".into() } else { places.join(", ") })
+    format!(
+        "{workload} on {}",
+        if places.is_empty() { "no storage".into() } else { places.join(", ") }
+    )
 }
 
 /// What a host would work on that others reach too.
-fn reached_by_others(own: ResolvedPlan) -> Vec<String> {
+fn shared_targets(own: ResolvedPlan) -> Vec<String> {
     let mut places = Vec::new();
     for target in own.targets {
         match target.kind {
@@ -93,28 +99,28 @@ mod tests {
 
     use super::*;
 
-    fn checked(target: &str, more: &str) -> Result<(), String> {
+    fn check_plan(target: &str, more: &str) -> Result<(), String> {
         let text = format!(
             "version = 1\nname = \"p\"\n[target]\n{target}\n[workload.matrix]\nfile_size = \"1MiB\"\n{more}"
         );
         let plan = Plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"));
         let hosts = ["a", "b"].map(|name| Card { name: name.to_owned(), ..Card::default() });
         let order = Order::new("run", Vec::new(), &plan, 0).unwrap();
-        check(&order, &hosts).map(drop).map_err(|error| error.message)
+        check_overlap(&order, &hosts).map(drop).map_err(|error| error.message)
     }
 
     #[test]
     fn hosts_that_would_write_to_the_same_objects_are_told_apart_first() {
         let store = "endpoint = \"http://h:1\"";
-        let error = checked(&format!("s3 = \"s3://load/x\"\n{store}"), "").unwrap_err();
-        assert_eq!(error, "a and b would both work on s3://load/x at http://h:1");
-        checked(&format!("s3 = \"s3://load/{{host}}\"\n{store}"), "").unwrap();
-        let error = checked("nfs = [\"nfs://filer/v1\", \"nfs://filer/v2\"]", "").unwrap_err();
+        let error = check_plan(&format!("s3 = \"s3://load/x\"\n{store}"), "").unwrap_err();
+        assert_eq!(error, "a and b would both use s3://load/x at http://h:1");
+        check_plan(&format!("s3 = \"s3://load/{{host}}\"\n{store}"), "").unwrap();
+        let error = check_plan("nfs = [\"nfs://filer/v1\", \"nfs://filer/v2\"]", "").unwrap_err();
         assert!(error.contains("nfs://filer/v1"), "{error}");
         let own = "[[fleet.host]]\nname = \"b\"\nset = { \"target.nfs\" = \"nfs://filer/v2\" }\n";
-        checked("nfs = \"nfs://filer/v1\"", own).unwrap();
-        checked("path = \"/mnt/test\"", "").unwrap();
+        check_plan("nfs = \"nfs://filer/v1\"", own).unwrap();
+        check_plan("path = \"/mnt/test\"", "").unwrap();
         let shares = "[fleet]\nnames = [\"a\", \"b\"]\ncarries = \"share\"\n";
-        checked("nfs = [\"nfs://filer/v1\", \"nfs://filer/v2\"]", shares).unwrap();
+        check_plan("nfs = [\"nfs://filer/v1\", \"nfs://filer/v2\"]", shares).unwrap();
     }
 }

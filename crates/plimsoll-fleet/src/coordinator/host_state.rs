@@ -6,53 +6,53 @@ use plimsoll_evidence::fleet::Offset;
 use plimsoll_evidence::run::PhaseKind;
 
 use crate::card::Card;
-use crate::evidence::Came;
-use crate::message::{Ended, Told};
+use crate::evidence::HostResult;
+use crate::message::{AgentMessage, RunOutcome};
 
 /// A phase that waits for leave.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+pub(super) struct PendingPhase {
     pub(super) kind: PhaseKind,
     pub(super) number: u32,
 }
 
 /// A host that was asked.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct HostState {
     pub(super) card: Card,
     /// Its clock: before the run, and after it.
     pub(super) offsets: Vec<Offset>,
     pub(super) accepted: bool,
     pub(super) refused: Option<String>,
-    pub(super) waiting: Option<Waiting>,
-    pub(super) ended: Option<Ended>,
+    pub(super) pending: Option<PendingPhase>,
+    pub(super) ended: Option<RunOutcome>,
     /// Why it is lost.
     pub(super) lost: Option<String>,
     /// What went wrong with its evidence.
-    pub(super) says: String,
+    pub(super) evidence_error: String,
     /// Its bundle, packed.
     pub(super) archive: Option<Vec<u8>>,
     /// The logical units that it works on.
     units: Vec<String>,
     last_phase: Option<PhaseKind>,
-    heard: Instant,
+    last_heard: Instant,
 }
 
 /// That two hosts work on one logical unit, in words: each would write over the other's data, and what it then reads
 /// would look like damage that the storage did.
-pub(super) fn shared_unit(hosts: &[Asked]) -> Option<String> {
+pub(super) fn shared_unit_error(hosts: &[HostState]) -> Option<String> {
     hosts.iter().enumerate().find_map(|(at, host)| {
         let of = |unit: &&String| hosts[..at].iter().find(|other| other.units.contains(unit));
         let (unit, other) = host.units.iter().find_map(|unit| Some((unit, of(&unit)?)))?;
         let (one, two) = (&other.card.name, &host.card.name);
         Some(format!(
-            "{one} and {two} would write over each other's data: their device is one unit, {unit}; give each a \
-             device of its own ([[fleet.host]] set)"
+            "{one} and {two} would overwrite each other's data: both use the logical unit {unit}; give each \
+             its own device ([[fleet.host]] set)"
         ))
     })
 }
 
-impl Asked {
+impl HostState {
     /// One whose clock was measured.
     pub(super) fn new(card: Card, offset: Offset) -> Self {
         Self {
@@ -60,103 +60,107 @@ impl Asked {
             offsets: vec![offset],
             accepted: false,
             refused: None,
-            waiting: None,
+            pending: None,
             ended: None,
             lost: None,
-            says: String::new(),
+            evidence_error: String::new(),
             archive: None,
             units: Vec::new(),
             last_phase: None,
-            heard: Instant::now(),
+            last_heard: Instant::now(),
         }
     }
 
     /// Its clock before the run.
-    pub(super) fn before(&self) -> Offset {
+    pub(super) fn initial_offset(&self) -> Offset {
         self.offsets.first().copied().unwrap_or(Offset { offset_ns: 0, error_ns: 0, at_ns: 0 })
     }
 
     /// Whether nothing more is to be expected of it.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.ended.is_some() || self.lost.is_some() || self.refused.is_some()
     }
 
     /// Whether it waits for the others.
-    pub(super) fn waits(&self) -> bool {
-        self.waiting.is_some()
+    pub(super) fn is_waiting(&self) -> bool {
+        self.pending.is_some()
     }
 
     /// How long it has said nothing.
-    pub(super) fn silent(&self) -> Duration {
-        self.heard.elapsed()
+    pub(super) fn silence(&self) -> Duration {
+        self.last_heard.elapsed()
     }
 
     /// The connection is down: its silence says nothing.
-    pub(super) fn cannot_be_heard(&mut self) {
-        self.heard = Instant::now();
+    pub(super) fn reset_silence(&mut self) {
+        self.last_heard = Instant::now();
     }
 
     /// What it did last, in words.
-    pub(super) fn doing(&self) -> String {
+    pub(super) fn last_step(&self) -> String {
         match (self.last_phase, self.accepted) {
-            (Some(kind), _) => format!("after it was let into {}", kind.label()),
-            (None, true) => "after it took the plan".to_owned(),
-            (None, false) => "and did not answer the plan".to_owned(),
+            (Some(kind), _) => format!("after it reached {}", kind.label()),
+            (None, true) => "after it accepted the plan".to_owned(),
+            (None, false) => "before it answered the plan".to_owned(),
         }
     }
 
     /// It is lost; the first reason stays.
-    pub(super) fn lose(&mut self, why: String) {
+    pub(super) fn mark_lost(&mut self, why: String) {
         self.lost.get_or_insert(why);
     }
 
     /// Hears what it tells.
-    pub(super) fn hear(&mut self, told: Told) {
-        self.heard = Instant::now();
-        match told {
-            Told::Accepted { units } => {
+    pub(super) fn apply_message(&mut self, message: AgentMessage) {
+        self.last_heard = Instant::now();
+        match message {
+            AgentMessage::Accepted { units } => {
                 self.accepted = true;
                 self.units = units;
             }
-            Told::WouldTake | Told::Released { .. } => {}
-            Told::Refused { reason } => self.refused = Some(reason),
-            Told::Ready { kind, number, .. } => {
+            AgentMessage::Acceptable | AgentMessage::Released { .. } => {}
+            AgentMessage::Refused { reason } => self.refused = Some(reason),
+            AgentMessage::Ready { kind, number, .. } => {
                 self.last_phase = Some(kind);
-                self.waiting = Some(Waiting { kind, number });
+                self.pending = Some(PendingPhase { kind, number });
             }
             // What was lost and comes back has not coordinated: its evidence is kept on its host.
-            Told::Ended(ended) if self.lost.is_none() => {
-                self.waiting = None;
+            AgentMessage::Ended(ended) if self.lost.is_none() => {
+                self.pending = None;
                 self.ended = Some(ended);
             }
             // It was let in by a coordinator before this one.
-            Told::PhaseEnded { phase } if self.waiting.is_some_and(|w| w.kind == phase.kind) => {
-                self.waiting = None;
+            AgentMessage::PhaseEnded { phase }
+                if self.pending.is_some_and(|w| w.kind == phase.kind) =>
+            {
+                self.pending = None;
             }
-            Told::Ended(_) | Told::PhaseEnded { .. } | Told::Warning { .. } => {}
+            AgentMessage::Ended(_)
+            | AgentMessage::PhaseEnded { .. }
+            | AgentMessage::Warning { .. } => {}
         }
     }
 
     /// Hears its heartbeat.
-    pub(super) fn beat(&mut self, card: &Card, run_id: &str) {
-        self.heard = Instant::now();
+    pub(super) fn apply_heartbeat(&mut self, card: &Card, run_id: &str) {
+        self.last_heard = Instant::now();
         // Its answer is still on its way.
         self.accepted |= card.busy_with.as_deref() == Some(run_id);
-        if card.instance != self.card.instance && !self.is_over() {
-            let doing = self.doing();
-            self.lose(format!("its agent was started again, {doing}"));
+        if card.instance != self.card.instance && !self.is_finished() {
+            let last_step = self.last_step();
+            self.mark_lost(format!("its agent was restarted, {last_step}"));
         }
     }
 
     /// What came of it.
-    pub(super) fn into_came(self) -> Came {
-        Came {
+    pub(super) fn into_result(self) -> HostResult {
+        HostResult {
             card: self.card,
             offsets: self.offsets,
             refused: self.refused,
             lost: self.lost,
             ended: self.ended,
-            says: self.says,
+            evidence_error: self.evidence_error,
             archive: self.archive,
         }
     }
@@ -166,7 +170,7 @@ impl Asked {
 mod tests {
     use super::*;
 
-    fn asked() -> Asked {
+    fn new_host() -> HostState {
         let card = Card {
             name: "a".into(),
             instance: "1".into(),
@@ -182,50 +186,58 @@ mod tests {
             trusts: Vec::new(),
             busy_with: None,
         };
-        Asked::new(card, Offset { offset_ns: 5, error_ns: 1, at_ns: 0 })
+        HostState::new(card, Offset { offset_ns: 5, error_ns: 1, at_ns: 0 })
     }
 
     #[test]
     fn an_agent_that_was_started_again_is_lost_and_stays_so() {
-        let mut host = asked();
-        host.hear(Told::Accepted { units: Vec::new() });
-        host.hear(Told::Ready { kind: PhaseKind::WarmUp, number: 1, run_start_ns: 0, ready_ns: 1 });
-        assert!(host.waits() && !host.is_over());
+        let mut host = new_host();
+        host.apply_message(AgentMessage::Accepted { units: Vec::new() });
+        host.apply_message(AgentMessage::Ready {
+            kind: PhaseKind::WarmUp,
+            number: 1,
+            run_start_ns: 0,
+            ready_ns: 1,
+        });
+        assert!(host.is_waiting() && !host.is_finished());
         let again = Card { instance: "2".into(), ..host.card.clone() };
-        host.beat(&again, "r");
-        assert_eq!(
-            host.lost.as_deref(),
-            Some("its agent was started again, after it was let into warm-up")
-        );
-        host.hear(Told::Ended(Ended::default()));
+        host.apply_heartbeat(&again, "r");
+        assert_eq!(host.lost.as_deref(), Some("its agent was restarted, after it reached warm-up"));
+        host.apply_message(AgentMessage::Ended(RunOutcome::default()));
         assert!(host.ended.is_none(), "what comes of it afterwards is not of this run");
     }
 
     #[test]
     fn hosts_that_work_on_one_unit_are_named() {
         let of = |name: &str, units: &[&str]| {
-            let mut host = asked();
+            let mut host = new_host();
             host.card.name = name.into();
-            host.hear(Told::Accepted { units: units.iter().map(|u| (*u).to_owned()).collect() });
+            host.apply_message(AgentMessage::Accepted {
+                units: units.iter().map(|u| (*u).to_owned()).collect(),
+            });
             host
         };
-        assert_eq!(shared_unit(&[of("a", &["naa.1"]), of("b", &["naa.2"]), of("c", &[])]), None);
-        let says = shared_unit(&[of("a", &["naa.1"]), of("b", &[]), of("c", &["naa.2", "naa.1"])]);
-        let says = says.unwrap();
-        assert!(says.starts_with("a and c would write over each other's data"), "{says}");
-        assert!(says.contains("naa.1;"), "{says}");
+        assert_eq!(
+            shared_unit_error(&[of("a", &["naa.1"]), of("b", &["naa.2"]), of("c", &[])]),
+            None
+        );
+        let message =
+            shared_unit_error(&[of("a", &["naa.1"]), of("b", &[]), of("c", &["naa.2", "naa.1"])]);
+        let message = message.unwrap();
+        assert!(message.starts_with("a and c would overwrite each other's data"), "{message}");
+        assert!(message.contains("naa.1;"), "{message}");
     }
 
     #[test]
     fn a_beat_of_the_same_agent_is_no_loss() {
-        let mut host = asked();
+        let mut host = new_host();
         let same = host.card.clone();
-        host.beat(&same, "r");
-        assert!(!host.is_over() && host.before().offset_ns == 5);
+        host.apply_heartbeat(&same, "r");
+        assert!(!host.is_finished() && host.initial_offset().offset_ns == 5);
         assert!(!host.accepted);
-        host.beat(&Card { busy_with: Some("r".into()), ..same }, "r");
+        host.apply_heartbeat(&Card { busy_with: Some("r".into()), ..same }, "r");
         assert!(host.accepted, "it carries the plan out, whatever it has said yet");
-        host.hear(Told::Refused { reason: "no".into() });
-        assert!(host.is_over());
+        host.apply_message(AgentMessage::Refused { reason: "no".into() });
+        assert!(host.is_finished());
     }
 }

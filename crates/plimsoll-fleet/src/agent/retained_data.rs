@@ -10,16 +10,20 @@ use crate::order::Order;
 
 /// What runs of an experiment left for the next.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct RetainedData {
     experiment: Option<String>,
     /// By what it lies on: the sides of a comparison have data of their own.
     slots: Vec<(Vec<Target>, Arc<Mutex<DataSlot>>)>,
     since: Option<Instant>,
 }
 
-impl Held {
+impl RetainedData {
     /// Where the data of an order's run on these targets is found and left; that of another experiment is removed before.
-    pub(super) async fn of(&mut self, order: &Order, targets: &[Target]) -> Arc<Mutex<DataSlot>> {
+    pub(super) async fn slot_for(
+        &mut self,
+        order: &Order,
+        targets: &[Target],
+    ) -> Arc<Mutex<DataSlot>> {
         let experiment = order.experiment.as_ref().map(|place| place.id.clone());
         if self.experiment != experiment {
             // What can't be removed is in the way of the run, which says so.
@@ -39,13 +43,13 @@ impl Held {
     }
 
     /// A run has ended: from now on the next is waited for.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn restart_timer(&mut self) {
         self.since = Some(Instant::now());
     }
 
     /// Whether data waits for a run that does not come.
-    pub(super) fn is_left(&self, patience: Duration) -> bool {
-        !self.slots.is_empty() && self.since.is_some_and(|since| since.elapsed() > patience)
+    pub(super) fn is_expired(&self, timeout: Duration) -> bool {
+        !self.slots.is_empty() && self.since.is_some_and(|since| since.elapsed() > timeout)
     }
 
     /// Removes what waits; says what could not be.

@@ -1,6 +1,6 @@
 //! How much a fleet's agents cost a NATS server, and themselves: so many agents in this process, each with a light plan.
 //!
-//! `cargo run --release -p plimsoll-fleet --example many -- 200` needs `nats-server` on the PATH. The agents, their runs and their
+//! `cargo run --release -p plimsoll-fleet --example many_agents -- 200` needs `nats-server` on the PATH. The agents, their runs and their
 //! evidence are those of `plimsoll agent`; left out are hosts of their own (all share this one's processors, memory and loopback
 //! link) and real targets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
@@ -26,9 +26,9 @@ use serde_json::Value;
 /// Idle agents are looked at for so long.
 const IDLE: Duration = Duration::from_secs(20);
 
-struct Ended(Child);
+struct ServerProcess(Child);
 
-impl Drop for Ended {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -41,7 +41,7 @@ fn free_port() -> u16 {
 
 /// What the server counted: messages and bytes that came, those that left, its memory.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct ServerCounters {
     came: f64,
     left: f64,
     came_bytes: f64,
@@ -49,14 +49,14 @@ struct Counted {
     memory_bytes: f64,
 }
 
-fn counted(port: u16) -> Counted {
+fn read_counters(port: u16) -> ServerCounters {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream.write_all(b"GET /varz HTTP/1.0\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let said: Value = serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
     let number = |name: &str| said[name].as_f64().unwrap();
-    Counted {
+    ServerCounters {
         came: number("in_msgs"),
         left: number("out_msgs"),
         came_bytes: number("in_bytes"),
@@ -81,7 +81,13 @@ fn places(root: &Path, signer: Option<Signer>) -> Places {
     }
 }
 
-fn per(count: u32, what: &str, before: Counted, after: Counted, seconds: f64) {
+fn print_per_agent(
+    count: u32,
+    what: &str,
+    before: ServerCounters,
+    after: ServerCounters,
+    seconds: f64,
+) {
     let each = |a: f64, b: f64| (b - a) / f64::from(count);
     println!(
         "{what}: {:.1} messages and {:.1} kB to the server, {:.1} and {:.1} kB from it for each agent in {seconds:.1} s",
@@ -113,7 +119,7 @@ fn main() {
         .stderr(Stdio::null())
         .spawn()
         .expect("nats-server on the PATH");
-    let _server = Ended(server);
+    let _server = ServerProcess(server);
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -122,7 +128,7 @@ fn main() {
     let trust = vec![signer.public().to_owned()];
     let reached = Server { url: format!("nats://127.0.0.1:{port}"), ..Server::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let empty = counted(monitor);
+    let empty = read_counters(monitor);
     let own_empty = own_bytes();
     let agents: Vec<_> = (1..=count)
         .map(|number| {
@@ -134,7 +140,7 @@ fn main() {
                 allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
                 places: places(&root.join(format!("node{number}")), None),
                 bundles: None,
-                alone_max: agent::ALONE_MAX,
+                coordinator_timeout: agent::COORDINATOR_TIMEOUT,
             };
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || {
@@ -147,10 +153,10 @@ fn main() {
         assert!(began.elapsed() < Duration::from_secs(120), "not all agents came");
     }
     println!("{count} agents are there after {:.1} s", began.elapsed().as_secs_f64());
-    let (before, idle) = (counted(monitor), Instant::now());
+    let (before, idle) = (read_counters(monitor), Instant::now());
     std::thread::sleep(IDLE);
-    let after = counted(monitor);
-    per(count, "idle", before, after, idle.elapsed().as_secs_f64());
+    let after = read_counters(monitor);
+    print_per_agent(count, "idle", before, after, idle.elapsed().as_secs_f64());
     println!(
         "idle: {:.0} kB of this process and {:.0} kB of the server for each agent",
         (own_bytes() - own_empty) / f64::from(count) / 1e3,
@@ -171,10 +177,10 @@ fn main() {
         places: places(&root, Some(signer)),
         bundles: root.join("runs"),
     };
-    let (before, began) = (counted(monitor), Instant::now());
+    let (before, began) = (read_counters(monitor), Instant::now());
     let mut most_bytes = 0.0_f64;
     let left = coordinator::run(
-        &coordinator::Part::whole(&plan),
+        &coordinator::RunRequest::whole_plan(&plan),
         &options,
         &AtomicBool::new(false),
         &mut |event| {
@@ -185,8 +191,8 @@ fn main() {
         },
     );
     let took = began.elapsed().as_secs_f64();
-    let after = counted(monitor);
-    per(count, "one run", before, after, took);
+    let after = read_counters(monitor);
+    print_per_agent(count, "one run", before, after, took);
     match left {
         Ok(left) => {
             let all = left.fleet.hosts.iter();

@@ -11,7 +11,7 @@ use plimsoll_evidence::signature::{Signer, make_keys};
 use plimsoll_fleet::agent;
 use plimsoll_fleet::broker::Server;
 use plimsoll_fleet::local::PrivateServer;
-use plimsoll_fleet::order::{Order, Signed, VALID_NS};
+use plimsoll_fleet::order::{Order, SignedOrder, VALID_NS};
 use plimsoll_plan::Plan;
 use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 /// Something that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Set {
+struct Fixture {
     root: TempDir,
     server: PrivateServer,
     own: Signer,
@@ -36,7 +36,7 @@ fn key(root: &Path, name: &str) -> Signer {
     Signer::read(&path, || None).unwrap()
 }
 
-impl Set {
+impl Fixture {
     fn new() -> Self {
         let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         fs::create_dir(root.path().join("data")).unwrap();
@@ -45,9 +45,9 @@ impl Set {
         let server = PrivateServer::start(&root.path().join("nats"), &stop).unwrap();
         let own = key(root.path(), "own");
         let said = Arc::new(Mutex::new(Vec::new()));
-        let mut set = Self { root, server, own, said, stop, agent: None };
-        set.start();
-        set
+        let mut fixture = Self { root, server, own, said, stop, agent: None };
+        fixture.start();
+        fixture
     }
 
     fn server(&self) -> Server {
@@ -69,7 +69,7 @@ impl Set {
                 signer: None,
             },
             bundles: None,
-            alone_max: plimsoll_fleet::agent::ALONE_MAX,
+            coordinator_timeout: plimsoll_fleet::agent::COORDINATOR_TIMEOUT,
         };
         self.stop.store(false, Ordering::Relaxed);
         let (said, stop) = (Arc::clone(&self.said), Arc::clone(&self.stop));
@@ -112,7 +112,7 @@ impl Set {
         Order::new("run-1", vec!["a".to_owned()], &plan, realtime_ns() - before_ns).unwrap()
     }
 
-    fn leave(&self, signed: &Signed) {
+    fn publish(&self, signed: &SignedOrder) {
         let text = serde_json::to_vec(signed).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -123,9 +123,9 @@ impl Set {
     }
 
     #[track_caller]
-    fn refuses(&self, signed: &Signed, why: &str) {
+    fn refuses(&self, signed: &SignedOrder, why: &str) {
         self.said.lock().unwrap().clear();
-        self.leave(signed);
+        self.publish(signed);
         let line = self.wait_for("refused");
         assert!(line.contains(why), "{line}");
         let runs = self.root.path().join("runs");
@@ -133,7 +133,7 @@ impl Set {
     }
 }
 
-impl Drop for Set {
+impl Drop for Fixture {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(agent) = self.agent.take() {
@@ -144,23 +144,26 @@ impl Drop for Set {
 
 #[test]
 fn reaching_the_broker_is_not_enough() {
-    let mut set = Set::new();
-    let root = set.root.path().to_path_buf();
+    let mut fixture = Fixture::new();
+    let root = fixture.root.path().to_path_buf();
     let (inside, secret) = (root.join("data"), root.join("secret"));
     std::os::unix::fs::symlink(&secret, inside.join("way")).unwrap();
-    let own = |order: &Order| order.sign(&set.own).unwrap();
+    let own = |order: &Order| order.sign(&fixture.own).unwrap();
 
-    let good = set.order(&inside, 0);
-    set.refuses(&Signed { signature: String::new(), ..own(&good) }, "not signed");
+    let good = fixture.order(&inside, 0);
+    fixture.refuses(&SignedOrder { signature: String::new(), ..own(&good) }, "not signed");
     let foreign = key(&root, "foreign");
-    set.refuses(&good.sign(&foreign).unwrap(), "no key that this agent trusts");
+    fixture.refuses(&good.sign(&foreign).unwrap(), "with a key that this agent trusts");
     let changed = own(&good).order.replace("data", "secret");
-    set.refuses(&Signed { order: changed, ..own(&good) }, "no key that this agent trusts");
-    set.refuses(&own(&set.order(&inside, VALID_NS + 1_000_000_000)), "time is over");
-    set.refuses(&own(&set.order(&secret, 0)), "outside of every --allow-path");
-    set.refuses(&own(&set.order(&inside.join("way"), 0)), "outside of every --allow-path");
+    fixture.refuses(
+        &SignedOrder { order: changed, ..own(&good) },
+        "with a key that this agent trusts",
+    );
+    fixture.refuses(&own(&fixture.order(&inside, VALID_NS + 1_000_000_000)), "has expired");
+    fixture.refuses(&own(&fixture.order(&secret, 0)), "outside of every --allow-path");
+    fixture.refuses(&own(&fixture.order(&inside.join("way"), 0)), "outside of every --allow-path");
     let other = Order { agents: vec!["b".to_owned()], ..good.clone() };
-    set.refuses(&own(&other), "not for a");
+    fixture.refuses(&own(&other), "not for a");
     let plan = plimsoll_plan::Plan::parse(&good.plan_text, "p.toml").unwrap();
     let part = |inside: &Path| {
         let other = plan.resolve().to_toml().unwrap();
@@ -168,24 +171,24 @@ fn reaching_the_broker_is_not_enough() {
             other.replace("/data\"", &format!("/{}\"", inside.file_name().unwrap().display()));
         Order { resolved_text: Some(other), ..good.clone() }
     };
-    set.refuses(&own(&part(&secret)), "is not the plan");
+    fixture.refuses(&own(&part(&secret)), "is not the plan");
     let heavier = plan.resolve().to_toml().unwrap().replace("1048576", "2097152");
     let heavier = Order { resolved_text: Some(heavier), ..good.clone() };
-    set.refuses(&own(&heavier), "is not the plan");
-    let nonsense = Signed { order: "{}".into(), signature: "x".into() };
-    set.refuses(&nonsense, "no key");
+    fixture.refuses(&own(&heavier), "is not the plan");
+    let nonsense = SignedOrder { order: "{}".into(), signature: "x".into() };
+    fixture.refuses(&nonsense, "with a key that this agent trusts");
     assert_eq!(fs::read_dir(&secret).unwrap().count(), 0);
 
     // What is in order is taken, once: neither the agent nor the one that is started after it takes it again.
     let signed = own(&good);
-    set.said.lock().unwrap().clear();
-    set.leave(&signed);
-    set.wait_for("carries out run-1");
-    set.end();
-    set.start();
-    set.said.lock().unwrap().clear();
-    set.leave(&signed);
-    let line = set.wait_for("refused");
+    fixture.said.lock().unwrap().clear();
+    fixture.publish(&signed);
+    fixture.wait_for("started run run-1");
+    fixture.end();
+    fixture.start();
+    fixture.said.lock().unwrap().clear();
+    fixture.publish(&signed);
+    let line = fixture.wait_for("refused");
     assert!(line.contains("replayed"), "{line}");
 }
 
@@ -205,15 +208,15 @@ fn a_name_that_is_none_and_an_agent_that_trusts_nobody_do_not_start() {
             signer: None,
         },
         bundles: None,
-        alone_max: plimsoll_fleet::agent::ALONE_MAX,
+        coordinator_timeout: plimsoll_fleet::agent::COORDINATOR_TIMEOUT,
     };
     let stop = AtomicBool::new(true);
     let refused = |options: &agent::Options, says: &str| {
         let error = agent::run(options, &stop, &mut |_| ()).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     };
-    refused(&options("a.b", &["key"]), "can't be an agent's name");
-    refused(&options("a", &[]), "no key is trusted");
+    refused(&options("a.b", &["key"]), "is not a valid agent name");
+    refused(&options("a", &[]), "without a trusted key");
     let nowhere = Server { url: "nats://127.0.0.1:1".to_owned(), ..Server::default() };
-    refused(&agent::Options { server: nowhere, ..options("a", &["key"]) }, "no connection");
+    refused(&agent::Options { server: nowhere, ..options("a", &["key"]) }, "cannot connect");
 }

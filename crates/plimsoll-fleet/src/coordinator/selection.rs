@@ -10,13 +10,13 @@ use crate::broker::Broker;
 use crate::card::{Card, is_name};
 
 /// Cards are waited for so long: each agent writes one a second.
-const CARDS: Duration = Duration::from_millis(2_500);
+const CARDS_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// Agents that are wanted and not there yet are waited for so long.
-const WANTED: Duration = Duration::from_secs(20);
+const SELECTION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Which agents are wanted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct AgentSelection {
     /// How many; `None`: all that are there, or all that are named.
     pub(super) agents: Option<u32>,
     /// These alone; empty: any.
@@ -25,7 +25,7 @@ pub(super) struct Wanted {
     pub(super) labels: Vec<String>,
 }
 
-impl Wanted {
+impl AgentSelection {
     /// How many.
     fn count(&self) -> Option<u32> {
         match self.names.len() {
@@ -35,13 +35,13 @@ impl Wanted {
     }
 
     /// Whether an agent is one of them.
-    fn takes(&self, card: &Card) -> bool {
+    fn matches(&self, card: &Card) -> bool {
         let has = |label: &String| card.labels.contains(label);
         (self.names.is_empty() || self.names.contains(&card.name)) && self.labels.iter().all(has)
     }
 
     /// Which, in words.
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let named = match self.names.is_empty() {
             true => String::new(),
             false => format!(" ({})", self.names.join(", ")),
@@ -54,17 +54,18 @@ impl Wanted {
 }
 
 /// Cards of all agents, or of so many as are wanted, or of these, as soon as they are there.
-pub(super) async fn cards(
+pub(super) async fn read_cards(
     broker: &Broker,
-    wanted: &Wanted,
+    selection: &AgentSelection,
 ) -> Result<BTreeMap<String, Card>, RunnerError> {
-    let failed = |error: String| RunnerError::environment(format!("the agents' cards: {error}"));
+    let failed =
+        |error: String| RunnerError::environment(format!("cannot read the agents' cards: {error}"));
     let mut watch =
         broker.agents.watch_with_history(">").await.map_err(|e| failed(e.to_string()))?;
     let mut found: BTreeMap<String, Card> = BTreeMap::new();
-    let count = wanted.count();
-    let patience = if count.is_some() { WANTED } else { CARDS };
-    let until = tokio::time::Instant::now() + patience;
+    let count = selection.count();
+    let timeout = if count.is_some() { SELECTION_TIMEOUT } else { CARDS_TIMEOUT };
+    let until = tokio::time::Instant::now() + timeout;
     while let Ok(Some(entry)) = tokio::time::timeout_at(until, watch.next()).await {
         let entry = entry.map_err(|error| failed(error.to_string()))?;
         match serde_json::from_slice::<Card>(&entry.value) {
@@ -73,7 +74,8 @@ pub(super) async fn cards(
             }
             _ => drop(found.remove(&entry.key)),
         }
-        let free = found.values().filter(|card| wanted.takes(card) && card.busy_with.is_none());
+        let free =
+            found.values().filter(|card| selection.matches(card) && card.busy_with.is_none());
         let free = free.count();
         // All that are there already are looked at: the first by name are wanted, not the first to be read.
         if entry.delta == 0 && count.is_some_and(|count| free >= count as usize) {
@@ -84,24 +86,26 @@ pub(super) async fn cards(
 }
 
 /// The agents that carry the run: the first of those that are free, by name.
-pub(super) fn choose(
+pub(super) fn pick(
     cards: BTreeMap<String, Card>,
-    wanted: &Wanted,
+    selection: &AgentSelection,
     own_build: &str,
 ) -> Result<Vec<Card>, RunnerError> {
     let there = cards.len();
     let cards: BTreeMap<String, Card> =
-        cards.into_iter().filter(|(_, card)| wanted.takes(card)).collect();
+        cards.into_iter().filter(|(_, card)| selection.matches(card)).collect();
     let (free, busy): (Vec<Card>, Vec<Card>) =
         cards.into_values().partition(|card| card.busy_with.is_none());
     let named =
         |cards: &[Card]| cards.iter().map(|card| card.name.as_str()).collect::<Vec<_>>().join(", ");
-    let number = wanted.count().map_or(free.len().max(1), |count| count as usize);
+    let number = selection.count().map_or(free.len().max(1), |count| count as usize);
     if free.len() < number {
-        let which = wanted.words();
-        let says =
-            format!("{number} agents{which} are wanted, and {} of {there} are free", free.len());
-        let error = RunnerError::environment(says).hint("start `plimsoll agent` on each host");
+        let which = selection.describe();
+        let message = format!(
+            "not enough free agents: {number}{which} required, and {} of {there} are free",
+            free.len()
+        );
+        let error = RunnerError::environment(message).hint("start `plimsoll agent` on each host");
         return Err(match busy.is_empty() {
             true => error,
             false => error.hint(format!("busy with another run: {}", named(&busy))),
@@ -110,9 +114,10 @@ pub(super) fn choose(
     let chosen: Vec<Card> = free.into_iter().take(number).collect();
     let other: Vec<Card> = chosen.iter().filter(|card| card.build != own_build).cloned().collect();
     if !other.is_empty() {
-        let says = format!("{} have another build of Plimsoll than this host", named(&other));
-        return Err(RunnerError::usage(says).hint(
-            "install one build on all hosts: what differs between builds would be measured too",
+        let message =
+            format!("agents run another build of Plimsoll than this host: {}", named(&other));
+        return Err(RunnerError::usage(message).hint(
+            "install the same build on all hosts: differences between builds would distort the comparison",
         ));
     }
     Ok(chosen)
@@ -141,23 +146,23 @@ mod tests {
         (name.to_owned(), card)
     }
 
-    fn chosen(cards: &[(&str, &str, bool)], wanted: Option<u32>) -> Result<Vec<String>, String> {
+    fn pick_names(cards: &[(&str, &str, bool)], count: Option<u32>) -> Result<Vec<String>, String> {
         let cards = cards.iter().map(|(name, build, busy)| card(name, build, *busy)).collect();
-        let wanted = Wanted { agents: wanted, ..Wanted::default() };
-        let chosen = choose(cards, &wanted, "b").map_err(|error| error.to_string())?;
+        let selection = AgentSelection { agents: count, ..AgentSelection::default() };
+        let chosen = pick(cards, &selection, "b").map_err(|error| error.to_string())?;
         Ok(chosen.into_iter().map(|card| card.name).collect())
     }
 
     #[test]
     fn free_agents_of_the_own_build_are_chosen_by_name() {
         let cards = [("c", "b", false), ("a", "b", true), ("b", "b", false)];
-        assert_eq!(chosen(&cards, None).unwrap(), ["b", "c"]);
-        assert_eq!(chosen(&cards, Some(1)).unwrap(), ["b"]);
-        let error = chosen(&cards, Some(3)).unwrap_err();
+        assert_eq!(pick_names(&cards, None).unwrap(), ["b", "c"]);
+        assert_eq!(pick_names(&cards, Some(1)).unwrap(), ["b"]);
+        let error = pick_names(&cards, Some(3)).unwrap_err();
         assert!(error.contains("2 of 3 are free") && error.contains("another run: a"), "{error}");
-        assert!(chosen(&[], None).unwrap_err().contains("0 of 0"));
-        let error = chosen(&[("a", "b", false), ("z", "old", false)], None).unwrap_err();
-        assert!(error.contains("z have another build"), "{error}");
+        assert!(pick_names(&[], None).unwrap_err().contains("0 of 0"));
+        let error = pick_names(&[("a", "b", false), ("z", "old", false)], None).unwrap_err();
+        assert!(error.contains("another build of Plimsoll than this host: z"), "{error}");
     }
 
     #[test]
@@ -173,16 +178,16 @@ mod tests {
         };
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let of = |agents, names: &[&str], labels: &[&str]| {
-            let wanted = Wanted { agents, names: texts(names), labels: texts(labels) };
-            let chosen = choose(all(), &wanted, "b").map_err(|error| error.to_string())?;
+            let selection = AgentSelection { agents, names: texts(names), labels: texts(labels) };
+            let chosen = pick(all(), &selection, "b").map_err(|error| error.to_string())?;
             Ok::<_, String>(chosen.into_iter().map(|card| card.name).collect::<Vec<_>>())
         };
         assert_eq!(of(None, &[], &["rack=2", "ssd"]).unwrap(), ["b", "c"]);
         assert_eq!(of(Some(1), &[], &["rack=2"]).unwrap(), ["b"]);
         assert_eq!(of(None, &["c", "a"], &[]).unwrap(), ["a", "c"]);
         let error = of(Some(3), &[], &["rack=2"]).unwrap_err();
-        assert!(error.contains("3 agents with rack=2 are wanted, and 2 of 3"), "{error}");
-        assert!(of(None, &["d"], &[]).unwrap_err().contains("1 agents (d) are wanted"));
+        assert!(error.contains("3 with rack=2 required, and 2 of 3"), "{error}");
+        assert!(of(None, &["d"], &[]).unwrap_err().contains("1 (d) required"));
         assert!(of(None, &[], &["rack=3"]).is_err());
     }
 }

@@ -1,0 +1,97 @@
+//! A run or experiment by what people call it: `last`, a number of `plimsoll runs`, a name, the beginning of one,
+//! or the name of a plan (its latest run).
+
+use std::path::PathBuf;
+
+use crate::entry::Entry;
+use crate::error::CatalogueError;
+use crate::index::Catalogue;
+
+/// Names that are told where several are meant.
+const CANDIDATES_MAX: usize = 5;
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lookup {
+    /// A bundle or an experiment, in this directory.
+    Local(PathBuf),
+    /// A run that is known, without its bundle.
+    Removed(Box<Entry>),
+    /// A run of another's, whose bundle the team's catalogue holds ([`crate::TeamClient::fetch`]).
+    Remote(Box<Entry>),
+    /// An experiment of another's: its runs.
+    RemoteExperiment(Vec<Entry>),
+    /// Nothing.
+    Missing,
+}
+
+impl Catalogue {
+    /// What is called so.
+    ///
+    /// # Errors
+    /// Several are.
+    pub fn find(&self, name: &str) -> Result<Lookup, CatalogueError> {
+        if name == "last" {
+            return Ok(self.latest_run(None)?.map_or(Lookup::Missing, lookup_of));
+        }
+        let is_number = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number
+            && let Ok(number) = name.parse()
+            && let Some(entry) = self.run_at_position(number)?
+        {
+            return Ok(lookup_of(entry));
+        }
+        if name.is_empty() {
+            return Ok(Lookup::Missing);
+        }
+        let (runs, experiments) =
+            (self.runs_with_prefix(name)?, self.experiments_with_prefix(name)?);
+        if let Some(run) = runs.iter().find(|run| run.run_id == name) {
+            return Ok(lookup_of(run.clone()));
+        }
+        if let Some(one) = experiments.iter().find(|one| one.id == name) {
+            return Ok(Lookup::Local(one.directory.clone()));
+        }
+        if let Some(run) = self.latest_run(Some(name))? {
+            return Ok(lookup_of(run));
+        }
+        let remote = self.remote_runs_of(name)?;
+        if !remote.is_empty() {
+            return Ok(Lookup::RemoteExperiment(remote));
+        }
+        // An experiment's runs begin with its name: who message that much means the experiment.
+        match (&experiments[..], &runs[..]) {
+            ([one], runs) if runs.iter().all(|run| run.experiment.as_ref() == Some(&one.id)) => {
+                Ok(Lookup::Local(one.directory.clone()))
+            }
+            ([], [run]) => Ok(lookup_of(run.clone())),
+            ([], []) => Ok(Lookup::Missing),
+            (experiments, runs) => {
+                let names =
+                    experiments.iter().map(|one| &one.id).chain(runs.iter().map(|run| &run.run_id));
+                let names: Vec<&str> = names.map(String::as_str).take(CANDIDATES_MAX).collect();
+                let more = if experiments.len() + runs.len() > CANDIDATES_MAX {
+                    " and others"
+                } else {
+                    ""
+                };
+                let names = names.join(", ");
+                let message = match is_number {
+                    true => {
+                        format!("no run has the number {name}; as a name it matches {names}{more}")
+                    }
+                    false => format!("{name} is ambiguous: it matches {names}{more}"),
+                };
+                Err(CatalogueError::Name(message))
+            }
+        }
+    }
+}
+
+fn lookup_of(entry: Entry) -> Lookup {
+    match &entry.bundle {
+        Some(bundle) => Lookup::Local(PathBuf::from(bundle)),
+        None if entry.origin.is_some() => Lookup::Remote(Box::new(entry)),
+        None => Lookup::Removed(Box::new(entry)),
+    }
+}
