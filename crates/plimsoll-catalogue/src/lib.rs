@@ -4,6 +4,14 @@
 //! time it is opened ([`index`]): whoever removes it loses nothing. Tags and notes are not evidence, so that no
 //! seal covers them, and lie in a file beside the bundle ([`labels`]). A team's catalogue ([`team`]) holds runs of many
 //! hosts with their bundles.
+//!
+//! # Where to change what
+//!
+//! - run lookup and filters: `entry.rs`, `find.rs`, `index.rs`; list display:
+//!   `plimsoll-report/src/runs.rs`
+//! - a team's catalogue: `team/shared.rs` (transfer), `team.rs` (transaction), `team/connection.rs`
+//!   (connection and timeouts), `team/schema.rs` (each table change is a further migration;
+//!   `plimsoll/tests/team.rs` starts from the first), other users' runs `index/mirror.rs`
 
 mod archive;
 mod date;

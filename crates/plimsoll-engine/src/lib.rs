@@ -1,5 +1,19 @@
 //! Drives a workload against a real target: queues of I/O, streams of operations, pacing, recording.
 //! It measures and does not interpret.
+//!
+//! # Where to change what
+//!
+//! - phases of a mailbox run: `mailbox/run.rs`, `load.rs`
+//! - phases of a matrix run: `matrix/run.rs`; clients per thread `load.rs`, side work
+//!   `conductor.rs`, data location `home.rs`, device protection `device.rs`
+//! - NFS and S3 queues: `nfs/queue.rs`, `s3/queue.rs`; their data: `nfs/home.rs`, `s3/home.rs`,
+//!   `matrix/remote.rs`
+//! - metadata operations on local files: `matrix/tree.rs`; system calls `plimsoll-sys/src/names.rs`
+//! - CPU placement of driving threads: `placement.rs`, from `plimsoll-observe/src/completion.rs`
+//! - collecting thread of streams: `stream/collect.rs`; common start with other hosts: `barrier.rs`
+//! - removal of data: `work_dir`; free space: `work_dir/space.rs`
+//! - measurement error of the drivers: `simulated.rs`, `tests/reference.rs`, `tests/one_by_one.rs`,
+//!   `examples/bench/reference`; results in `docs/accuracy.md`
 
 pub mod allowed;
 pub mod aside;

@@ -14,6 +14,15 @@
 //! figure by figure; [`cells`] reads tables that people write.
 //! Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
 //! hash of the one before, so that the best of N is seen as such.
+//!
+//! # Where to change what
+//!
+//! - observations in a bundle: `observed`, network in `observed/links.rs`, replays in
+//!   `observed/replay.rs`
+//! - the seal: `seal.rs`; a ledger position: `ledger/place.rs`, its last line `ledger/head.rs`,
+//!   cached parsing `ledger/kept.rs`
+//! - merged evidence of hosts: `fleet` (`fleet.json`, sums, histograms, common clock)
+//! - bundles of foreign results: `foreign.rs`; directories of bundles: `elsewhere.rs`
 
 pub mod bundle;
 pub mod cells;

@@ -7,6 +7,12 @@
 //! - [`together`]: what an experiment of the catalogue says, whichever kind it is.
 //! - [`analysis`]: what the runs say beside what was published, a pure function of evidence; [`report`]: how that
 //!   is shown.
+//!
+//! # Where to change what
+//!
+//! - a published experiment: a directory in `plans/experiments` and its line in `files.rs`
+//! - analysis: `analysis`, whole tables `analysis/points.rs`; display: `report`; published tables and fit:
+//!   `tables.rs`; execution: `run.rs`
 
 pub mod analysis;
 pub mod definition;

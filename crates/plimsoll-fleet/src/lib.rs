@@ -12,6 +12,16 @@
 //! - `evidence`: what a fleet's run leaves, written; [`plimsoll_runner::fleet`] reads it. [`local`]: a private server and agents, to try it.
 //!
 //! An asynchronous runtime lives here and in no crate below: agents drive `plimsoll-runner` on threads of its own.
+//!
+//! # Where to change what
+//!
+//! - common start: `agent/gate.rs` and `coordinator.rs`; server liveness: `line.rs`
+//! - agent selection: `coordinator/selection.rs`
+//! - permissions: `permissions.rs`, subjects `broker.rs`, setup `setup.rs`, users `users.rs`,
+//!   certificates `authority.rs`, `access.rs`; tests: `tests/isolation.rs`,
+//!   `plimsoll/tests/fleet_secure.rs`; host templates: `contrib/fleet`
+//! - acceptance of a plan by an agent: `order.rs` (signature, time, replay)
+//! - storage system's counters: `coordinator/system.rs`
 
 pub mod access;
 pub mod agent;

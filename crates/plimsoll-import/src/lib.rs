@@ -5,6 +5,14 @@
 //! tar.gz, zip, single gzip files) are read as a study of many results. [`foreign`] makes a bundle of those that say
 //! enough to be judged as a run. What is garbage is refused with
 //! a sentence; nothing panics. [`fio_job`] makes plans of the jobs of fio.
+//!
+//! # Where to change what
+//!
+//! - fio JSON and tables as a bundle: `foreign`
+//! - any other result format: one file per tool, detection in `detect.rs`, assembly in `study.rs`,
+//!   a row in `docs/audit.md`, a sample in `tests/garbage.rs`
+//! - a trace format: a file in `trace`
+//! - stages of a fio job: `fio_job.rs`
 
 pub mod detect;
 pub mod diskspd;

@@ -3,6 +3,28 @@
 //! Pure functions of evidence. Nothing in this crate does I/O, reads a clock or draws a random
 //! number that was not passed in, so that the same evidence gives the same verdict to the letter
 //! on any machine, a year later.
+//!
+//! # Where to change what
+//!
+//! - a rule: a file in `rules`, its module and line in `rules.rs`, and a new `RULES_VERSION`
+//!   (`verdict.rs`). Its tests modify the evidence of `rules/fixtures.rs`
+//! - a rule over several runs: `rules/experiment`, called by `experiment::summarise` and for each
+//!   side of a comparison
+//! - a rule about the figures of a foreign result: `conservation/rules` and its line in `rules.rs`;
+//!   about a whole study: `conservation/study` and `study.rs`; repeats and their spread:
+//!   `conservation/repeats.rs`
+//! - a limit's check: `checks.rs`
+//! - network use: `links.rs`, the load's bytes: `rules/balance/wire.rs`
+//! - sweeps: `sweep.rs`; two sweeps: `compare/cells.rs`
+//! - fleets: `fleet.rs`, slow hosts `fleet/slow.rs` and `fleet/link.rs`, mounts and interfaces
+//!   `fleet/network.rs`, storage counters `fleet/system.rs`; comparison of fleets:
+//!   `compare/fleets.rs`
+//! - a comparison: figures `metrics.rs`, conditions `compare/conditions.rs`, doubts `doubt.rs`,
+//!   decision `decide.rs`, causes `compare/why.rs`
+//! - a search's conclusion: `tuning.rs`, order of loads `stats/tune`
+//! - users that a quickstart sustains: `carried.rs`
+//! - stages: `stages.rs`; replays: `rules/replay`; contradictory evidence:
+//!   `rules/evidence_consistent`
 
 // Only other crates of this workspace use this one: names and types say most of it.
 #![allow(missing_docs)]

@@ -1,4 +1,11 @@
 //! Drives a workload through a modelled storage system in virtual time.
+//!
+//! # Where to change what
+//!
+//! - a building block: a file in `blocks` and its line in `blocks.rs`
+//! - a shipped model: `models/NAME.toml` and its name in `spec/shipped.rs`
+//! - how a model is driven: `run` (`virtual_time`, `mailbox`, `gauges`); speed, accuracy and
+//!   parameters: `docs/models.md`
 pub mod analytic;
 pub mod blocks;
 pub mod cache;

@@ -1,5 +1,11 @@
 //! What the system beneath did: block devices, page cache, CPU, the host. It reads and counts, and
 //! interprets nothing. What it cannot read is unknown, never zero.
+//!
+//! # Where to change what
+//!
+//! - a new observation: one file per source, read by `observer.rs`; its form in a bundle:
+//!   `plimsoll-evidence/src/observed`
+//! - network interfaces and TCP: `links.rs`
 
 pub mod access_profile;
 pub mod between;

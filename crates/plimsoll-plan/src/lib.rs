@@ -21,6 +21,20 @@
 //! assert_eq!(resolved.required_bytes(&resolved.targets[0])[0].directory, "/mnt/x");
 //! # Ok::<(), plimsoll_plan::PlanErrors>(())
 //! ```
+//!
+//! # Where to change what
+//!
+//! - a field: `raw` (top level: `raw/root.rs`), `resolve`, `resolved`. Its default must mean what
+//!   plans without it meant. `docs/plan.md` is generated from `raw`, and a test compares. A field
+//!   that is not a condition of the measurement is listed in `NOT_CONDITIONS`
+//!   (`plimsoll-judge/src/compare/conditions.rs`)
+//! - a built-in plan: `plans/gallery/NAME.toml` and its line in `gallery.rs`. Its comment states
+//!   audience, sources, space and time; tests check it
+//! - `--set` and overlays: `overlay.rs`, text edits `overlay/edit.rs`
+//! - fleet fields: `raw/fleet.rs`, `resolve/fleet.rs`, `host.rs` (a host's plan of a point, step or
+//!   target), `share.rs` (its share)
+//! - the number that a search varies: `knob.rs`
+//! - the given plan against the plan that ran: `given.rs`
 
 #![cfg_attr(test, allow(clippy::expect_used))]
 

@@ -7,6 +7,13 @@
 //!   [`scribe`]: that as evidence.
 //! - [`generator`]: what is noted of the generator itself.
 //! - [`drain`]: how long the end of a phase is waited for.
+//!
+//! # Where to change what
+//!
+//! - recording by a thread: `recorder.rs` (stateful workloads), `cells.rs` and `collect.rs`
+//!   (streams), `recording.rs`
+//! - common start of phases: `progress.rs` (`Watcher::begins_at`)
+//! - notes of a replay: `replay.rs`
 
 pub mod cells;
 pub mod collect;

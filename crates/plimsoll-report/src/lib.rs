@@ -4,6 +4,19 @@
 //! A report is built in two steps. [`run::run_document`] puts evidence and verdict into a
 //! [`document::Document`]: headings, tables, charts and sentences as data. The terminal
 //! ([`mod@text`]), the page ([`html`]) and Markdown draw that document.
+//!
+//! # Where to change what
+//!
+//! - a report section: a file in `run` and its place in `run.rs`; a chart is a `Plot` of its
+//!   section
+//! - the page's layout: `html`, `chart` (each chart drawn wide and narrow); Chromium checks it in
+//!   `tests/browser.rs`
+//! - exports: `exports` (JUnit, Prometheus, traces), `fio.rs`
+//! - sweeps: `study/sweep.rs`, two of them `sweeps.rs`
+//! - output of `verify`, `ledger` and `audit`: `verified.rs`, `ledger.rs`, `reported.rs`,
+//!   `rows.rs`, `rules.rs`; spread of repeats: `reported/spread.rs`
+//! - plan facts in the head: `run.rs`; network: `run/links.rs`; quickstart: `run/carried.rs`;
+//!   stages: `stages.rs`; fleets: `fleet.rs`
 
 pub mod chart;
 pub mod comparison;

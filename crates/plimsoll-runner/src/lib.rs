@@ -16,6 +16,22 @@
 //! - [`before`]: what a run will take, said before it begins; [`allow`]: what an operator lets others run plans on.
 //! - [`places`]: where Plimsoll keeps its own files; [`evidence_place`]: where a bundle goes.
 //! - [`error`], [`exit`]: what went wrong, and what scripts act on.
+//!
+//! # Where to change what
+//!
+//! - checks and estimates before a run: `before.rs`
+//! - evidence checks of every reading command: `custody/reader.rs`
+//! - a run's events: `run.rs` (`examples/live.rs` prints them), `listener.rs`
+//! - live view: `live`: totals `live/state.rs`, metrics `live/metrics.rs`, HTTP `live/door.rs`, other processes
+//!   `live/feed.rs`
+//! - a sweep: `sweep.rs`; search: `search.rs`; stages: `stages.rs`; traces: `trace.rs`
+//! - `observe`: `observe/command.rs` (process), `result.rs` (its output), `evidence.rs` (bundle),
+//!   `found.rs` (targets and results named on the command line)
+//! - findings of `verify`, `ledger` and `audit`: `verify.rs`, `ledger.rs`, `audit.rs`
+//! - model commands: `parameters.rs`, `sizing.rs`, `fitting.rs`
+//! - who executes an experiment's runs: `asked.rs` (`Driver`), `driver.rs` (this host),
+//!   `plimsoll-fleet/src/driver.rs`
+//! - allowed targets of requests: `allow.rs`; fleet runs read back: `fleet`
 
 pub mod allow;
 pub mod arms;

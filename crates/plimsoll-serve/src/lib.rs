@@ -19,6 +19,17 @@
 //! | `pages` | a page a file; `api` gives the same to programs |
 //!
 //! Pages are made by plain functions on threads that may wait; nothing but connections is asynchronous.
+//!
+//! # Where to change what
+//!
+//! - a page or route: a file in `pages` with its template and its line in `routes.rs`, which also
+//!   feeds the access tests; `pages/openapi.json` must match
+//! - starting runs: `drafted.rs` (forms), `drafted/checked.rs` (checks), `drafted/job.rs` (fio jobs), `drafted/modelled.rs`
+//!   (limits of models)
+//! - access: `gate.rs`, `tokens.rs`; connection limits: `server.rs`
+//! - runs of other processes: `live/elsewhere.rs`
+//! - browser tests: `plimsoll/tests/page.rs` (`PLIMSOLL_SCREENSHOTS=DIR` saves pictures); Grafana:
+//!   `contrib/grafana/plimsoll.json`, checked by `plimsoll/tests/serve.rs`
 
 mod answer;
 mod ask;

@@ -1,5 +1,13 @@
 //! Streams of operations, address and arrival distributions, block content and stamps, and the
 //! mail store's logic. Nothing here does I/O or reads a clock.
+//!
+//! # Where to change what
+//!
+//! - an operation of the mail store: `mailbox/work.rs`; its page and log format: `mailbox/page.rs`,
+//!   `record.rs`
+//! - how a plan becomes streams, arrivals and stores: `planned`
+//! - mapping of traces to targets: `trace/map.rs`; trace streams: `planned/trace.rs`, their pace:
+//!   `planned/pace.rs`
 
 pub mod address;
 pub mod arrival;
