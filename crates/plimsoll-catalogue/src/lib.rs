@@ -7,9 +7,9 @@
 //!
 //! # Where to change what
 //!
-//! - run lookup and filters: `entry.rs`, `find.rs`, `index.rs`; list display:
+//! - run lookup and filters: `entry.rs`, `lookup.rs`, `index.rs`; list display:
 //!   `plimsoll-report/src/runs.rs`
-//! - a team's catalogue: `team/shared.rs` (transfer), `team.rs` (transaction), `team/connection.rs`
+//! - a team's catalogue: `team/client.rs` (transfer), `team.rs` (transaction), `team/connection.rs`
 //!   (connection and timeouts), `team/schema.rs` (each table change is a further migration;
 //!   `plimsoll/tests/team.rs` starts from the first), other users' runs `index/mirror.rs`
 

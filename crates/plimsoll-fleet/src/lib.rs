@@ -15,7 +15,7 @@
 //!
 //! # Where to change what
 //!
-//! - common start: `agent/gate.rs` and `coordinator.rs`; server liveness: `line.rs`
+//! - common start: `agent/gate.rs` and `coordinator.rs`; server liveness: `server_health.rs`
 //! - agent selection: `coordinator/selection.rs`
 //! - permissions: `permissions.rs`, subjects `broker.rs`, setup `setup.rs`, users `users.rs`,
 //!   certificates `authority.rs`, `access.rs`; tests: `tests/isolation.rs`,

@@ -289,12 +289,12 @@ fn says(sides: &[SideFigure]) -> String {
         return "not compared".to_owned();
     }
     if others.iter().any(|side| side.significant == Some(true)) {
-        return "larger than the noise".to_owned();
+        return "significant".to_owned();
     }
     if others.iter().any(|side| side.significant.is_none()) {
-        return format!("too few runs to tell: at least {RUNS_MIN} a side");
+        return format!("too few runs: at least {RUNS_MIN} per side");
     }
-    "not told apart from noise".to_owned()
+    "no significant difference".to_owned()
 }
 
 fn remarks(

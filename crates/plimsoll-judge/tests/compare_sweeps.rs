@@ -158,5 +158,5 @@ fn what_is_invalid_or_did_not_complete_is_not_compared() {
         assert!(found.remarks.iter().any(|says| says.contains(part)), "{:?}", found.remarks);
     }
     let nothing = compared(&a[..1], &b[2..], &[]);
-    assert!(nothing.cells.is_empty() && nothing.reason.contains("no point in common"));
+    assert!(nothing.cells.is_empty() && nothing.reason.contains("no common point"));
 }

@@ -26,7 +26,8 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
         name: metric.name.clone(),
         key: metric.key.clone(),
         unit: unit(&metric.key),
-        // A colour says that one side is better: where nothing is decided, or the runs scatter as far, none is.
+        // A colour says that one side is better: where nothing is decided, or the runs scatter as
+        // far, none is.
         more_is_better: Some(metric.higher_is_better).filter(|_| is_decided(comparison, metric)),
         sides: metric.sides.iter().map(side).collect(),
         says: metric.says.clone(),
@@ -57,7 +58,8 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     document
 }
 
-/// Values of a condition in the unit that its name ends with: `measure_ns` 600000000000 is 10 min. Where two that differ would read
+/// Values of a condition in the unit that its name ends with: `measure_ns` 600000000000 is 10
+/// min. Where two that differ would read
 /// alike, they stay as they are.
 fn with_units(name: &str, values: &[String]) -> Vec<String> {
     let unit = match name {
@@ -125,7 +127,8 @@ fn why(why: &Why) -> Option<Section> {
     if let Some(ns) = why.difference_ns.filter(|_| !why.causes.is_empty()) {
         let shown = Unit::Latency.show(ns, Letters::Unicode);
         table.note = format!(
-            "the mean operation of the second side takes {shown} more than that of the first; what \
+            "the mean operation of the second side takes {shown} more than that of the first; \
+             what \
              explains a share of it need not be the reason"
         );
         section = section.with(Block::Table(table));
@@ -158,7 +161,7 @@ pub(crate) fn headline_words(
         (Outcome::NotShown, _) => ("NOT SHOWN".to_owned(), Tone::Warn),
         (Outcome::UnlikeConditions, _) => ("UNLIKE CONDITIONS".to_owned(), Tone::Warn),
         (Outcome::TooFewRuns, _) => ("TOO FEW RUNS".to_owned(), Tone::Warn),
-        (Outcome::NotToldApart, _) => ("NOT TOLD APART".to_owned(), Tone::Plain),
+        (Outcome::NotToldApart, _) => ("NO SIGNIFICANT DIFFERENCE".to_owned(), Tone::Plain),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Two sweeps cell by cell, as a report: what follows, a map of ratios for each pattern and depth, every
+//! Two sweeps cell by cell, as a report: what follows, a map of ratios for each pattern and
+//! depth, every
 //! cell, the unlike conditions.
 
 use plimsoll_judge::compare::{Apart, CellFigure, Outcome, Overall, SweepCell, SweepComparison};
@@ -128,7 +129,7 @@ fn row(cell: &SweepCell) -> Vec<Cell> {
     let (word, tone) = match cell.apart {
         Apart::Higher => ("higher", Tone::Good),
         Apart::Lower => ("lower", Tone::Bad),
-        Apart::NotToldApart => ("not told apart", Tone::Plain),
+        Apart::NotToldApart => ("no significant difference", Tone::Plain),
         Apart::TooFewSweeps => ("too few sweeps to tell", Tone::Plain),
         Apart::NotShown => ("not shown", Tone::Warn),
         Apart::NotCompared => ("not compared", Tone::Warn),
@@ -204,7 +205,8 @@ impl<'a> Group<'a> {
         self.cells.iter().find(here).copied()
     }
 
-    /// Size along, read share upwards, the ratio as colour and in figures; the middle of the scale is 1.
+    /// Size along, read share upwards, the ratio as colour and in figures; the middle of the
+    /// scale is 1.
     fn map(&self, key: &str, of: fn(&SweepCell) -> CellFigure) -> Plot {
         let edges = |count: usize| (0..=count).map(|i| i as f64 - 0.5).collect();
         let each = self.reads.iter().flat_map(|read| self.sizes.iter().map(move |s| (*s, *read)));

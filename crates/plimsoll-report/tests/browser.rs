@@ -38,7 +38,7 @@ fn pages() -> Vec<(&'static str, String)> {
     comparison.headline.reason = format!("No winner is called: {LONG_WORD}, {LONG_WORD} differ.");
     comparison.unlike.push((LONG_WORD.to_owned(), vec![LONG_WORD.to_owned(); 2]));
     comparison.metrics.iter_mut().for_each(|metric| {
-        metric.says = "larger than the noise, as far as so few runs tell".to_owned();
+        metric.says = "significant, as far as so few runs show".to_owned();
     });
     vec![
         ("run", run(&common::bundle(QUARTER))),

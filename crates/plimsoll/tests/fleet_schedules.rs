@@ -464,8 +464,8 @@ impl Scene {
             let (sealed, log) =
                 (self.disks[at - 1].sealed(), fs::read_to_string(self.log(at)).unwrap());
             sealed.iter().for_each(|bundle| self.verify(bundle));
-            let carried =
-                log.matches("started run ").count() - log.matches("the run was not started").count();
+            let carried = log.matches("started run ").count()
+                - log.matches("the run was not started").count();
             if !self.excused[at - 1] && sealed.len() < carried {
                 panic!("node{at} has lost what it measured: {}", self.told());
             }

@@ -1,10 +1,14 @@
-//! Two sweeps, cell by cell: at each size, read share, pattern and depth the second over the first.
+//! Two sweeps, cell by cell: at each size, read share, pattern and depth the second over the
+//! first.
 //!
 //! The unit of replication is the sweep, as it is the run in [`crate::stats::welch`]: what changes
-//! from one sweep to the next (placement, neighbours, wear) does not show within a point. So a cell is
+//! from one sweep to the next (placement, neighbours, wear) does not show within a point. So a
+//! cell is
 //! called different only with four sweeps a side or more, at a confidence that all cells share
-//! (Bonferroni), and a single sweep a side has ratios whose interval is that of the scatter within the
-//! two points: on a logarithmic scale the half widths of two independent intervals add as the sides of
+//! (Bonferroni), and a single sweep a side has ratios whose interval is that of the scatter
+//! within the
+//! two points: on a logarithmic scale the half widths of two independent intervals add as the
+//! sides of
 //! a right triangle.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +45,8 @@ pub enum Apart {
     NotToldApart,
     /// Too few sweeps to tell.
     TooFewSweeps,
-    /// It differs by more than the sweeps scatter, and a rule that has to be known for that is not.
+    /// It differs by more than the sweeps scatter, and a rule that has to be known for that is
+    /// not.
     NotShown,
     /// One side has no figure that can be believed.
     NotCompared,
@@ -333,8 +338,8 @@ fn decide(
     let (Some(mean), Some(least), Some(most)) = (rate.ratio_mean, rate.ratio_min, rate.ratio_max)
     else {
         let says = match cells.len() {
-            0 => "The two sweeps have no point in common.".to_owned(),
-            n => format!("None of the {n} points in common has a figure on both sides."),
+            0 => "The two sweeps have no common point.".to_owned(),
+            n => format!("None of the {n} common points has a figure on both sides."),
         };
         return (Outcome::TooFewRuns, None, says);
     };
@@ -347,8 +352,8 @@ fn decide(
         unlike.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
     if !open.is_empty() {
         let says = format!(
-            "{told} No winner is called: {} of the conditions differ ({}). Make them alike, or accept \
-             each with --accept.",
+            "{told} No winner: {} conditions differ ({}). Make them equal, or accept each with \
+             --accept.",
             open.len(),
             super::decide::shortened(&open)
         );
@@ -359,8 +364,8 @@ fn decide(
     let first_open = cells.iter().find(|cell| cell.apart == Apart::NotShown);
     if let Some(cell) = first_open {
         let says = format!(
-            "{told} No winner is called: {} cells differ by more than the noise, and what has to be known \
-             for that is not ({}, in {}). Mend it, or accept the rule with --accept.",
+            "{told} No winner: {} cells differ significantly, but a required rule is unknown \
+             ({}, in {}). Fix it, or accept the rule with --accept.",
             of(Apart::NotShown),
             cell.note,
             cell.label
@@ -374,12 +379,15 @@ fn decide(
             format!("{} and {}", sweeps[0], sweeps[1])
         };
         let says = format!(
-            "{told} With {each} sweeps a side no difference can be told from what changes between \
-             sweeps: at least {RUNS_MIN} are needed."
+            "{told} {each} sweeps per side cannot show a difference: at least {RUNS_MIN} are \
+             needed."
         );
         return (Outcome::TooFewRuns, None, says);
     }
-    let counted = format!("higher in {higher} cells, lower in {lower}, not told apart in {same}");
+    let counted = format!(
+        "higher in {higher} cells, lower in {lower}, no significant \
+        difference in {same}"
+    );
     let says = format!("{told} {b} is {counted}.");
     match (higher, lower) {
         (0, 0) => (Outcome::NotToldApart, None, says),
@@ -459,7 +467,8 @@ fn remarks(
     }
     if cells.iter().any(|cell| cell.interval_of == Some(IntervalOf::WithinPoint)) {
         remarks.push(
-            "The intervals are those of the scatter within each point. What changes from one sweep to \
+            "The intervals are those of the scatter within each point. What changes from one \
+             sweep to \
              the next is not in them: sweep several times a side to see it."
                 .to_owned(),
         );

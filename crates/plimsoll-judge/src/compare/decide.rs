@@ -11,7 +11,8 @@ use crate::stats::welch::RUNS_MIN;
 use crate::verdict::{Verdict, VerdictKind};
 use crate::words::many;
 
-/// Headroom from which a requirement counts as met with room to spare: what capacity planning keeps
+/// Headroom from which a requirement counts as met with room to spare: what capacity planning
+/// keeps
 /// free for growth and failures of a node.
 const HEADROOM: f64 = 0.2;
 
@@ -27,7 +28,8 @@ pub enum Outcome {
     NoneMeets,
     /// A run is not what it claims to be: no winner is called.
     NotBelieved,
-    /// What has to be known of each run before a difference is called is not known of one: no winner is
+    /// What has to be known of each run before a difference is called is not known of one: no
+    /// winner is
     /// called.
     NotShown,
     /// Conditions differ that were not accepted: no winner is called.
@@ -129,8 +131,8 @@ pub(super) fn decide(
         return Decided::new(
             Outcome::AllMeetWithHeadroom,
             format!(
-                "{} meet the requirement with headroom ({}): the difference between them should \
-                 not decide.{}",
+                "{} meet the requirement with headroom ({}), so the difference between them \
+                 should not decide.{}",
                 if sides.len() == 2 { "Both" } else { "All" },
                 each.join(", "),
                 primary(sides, metrics).map_or(String::new(), |p| format!(" {}", told(p))),
@@ -143,8 +145,8 @@ pub(super) fn decide(
         return Decided::new(
             Outcome::UnlikeConditions,
             format!(
-                "No winner is called: {} of the conditions differ ({}). Make them alike, or accept \
-                 each with --accept.",
+                "No winner: {} conditions differ ({}). Make them equal, or accept each with \
+                 --accept.",
                 open.len(),
                 shortened(&open)
             ),
@@ -159,16 +161,14 @@ pub(super) fn decide(
     by_figures(sides, metrics, accepted)
 }
 
-/// What refutes a comparison in one of its runs, whatever the run itself claims. It is accepted by its name,
+/// What refutes a comparison in one of its runs, whatever the run itself claims. It is accepted
+/// by its name,
 /// and all are by that of the condition.
 fn not_believed(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     let copied = |side: &Side<'_>| {
         let runs: Vec<&Bundle> = side.completed().map(|(bundle, _)| *bundle).collect();
         let finding = (rules::experiment::copied::RULE.check)(&runs)?;
-        let says = format!(
-            "No winner is called: of {}, {}. Take the copies out.",
-            side.name, finding.says
-        );
+        let says = format!("No winner: of {}, {}. Remove the copies.", side.name, finding.says);
         (finding.outcome == finding::Outcome::Fail).then_some(says)
     };
     if let Some(says) = sides.iter().find_map(copied) {
@@ -185,8 +185,8 @@ fn not_believed(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
         let (run, finding) = side.completed().find_map(refuted)?;
         let (name, rule) = (&side.name, &finding.rule);
         Some(format!(
-            "No winner is called: run {run} of {name} is not what it claims to be: {} ({rule}). Mend it, \
-             or accept it with --accept {rule}.",
+            "No winner: run {run} of {name} is INVALID: {} ({rule}). Fix it, or accept it with \
+             --accept {rule}.",
             finding.says
         ))
     })
@@ -202,8 +202,8 @@ fn not_shown(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
         let (run, finding) = side.completed().find_map(unknown)?;
         let (name, rule) = (&side.name, &finding.rule);
         Some(format!(
-            "No winner is called: run {run} of {name} does not show that its figure can be compared: {} \
-             ({rule}). Mend it, or accept it with --accept {rule}.",
+            "No winner: the figure of run {run} of {name} may not be comparable: {} ({rule}). \
+             Fix it, or accept it with --accept {rule}.",
             finding.says
         ))
     })
@@ -234,7 +234,7 @@ fn by_requirement(sides: &[Side<'_>], standings: &[Standing]) -> Option<Decided>
             reason: format!("Only {} meets the requirement.", sides[one].name),
         }),
         [] if failing == sides.len() => {
-            let says = "No side meets the requirement, in any run.".to_owned();
+            let says = "No side meets the requirement in any run.".to_owned();
             Some(Decided::new(Outcome::NoneMeets, says))
         }
         _ => None,
@@ -262,7 +262,8 @@ struct Primary {
     says: String,
 }
 
-/// The figure that is compared first: the rate; of an open loop, which cannot exceed its target, the
+/// The figure that is compared first: the rate; of an open loop, which cannot exceed its target,
+/// the
 /// first latency.
 fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     let closed = sides.iter().flat_map(|s| &s.runs).all(|(b, _)| b.run.engine.closed_loop);
@@ -299,11 +300,12 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         let more = RUNS_MIN - runs;
         let runs = many(runs, "run");
         let says = format!(
-            "{told}. With {runs} a side no difference can be told from noise: {RUNS_MIN} are needed, {more} more of each."
+            "{told}. {runs} per side cannot show a difference: {RUNS_MIN} are needed, {more} \
+             more per side."
         );
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, told, says });
     }
-    // Ahead of the first side by more than noise; or, where that is the first itself, of the others.
+    // Significantly better than the first side, or, if the first side leads, than all others.
     let significant = |side: &super::SideFigure| side.significant == Some(true);
     let clear = match at {
         0 => metric.sides.iter().skip(1).all(significant),
@@ -311,19 +313,19 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         at => significant(&metric.sides[at]) && ahead_of_all(metric, at),
     };
     if !clear {
-        let says = format!("{told}: not told apart from noise{}.", would_tell(metric, runs));
+        let says = format!("{told}: no significant difference{}.", would_tell(metric, runs));
         return Some(Primary { outcome: Outcome::NotToldApart, winner: None, told, says });
     }
     let margin = if at == 0 { String::new() } else { format!(" by {}", by(ratio)) };
-    let says = format!("{} is ahead{margin}, by more than the noise. {told}.", sides[at].name);
+    let says = format!("{} is significantly better{margin}. {told}.", sides[at].name);
     Some(Primary { outcome: Outcome::Differ, winner: Some(sides[at].name.clone()), told, says })
 }
 
-/// More runs of each side than this are no advice: the sides lie too close.
+/// Maximum number of runs per side that is advised.
 const RUNS_ADVISED_MAX: f64 = 100.0;
 
-/// How many runs of each side would tell them apart, if the scatter stays and the difference is what it seems:
-/// intervals shrink with the square root of the number of runs.
+/// Runs per side that would resolve the observed difference at the observed scatter: intervals
+/// shrink with the square root of the number of runs.
 fn would_tell(metric: &Metric, runs: usize) -> String {
     let needed = metric.sides.iter().skip(1).filter_map(|side| {
         let (ratio, [low, high]) = side.ratio.zip(side.ratio_interval)?;
@@ -333,12 +335,10 @@ fn would_tell(metric: &Metric, runs: usize) -> String {
     });
     match needed.reduce(f64::min) {
         Some(needed) if needed > runs as f64 && needed <= RUNS_ADVISED_MAX => {
-            format!("; about {needed:.0} runs of each would tell, if they go on alike")
+            format!(" (about {needed:.0} runs per side would resolve one of this size)")
         }
         Some(needed) if needed > RUNS_ADVISED_MAX => {
-            format!(
-                "; the sides lie so close that not even {RUNS_ADVISED_MAX:.0} runs of each would tell"
-            )
+            format!(" (even {RUNS_ADVISED_MAX:.0} runs per side would not resolve one)")
         }
         _ => String::new(),
     }
@@ -381,12 +381,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_apart_says_how_many_runs_would_tell() {
+    fn without_a_significant_difference_the_runs_that_would_resolve_one_are_named() {
         // Intervals shrink with the square root: half as wide takes four times the runs.
         let says = would_tell(&metric(libm::exp(0.05), 0.0999), 4);
-        assert_eq!(says, "; about 16 runs of each would tell, if they go on alike");
+        assert_eq!(says, " (about 16 runs per side would resolve one of this size)");
         let says = would_tell(&metric(libm::exp(0.001), 0.1), 4);
-        assert!(says.contains("not even 100 runs"), "{says}");
+        assert!(says.contains("even 100 runs per side would not"), "{says}");
         assert_eq!(would_tell(&metric(1.0, 0.1), 4), "");
     }
 }

@@ -1,10 +1,15 @@
-//! Why two sides differ: the first condition, phase, device and interval where they part, and how much of the
+//! Why two sides differ: the first condition, phase, device and interval where they part, and how
+//! much of the
 //! difference of their mean latencies each named cause can explain.
 //!
-//! The mean latency of an operation is taken apart so that the parts add up to the whole. What another share of
-//! reads and writes makes is weighed by the mean of both sides (R. Oaxaca, "Male-Female Wage Differentials in Urban
-//! Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). What is left is what operations of one kind
-//! take longer: their wait in the load generator, the time of the devices beneath for each operation, and what lies
+//! The mean latency of an operation is taken apart so that the parts add up to the whole. What
+//! another share of
+//! reads and writes makes is weighed by the mean of both sides (R. Oaxaca, "Male-Female Wage
+//! Differentials in Urban
+//! Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). What is left is what
+//! operations of one kind
+//! take longer: their wait in the load generator, the time of the devices beneath for each
+//! operation, and what lies
 //! between, which nobody named. A cause that explains a share was not shown to be the reason.
 
 use plimsoll_evidence::Bundle;
@@ -80,7 +85,8 @@ fn condition(unlike: &[Unlike]) -> Option<Parting> {
     Some(parting("condition", says))
 }
 
-/// The first phase that only one side had, that did not get there on one, or that took much longer on one.
+/// The first phase that only one side had, that did not get there on one, or that took much
+/// longer on one.
 fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let of = |bundle: &Bundle, kind: PhaseKind| {
@@ -101,13 +107,13 @@ fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     kinds.into_iter().find_map(|kind| {
         let label = kind.label();
         let says = match (of(a, kind), of(b, kind)) {
-            (Some(_), None) => format!("only the first side had the phase {label}"),
-            (None, Some(_)) => format!("only the second side had the phase {label}"),
+            (Some(_), None) => format!("only the first side ran the phase {label}"),
+            (None, Some(_)) => format!("only the second side ran the phase {label}"),
             (Some((_, true)), Some((_, false))) => {
-                format!("{label} got there on the first side only")
+                format!("{label} reached its end on the first side only")
             }
             (Some((_, false)), Some((_, true))) => {
-                format!("{label} got there on the second side only")
+                format!("{label} reached its end on the second side only")
             }
             (Some((first, _)), Some((second, _))) => {
                 let (short, long) = (first.min(second) as f64, first.max(second) as f64);
@@ -126,7 +132,8 @@ fn seconds(ns: u64) -> String {
     format!("{:.1} s", ns as f64 / 1e9)
 }
 
-/// Time that the devices which the target lies on took for each I/O, by device, over all runs of a side.
+/// Time that the devices which the target lies on took for each I/O, by device, over all runs of
+/// a side.
 fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
     let mut sums: Vec<(String, f64, u64)> = Vec::new();
     for (bundle, _) in side.completed() {
@@ -149,11 +156,7 @@ fn device(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     let mut apart = pairs.filter(|((_, a), (_, b))| a.max(*b) > SLOWER * a.min(*b));
     let ((first, first_ns), (second, second_ns)) = apart.next()?;
     let name = if first == second { first } else { format!("{first} and {second}") };
-    let says = format!(
-        "{name}: {} and {} for each I/O beneath the file system",
-        ms(first_ns),
-        ms(second_ns)
-    );
+    let says = format!("{name}: {} and {} per I/O at the device", ms(first_ns), ms(second_ns));
     Some(parting("device", says))
 }
 
@@ -161,7 +164,8 @@ fn ms(ns: f64) -> String {
     if ns.abs() < 1e6 { format!("{:.0} us", ns / 1e3) } else { format!("{:.2} ms", ns / 1e6) }
 }
 
-/// The first stretch of the measured phase in which the rates differ by more than neighbouring stretches do.
+/// The first stretch of the measured phase in which the rates differ by more than neighbouring
+/// stretches do.
 fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let length_ns = figures::measured(a)?.duration_ns.min(figures::measured(b)?.duration_ns);
@@ -174,7 +178,7 @@ fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     let scatter = scatter(&a[..both])?.hypot(scatter(&b[..both])?);
     let at = (0..both).find(|&i| (a[i] - b[i]).abs() > APART * scatter)?;
     let when = match at {
-        0 => "from the beginning of the measurement".to_owned(),
+        0 => "from the start of the measurement".to_owned(),
         at => format!("{} into the measurement", seconds(width_ns * at as u64)),
     };
     let says =
@@ -182,7 +186,8 @@ fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     Some(parting("interval", says))
 }
 
-/// Standard deviation from the differences of neighbours, which a slow drift does not widen (J. von Neumann et
+/// Standard deviation from the differences of neighbours, which a slow drift does not widen (J.
+/// von Neumann et
 /// al., "The Mean Square Successive Difference", 1941).
 fn scatter(values: &[f64]) -> Option<f64> {
     let squares: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect();
@@ -278,9 +283,9 @@ fn causes(a: &Side<'_>, b: &Side<'_>) -> (Option<f64>, Vec<Cause>) {
         put("waiting in the load generator", ns);
     }
     if let Some(ns) = both(&in_devices) {
-        put("the devices beneath, all of their I/O", ns);
+        put("all I/O of the underlying devices", ns);
     }
-    let name = "not explained by these: what lies between the load and the devices";
+    let name = "not explained by these: layers between the load and the devices";
     causes.push(Cause { name: name.to_owned(), ns_per_operation: left, share: left / difference });
     (Some(difference), causes)
 }

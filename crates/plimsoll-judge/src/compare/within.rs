@@ -4,11 +4,14 @@ use super::Side;
 use crate::figures::{self, Pick};
 use crate::stats::block_bootstrap;
 
-/// Resamples of each interval: the ends of a 95 % interval are then the 25th value from either side.
+/// Resamples of each interval: the ends of a 95 % interval are then the 25th value from either
+/// side.
 const RESAMPLES: usize = 1000;
 
-/// What the intervals of a side's only run say of its rate: a block bootstrap, which is for use within a run
-/// only. `None` with several runs, whose means say more, or where the series is too short to resample.
+/// What the intervals of a side's only run say of its rate: a block bootstrap, which is for use
+/// within a run
+/// only. `None` with several runs, whose means say more, or where the series is too short to
+/// resample.
 pub(super) fn of_one_run(side: &Side<'_>) -> Option<String> {
     let mut completed = side.completed();
     let (bundle, _) = completed.next()?;
@@ -20,8 +23,8 @@ pub(super) fn of_one_run(side: &Side<'_>) -> Option<String> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let interval = block_bootstrap(&rates, mean, 0.95, RESAMPLES, plan.seed).ok()?;
     Some(format!(
-        "{}: within its one run the rate lies between {:.1} and {:.1} a second (95 %, block bootstrap \
-         over {} intervals). What another run would give, one run does not show.",
+        "{}: within its only run the mean rate is between {:.1}/s and {:.1}/s (95 %, block \
+         bootstrap over {} intervals). One run does not show what another run would give.",
         side.name,
         interval.low,
         interval.high,

@@ -34,7 +34,7 @@ pub struct Metric {
     pub more_is_better: Option<bool>,
     /// The experiments, in the order of [`Comparison::names`].
     pub sides: Vec<Side>,
-    /// What is said of the difference: larger than the noise, or not told apart.
+    /// The difference in words: significant or not.
     pub says: String,
 }
 

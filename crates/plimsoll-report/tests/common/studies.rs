@@ -90,7 +90,7 @@ pub fn sweep() -> Sweep {
     }
 }
 
-/// Two file systems: one metric clearly better, one not told apart, one clearly worse.
+/// Two file systems: one metric clearly better, one without a significant difference, one clearly worse.
 pub fn comparison() -> Comparison {
     let side = |mean: f64, half: f64, ratio: Option<(f64, f64, f64)>| Side {
         mean: Some(mean),
@@ -115,7 +115,7 @@ pub fn comparison() -> Comparison {
             true,
             side(331.8, 4.1, None),
             side(351.7, 5.0, Some((1.060, 1.031, 1.090))),
-            "larger than the noise",
+            "significant",
         ),
         metric(
             "database read latency",
@@ -124,7 +124,7 @@ pub fn comparison() -> Comparison {
             false,
             side(8.57e6, 0.2e6, None),
             side(8.35e6, 0.3e6, Some((0.974, 0.931, 1.019))),
-            "not told apart",
+            "no significant difference",
         ),
         metric(
             "CPU per I/O",
@@ -133,7 +133,7 @@ pub fn comparison() -> Comparison {
             false,
             side(41e3, 1e3, None),
             side(53.7e3, 1.4e3, Some((1.31, 1.24, 1.38))),
-            "larger than the noise",
+            "significant",
         ),
     ];
     Comparison {
