@@ -13,18 +13,21 @@ use crate::notes;
 use crate::sharing;
 use crate::team;
 
-/// Tells the truth about storage: how much load it really carries, whether that is enough, and
+/// Measures how much load a storage system sustains, judges whether that is enough, and audits
 /// whether the figure can be believed.
 #[derive(Debug, Parser)]
 #[command(
     name = "plimsoll",
     version,
     max_term_width = 100,
-    after_help = "Examples:\n  plimsoll quickstart                     a verdict on this machine in about \
+    after_help = "Examples:\n  plimsoll quickstart                     a verdict on this \
+        machine in about \
         a minute\n  plimsoll quickstart --path /mnt/san     the same on another file system\n  \
         plimsoll run exchange.toml              prepare, measure, verify, judge, report\n\nExit \
-        codes: 0 PASS, MEASURED or done; 1 FAIL; 2 wrong usage or plan; 3 INVALID or\nINCONCLUSIVE; \
-        4 data corruption; 5 target or environment failed; 70 a defect in Plimsoll;\n130 interrupted."
+        codes: 0 PASS, MEASURED or done; 1 FAIL; 2 wrong usage or plan; 3 INVALID \
+        or\nINCONCLUSIVE; \
+        4 data corruption; 5 target or environment failed; 70 a defect in Plimsoll;\n130 \
+        interrupted."
 )]
 pub struct Arguments {
     /// What to do.
@@ -38,45 +41,45 @@ pub struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the mailbox test on this machine, small, in about a minute.
+    /// Run a small mailbox test on this machine in about a minute.
     Quickstart(commands::quickstart::Options),
     /// Run a plan: prepare, measure, verify, judge, report.
     Run(commands::run::Options),
-    /// Find the load line, and the fewest threads that meet the requirement.
+    /// Find the load line, and the minimum number of threads that meets the requirement.
     Tune(commands::tune::Options),
-    /// Compare two or more experiments, or the targets of a plan that names several.
+    /// Compare two or more experiments, or the targets of one plan.
     Compare(commands::compare::Options),
     /// Sweep I/O size, read share and pattern: one table and charts.
     Sweep(commands::sweep::Options),
     /// Judge the evidence of a bundle again.
     Judge(commands::judge::Options),
-    /// Judge a result made elsewhere, and explain the audit's rules.
+    /// Judge another tool's result, and explain the audit rules.
     Audit(commands::audit::Options),
-    /// Run any other benchmark and record what the system beneath did.
+    /// Run another benchmark and record what the underlying system did.
     Observe(commands::observe::Options),
-    /// Be one of many hosts: carry out what `run --fleet` sends.
+    /// Run as one host of a fleet: carry out the runs that `run --fleet` sends.
     Agent(commands::agent::Options),
-    /// Set up a fleet of agents, look at it, take some out, ask who would take a plan.
+    /// Set up a fleet of agents, show its state, drain agents, check which accept a plan.
     Fleet(commands::fleet::Options),
-    /// Measure this host's own ceilings.
+    /// Measure the ceilings of this host.
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the evidence of a run.
     Verify(commands::verify::Options),
-    /// Remove what killed runs left: data on targets, and generation maps whose data is gone.
+    /// Remove leftovers of killed runs: data on targets, and generation maps without data.
     Clean(commands::clean::Options),
-    /// Published experiments, each as one command: list, show, run.
+    /// List, show and run published experiments.
     Experiment(commands::experiment::Options),
-    /// Storage systems in virtual time: list, show, run, fit, size, serve.
+    /// Model storage systems in virtual time: list, show, run, fit, size, serve.
     Model(commands::model::Options),
-    /// Plans: list those that are built in, show, make and check one, turn a fio job into one.
+    /// List, show, create, check and import plans.
     Plan(commands::plan::Options),
-    /// List the runs of this machine, and show or remove one.
+    /// List, show, tag, export and remove the runs of this machine.
     Runs(commands::runs::Options),
     /// Show runs, reports and comparisons as a web page.
     Serve(commands::serve::Options),
-    /// Sign the ledger, and check it and what was stated of it.
+    /// Sign the ledger, and check it against signed statements.
     Ledger(commands::ledger::Options),
-    /// Write a bundle's report again, or print it in another form.
+    /// Write the report of a bundle again, or print it in another format.
     Report(commands::report::Options),
     /// Print shell completions.
     Completions(commands::completions::Options),
@@ -162,7 +165,8 @@ fn now_unix_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Says what is wrong with a command line, or prints the help that was asked for. Who wants JSON gets the
+/// Says what is wrong with a command line, or prints the help that was asked for. Who wants JSON
+/// gets the
 /// failure as JSON too.
 pub fn refused(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(2);

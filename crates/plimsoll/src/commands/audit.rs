@@ -22,41 +22,47 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
-    after_help = "Examples:\n  plimsoll audit result.json              what fio, vdbench, elbencho, \
+    after_help = "Examples:\n  plimsoll audit result.json              what fio, vdbench, \
+        elbencho, \
     diskspd and others wrote\n  plimsoll audit results/ --table         every result below a \
-    directory, or in an archive\n  plimsoll audit --iops 1e6 --size 4KiB --latency 0.25ms --depth 256 \
-    --link 25Gb/s\n  plimsoll audit table.csv --outstanding 480 --link 5GB/s\n  plimsoll audit --explain \
-    holes-read\n  plimsoll audit --rules --claim tail-latency\n\nForms are told by content; docs/audit.md lists them. Exit \
-    code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone (tier T3) never shows \
-    where reads came from, what lasts, what\nsurvives a loss of power, or the tail. `plimsoll observe \
+    directory, or in an archive\n  plimsoll audit --iops 1e6 --size 4KiB --latency 0.25ms \
+    --depth 256 \
+    --link 25Gb/s\n  plimsoll audit table.csv --outstanding 480 --link 5GB/s\n  plimsoll audit \
+    --explain \
+    holes-read\n  plimsoll audit --rules --claim tail-latency\n\nForms are told by content; \
+    docs/audit.md lists them. Exit \
+    code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone (tier T3) never \
+    shows \
+    where reads came from, what lasts, what\nsurvives a loss of power, or the tail. `plimsoll \
+    observe \
     -- CMD` shows more."
 )]
 pub struct Options {
     /// Results: files, directories or archives (tar, tar.gz, zip).
     #[arg(value_name = "PATH", group = "claimed")]
     paths: Vec<PathBuf>,
-    /// List the rules; with `--claim` those that bear on it.
+    /// List the rules; with `--claim`, those that affect it.
     #[arg(long, conflicts_with_all = ["paths", "explain"], group = "claimed")]
     rules: bool,
-    /// Say what a rule means, how it is found and what to do.
+    /// Explain a rule: its meaning, its method and what to do.
     #[arg(long, value_name = "RULE", conflicts_with = "paths")]
     explain: Option<String>,
-    /// One row per result, whatever is named.
+    /// Print one row per result.
     #[arg(long, requires = "paths")]
     table: bool,
     /// Order of the rows.
     #[arg(long, value_name = "COLUMN", default_value = "verdict")]
     sort: sort::Sort,
-    /// Write the report as a page to this file.
+    /// Write the report as an HTML page to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write the rows as CSV to this file.
     #[arg(long, value_name = "FILE", requires = "paths")]
     csv: Option<PathBuf>,
-    /// What the figure is said to show; by default what its operations suggest.
+    /// The claim of the figure; by default the one that its operations suggest.
     #[arg(long, value_name = "CLAIM", requires = "claimed")]
     claim: Vec<String>,
-    /// Operations in flight, all clients together (a result that does not say).
+    /// Operations in flight over all clients, if the result does not state them.
     #[arg(long, visible_alias = "depth", value_name = "COUNT")]
     outstanding: Option<u64>,
     /// Rate of the slowest link, such as 5GB/s or 25Gb/s.
@@ -65,13 +71,13 @@ pub struct Options {
     /// Size of the storage system's caches.
     #[arg(long, value_name = "SIZE")]
     array_cache: Option<String>,
-    /// Memory of the hosts, all together.
+    /// Total memory of the hosts.
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// What the media are: hdd, ssd, nvme, hybrid or memory.
+    /// Kind of media: hdd, ssd, nvme, hybrid or memory.
     #[arg(long, value_name = "MEDIA")]
     media: Option<String>,
-    /// How many drives the data lies on.
+    /// Number of drives that store the data.
     #[arg(long, value_name = "COUNT")]
     drives: Option<u32>,
     #[command(flatten)]

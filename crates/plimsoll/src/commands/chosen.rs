@@ -1,4 +1,5 @@
-//! The plan that a command line names: a file or a plan of the gallery, on other places, with other values.
+//! The plan that a command line names: a file or a plan of the gallery, on other places, with
+//! other values.
 
 use std::path::Path;
 
@@ -14,22 +15,23 @@ use crate::error::CliError;
 /// What is changed of a plan.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Changes {
-    /// Directory to work in, in place of the plan's target. With several, databases are dealt to them in turn.
+    /// Directory to use, in place of the plan's target. With several, databases are distributed
+    /// in turn.
     #[arg(long, value_name = "DIR")]
     pub path: Vec<String>,
     /// Directory of a mail store's logs, in place of the plan's.
     #[arg(long, value_name = "DIR")]
     pub logs: Vec<String>,
-    /// Block device to work on, in place of the plan's target.
+    /// Block device to use, in place of the plan's target.
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["path", "logs"])]
     pub device: Option<String>,
-    /// NFS export to work on, nfs://host/export, in place of the plan's target.
+    /// NFS export to use, nfs://host/export, in place of the plan's target.
     #[arg(long, value_name = "EXPORT", conflicts_with_all = ["path", "logs", "device"])]
     pub nfs: Vec<String>,
     /// Model to run on, in place of the plan's target.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["path", "logs", "device", "nfs"])]
     pub model: Option<String>,
-    /// A field of the plan with another value, as in `phases.measure=10m`. May be given several times.
+    /// A field of the plan to change, such as `phases.measure=10m`. May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     pub set: Vec<String>,
 }
@@ -43,7 +45,8 @@ impl Changes {
             || self.model.is_some()
     }
 
-    /// The places that are named, as a plan that is made from flags takes them: one directory, device or model, or
+    /// The places that are named, as a plan that is made from flags takes them: one directory,
+    /// device or model, or
     /// exports.
     ///
     /// # Errors
@@ -143,7 +146,8 @@ fn changed(plan: &Plan, changes: &[Change]) -> Result<Plan, PlanErrors> {
     Plan::parse(&text, plan.source_name())
 }
 
-/// The plan of this file, which may be a fio job, or of this name in the gallery, with changes of fields.
+/// The plan of this file, which may be a fio job, or of this name in the gallery, with changes of
+/// fields.
 fn with_fields(name: &str, changes: &[Change]) -> Result<Result<Plan, PlanErrors>, CliError> {
     let path = Path::new(name);
     if job::is_one(name) {

@@ -17,10 +17,10 @@ use crate::exit::Exit;
 
 /// Options of `experiment`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll experiment list\n  plimsoll experiment show e1\n  plimsoll \
-    experiment run e1\n  plimsoll experiment run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs"
-)]
+#[command(after_help = "Examples:\n  plimsoll experiment list\n  plimsoll experiment show e1\n  \
+        plimsoll \
+    experiment run e1\n  plimsoll experiment run e3 --on real --path a=/mnt/ext4 --path \
+    b=/mnt/btrfs")]
 pub struct Options {
     #[command(subcommand)]
     what: What,
@@ -28,11 +28,11 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the experiments that come with the program.
+    /// List the built-in experiments.
     List,
-    /// Show an experiment: what was done and published, its arms and what it asks.
+    /// Show an experiment: the published work, its arms and its questions.
     Show(show::Options),
-    /// Run all arms, and tell what came out beside what was published, and why.
+    /// Run all arms, and compare the results with the published ones.
     Run(Box<run::Options>),
 }
 

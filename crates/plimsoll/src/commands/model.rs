@@ -1,4 +1,5 @@
-//! `plimsoll model`: storage systems written down in TOML and simulated in virtual time. One file per
+//! `plimsoll model`: storage systems written down in TOML and simulated in virtual time. One file
+//! per
 //! subcommand.
 
 mod count;
@@ -24,8 +25,10 @@ use crate::exit::Exit;
 /// Options of `model`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll model list\n  plimsoll model show zfs-flash\n  plimsoll model \
-    run plan.toml --model adsf-hybrid --explain\n  plimsoll model fit zfs-flash measured.csv --predict other.csv --with pool.layout=raidz"
+    after_help = "Examples:\n  plimsoll model list\n  plimsoll model show zfs-flash\n  plimsoll \
+        model \
+    run plan.toml --model adsf-hybrid --explain\n  plimsoll model fit zfs-flash measured.csv \
+    --predict other.csv --with pool.layout=raidz"
 )]
 pub struct Options {
     #[command(subcommand)]
@@ -34,15 +37,16 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the models that come with the program.
+    /// List the built-in models.
     List,
-    /// Show a model: what it stands for, and every parameter with its unit and source.
+    /// Show a model: the system that it represents, and every parameter with its unit and source.
     Show(show::Options),
-    /// Run a plan on a model, and explain what limits it.
+    /// Run a plan on a model, and name its bottleneck.
     Run(run::Options),
-    /// How many nodes (or disks) a mail store needs: the smallest that passes, its headroom, what is next.
+    /// Find the smallest number of nodes (or disks) for a mail store, its headroom and the next
+    /// limit.
     Size(size::Options),
-    /// Be the modelled system: an NFS server that answers when the model says so.
+    /// Serve the modelled system over NFS, at the speed of the model.
     Serve(serve::Options),
     /// Fit the free parameters of a model to a measured table, and predict another.
     Fit(fit::Options),

@@ -16,21 +16,24 @@ use crate::metrics::Metrics;
 
 /// Options of `observe`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll observe --path /mnt/san --result out.json -- fio --filename=/mnt/san/f \
-    --size=10g \\\n      --rw=randread --direct=1 --output-format=json+ --output=out.json --name=a\n  plimsoll \
-    observe --path /mnt/san -- ./my-benchmark\n\nFiles and devices that the command works on are found from its processes, and results of a \
-    known\nform that its command line names are held against themselves. The exit code is that of the verdict; a \
-    command that fails makes it 5. Signals are\npassed on to the command, a second one as SIGKILL."
-)]
+#[command(after_help = "Examples:\n  plimsoll observe --path /mnt/san --result out.json -- fio \
+        --filename=/mnt/san/f \
+    --size=10g \\\n      --rw=randread --direct=1 --output-format=json+ --output=out.json \
+    --name=a\n  plimsoll \
+    observe --path /mnt/san -- ./my-benchmark\n\nFiles and devices that the command works on \
+    are found from its processes, and results of a \
+    known\nform that its command line names are held against themselves. The exit code is that \
+    of the verdict; a \
+    command that fails makes it 5. Signals are\npassed on to the command, a second one as SIGKILL.")]
 pub struct Options {
-    /// What the command works on: a directory, file or device. Several may be named.
+    /// Target of the command: a directory, file or device. May be given several times.
     #[arg(long, value_name = "PATH", default_value = ".")]
     path: Vec<PathBuf>,
-    /// The result that the command writes, fio's JSON or of another known form: its figures are judged with what was observed.
+    /// The result file of the command (fio JSON or another known format); its figures are judged
+    /// with the observations.
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
-    /// Directory to make the bundle in, instead of the catalogue's.
+    /// Directory for the bundle, in place of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -45,7 +48,8 @@ pub struct Options {
 /// Runs the command, watches, judges.
 ///
 /// # Errors
-/// A path or command that is not there, a result that cannot be read, a bundle that cannot be written.
+/// A path or command that is not there, a result that cannot be read, a bundle that cannot be
+/// written.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let observation = Observation {
         command: options.command.clone(),

@@ -1,4 +1,5 @@
-//! `plimsoll plan`: the plans that are built in, a plan of one's own, every default filled in or every error, a fio
+//! `plimsoll plan`: the plans that are built in, a plan of one's own, every default filled in or
+//! every error, a fio
 //! job as a plan.
 
 mod import;
@@ -28,36 +29,39 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the plans that are built in.
+    /// List the built-in plans.
     List,
-    /// Print a plan as it is written, with its comments.
+    /// Print the text of a plan, with its comments.
     #[command(after_help = "Example:\n  plimsoll plan show oltp")]
     Show {
-        /// The plan: one that is built in, or a file.
+        /// The plan: a built-in one, or a file.
         plan: String,
         #[command(flatten)]
         changes: Changes,
     },
-    /// Make a plan of your own from one that is built in.
+    /// Create a plan from a built-in one.
     New(new::Options),
-    /// Check a plan, and whether its data fits, and print it with every default filled in.
+    /// Check a plan and its space, and print it with every default filled in.
     #[command(after_help = "Examples:\n  plimsoll plan check mine.toml\n  plimsoll plan check \
         exchange-1000-heavy --path /mnt/db --logs /mnt/log")]
     Check {
-        /// The plan: a file, or one that is built in.
+        /// The plan: a file, or a built-in one.
         plan: String,
         #[command(flatten)]
         changes: Changes,
     },
-    /// Turn a fio job, or a block trace, into a plan. What cannot be carried over is said in comments and on stderr.
+    /// Convert a fio job or a block trace into a plan. Comments and stderr list everything that
+    /// cannot be converted.
     #[command(
-        after_help = "Examples:\n  plimsoll plan import randread.fio > randread.toml\n  cat job.fio | \
+        after_help = "Examples:\n  plimsoll plan import randread.fio > randread.toml\n  cat \
+            job.fio | \
         plimsoll plan import -\n  plimsoll plan import app.iolog > replay.toml"
     )]
     Import {
         /// The fio job file, or the trace; `-` is stdin (a job).
         job: PathBuf,
-        /// Directory to write a plan to for each stage of the job: with stonewall, jobs wait for those before them.
+        /// Directory for one plan per stage of the job (jobs after a stonewall wait for those
+        /// before it).
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },

@@ -27,10 +27,14 @@ use crate::removal;
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  plimsoll runs\n  plimsoll runs --verdict fail --since 2026-11-01\n  plimsoll runs \
-    show last\n  plimsoll runs tag 12 before-firmware\n  plimsoll runs export 12 run-12.tar.gz\n  plimsoll runs push --catalogue postgres://ann@db.example/storage\n  plimsoll runs \
+    after_help = "Examples:\n  plimsoll runs\n  plimsoll runs --verdict fail --since \
+        2026-11-01\n  plimsoll runs \
+    show last\n  plimsoll runs tag 12 before-firmware\n  plimsoll runs export 12 \
+    run-12.tar.gz\n  plimsoll runs push --catalogue postgres://ann@db.example/storage\n  \
+    plimsoll runs \
     --catalogue postgres://ann@db.example/storage\n\nA run is \
-    called by its number, its name or the beginning of it, or `last`; the name of a plan is its\nlatest run. \
+    called by its number, its name or the beginning of it, or `last`; the name of a plan is \
+    its\nlatest run. \
     Every command that takes a bundle takes these."
 )]
 pub struct Options {
@@ -42,49 +46,49 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List runs in the order started, those that did not complete too.
+    /// List runs in the order of their start, incomplete ones included.
     List(Of),
-    /// Show the verdict of a run, or what the runs of an experiment say together.
+    /// Show the verdict of a run, or the summary of an experiment.
     Show {
         /// The run or experiment.
         run: String,
     },
-    /// Remove a run's bundle, or an experiment with all of its. They stay in the ledger.
+    /// Remove the bundle of a run, or all bundles of an experiment. Their ledger entries stay.
     Rm {
         /// The run or experiment.
         run: String,
     },
-    /// Tag a run or experiment, to find it by.
+    /// Tag a run or experiment.
     Tag {
         /// The run or experiment.
         run: String,
-        /// The tags; none: those that it has are printed.
+        /// The tags. Without any, print the current tags.
         tags: Vec<String>,
-        /// Take these tags away instead.
+        /// Remove these tags instead.
         #[arg(long)]
         remove: bool,
     },
-    /// Note something on a run or experiment; "" takes the note away.
+    /// Set the note of a run or experiment; "" removes it.
     Note {
         /// The run or experiment.
         run: String,
-        /// The note; none: the one that it has is printed.
+        /// The note. Without one, print the current note.
         text: Option<String>,
     },
-    /// Write a run or experiment to one file, for another machine.
+    /// Export a run or experiment to one file, for another machine.
     Export {
         /// The run or experiment.
         run: String,
-        /// The archive, a .tar.gz that must not be there yet.
+        /// The archive, a .tar.gz file that must not exist yet.
         to: PathBuf,
     },
-    /// Put runs with their bundles into the team's catalogue (--catalogue); none named: all that are not there as they are
-    /// here.
+    /// Copy runs with their bundles into the team's catalogue (--catalogue). Without names, copy
+    /// all that are new or changed.
     Push {
         /// The runs or experiments.
         runs: Vec<String>,
     },
-    /// Take a run or experiment that another machine exported.
+    /// Import a run or experiment that another machine exported.
     Import {
         /// The archive.
         archive: PathBuf,

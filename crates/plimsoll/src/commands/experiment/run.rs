@@ -21,12 +21,17 @@ use crate::progress::StderrProgress;
 /// Options of `experiment run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll experiment run e1\n  plimsoll experiment run e1 --arm 3 --arm 6 \
-    --set phases.measure='\"10m\"'\n  plimsoll experiment run e1 --published more.csv\n  plimsoll experiment \
-    run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs\n  plimsoll experiment run e3 --on real \
-    --path 'a=/mnt/a/{host}' --path 'b=/mnt/b/{host}' --fleet nats://server --sign fleet.key\n  plimsoll experiment run e6 --table \
+    after_help = "Examples:\n  plimsoll experiment run e1\n  plimsoll experiment run e1 --arm 3 \
+        --arm 6 \
+    --set phases.measure='\"10m\"'\n  plimsoll experiment run e1 --published more.csv\n  \
+    plimsoll experiment \
+    run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs\n  plimsoll experiment run e3 --on \
+    real \
+    --path 'a=/mnt/a/{host}' --path 'b=/mnt/b/{host}' --fleet nats://server --sign fleet.key\n  \
+    plimsoll experiment run e6 --table \
     raidz1=raidz1-random.csv\n\nExit codes: 0 FITTED, PREDICTED, \
-    CAUGHT, or nothing was published to hold it against;\n1 MISSED; 3 runs are missing, or INVALID where \
+    CAUGHT, or nothing was published to hold it against;\n1 MISSED; 3 runs are missing, or \
+    INVALID where \
     they should not be; 130 interrupted (--resume)."
 )]
 pub struct Options {
@@ -35,32 +40,32 @@ pub struct Options {
     /// Where its arms run.
     #[arg(long, value_enum, default_value = "model")]
     on: Where,
-    /// Where a place of the real arms is: a directory, a device or an NFS export.
+    /// Target of the real arms: a directory, a device or an NFS export.
     #[arg(long, value_name = "PLACE=PATH")]
     path: Vec<String>,
-    /// A field of every arm's plan that differs, as in a plan: phases.measure='"60s"'.
+    /// A field to change in every arm's plan, written as in a plan: phases.measure='"60s"'.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// Only this arm; may be given several times.
     #[arg(long, value_name = "ARM")]
     arm: Vec<String>,
-    /// Runs of each arm, instead of as many as the experiment says.
+    /// Runs of each arm, in place of the experiment's number.
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
-    /// Further published figures, in the form of published.csv, that the model never knew.
+    /// Further published figures in the format of published.csv, not used for the model.
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
-    /// A further published table of an arm that sweeps, in the columns of `model fit`, that the model never
-    /// knew.
+    /// A further published table of a sweep arm, in the columns of `model fit`, not used for the
+    /// model.
     #[arg(long, value_name = "ARM=FILE")]
     table: Vec<String>,
-    /// Go on with an experiment that was interrupted: its directory, or its name in the catalogue.
+    /// Resume an interrupted experiment: its directory, or its name in the catalogue.
     #[arg(long, value_name = "EXPERIMENT")]
     resume: Option<String>,
     /// A block device whose data may be overwritten, named in full.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory to make the experiment in, instead of the catalogue's.
+    /// Directory for the experiment, in place of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -13,17 +13,16 @@ use crate::exit::Exit;
 
 /// Options of `experiment show`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll experiment show e1\n  plimsoll experiment show e1 --plan 3 > \
-    arm3.toml\n  plimsoll experiment show e1 --export my-e1    its files, to change"
-)]
+#[command(after_help = "Examples:\n  plimsoll experiment show e1\n  plimsoll experiment show e1 \
+        --plan 3 > \
+    arm3.toml\n  plimsoll experiment show e1 --export my-e1    its files, to change")]
 pub struct Options {
     /// Name of an experiment, or a directory with an experiment.toml.
     experiment: String,
     /// Print the plan of this arm.
     #[arg(long, value_name = "ARM", conflicts_with = "export")]
     plan: Option<String>,
-    /// Write its files into this directory, which must not hold them yet.
+    /// Write its files into this directory, which must not contain them yet.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
 }

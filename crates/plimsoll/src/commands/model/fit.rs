@@ -1,4 +1,5 @@
-//! `plimsoll model fit MODEL DATA.csv`: the free parameters of a model from a measured table, and how
+//! `plimsoll model fit MODEL DATA.csv`: the free parameters of a model from a measured table, and
+//! how
 //! well the fitted model predicts another.
 
 use std::path::{Path, PathBuf};
@@ -19,11 +20,13 @@ use crate::notes;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll model fit zfs-flash mirrors.csv\n  plimsoll model fit \
-    zfs-flash mirrors.csv --predict raidz2.csv \\\n      --with pool.layout=raidz --with pool.groups=4 --with \
+    zfs-flash mirrors.csv --predict raidz2.csv \\\n      --with pool.layout=raidz --with \
+    pool.groups=4 --with \
     pool.width=6 --with pool.parity=2 \\\n      --with records.record_bytes=131072 --with \
     arc.unit_bytes=131072 --with pool.chunk_bytes=131072\n\nA table is CSV with the \
     columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and where\nthere are any \
-    depth (outstanding operations of each client), bandwidth_mb_per_s, read_ops_per_s,\nwrite_ops_per_s; lines \
+    depth (outstanding operations of each client), bandwidth_mb_per_s, \
+    read_ops_per_s,\nwrite_ops_per_s; lines \
     with # are comments."
 )]
 pub struct Options {
@@ -31,28 +34,28 @@ pub struct Options {
     model: String,
     /// The measured table.
     data: PathBuf,
-    /// Predict this table, which the fit does not see.
+    /// Predict this table, which the fit does not use.
     #[arg(long, value_name = "CSV")]
     predict: Option<PathBuf>,
-    /// A parameter that differs from the model file.
+    /// A parameter to change, as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
-    /// A parameter that differs in the system of the predicted table.
+    /// A parameter to change for the predicted table.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE", requires = "predict")]
     with: Vec<String>,
     /// Seed of the starts and simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Starts besides the model file's own values.
+    /// Number of starts besides the values of the model file.
     #[arg(long, default_value_t = 5)]
     starts: usize,
-    /// Neither profile the parameters nor leave out rows one by one.
+    /// Skip parameter profiles and leave-one-out checks.
     #[arg(long)]
     quick: bool,
-    /// A goal that differs from the default, in per cent.
+    /// A goal in per cent, in place of the default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
-    /// Write the fitted values, as `--set` takes them, to this file.
+    /// Write the fitted values to this file, in the form of `--set`.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 }
@@ -102,6 +105,11 @@ fn read(path: &Path) -> Result<Measured, CliError> {
 
 fn save(path: &Path, fitted: &Fit) -> Result<(), CliError> {
     let lines = fitted.parameters.iter().map(|p| format!("{}={}\n", p.path, p.fitted));
-    std::fs::write(path, lines.collect::<String>())
-        .map_err(|error| CliError::environment(format!("cannot write {}: {error}", path.display())))
+    std::fs::write(path, lines.collect::<String>()).map_err(|error| {
+        CliError::environment(format!(
+            "cannot write {}: \
+            {error}",
+            path.display()
+        ))
+    })
 }

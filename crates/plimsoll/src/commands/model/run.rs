@@ -29,18 +29,18 @@ use crate::progress::StderrProgress;
     --explain\n  plimsoll model run plan.toml --set cache.capacity_bytes=0 --explain"
 )]
 pub struct Options {
-    /// The plan. Its target may be anything: with --model it is replaced.
+    /// The plan. --model replaces its target.
     plan: PathBuf,
-    /// The model to run it on: name of a shipped one, or path of a model file.
+    /// The model: name of a shipped one, or path of a model file.
     #[arg(long)]
     model: Option<String>,
-    /// A parameter that differs from the model file.
+    /// A parameter to change, as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
-    /// Name the bottleneck, and show what each station contributes to latency.
+    /// Name the bottleneck, and show the share of each station in the latency.
     #[arg(long)]
     explain: bool,
-    /// Directory to make the bundle in, instead of the catalogue's.
+    /// Directory for the bundle, in place of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

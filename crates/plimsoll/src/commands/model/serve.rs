@@ -27,25 +27,26 @@ use crate::places::Places;
 #[command(
     after_help = "Examples:\n  plimsoll model serve zfs-flash --nfs 127.0.0.1:2049 --metrics \
     127.0.0.1:9464\n  mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ \
-    /mnt\n\nEvery path from / on is the one export. The data lie in memory and are gone when the server ends."
+    /mnt\n\nEvery path from / on is the one export. The data lie in memory and are gone when \
+    the server ends."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.
     model: String,
-    /// Where NFS and MOUNT answer, both on one port; port 0 takes a free one. Without an address this host
-    /// alone can reach it.
+    /// Address for NFS and MOUNT, both on one port; port 0 picks a free one. Without an address,
+    /// only this host can connect.
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:2049", value_parser = listen::address)]
     nfs: SocketAddr,
-    /// Where the inner statistics are served over HTTP, in the Prometheus text format.
+    /// Address for the statistics of the model over HTTP, in the Prometheus text format.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen::address)]
     metrics: Option<SocketAddr>,
-    /// A parameter that differs from the model file.
+    /// A parameter to change, as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
     /// Seed of the system's choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Most memory for data, in MiB.
+    /// Maximum memory for data, in MiB.
     #[arg(long, default_value_t = 4096, value_name = "MIB")]
     memory: u64,
 }
@@ -76,9 +77,10 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let _told = told_to_page(&model, &gauges);
     serve_told(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
-        ServeError::Listen { .. } => {
-            CliError::environment(error.to_string()).hint("choose another port: 0 takes a free one")
-        }
+        ServeError::Listen { .. } => CliError::environment(error.to_string()).hint(
+            "choose another port: 0 takes a free \
+                one",
+        ),
         ServeError::Thread(_) => CliError::environment(error.to_string()),
     })?;
     unsaid.map_or(Ok(Exit::Ok), Err)

@@ -19,14 +19,16 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll model size adsf-hybrid --mailboxes 10000 --iops 0.2 \
-    --mailbox-size 1GiB\n  plimsoll model size adsf-hybrid --mailboxes 10k --field model.storage_nodes \
-    --failed-nodes 2 --html size.html\n\nThe answer is a model's: it says how far that model lay from published \
+    --mailbox-size 1GiB\n  plimsoll model size adsf-hybrid --mailboxes 10k --field \
+    model.storage_nodes \
+    --failed-nodes 2 --html size.html\n\nThe answer is a model's: it says how far that model \
+    lay from published \
     systems.\nExit codes: 0 a size passes, 1 none in the range does."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.
     model: String,
-    /// Mailboxes in all: 10000, 10,000 or 10k.
+    /// Number of mailboxes: 10000, 10,000 or 10k.
     #[arg(long, value_parser = count)]
     mailboxes: u64,
     /// Database I/Os per second and mailbox.
@@ -35,37 +37,37 @@ pub struct Options {
     /// Size of a mailbox.
     #[arg(long, default_value = "1GiB")]
     mailbox_size: SizeBytes,
-    /// Databases; one for 250 mailboxes if not stated.
+    /// Number of databases; by default one per 250 mailboxes.
     #[arg(long)]
     databases: Option<u32>,
-    /// Mean latency that database reads may have.
+    /// Maximum mean latency of database reads.
     #[arg(long, default_value = "20ms")]
     read_latency: DurationNs,
-    /// Mean latency that log writes may have.
+    /// Maximum mean latency of log writes.
     #[arg(long, default_value = "10ms")]
     log_latency: DurationNs,
-    /// The field that is searched; the model's first sizing field if not stated.
+    /// Field to search; by default the model's first sizing field.
     #[arg(long, value_name = "BLOCK.FIELD")]
     field: Option<String>,
-    /// Smallest size that is tried.
+    /// Smallest size to try.
     #[arg(long, default_value_t = 3)]
     from: u64,
-    /// Largest size that is tried.
+    /// Largest size to try.
     #[arg(long, default_value_t = 64)]
     to: u64,
-    /// Nodes that have failed in the question that is asked beside that of the whole system; 0: it is not asked.
+    /// Number of failed nodes for a second answer beside that of the healthy system; 0 for none.
     #[arg(long, default_value_t = 1, value_name = "NODES")]
     failed_nodes: u64,
-    /// A parameter that differs from the model file, such as model.failed_nodes=1.
+    /// A parameter to change, such as model.failed_nodes=1.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
     /// Seed of the simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the chart of the load line against the size to this SVG file.
+    /// Write the chart of load line against size to this SVG file.
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
-    /// Write the answer with its charts as a page to this file.
+    /// Write the answer with charts as an HTML page to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

@@ -21,12 +21,11 @@ use crate::notes;
 
 /// Options of `plan new`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll plan new oltp --path /mnt/db --set requirement.iops=8000 --out mine.toml\n  \
-    plimsoll plan new\n\nWithout a name it asks, on a terminal."
-)]
+#[command(after_help = "Examples:\n  plimsoll plan new oltp --path /mnt/db --set \
+        requirement.iops=8000 --out mine.toml\n  \
+    plimsoll plan new\n\nWithout a name it asks, on a terminal.")]
 pub struct Options {
-    /// The plan to begin with: one of the gallery, or a file.
+    /// The plan to start from: a built-in one, or a file.
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
@@ -78,11 +77,17 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
             .hint("name another file with --out"),
         _ => CliError::environment(format!("cannot make {}: {error}", path.display())),
     })?;
-    file.write_all(text.as_bytes())
-        .map_err(|error| CliError::environment(format!("cannot write {}: {error}", path.display())))
+    file.write_all(text.as_bytes()).map_err(|error| {
+        CliError::environment(format!(
+            "cannot write {}: \
+            {error}",
+            path.display()
+        ))
+    })
 }
 
-/// The plan's text, whose comment says what this plan needs and takes and not what the one that it was made of does.
+/// The plan's text, whose comment says what this plan needs and takes and not what the one that
+/// it was made of does.
 fn told(plan: &Plan) -> String {
     let resolved = plan.resolve();
     let needs: u64 = resolved

@@ -10,16 +10,16 @@ pub struct Of {
     /// Runs with this verdict: pass, fail, invalid, inconclusive, measured.
     #[arg(long, value_parser = ["pass", "fail", "invalid", "inconclusive", "measured"], ignore_case = true)]
     verdict: Option<String>,
-    /// Runs of plans whose name holds this.
+    /// Runs of plans whose name contains this.
     #[arg(long)]
     plan: Option<String>,
-    /// Runs on targets whose place, file system or device holds this: /mnt/test, xfs, nvme0n1.
+    /// Runs on targets whose path, file system or device contains this: /mnt/test, xfs, nvme0n1.
     #[arg(long, value_name = "TEXT")]
     target: Option<String>,
     /// Runs that achieved this rate or more: 5000/s.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate_min: Option<OpsPerS>,
-    /// Runs whose reads took no longer on average: 20ms.
+    /// Runs with at most this mean read latency: 20ms.
     #[arg(long, value_name = "TIME")]
     read_latency_max: Option<DurationNs>,
     /// Runs with this tag.
@@ -31,7 +31,7 @@ pub struct Of {
     /// Runs started before this day (UTC).
     #[arg(long, value_name = "DAY", value_parser = day)]
     until: Option<u64>,
-    /// The latest so many; 50 unless stated, and all with --json.
+    /// Number of latest runs; 50 by default, all with --json.
     #[arg(long, value_name = "RUNS")]
     pub limit: Option<u32>,
 }
