@@ -316,7 +316,13 @@ mod tests {
         allow.check(&plan("device = \"/dev/null\"")).unwrap();
         assert!(allow.check(&plan("device = \"/dev/zero\"")).is_err());
         allow.check(&plan("nfs = [\"nfs://filer/vol1\", \"nfs://filer/vol1/deep\"]")).unwrap();
-        for export in ["nfs://filer/vol10", "nfs://filer/vol1/../vol2", "nfs://other/vol1"] {
+        for export in [
+            "nfs://filer/vol10",
+            "nfs://filer/vol1/../vol2",
+            "nfs://other/vol1",
+            "nfs://filer/vol1/deep?uid=7",
+            "nfs://filer/vol1/deep?nfsport=2050&mountport=2050",
+        ] {
             assert!(allow.check(&plan(&format!("nfs = [{export:?}]"))).is_err(), "{export}");
         }
         allow.check(&plan("null = true")).unwrap();

@@ -175,7 +175,10 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let key = sandbox.path("key");
     sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
     let export = format!("nfs://{SWITCH}/e");
-    let allowed = ["--allow-nfs", export.as_str()];
+    // The port is the allow-list's own.
+    let store_of = |port: u16| format!("{export}?nfsport={port}&mountport={port}");
+    let (first, second) = (store_of(2049), store_of(2050));
+    let allowed = ["--allow-nfs", first.as_str(), "--allow-nfs", second.as_str()];
     let _agents = [1, 2].map(|at| hosts.agent(&sandbox, at, &url, &allowed));
     let is_limited = hosts.limit(2, 20);
     let store = |port: u16| format!("{export}/{{host}}?nfsport={port}&mountport={port}");

@@ -1,7 +1,9 @@
 //! The state of the caches when the load begins, for a mail store: see [`crate::caches`].
 
-use std::fs;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::CacheState;
@@ -12,6 +14,8 @@ use super::running::Running;
 use crate::EngineError;
 use crate::caches;
 use crate::step::Stage;
+use crate::work_dir::HeldTarget;
+use crate::work_dir::beneath::{directory_in, names_in};
 
 /// Brings the caches into the state that the plan declares; returns the store.
 pub(super) fn carry_out(
@@ -25,7 +29,7 @@ pub(super) fn carry_out(
     }
     let phase = running.recording.begin(PhaseKind::Caches, clock::monotonic_ns());
     running.mail.watcher.begin(PhaseKind::Caches);
-    let files = files_below(&running.stage.directories);
+    let files = files_below(&running.stage.held);
     let metadata = running.mail.plan.phases.cache == CacheState::WarmMetadata;
     let dropped = caches::drop_data(&running.stage.held, &files, metadata)?;
     running.recording.observed.page_cache.system_dropped = dropped.system;
@@ -35,25 +39,29 @@ pub(super) fn carry_out(
 }
 
 /// Database and log files of a store.
-pub(super) fn files_below(directories: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn files_below(held: &HeldTarget) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    let mut stack: Vec<PathBuf> = directories.to_vec();
-    while let Some(directory) = stack.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            match path.extension().and_then(|e| e.to_str()) {
-                Some("edb" | "log") => files.push(path),
-                _ if path.is_dir() => stack.push(path),
-                _ => {}
-            }
+    let is_file = |name: &OsString| {
+        matches!(Path::new(name).extension().and_then(|e| e.to_str()), Some("edb" | "log"))
+    };
+    for own in held.each_directory() {
+        let (directories, found): (Vec<_>, Vec<_>) = names_in(own.fd.as_fd())
+            .unwrap_or_default()
+            .into_iter()
+            .partition(|name| name.as_bytes().ends_with(b"-log"));
+        files.extend(found.iter().filter(|name| is_file(name)).map(|name| own.path.join(name)));
+        for directory in directories {
+            let logs = directory_in(own.fd.as_fd(), Path::new(&directory));
+            let logs = logs.ok().and_then(|logs| names_in(logs.as_fd()).ok()).unwrap_or_default();
+            let logs = logs.iter().filter(|name| is_file(name));
+            files.extend(logs.map(|name| own.path.join(&directory).join(name)));
         }
     }
     files.sort();
-    files.dedup();
     files
 }
 
 /// As [`caches::resident_bytes`], of the store's files.
 pub(super) fn resident_bytes(stage: &Stage) -> Option<(u64, u64)> {
-    caches::resident_bytes(&stage.held, &files_below(&stage.directories))
+    caches::resident_bytes(&stage.held, &files_below(&stage.held))
 }

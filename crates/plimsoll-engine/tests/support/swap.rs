@@ -1,0 +1,218 @@
+//! The owner of a target's directory, who replaces it and what is in it while a run prepares its data.
+//!
+//! As root, the attacker is a thread of another user, 65534, who owns the allowed directory and everything
+//! in it. Otherwise it is a thread of this user.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::process::{Gid, Uid};
+
+const NOBODY: u32 = 65534;
+const SECRET: &[u8] = b"what nobody may overwrite";
+
+/// Whether the attacker is another user.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A directory of the attacker, and beside it what a run must not touch.
+pub struct Scene {
+    root: tempfile::TempDir,
+    /// Links that the attacker places, by names of files in an own directory.
+    traps: Vec<String>,
+    /// Name of the own directory.
+    own_name: String,
+    watch: rustix::fd::OwnedFd,
+    before: Vec<(PathBuf, SystemTime, u64)>,
+}
+
+impl Scene {
+    /// `own_name` is the directory that the run makes, `traps` names of files that it makes in it.
+    pub fn new(own_name: &str, traps: &[&str]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let outside = root.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join("secret"), SECRET).unwrap();
+        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        let written = WatchFlags::MODIFY
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVE
+            | WatchFlags::ATTRIB;
+        inotify::add_watch(&watch, &outside, written).unwrap();
+        let traps = traps.iter().map(|name| (*name).to_owned()).collect();
+        let own_name = own_name.to_owned();
+        let mut scene = Self { root, traps, own_name, watch, before: Vec::new() };
+        scene.before = scene.outside();
+        scene.lay_out();
+        scene
+    }
+
+    /// The directory that is allowed.
+    pub fn allowed(&self) -> PathBuf {
+        self.root.path().join("allowed")
+    }
+
+    /// The directory that the plan names.
+    pub fn target(&self) -> PathBuf {
+        self.allowed().join("target")
+    }
+
+    /// Where the run keeps what is not on the target.
+    pub fn state(&self) -> PathBuf {
+        self.root.path().join("state")
+    }
+
+    /// Makes the allowed directory anew, with all that the attacker has prepared.
+    pub fn lay_out(&self) {
+        let allowed = self.allowed();
+        match fs::remove_dir_all(&allowed) {
+            Err(error) if error.kind() != ErrorKind::NotFound => panic!("{error}"),
+            _ => {}
+        }
+        let trap = allowed.join("target/trap");
+        fs::create_dir_all(&trap).unwrap();
+        let outside = self.root.path().join("outside");
+        let mut made = vec![allowed.clone(), self.target(), trap.clone()];
+        let mut link = |to: &Path, at: PathBuf| {
+            symlink(to, &at).unwrap();
+            made.push(at);
+        };
+        link(&outside, allowed.join("target-link"));
+        link(&outside, allowed.join("target/trap-link"));
+        for name in &self.traps {
+            match name.split_once('/') {
+                Some((directory, _)) if trap.join(directory).symlink_metadata().is_ok() => {}
+                Some((directory, _)) => link(&outside, trap.join(directory)),
+                None => link(&outside.join("secret"), trap.join(name)),
+            }
+        }
+        if is_root() {
+            for path in made {
+                lchown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+            chown(&allowed, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+    }
+
+    /// Starts the attack. `target_too`: the target's directory is replaced as well as what is in it.
+    pub fn attack(&self, target_too: bool) -> Attack {
+        let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let attacker = Attacker {
+            target: self.target(),
+            link: self.allowed().join("target-link"),
+            own_name: self.own_name.clone(),
+            target_too,
+            stop: Arc::clone(&stop),
+            swaps: Arc::clone(&swaps),
+        };
+        let thread = std::thread::spawn(move || attacker.go_on());
+        Attack { stop, swaps, thread: Some(thread) }
+    }
+
+    /// Everything outside, with its time and size.
+    fn outside(&self) -> Vec<(PathBuf, SystemTime, u64)> {
+        let outside = self.root.path().join("outside");
+        let mut all = vec![outside.clone()];
+        all.extend(fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().path()));
+        let seen = |path: PathBuf| {
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            (path, metadata.modified().unwrap(), metadata.len())
+        };
+        all.into_iter().map(seen).collect()
+    }
+
+    /// Nothing outside was opened for writing, made, removed or changed.
+    pub fn assert_untouched(&self) {
+        let mut room = [const { std::mem::MaybeUninit::uninit() }; 4096];
+        let mut events = Reader::new(&self.watch, &mut room);
+        match events.next() {
+            Err(rustix::io::Errno::AGAIN) => {}
+            Ok(event) => panic!("outside: {event:?}; now {:?}", self.outside()),
+            Err(errno) => panic!("{errno}"),
+        }
+        assert_eq!(self.outside(), self.before);
+        assert_eq!(fs::read(self.root.path().join("outside/secret")).unwrap(), SECRET);
+    }
+}
+
+/// An attack that is running; dropped, it ends.
+pub struct Attack {
+    stop: Arc<AtomicBool>,
+    swaps: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Attack {
+    /// Ends it; gives how often a directory was replaced.
+    pub fn end(mut self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+        self.swaps.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Attack {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Attacker {
+    target: PathBuf,
+    link: PathBuf,
+    own_name: String,
+    target_too: bool,
+    stop: Arc<AtomicBool>,
+    swaps: Arc<AtomicU64>,
+}
+
+impl Attacker {
+    fn go_on(&self) {
+        become_nobody();
+        let own = self.target.join(&self.own_name);
+        let (trap, trap_link) = (self.target.join("trap"), self.target.join("trap-link"));
+        let mut number = 0u64;
+        while !self.stop.load(Ordering::Relaxed) {
+            number += 1;
+            // The run has to find its way in between: each state stays for a while that varies.
+            let stays = Duration::from_micros(number * 37 % 400);
+            match number % 3 {
+                0 if self.target_too => self.swap(&self.target, &self.link, stays),
+                1 => self.swap(&own, &trap_link, stays),
+                _ => self.swap(&own, &trap, stays),
+            }
+        }
+    }
+
+    /// Exchanges two names, and then back.
+    fn swap(&self, one: &Path, other: &Path, stays: Duration) {
+        if renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_err() {
+            return;
+        }
+        self.swaps.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(stays);
+        let _ = renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE);
+    }
+}
+
+/// Turns this thread into another user's, where this process may.
+fn become_nobody() {
+    if is_root() {
+        let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+        rustix::thread::set_thread_groups(&[gid]).unwrap();
+        rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
+        rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
+    }
+}

@@ -1,0 +1,170 @@
+//! A run whose target is replaced while it prepares, drives and removes its data: nothing outside is
+//! touched.
+//!
+//! What `plimsoll run`, an agent and `serve` share is tried here: the taking of a target with or without
+//! places that are allowed, the run, and the removal. `PLIMSOLL_SWAP_ROUNDS=1000` attacks that many
+//! preparations of each kind.
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/swap.rs"]
+mod swap;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_engine::EngineError;
+use plimsoll_engine::allowed::AllowedPlaces;
+use plimsoll_engine::ending::OnTime;
+use plimsoll_engine::mailbox::{self, Home, MailRun, StoreState};
+use plimsoll_engine::matrix::condition::random_overwrite;
+use plimsoll_engine::matrix::data::lay_out;
+use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
+use plimsoll_plan::{Layout, Plan, ResolvedPlan};
+use plimsoll_record::progress::Unwatched;
+
+use swap::{Scene, is_root};
+
+/// Preparations of each kind that are attacked in an ordinary test run. One whole run is attacked for every
+/// twenty of them.
+const ROUNDS: u64 = 200;
+
+fn rounds() -> u64 {
+    std::env::var("PLIMSOLL_SWAP_ROUNDS").map_or(ROUNDS, |text| text.parse().unwrap())
+}
+
+fn plan(target: &Path, workload: &str) -> ResolvedPlan {
+    let text = format!(
+        "version = 1\nname = \"swap\"\ndemonstration = true\n[target]\npath = {target:?}\n{workload}\
+         [phases]\nwarm_up = \"20ms\"\nmeasure = \"20ms\"\n[evidence]\ninterval = \"20ms\"\nmin_measure = \"20ms\"\n"
+    );
+    Plan::parse(&text, "swap.toml").unwrap_or_else(|errors| panic!("{errors}")).resolve()
+}
+
+const STREAMS: &str =
+    "[workload.matrix]\nfile_size = \"1MiB\"\nreads = 0\nmetadata = 30\nclients = 2\n";
+const MAIL: &str = "[workload.mailbox]\nmailboxes = 2\nmailbox_size = \"256KiB\"\n\
+     iops_per_mailbox = 10\ndatabases = 2\nthreads = 1\ncache = \"2MiB\"\n\
+     checkpoint_depth = \"256KiB\"\nlog_buffer = \"64KiB\"\nlog_file_size = \"64KiB\"\nlog_files = 12\n";
+
+/// Takes the target for a plan of streams, and drives it if `drives`.
+fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
+    let plan = plan(&round.scene.target(), STREAMS);
+    let matrix = plan.workload.matrix().unwrap();
+    let home = DataHome::create(&HomeRequest {
+        plan: &plan,
+        target: &plan.targets[0],
+        matrix,
+        state_directory: &round.scene.state(),
+        data_id: round.number,
+        follow: false,
+        destroy: &[],
+        allowed: round.allowed,
+    })?;
+    if !drives {
+        lay_out(&home, Layout::Allocated, &AtomicBool::new(false))?;
+        return home.remove();
+    }
+    let (recording, home) = matrix::run(MatrixRun {
+        plan: &plan,
+        matrix,
+        trace: None,
+        home,
+        interrupt: &AtomicBool::new(false),
+        watcher: &mut Unwatched,
+        ending: &mut OnTime,
+        overwriting: &random_overwrite(matrix),
+    });
+    let _ = home.remove();
+    if recording.is_well() { Ok(()) } else { Err(EngineError::Config(recording.end.says)) }
+}
+
+/// The same for a mail store.
+fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
+    let plan = plan(&round.scene.target(), MAIL);
+    let (target, mailbox) = (&plan.targets[0], plan.workload.mailbox().unwrap());
+    let state = round.scene.state();
+    let mut home = Home::create(&plan, target, mailbox, &state, round.number, round.allowed)?;
+    if !drives {
+        home.mark(StoreState::InUse, Vec::new())?;
+        return home.remove();
+    }
+    let (recording, home) = mailbox::run(MailRun {
+        plan: &plan,
+        target,
+        mailbox,
+        home,
+        interrupt: &AtomicBool::new(false),
+        watcher: &mut Unwatched,
+        witness: None,
+        ending: &mut OnTime,
+    });
+    let _ = home.remove();
+    if recording.is_well() { Ok(()) } else { Err(EngineError::Config(recording.end.says)) }
+}
+
+/// One run that is attacked.
+struct Round<'a> {
+    scene: &'a Scene,
+    /// Places that are allowed, as for an agent and `serve`; `None` as for `plimsoll run`.
+    allowed: Option<&'a AllowedPlaces>,
+    number: u64,
+}
+
+type Victim = fn(&Round<'_>, bool) -> Result<(), EngineError>;
+
+/// Attacks preparations, and for every twenty of them a whole run.
+fn attack(scene: &Scene, victim: Victim) {
+    let places = AllowedPlaces {
+        directories: vec![scene.allowed().canonicalize().unwrap()],
+        ..AllowedPlaces::default()
+    };
+    // Undisturbed, both come to their end.
+    let round = |number, allowed| Round { scene, allowed, number };
+    victim(&round(1, Some(&places)), false).unwrap();
+    victim(&round(2, Some(&places)), true).unwrap();
+    let (mut swaps, mut well, mut refused) = (0, 0, Vec::new());
+    for number in 0..rounds() {
+        scene.lay_out();
+        let allowed = (number % 2 == 0).then_some(&places);
+        // A link of one's own to one's own is followed where nothing limits the places.
+        let attack = scene.attack(is_root() || allowed.is_some());
+        match victim(&round(number + 3, allowed), number % 40 < 2) {
+            Ok(()) => well += 1,
+            Err(error) => refused.push(error.to_string()),
+        }
+        swaps += attack.end();
+        scene.assert_untouched();
+    }
+    refused.sort();
+    refused.dedup_by(|a, b| a.get(..24) == b.get(..24));
+    println!("{} rounds: {swaps} swaps, {well} well, refused: {refused:#?}", rounds());
+    assert!(swaps > rounds(), "the attacker was given no time: {swaps}");
+}
+
+#[test]
+fn nothing_outside_is_touched_by_a_run_of_streams_whose_target_is_replaced() {
+    let traps = [
+        ".data.json.new",
+        "data.json",
+        ".plimsoll-owner",
+        "s00-f000.data",
+        "s01-f000.data",
+        "s00-small/m00000-0000000000",
+        "s01-small/m00001-0000000000",
+    ];
+    attack(&Scene::new("plimsoll-swap", &traps), streams);
+}
+
+#[test]
+fn nothing_outside_is_touched_by_a_mail_store_whose_target_is_replaced() {
+    let traps = [
+        ".store.json.new",
+        "store.json",
+        ".plimsoll-owner",
+        "db00.edb",
+        "db01.edb",
+        "db00-log/0000.log",
+        "db01-log/0000.log",
+    ];
+    attack(&Scene::new("plimsoll-swap", &traps), mail);
+}
