@@ -1,7 +1,9 @@
 //! Was what was asked for the trace: its operations, in its order?
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::Replay;
 
+use super::super::seen::size;
 use super::super::{Rule, Weight};
 use super::{SLACK, begun, planned};
 use crate::claim::Claim;
@@ -9,6 +11,9 @@ use crate::finding::{Finding, Outcome};
 
 /// Operations beyond the target that may be left out, as a share of all.
 const OUTSIDE_SHARE_MAX: f64 = 0.01;
+
+/// Least share of the trace's distinct pieces of 1 MiB that must remain distinct on the target.
+const DISTINCT_SHARE_MIN: f64 = 0.9;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -18,7 +23,9 @@ pub const RULE: Rule = Rule {
         and bytes that were handed to the target are counted and held against the trace: more than 2 % apart is another \
         load. One thread gives operations in the order of the trace; several do not keep it. Where more than 1 % of the \
         operations lie beyond the target and were left out, what was replayed is not the trace: take another `map`, or \
-        a larger target. A replay that fell behind has not asked for all of it, so that its mix is not known.",
+        a larger target. Nor is it where a small target has many pieces of the trace share one: the mapping must keep \
+        90 % of the distinct pieces of 1 MiB, as a smaller set fits caches that the trace's data exceeds. A replay \
+        that fell behind has not asked for all of it, so that its mix is not known.",
     bears_on: &[(Claim::TraceReplay, Weight::Mandatory), (Claim::Requirement, Weight::Mandatory)],
     check,
 };
@@ -50,6 +57,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             outside * 100.0
         );
         return fail(says, "write map = \"fit\" in [workload.trace], or name a larger target");
+    }
+    if let Some((outcome, says)) = folded(replay) {
+        let advice = "name a larger target, or write map = \"fit\" in [workload.trace]";
+        return Some(Finding::new(RULE.id, outcome, says).advise(advice));
     }
     if begun.never > 0 {
         let says = format!(
@@ -93,4 +104,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .with("size_bytes", bytes)
             .with("size_bytes_due", due.size_bytes),
     )
+}
+
+/// Why the mapping put too many places of the trace on too few of the target.
+fn folded(replay: &Replay) -> Option<(Outcome, String)> {
+    let mapping = &replay.mapping;
+    if mapping.folded == 0 || mapping.touched_bytes == 0 {
+        return None;
+    }
+    let touched = mapping.touched_bytes;
+    // No more than the target can remain distinct, whatever the rule of the mapping.
+    let mapped = mapping.mapped_bytes.unwrap_or(touched.min(mapping.target_bytes));
+    let share = mapped as f64 / touched as f64;
+    let of_operations = mapping.folded as f64 / replay.operations.max(1) as f64;
+    if share < DISTINCT_SHARE_MIN {
+        let (mapped, touched) = (size(mapped), size(touched));
+        let says = format!(
+            "the trace touches {touched}, and the replay at most {mapped}: places that are apart in \
+             the trace share one on the target"
+        );
+        return Some((Outcome::Fail, says));
+    }
+    let says = "how many places of the trace share one on the target is not recorded";
+    (mapping.mapped_bytes.is_none() && of_operations > SLACK)
+        .then(|| (Outcome::Unknown, says.to_owned()))
 }
