@@ -11,6 +11,7 @@ use crate::held_back::{self, HeldBack};
 use crate::judge::is_accepted;
 use crate::stats;
 use crate::tail::Tail;
+use crate::touched;
 use crate::verdict::{Check, Quantity};
 use crate::words::span;
 
@@ -193,18 +194,20 @@ fn at_least(
     check.decided(sure.within).noted(note)
 }
 
-/// What the run laid out and read back whole at its end.
+/// Bytes that the run laid out, used, and read back whole at its end.
 fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     let checks = &bundle.run.checks;
     let verify = bundle.run.phases.iter().find(|p| p.kind == PhaseKind::Verify && p.reached);
     let whole = verify.filter(|_| checks.pages_checked.is_some() && checks.errors == 0);
     let held_bytes: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_final).sum();
     // Streams share a device, so that the sum may be more than there is.
-    let measured_bytes = whole.map(|phase| phase.read_bytes.min(held_bytes));
+    let kept_bytes = whole.map(|phase| phase.read_bytes.min(held_bytes));
+    let used = touched::of_capacity(bundle, limit_bytes, held_bytes);
+    let measured_bytes = kept_bytes.zip(used.bytes).map(|(kept, used)| kept.min(used));
     let ok = measured_bytes.map(|bytes| bytes >= limit_bytes);
-    let note = match measured_bytes {
-        Some(_) => "laid out and read back whole at the end",
-        None => "not checked: no check of all data came to its end without an error",
+    let note = match kept_bytes {
+        Some(_) => format!("laid out and read back whole at the end{}", used.note),
+        None => "not checked: no check of all data came to its end without an error".to_owned(),
     };
     let quantity = Quantity::Capacity { limit_bytes, measured_bytes };
     Check::open("capacity", quantity, true).decided(ok).noted(note)

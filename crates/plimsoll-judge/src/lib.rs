@@ -50,6 +50,7 @@ pub mod stats;
 pub mod steady;
 pub mod sweep;
 pub mod tail;
+mod touched;
 pub mod tuning;
 pub mod verdict;
 mod words;

@@ -191,6 +191,8 @@ impl AccessProfiler {
         AccessProfile {
             working_set_read_bytes: Some(reads.seen.bytes(&self.blocks)),
             working_set_written_bytes: Some(writes.seen.bytes(&self.blocks)),
+            working_set_bytes: Some(reads.seen.bytes_with(&writes.seen, &self.blocks)),
+            reach_bytes: Some(reads.seen.reach_bytes_with(&writes.seen, &self.blocks)),
             read_sequential_share: self.order.share(true),
             write_sequential_share: self.order.share(false),
             log_sequential_share: None,

@@ -92,6 +92,7 @@ pub fn note(
             target_bytes: mapping.target_bytes,
             extent_bytes: mapping.extent_bytes,
             touched_bytes: mapping.touched_bytes,
+            mapped_bytes: Some(mapping.mapped_bytes),
             moved: mapping.moved,
             folded: mapping.folded,
             rounded: mapping.rounded,

@@ -9,6 +9,13 @@ pub struct AccessProfile {
     pub working_set_read_bytes: Option<u64>,
     /// Distinct bytes written.
     pub working_set_written_bytes: Option<u64>,
+    /// Distinct bytes read, written, or both. Absent in bundles of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_set_bytes: Option<u64>,
+    /// Bytes of those 256ths of the data in which at least one operation landed. Absent in bundles of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach_bytes: Option<u64>,
     /// Share of reads that continued where the stream's last read ended.
     pub read_sequential_share: Option<f64>,
     /// Share of writes that continued where the stream's last write ended.

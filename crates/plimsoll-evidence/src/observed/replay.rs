@@ -46,6 +46,10 @@ pub struct TraceMapping {
     pub extent_bytes: u64,
     /// Bytes of the pieces of 1 MiB that it touches.
     pub touched_bytes: u64,
+    /// Bytes of the 1 MiB pieces of the target that its operations reach. Absent in bundles of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped_bytes: Option<u64>,
     /// Operations that went to another place than their own.
     pub moved: u64,
     /// Operations whose place other places of the trace fall on too.

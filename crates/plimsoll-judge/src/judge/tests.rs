@@ -84,6 +84,79 @@ fn capacity_is_what_was_read_back_whole() {
     assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
 }
 
+/// A run that requires 1 GiB and read all of it back at its end, under a plan with something replaced.
+fn roomy(from: &str, to: &str) -> Bundle {
+    let mut bundle = required("iops = 5");
+    let text = bundle.plan_text.replace(from, to);
+    let plan = plimsoll_plan::Plan::parse(&text, "p.toml").unwrap_or_else(|e| panic!("{e}"));
+    bundle.plan = plan.resolve();
+    bundle.plan.requirement.as_mut().unwrap().capacity_bytes = Some(1 << 30);
+    bundle.run.instances = vec![instance("matrix", 1 << 30)];
+    verified(&mut bundle, 1 << 30);
+    bundle
+}
+
+fn capacity_of(bundle: &Bundle) -> (Option<bool>, String) {
+    let verdict = judge(bundle);
+    let check = check(&verdict, "capacity");
+    (check.ok, check.note.clone())
+}
+
+#[test]
+fn a_load_that_stays_in_a_corner_shows_no_capacity() {
+    const SIZE: &str = "file_size = \"1GiB\"";
+    let touching = |bundle: &mut Bundle, bytes: u64| {
+        bundle.observed.workload.working_set_read_bytes = Some(bytes);
+    };
+    // The plan says so.
+    for (set, bytes) in [("4KiB", 4096), ("64MiB", 64 << 20), ("512MiB", 512 << 20)] {
+        let mut bundle = roomy(SIZE, &format!("{SIZE}\nworking_set = \"{set}\""));
+        touching(&mut bundle, bytes);
+        let (ok, note) = capacity_of(&bundle);
+        assert_eq!(ok, Some(false), "{set}: {note}");
+        assert!(note.contains("only"), "{note}");
+        assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
+    }
+    // The operations do, whatever the plan says.
+    for bytes in [4096, 1 << 20, 32 << 20] {
+        let mut bundle = roomy(SIZE, SIZE);
+        touching(&mut bundle, bytes);
+        assert_eq!(capacity_of(&bundle).0, Some(false), "{bytes}");
+    }
+    let mut bundle = roomy(SIZE, SIZE);
+    touching(&mut bundle, 200 << 20);
+    assert_eq!(capacity_of(&bundle).0, None, "neither a corner nor all of it");
+    bundle.observed.workload.working_set_read_bytes = None;
+    assert_eq!(capacity_of(&bundle).0, None, "nobody looked");
+    let mut bundle = roomy(SIZE, &format!("{SIZE}\npatterns = [\"zipf\"]"));
+    touching(&mut bundle, 100 << 20);
+    bundle.observed.workload.reach_bytes = Some(4 << 20);
+    assert_eq!(capacity_of(&bundle).0, None, "much, but all in one place");
+}
+
+#[test]
+fn a_load_that_goes_everywhere_shows_the_capacity() {
+    const SIZE: &str = "file_size = \"1GiB\"";
+    assert_eq!(capacity_of(&roomy(SIZE, SIZE)).0, Some(true));
+    let whole = format!("{SIZE}\nworking_set = \"1GiB\"");
+    assert_eq!(capacity_of(&roomy(SIZE, &whole)).0, Some(true));
+    // A short run touches little, each place once.
+    let mut bundle = roomy(SIZE, SIZE);
+    bundle.run.classes[0].size_bytes = 10 << 20;
+    bundle.observed.workload.working_set_read_bytes = Some(10 << 20);
+    assert_eq!(capacity_of(&bundle).0, Some(true));
+    // A load that prefers some places, and goes to all.
+    let mut bundle = roomy(SIZE, &format!("{SIZE}\npatterns = [\"zipf\"]"));
+    bundle.observed.workload.working_set_read_bytes = Some(100 << 20);
+    bundle.observed.workload.reach_bytes = Some(1 << 30);
+    assert_eq!(capacity_of(&bundle).0, Some(true));
+    // Reads in one half and writes in the other.
+    let mut bundle = roomy(SIZE, SIZE);
+    bundle.observed.workload.working_set_read_bytes = Some(400 << 20);
+    bundle.observed.workload.working_set_bytes = Some(800 << 20);
+    assert_eq!(capacity_of(&bundle).0, Some(true));
+}
+
 #[test]
 fn without_a_check_there_is_no_pass() {
     let mut bundle = required("iops = 5");

@@ -15,6 +15,24 @@ pub const BLOCK_BYTES: u64 = 4096;
 /// 2^64 over the golden ratio, made odd.
 const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
+/// Multiplicative inverse of [`SCATTER`] modulo 2^64.
+const GATHER: u64 = inverse(SCATTER);
+
+/// Equal parts of the data that are counted as reached or not.
+const PARTS: u64 = 256;
+
+/// Inverse of an odd number modulo 2^64. Each Newton step doubles the number of correct low bits, of
+/// which an odd number is its own inverse in three.
+const fn inverse(odd: u64) -> u64 {
+    let mut x = odd;
+    let mut correct = 3;
+    while correct < u64::BITS {
+        x = x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x)));
+        correct *= 2;
+    }
+    x
+}
+
 /// Bitmaps are of at most 2^21 blocks: 256 KiB, which stay in a core's cache. Above 8 GiB a sample of
 /// that many is taken; at half of them touched its error is 0.1 %.
 const BITS_MAX: u32 = 21;
@@ -53,6 +71,11 @@ impl Blocks {
         let first = begin + offset / BLOCK_BYTES;
         let last = begin + (offset + size - 1) / BLOCK_BYTES;
         (last < end).then_some((first, last))
+    }
+
+    /// The block that has this scattered number.
+    fn block(&self, place: u64) -> u64 {
+        place.wrapping_mul(GATHER) & self.mask
     }
 
     /// The scattered number of a block.
@@ -113,6 +136,36 @@ impl Seen {
     /// Distinct bytes touched, in whole blocks.
     pub(super) fn bytes(&self, blocks: &Blocks) -> u64 {
         touched_bytes(&[&self.words], self.shift, blocks.total_bytes())
+    }
+
+    /// Distinct bytes that either touched.
+    pub(super) fn bytes_with(&self, other: &Self, blocks: &Blocks) -> u64 {
+        touched_bytes(&[&self.words, &other.words], self.shift, blocks.total_bytes())
+    }
+
+    /// Bytes of those of [`PARTS`] equal parts of all files in which either touched a block.
+    pub(super) fn reach_bytes_with(&self, other: &Self, blocks: &Blocks) -> u64 {
+        let total = blocks.total_bytes() / BLOCK_BYTES;
+        let parts = total.min(PARTS);
+        if parts == 0 {
+            return 0;
+        }
+        let mut reached = [false; PARTS as usize];
+        for (at, (mine, theirs)) in self.words.iter().zip(&*other.words).enumerate() {
+            let mut word = mine.load(Relaxed) | theirs.load(Relaxed);
+            while word != 0 {
+                let place = at as u64 * 64 + u64::from(word.trailing_zeros());
+                word &= word - 1;
+                let block = u128::from(blocks.block(place)).min(u128::from(total - 1));
+                let part = block * u128::from(parts) / u128::from(total);
+                if let Some(part) = reached.get_mut(part as usize) {
+                    *part = true;
+                }
+            }
+        }
+        let count = reached.iter().filter(|part| **part).count() as u128;
+        let bytes = u128::from(blocks.total_bytes()) * count / u128::from(parts);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
     /// Blocks of the sample stand for two to this power each.

@@ -265,3 +265,35 @@ fn what_is_read_twice_at_one_address_is_no_duplicate() {
     assert_eq!((totals.blocks_sampled, totals.duplicate_share), (32, Some(0.0)));
     assert!(totals.compressed_share.unwrap() > 0.99);
 }
+
+#[test]
+fn reads_and_writes_of_the_same_blocks_count_once_and_reach_is_where_they_were() {
+    let mut profiler = AccessProfiler::new(&[64 * MIB, 64 * MIB], 1, 1);
+    for block in 0..100 {
+        profiler.operation(0, 0, true, block * 4096, 4096);
+        profiler.operation(0, 0, false, (50 + block) * 4096, 4096);
+    }
+    let totals = profiler.totals();
+    assert_eq!(totals.working_set_bytes, Some(150 * 4096));
+    // A part is 512 KiB: 150 blocks lie in the first two.
+    assert_eq!(totals.reach_bytes, Some(MIB));
+    profiler.operation(0, 1, true, 64 * MIB - 4096, 4096);
+    assert_eq!(profiler.totals().reach_bytes, Some(MIB + MIB / 2));
+}
+
+#[test]
+fn random_blocks_reach_everything_and_one_block_reaches_its_part() {
+    for total in [MIB, 3 * MIB + 4096, 1 << 40] {
+        let mut random = Random(5);
+        let mut profiler = AccessProfiler::new(&[total], 1, 1);
+        for _ in 0..200_000 {
+            profiler.operation(0, 0, true, random.below(total / 4096) * 4096, 4096);
+        }
+        let reach = profiler.totals().reach_bytes.unwrap();
+        assert!(close(reach, total, 0.05), "{reach} of {total}");
+    }
+    let mut profiler = AccessProfiler::new(&[1 << 30], 1, 1);
+    (0..1000).for_each(|_| profiler.operation(0, 0, true, 0, 4096));
+    let totals = profiler.totals();
+    assert_eq!((totals.working_set_bytes, totals.reach_bytes), (Some(4096), Some(4 * MIB)));
+}

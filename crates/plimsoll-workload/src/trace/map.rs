@@ -11,9 +11,11 @@
 //! An operation that would run over the target's end begins as much earlier as it takes. Offsets are rounded down and sizes
 //! up to the boundary that the plan states.
 
+use std::collections::HashSet;
+
 use plimsoll_plan::TraceMap;
 
-use super::{CHUNK_BYTES, Event, Trace};
+use super::{CHUNK_BYTES, Event, Trace, chunks};
 
 /// How a trace was laid onto a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Mapping {
     pub extent_bytes: u64,
     /// Bytes of the pieces that it touches.
     pub touched_bytes: u64,
+    /// Bytes of the pieces of the target that its operations reach.
+    pub mapped_bytes: u64,
     /// Operations that went to another place than their own.
     pub moved: u64,
     /// Operations whose place other places of the trace fall on too.
@@ -112,6 +116,7 @@ pub(super) fn map(
         target_bytes,
         extent_bytes: trace.extent_bytes,
         touched_bytes: touched.len() as u64 * CHUNK_BYTES,
+        mapped_bytes: 0,
         moved: 0,
         folded: 0,
         rounded: 0,
@@ -149,5 +154,18 @@ pub(super) fn map(
         event.size_bytes = u32::try_from(size).unwrap_or(u32::MAX);
         true
     });
+    mapping.mapped_bytes = mapped_bytes(&events, target_bytes);
     (events, mapping)
+}
+
+/// Bytes of the distinct pieces of the target that operations reach; its last piece may be short.
+fn mapped_bytes(events: &[Event], target_bytes: u64) -> u64 {
+    let mut pieces = HashSet::new();
+    for event in events.iter().filter(|event| event.asked.moves()) {
+        pieces.extend(chunks(event.offset_bytes, event.size_bytes));
+    }
+    let size = |piece: u64| {
+        target_bytes.saturating_sub(piece.saturating_mul(CHUNK_BYTES)).min(CHUNK_BYTES)
+    };
+    pieces.into_iter().map(size).sum()
 }

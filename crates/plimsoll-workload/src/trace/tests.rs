@@ -92,6 +92,7 @@ fn a_trace_that_fits_keeps_its_places() {
 fn one_that_does_not_is_laid_out_densely_and_its_runs_stay_runs() {
     let replay = laid(sparse(), TraceMap::Fit, 16 * MIB);
     assert_eq!((replay.mapping().rule, replay.mapping().folded), ("compact", 0));
+    assert_eq!(replay.mapping().mapped_bytes, replay.mapping().touched_bytes);
     // Pieces 0 and 1, then that at 100 GiB, then that at 500 GiB.
     let expected = [2 * MIB, 2 * MIB + 4096, 3 * MIB, MIB - 4096, 3 * MIB + 65536];
     assert_eq!(offsets(&replay), expected);
@@ -102,6 +103,11 @@ fn what_is_larger_still_is_wrapped_and_says_so() {
     let replay = laid(sparse(), TraceMap::Fit, 2 * MIB);
     assert_eq!((replay.mapping().rule, replay.mapping().folded), ("compact and wrap", 4));
     assert_eq!(offsets(&replay), [0, 4096, MIB, MIB - 4096, MIB + 65536]);
+    // Four pieces of the trace share two of the target.
+    let (touched, mapped) = (replay.mapping().touched_bytes, replay.mapping().mapped_bytes);
+    assert_eq!((touched, mapped), (4 * MIB, 2 * MIB));
+    let tiny = laid(vec![event(0, 0, 4096), event(1, 512 * 1024, 4096)], TraceMap::Wrap, 8192);
+    assert_eq!((tiny.mapping().touched_bytes, tiny.mapping().mapped_bytes), (MIB, 8192));
     let wrapped = laid(sparse(), TraceMap::Wrap, 3 * MIB);
     assert_eq!(offsets(&wrapped)[0], 100 * GIB % (3 * MIB));
     let kept = laid(sparse(), TraceMap::Keep, 2 * MIB);

@@ -1,7 +1,9 @@
 //! Checks that the replayed operations are those of the trace, in its order.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::Replay;
 
+use super::super::seen::size;
 use super::super::{Rule, Weight};
 use super::{SLACK, begun, planned};
 use crate::claim::Claim;
@@ -10,6 +12,9 @@ use crate::finding::{Finding, Outcome};
 /// Maximum share of operations that are beyond the target and left out.
 const OUTSIDE_SHARE_MAX: f64 = 0.01;
 
+/// Minimum share of the trace's distinct pieces of 1 MiB that must stay distinct on the target.
+const DISTINCT_SHARE_MIN: f64 = 0.9;
+
 pub const RULE: Rule = Rule {
     id: "trace-other",
     asks: "did the replay issue the operations of the trace: number, reads, bytes and order?",
@@ -17,8 +22,11 @@ pub const RULE: Rule = Rule {
         the operations, the share of reads and the bytes issued to the target with the trace: a \
         difference above 2 % is another load. A single thread keeps the order of the trace; \
         several do not. If more than 1 % of the operations are beyond the target and left out, \
-        the replay is not the trace: use another `map`, or a larger target. A replay that fell \
-        behind did not issue all operations, so its mix is unknown.",
+        the replay is not the trace: use another `map`, or a larger target. The same holds if a \
+        small target makes many pieces of the trace share one: at least 90 % of the distinct \
+        pieces of 1 MiB must stay distinct, because a smaller set fits into caches that the \
+        trace's data exceeds. A replay that fell behind did not issue all operations, so its mix \
+        is unknown.",
     bears_on: &[(Claim::TraceReplay, Weight::Mandatory), (Claim::Requirement, Weight::Mandatory)],
     check,
 };
@@ -50,6 +58,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             outside * 100.0
         );
         return fail(says, "write map = \"fit\" in [workload.trace], or name a larger target");
+    }
+    if let Some((outcome, says)) = folded(replay) {
+        let advice = "name a larger target, or write map = \"fit\" in [workload.trace]";
+        return Some(Finding::new(RULE.id, outcome, says).advise(advice));
     }
     if begun.never > 0 {
         let says = format!(
@@ -100,4 +112,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .with("size_bytes", bytes)
             .with("size_bytes_due", due.size_bytes),
     )
+}
+
+/// Why the mapping put too many places of the trace on too few of the target.
+fn folded(replay: &Replay) -> Option<(Outcome, String)> {
+    let mapping = &replay.mapping;
+    if mapping.folded == 0 || mapping.touched_bytes == 0 {
+        return None;
+    }
+    let touched = mapping.touched_bytes;
+    // No more than the target can remain distinct, whatever the rule of the mapping.
+    let mapped = mapping.mapped_bytes.unwrap_or(touched.min(mapping.target_bytes));
+    let share = mapped as f64 / touched as f64;
+    let of_operations = mapping.folded as f64 / replay.operations.max(1) as f64;
+    if share < DISTINCT_SHARE_MIN {
+        let (mapped, touched) = (size(mapped), size(touched));
+        let says = format!(
+            "the trace touches {touched}, and the replay at most {mapped}: places that are apart in \
+             the trace share one on the target"
+        );
+        return Some((Outcome::Fail, says));
+    }
+    let says = "how many places of the trace share one on the target is not recorded";
+    (mapping.mapped_bytes.is_none() && of_operations > SLACK)
+        .then(|| (Outcome::Unknown, says.to_owned()))
 }

@@ -193,3 +193,51 @@ fn a_requirement_is_judged_beside_the_trace() {
     bundle.observed.replay = None;
     assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive, "nothing of the replay is known");
 }
+
+fn mapped(rule: &str, touched: u64, target: u64, mapped: Option<u64>) -> Bundle {
+    let mut bundle = replayed("recorded");
+    let replay = bundle.observed.replay.as_mut().unwrap();
+    replay.mapping = TraceMapping {
+        rule: rule.into(),
+        target_bytes: target,
+        extent_bytes: touched,
+        touched_bytes: touched,
+        mapped_bytes: mapped,
+        folded: if mapped == Some(touched) { 0 } else { replay.operations / 2 },
+        ..TraceMapping::default()
+    };
+    bundle
+}
+
+#[test]
+fn a_trace_that_is_folded_onto_few_places_is_not_replayed() {
+    const GIB: u64 = 1 << 30;
+    for (rule, mapped_bytes) in
+        [("wrap", 1 << 20), ("compact and wrap", GIB), ("scale", 4 * GIB), ("wrap", 4096)]
+    {
+        let bundle = mapped(rule, 100 * GIB, 8 * GIB, Some(mapped_bytes));
+        let finding = fixtures::finding(&other::RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Fail, "{rule}: {}", finding.says);
+        assert!(finding.says.contains("100.00 GiB"), "{}", finding.says);
+        assert_eq!(judge(&bundle).verdict, VerdictKind::Invalid, "{rule}");
+    }
+    // Bundles of earlier versions do not say how much was reached: no more than the target.
+    let earlier = mapped("wrap", 100 * GIB, 8 * GIB, None);
+    assert_eq!(outcomes(&earlier)[1], Some(Outcome::Fail));
+    let earlier = mapped("scale", 7 * GIB, 8 * GIB, None);
+    assert_eq!(outcomes(&earlier)[1], Some(Outcome::Unknown));
+}
+
+#[test]
+fn a_trace_that_keeps_its_places_apart_is_replayed() {
+    const GIB: u64 = 1 << 30;
+    for (rule, extent, reached) in [
+        ("keep", GIB, GIB),
+        ("compact", 4 * GIB, 4 * GIB),
+        ("wrap", 8 * GIB, 8 * GIB - (64 << 20)),
+        ("scale", 8 * GIB, 8 * GIB / 100 * 95),
+    ] {
+        let bundle = mapped(rule, extent, 8 * GIB, Some(reached));
+        assert_eq!(outcomes(&bundle)[1], Some(Outcome::Pass), "{rule}");
+    }
+}

@@ -1,0 +1,124 @@
+//! How much of a required capacity the operations of a matrix workload used.
+//!
+//! A file of the required size proves nothing if the load stays in a corner of it: a cache answers
+//! for the corner. The measure is the number of distinct bytes that as many operations would have
+//! touched had they been spread evenly over the required capacity.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::observed::AccessProfile;
+use plimsoll_evidence::run::Driver;
+use plimsoll_plan::{Matrix, Pattern, Stream, Workload};
+
+/// Share of an even spread's distinct bytes from which the load used the whole capacity.
+const EVEN_SHARE_MIN: f64 = 0.5;
+/// The same of a load whose plan prefers some places, if it also reaches everywhere.
+const UNEVEN_SHARE_MIN: f64 = 0.05;
+/// Share of the capacity that such a load must reach.
+const REACH_SHARE_MIN: f64 = 0.9;
+/// Share of an even spread's distinct bytes below which the load used what it touched and no more.
+const CORNER_SHARE_MAX: f64 = 0.05;
+/// Blocks in which distinct bytes are counted.
+const BLOCK_BYTES: f64 = 4096.0;
+/// Blocks above which only a sample is counted.
+const BLOCKS_COUNTED: f64 = (1u64 << 21) as f64;
+/// Fewest expected blocks of a sample that say anything.
+const SAMPLE_MIN: f64 = 32.0;
+
+/// Bytes of the capacity that the load used.
+pub(crate) struct Used {
+    /// `None`: the evidence does not show it.
+    pub bytes: Option<u64>,
+    /// Why it is less than all, or not known. Empty, or begins with a semicolon.
+    pub note: String,
+}
+
+/// How much of `needed_bytes` the load used. A mail store picks keys from all of its databases, and
+/// is judged by `working-set-stated`.
+pub(crate) fn of_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64) -> Used {
+    let all = Used { bytes: Some(u64::MAX), note: String::new() };
+    let Workload::Matrix(matrix) = &bundle.plan.workload else { return all };
+    if bundle.run.driver == Driver::Model {
+        return all;
+    }
+    let planned = planned_bytes(matrix);
+    let touched = touched_bytes(&bundle.observed.workload);
+    if let Some(planned) = planned.filter(|bytes| *bytes < needed_bytes) {
+        let bytes = touched.map_or(planned, |touched| touched.min(planned));
+        return Used { bytes: Some(bytes), note: only(bytes) };
+    }
+    let Some(touched) = touched else {
+        return Used { bytes: None, note: "; what the load touched is not known".to_owned() };
+    };
+    let classes = bundle.run.classes.iter();
+    let moved: u64 = classes.map(|class| class.size_bytes).fold(0, u64::saturating_add);
+    let needed = needed_bytes.max(1) as f64;
+    // Distinct bytes of independent picks: each leaves out a byte with probability 1 - size/needed.
+    let even = -needed * (-(moved as f64) / needed).exp_m1();
+    let one_in = (held_bytes as f64 / BLOCK_BYTES / BLOCKS_COUNTED).max(1.0);
+    if even / BLOCK_BYTES / one_in < SAMPLE_MIN && one_in > 1.0 || moved == 0 {
+        let note = "; too few operations to show how much of it was used".to_owned();
+        return Used { bytes: None, note };
+    }
+    let share = touched as f64 / even;
+    let reach = bundle.observed.workload.reach_bytes.map(|bytes| bytes as f64 / needed);
+    let uneven = io_streams(matrix).any(prefers_places);
+    let spread = share >= UNEVEN_SHARE_MIN && reach >= Some(REACH_SHARE_MIN);
+    if share >= EVEN_SHARE_MIN || uneven && spread {
+        return all;
+    }
+    if share < CORNER_SHARE_MAX && !uneven {
+        return Used { bytes: Some(touched), note: only(touched) };
+    }
+    let percent = share * 100.0;
+    let note = format!(
+        "; operations touched {percent:.0} % of the distinct bytes that an even spread would have"
+    );
+    Used { bytes: None, note }
+}
+
+fn only(bytes: u64) -> String {
+    let size = match bytes {
+        b if b >= 1 << 30 => format!("{:.2} GiB", b as f64 / f64::from(1 << 30)),
+        b if b >= 1 << 20 => format!("{:.1} MiB", b as f64 / f64::from(1 << 20)),
+        b => format!("{:.0} KiB", b as f64 / 1024.0),
+    };
+    format!("; but the load went to only {size} of it")
+}
+
+/// Distinct bytes that were read, written or both; at least the larger where only these are recorded.
+fn touched_bytes(profile: &AccessProfile) -> Option<u64> {
+    let larger = profile.working_set_read_bytes.max(profile.working_set_written_bytes);
+    profile.working_set_bytes.or(larger)
+}
+
+fn io_streams(matrix: &Matrix) -> impl Iterator<Item = &Stream> {
+    matrix.streams.iter().filter(|stream| stream.metadata_percent < 100.0)
+}
+
+/// Bytes that the plan sends operations to; `None` where that is everything on a device.
+fn planned_bytes(matrix: &Matrix) -> Option<u64> {
+    let of_stream = |stream: &Stream| {
+        let files = &stream.files;
+        match (files.working_set_bytes, files.total_bytes()) {
+            (Some(set), Some(total)) => Some(set.min(total)),
+            (set, total) => set.or(total),
+        }
+    };
+    io_streams(matrix).map(of_stream).try_fold(0u64, |sum, bytes| Some(sum.saturating_add(bytes?)))
+}
+
+/// Whether a stream goes to some places more often than to others, or passes some over.
+fn prefers_places(stream: &Stream) -> bool {
+    match stream.pattern {
+        Pattern::Random
+        | Pattern::Permutation
+        | Pattern::Sequential
+        | Pattern::SequentialShared => false,
+        Pattern::Strided { .. }
+        | Pattern::Zipf { .. }
+        | Pattern::HotCold { .. }
+        | Pattern::Normal { .. }
+        | Pattern::Skipping { .. }
+        | Pattern::Trace => true,
+    }
+}
