@@ -1,5 +1,5 @@
-//! The catalogue on bundles that earlier versions left: what is listed, how it is found, and that its index may be
-//! thrown away at any time.
+//! Tests of the catalogue on bundles of earlier versions: listing, lookup, and rebuilding of the
+//! index.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -29,7 +29,8 @@ impl Place {
         Self { root, roots }
     }
 
-    /// A bundle of an earlier version under another name, entered in the ledger if `known`.
+    /// Copies a bundle of an earlier version under another name, and records it in the ledger if
+    /// `known`.
     fn bundle(&self, within: &str, id: &str, plan: &str, second: u64, known: bool) -> PathBuf {
         let from = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../plimsoll/tests/fixtures/earlier/rules-9");
@@ -137,7 +138,7 @@ fn the_index_is_made_again_from_the_bundles_and_loses_nothing() {
     let index = &place.roots.index;
     fs::remove_file(index).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
-    // What is no database, what is another version's, and what is damaged within.
+    // A file that is not a database, and a damaged database.
     fs::write(index, "no database at all, and long enough to be taken for a page of one").unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
     let mut bytes = fs::read(index).unwrap();
@@ -145,7 +146,7 @@ fn the_index_is_made_again_from_the_bundles_and_loses_nothing() {
     bytes[4096..at.max(4097)].fill(0xff);
     fs::write(index, bytes).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
-    // Where it can't be written it is kept in memory.
+    // If the file cannot be written, the index is kept in memory.
     fs::remove_file(index).unwrap();
     fs::create_dir(index).unwrap();
     fs::write(index.join("in the way"), "").unwrap();
@@ -171,7 +172,7 @@ fn what_changes_on_disk_shows_at_once() {
     assert_eq!(place.open().runs(&Filter::default()).unwrap()[0].note, "odd");
     fs::remove_dir_all(place.root.path().join("runs/r2")).unwrap();
     assert_eq!(place.ids(&Filter::default()), ["r1"]);
-    // The ledger remembers the first.
+    // The ledger still has the first run.
     fs::remove_dir_all(&first).unwrap();
     let left = place.open().runs(&Filter::default()).unwrap();
     assert_eq!((left.len(), &left[0].bundle), (1, &None));
@@ -183,7 +184,7 @@ fn what_changes_on_disk_shows_at_once() {
 fn what_was_read_is_current_until_something_comes_goes_or_is_noted() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "mail", 1, true);
-    // What changed just before it was read may change again without a trace in the time of its directory.
+    // A change shortly before the scan cannot be recognised by the time of its directory.
     let settled = || loop {
         let catalogue = place.open();
         if catalogue.is_current(&place.roots) {
@@ -206,7 +207,8 @@ fn what_was_read_is_current_until_something_comes_goes_or_is_noted() {
     assert!(!settled().is_current(&moved));
 }
 
-/// A server reads the ledger again and again: it lists what one lists that reads it for the first time.
+/// A server reads the ledger repeatedly and must list the same runs as a process that reads it
+/// once.
 #[test]
 fn with_a_ledger_that_was_read_before_the_same_runs_are_known() {
     let place = Place::new();
@@ -236,7 +238,7 @@ fn with_a_ledger_that_was_read_before_the_same_runs_are_known() {
     assert!(Catalogue::open_with(&place.roots, &kept).is_err(), "a line was changed");
 }
 
-/// What is known of a run without a bundle is the ledger's word, and follows it.
+/// The entry of a run without a bundle comes from the ledger and changes with it.
 #[test]
 fn a_run_without_a_bundle_is_what_the_ledger_says_now_and_is_written_once() {
     let place = Place::new();
@@ -248,7 +250,7 @@ fn a_run_without_a_bundle_is_what_the_ledger_says_now_and_is_written_once() {
     let index = fs::read(&place.roots.index).unwrap();
     assert_eq!(of().name, "mail");
     assert!(fs::read(&place.roots.index).unwrap() == index, "nothing had to be written");
-    // Another ledger holds a run of that name in that line.
+    // Another ledger has a run of that name at the same line.
     fs::remove_dir_all(place.roots.ledger.parent().unwrap()).unwrap();
     let start = Start { run_id: "r1", name: "web", plan_sha256: "00", ..Start::default() };
     Ledger::at(&place.roots.ledger).start(&start).unwrap();
@@ -270,7 +272,7 @@ fn those_who_make_the_index_at_the_same_time_make_one() {
             let open = || {
                 start.wait();
                 let catalogue = Catalogue::open(&place.roots).unwrap();
-                // Nobody has thrown away what another had open.
+                // No process deleted an index that another process had open.
                 (
                     fs::metadata(index).unwrap().ino(),
                     catalogue.runs(&Filter::default()).unwrap().len(),

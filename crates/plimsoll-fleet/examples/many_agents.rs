@@ -1,8 +1,9 @@
-//! How much a fleet's agents cost a NATS server, and themselves: so many agents in this process, each with a light plan.
+//! Measures what a fleet's agents cost a NATS server and themselves: starts the given number of
+//! agents in this process, each with a light plan.
 //!
-//! `cargo run --release -p plimsoll-fleet --example many_agents -- 200` needs `nats-server` on the PATH. The agents, their runs and their
-//! evidence are those of `plimsoll agent`; left out are hosts of their own (all share this one's processors, memory and loopback
-//! link) and real targets.
+//! `cargo run --release -p plimsoll-fleet --example many_agents -- 200` needs `nats-server` on the
+//! PATH. Agents, runs and evidence are those of `plimsoll agent`. Unlike a real fleet, all agents
+//! share the processors, memory and loopback link of this host, and the targets are tiny.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::fs;
@@ -23,7 +24,7 @@ use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 use serde_json::Value;
 
-/// Idle agents are looked at for so long.
+/// Time over which idle agents are measured.
 const IDLE: Duration = Duration::from_secs(20);
 
 struct ServerProcess(Child);
@@ -39,7 +40,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// What the server counted: messages and bytes that came, those that left, its memory.
+/// Counters of the server: messages and bytes received and sent, and memory.
 #[derive(Clone, Copy, Debug)]
 struct ServerCounters {
     came: f64,

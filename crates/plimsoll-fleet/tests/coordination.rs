@@ -1,5 +1,5 @@
-//! A plan on one, two and four agents of this process, with a real server: what they did together is the sum of what
-//! each one's own bundle says.
+//! Runs a plan on one, two and four agents of this process with a real server, and compares the
+//! fleet's sums with the bundles of the hosts.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -20,9 +20,9 @@ use plimsoll_runner::allow::Allow;
 use plimsoll_runner::fleet::{Left, read};
 use plimsoll_runner::places::Places;
 
-/// I/Os per second that each host's plan asks for: no target's limit.
+/// I/Os per second that the plan requests from each host, far below the target's limit.
 const RATE: f64 = 200.0;
-/// Rules that fail where the machine of the tests was taken away from them.
+/// Rules that fail if other work on the machine disturbs the test.
 const OF_THE_HOST: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
 
 fn places(root: &Path, signer: Option<Signer>) -> Places {
@@ -34,7 +34,7 @@ fn places(root: &Path, signer: Option<Signer>) -> Places {
     }
 }
 
-/// Runs the plan on so many agents. `again`: in mid-run the agent of the highest number is started a second time.
+/// Runs the plan on `count` agents. With `again`, the last agent is restarted during the run.
 fn run(root: &Path, count: u32, again: bool) -> Left {
     fs::create_dir_all(root.join("data")).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
@@ -107,7 +107,7 @@ fn adds_up(left: &Left, count: usize) {
         assert!(run.starts.iter().any(|start| start.kind == PhaseKind::WarmUp), "{run:#?}");
         assert_eq!(host.clock.len(), 2, "before and after");
         for offset in &host.clock {
-            // All agents of the test have one clock: what is measured of it is wrong by its error at most.
+            // All agents share one clock, so the offset must be within its error.
             assert!(offset.offset_ns.unsigned_abs() <= offset.error_ns, "{offset:?}");
         }
         let judged = plimsoll_judge::judge(&own);

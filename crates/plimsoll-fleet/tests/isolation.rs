@@ -1,4 +1,5 @@
-//! What an agent's own key opens on a real server that `set_up` configured: its own, and nothing of another's.
+//! Checks on a real server, configured by `set_up`, that an agent's key gives access to the agent's
+//! own data only.
 #![allow(clippy::unwrap_used)]
 
 use std::net::TcpStream;
@@ -54,13 +55,13 @@ fn start(root: &Path) -> (Server, FleetFiles) {
     (server, made)
 }
 
-/// Somebody who has a host's files, and uses them as they like.
+/// An attacker with a copy of a host's files.
 struct Holder {
     client: async_nats::Client,
     said: Arc<Mutex<Vec<String>>>,
 }
 
-/// As [`holder`], once the server knows it.
+/// Like [`holder`], but retries until the server knows the user.
 async fn later(file: &Path) -> Holder {
     let began = Instant::now();
     loop {
@@ -97,7 +98,7 @@ async fn connected(file: &Path) -> Result<Holder, async_nats::ConnectError> {
 }
 
 impl Holder {
-    /// That the server does not take a message there from this user.
+    /// Asserts that the server refuses a message of this user.
     async fn may_not_publish(&self, subject: &str, text: &str) {
         self.client.publish(subject.to_owned(), text.to_owned().into()).await.unwrap();
         self.is_refused("publish", subject).await;
@@ -127,7 +128,7 @@ impl Holder {
         }
     }
 
-    /// What the server answers to a request; `None`: nothing.
+    /// Returns the server's answer to a request, or `None` if there is none.
     async fn asks(&self, subject: &str, text: &str) -> Option<String> {
         let asked = self.client.request(subject.to_owned(), text.to_owned().into());
         let answer = tokio::time::timeout(Duration::from_secs(5), asked).await.ok()?.ok()?;
@@ -139,7 +140,7 @@ impl Holder {
 fn an_agents_key_opens_nothing_of_another() {
     let root = tempfile::tempdir().unwrap();
     let (server, made) = start(root.path());
-    // Who runs plans makes streams and buckets: agents may not.
+    // The coordinator creates streams and buckets; agents may not.
     let fleet = Access::read(&made.coordinator.join("fleet.toml")).unwrap();
     assert!(coordinator::status(&fleet.to_server().unwrap()).unwrap().is_empty());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -163,11 +164,11 @@ fn an_agents_key_opens_nothing_of_another() {
         let thief = holder(&made.agents[0].join("agent.toml")).await;
         let own = jetstream::new(thief.client.clone());
 
-        // Its own is open to it.
+        // The agent can use its own data.
         own.get_object_store("plimsoll-evidence-node1").await.unwrap().get("run-1").await.unwrap();
         own.publish("plimsoll.told.run-1.node1", "x".into()).await.unwrap().await.unwrap();
 
-        // Orders, phases, and what others tell.
+        // Orders, start times and messages of other agents.
         for subject in [
             "plimsoll.order.node2",
             "plimsoll.order.node1",
@@ -194,7 +195,7 @@ fn an_agents_key_opens_nothing_of_another() {
         ] {
             thief.may_not_hear(subject).await;
         }
-        // Streams, and consumers of others.
+        // Streams, and consumers of other agents.
         for subject in [
             "$JS.API.STREAM.PURGE.plimsoll",
             "$JS.API.STREAM.DELETE.plimsoll",
@@ -216,7 +217,7 @@ fn an_agents_key_opens_nothing_of_another() {
         ] {
             thief.may_not_publish(subject, "{}").await;
         }
-        // A request that says another filter than its subject does.
+        // A request whose filter differs from its subject.
         let create = "$JS.API.CONSUMER.CREATE.plimsoll.agent-node1.plimsoll.order.node1";
         let body =
             |config: &str| format!("{{\"stream_name\":\"plimsoll\",\"config\":{{{config}}}}}");
@@ -230,14 +231,14 @@ fn an_agents_key_opens_nothing_of_another() {
             let answer = thief.asks(create, &body(&format!("{common},{filter}"))).await.unwrap();
             assert!(answer.contains("\"error\""), "{filter}: {answer}");
         }
-        // A card that would roll up those of all others.
+        // A card that would roll up, and so delete, all others.
         let mut headers = async_nats::HeaderMap::new();
         headers.insert("Nats-Rollup", "all");
         let rolled =
             own.publish_with_headers("$KV.plimsoll-agents.node1", headers, "x".into()).await;
         assert!(rolled.unwrap().await.is_err(), "a roll-up was taken");
 
-        // All of it is as it was.
+        // Nothing has changed.
         let mut kept = stream.get_stream("plimsoll").await.unwrap();
         assert_eq!(kept.info().await.unwrap().state.messages, 3);
         let cards = stream.get_key_value("plimsoll-agents").await.unwrap();
@@ -250,7 +251,7 @@ fn an_agents_key_opens_nothing_of_another() {
             .await
             .unwrap();
 
-        // One that came later, while the others went on.
+        // Add an agent while the others are connected.
         let added = setup::add(&root.path().join("fleet"), &["node3".to_owned()], None).unwrap();
         let signal = format!("reload={}", server.0.id());
         let done = Command::new("nats-server").args(["--signal", &signal]).status().unwrap();

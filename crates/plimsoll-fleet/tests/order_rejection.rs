@@ -1,4 +1,5 @@
-//! What an agent refuses, with a real server: an order is left for it as anybody could who reaches the broker.
+//! Checks with a real server which orders an agent refuses. Anyone with access to the broker could
+//! send them.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -18,7 +19,7 @@ use plimsoll_runner::places::Places;
 use plimsoll_sys::clock::realtime_ns;
 use tempfile::TempDir;
 
-/// Something that takes longer has failed.
+/// Time limit of a step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Fixture {
@@ -100,7 +101,7 @@ impl Fixture {
         }
     }
 
-    /// An order of a plan on `path` that was made `before_ns` ago.
+    /// Creates an order that was issued `before_ns` ago, for a plan on `path`.
     fn order(&self, path: &Path, before_ns: u64) -> Order {
         let text = format!(
             "version = 1\nname = \"p\"\ndemonstration = true\n[target]\npath = {:?}\n\
@@ -179,7 +180,7 @@ fn reaching_the_broker_is_not_enough() {
     fixture.refuses(&nonsense, "with a key that this agent trusts");
     assert_eq!(fs::read_dir(&secret).unwrap().count(), 0);
 
-    // What is in order is taken, once: neither the agent nor the one that is started after it takes it again.
+    // A valid order is accepted once, and refused afterwards even by a restarted agent.
     let signed = own(&good);
     fixture.said.lock().unwrap().clear();
     fixture.publish(&signed);
