@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_exported_comes_back_with_its_labels() {
+    fn import_restores_an_export_with_its_labels() {
         let root = tempfile::tempdir().unwrap();
         let run = root.path().join("here/run-1");
         fs::create_dir_all(&run).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_of_anything_else_leaves_nothing() {
+    fn a_rejected_archive_leaves_no_files() {
         use tar::EntryType as T;
         let root = tempfile::tempdir().unwrap();
         let into = root.path().join("into");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_archive_or_was_cut_short_is_said_to_be_none() {
+    fn a_file_that_is_not_a_whole_archive_is_rejected() {
         let root = tempfile::tempdir().unwrap();
         let into = root.path().join("into");
         let whole = packed(root.path(), &[("run/run.json", tar::EntryType::Regular)]);

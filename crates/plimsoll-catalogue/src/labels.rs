@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_lie_beside_the_bundle_and_leave_no_empty_file() {
+    fn labels_are_stored_beside_the_bundle_without_empty_files() {
         let root = tempfile::tempdir().unwrap();
         let bundle = root.path().join("20261123-1");
         fs::create_dir(&bundle).unwrap();

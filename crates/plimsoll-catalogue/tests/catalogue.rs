@@ -71,7 +71,7 @@ impl Place {
 }
 
 #[test]
-fn runs_are_found_by_whatever_people_call_them() {
+fn runs_are_found_by_number_name_prefix_and_plan() {
     let place = Place::new();
     let first = place.bundle("runs", "20261101-a-1111", "a", 10, true);
     let second = place.bundle("elsewhere", "20261102-b-2222", "b", 20, true);
@@ -104,7 +104,7 @@ fn runs_are_found_by_whatever_people_call_them() {
 }
 
 #[test]
-fn they_are_told_apart_by_verdict_plan_day_and_tag() {
+fn runs_are_filtered_by_verdict_plan_day_and_tag() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "mail_light", 10, true);
     place.bundle("runs", "r2", "mailXheavy", 20, true);
@@ -127,7 +127,7 @@ fn they_are_told_apart_by_verdict_plan_day_and_tag() {
 }
 
 #[test]
-fn the_index_is_made_again_from_the_bundles_and_loses_nothing() {
+fn a_rebuilt_index_has_the_same_runs() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "a", 10, true);
     place.bundle("runs", "r2", "b", 20, true);
@@ -154,7 +154,7 @@ fn the_index_is_made_again_from_the_bundles_and_loses_nothing() {
 }
 
 #[test]
-fn what_changes_on_disk_shows_at_once() {
+fn changes_on_disk_are_listed_at_once() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "a", 10, true);
     assert_eq!(place.ids(&Filter::default()), ["r1"]);
@@ -181,7 +181,7 @@ fn what_changes_on_disk_shows_at_once() {
 }
 
 #[test]
-fn what_was_read_is_current_until_something_comes_goes_or_is_noted() {
+fn the_catalogue_is_current_until_a_run_or_label_changes() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "mail", 1, true);
     // A change shortly before the scan cannot be recognised by the time of its directory.
@@ -210,7 +210,7 @@ fn what_was_read_is_current_until_something_comes_goes_or_is_noted() {
 /// A server reads the ledger repeatedly and must list the same runs as a process that reads it
 /// once.
 #[test]
-fn with_a_ledger_that_was_read_before_the_same_runs_are_known() {
+fn a_cached_ledger_gives_the_same_runs() {
     let place = Place::new();
     let (first, second) =
         (place.bundle("runs", "r1", "mail", 1, true), place.bundle("runs", "r2", "mail", 2, true));
@@ -240,7 +240,7 @@ fn with_a_ledger_that_was_read_before_the_same_runs_are_known() {
 
 /// The entry of a run without a bundle comes from the ledger and changes with it.
 #[test]
-fn a_run_without_a_bundle_is_what_the_ledger_says_now_and_is_written_once() {
+fn a_run_without_a_bundle_follows_the_ledger_and_is_indexed_once() {
     let place = Place::new();
     fs::remove_dir_all(place.bundle("runs", "r1", "mail", 1, true)).unwrap();
     let of = || place.open().runs(&Filter::default()).unwrap().remove(0);
@@ -258,7 +258,7 @@ fn a_run_without_a_bundle_is_what_the_ledger_says_now_and_is_written_once() {
 }
 
 #[test]
-fn those_who_make_the_index_at_the_same_time_make_one() {
+fn processes_that_create_the_index_at_once_share_one() {
     use std::os::unix::fs::MetadataExt;
     let place = Place::new();
     for run in 0..20 {

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_lie_beside_it_and_what_it_does_not_know_is_refused() {
+    fn file_names_are_relative_and_unknown_fields_are_rejected() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("agent.toml");
         fs::write(

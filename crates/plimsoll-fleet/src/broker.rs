@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_in_the_address_is_refused_and_not_shown() {
+    fn a_password_in_the_address_is_rejected_and_not_displayed() {
         let of = |url: &str| options(&Server { url: url.to_owned(), ..Server::default() });
         let error = of("nats://one:4222,nats://user:secret@two").unwrap_err().to_string();
         assert!(error.contains("contains a user or password"), "{error}");

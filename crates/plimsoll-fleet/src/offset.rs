@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_offset_is_known_to_half_of_the_way() {
+    fn the_error_of_the_offset_is_half_the_round_trip() {
         // The agent's clock is ahead by 1,000,000; the request takes 300, the answer 50, the way
         // back 100.
         for (there, back) in [(300u64, 100u64), (0, 400), (400, 0), (1, 0)] {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_was_started_later_has_a_clock_behind() {
+    fn a_clock_that_is_behind_has_a_negative_offset() {
         let stamp = ClockReply { received_ns: 1_100, sent_ns: 1_200, instance: String::new() };
         let found = offset_from(9_000_000, &stamp, 9_000_300);
         assert_eq!(found.offset_ns, -8_999_000);

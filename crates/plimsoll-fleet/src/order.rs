@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_taken_of_a_trusted_key_by_those_it_is_for_and_while_it_holds() {
+    fn an_order_needs_a_trusted_key_the_right_agent_and_a_valid_time() {
         let directory = tempfile::tempdir().unwrap();
         let (own, foreign) = (signer(directory.path(), "own"), signer(directory.path(), "foreign"));
         let trusted = [own.public().to_owned()];
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_taken_once_also_by_an_agent_that_was_started_again() {
+    fn an_order_is_accepted_once_even_after_a_restart() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state/taken");
         let order = order();

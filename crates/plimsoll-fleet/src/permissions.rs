@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_an_agent_may_do_names_it() {
+    fn all_permissions_of_an_agent_contain_its_name() {
         let all = agent("node1");
         for subject in all.publish.iter().chain(&all.subscribe) {
             let info = ["$JS.API.STREAM.INFO.plimsoll", "$JS.API.STREAM.INFO.KV_plimsoll-agents"];

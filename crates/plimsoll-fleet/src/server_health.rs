@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_without_an_answer_is_none_yet_and_the_first_of_several_counts() {
+    fn one_unanswered_check_is_no_outage_and_time_counts_from_the_first() {
         let mut of = FailedChecks::default();
         let first = Instant::now();
         of.record(first, false);

@@ -86,7 +86,7 @@ mod tests {
     use crate::permissions;
 
     #[test]
-    fn users_come_and_go_and_the_others_stay_to_the_byte() {
+    fn adding_and_removing_users_leaves_the_others_unchanged() {
         let mut users = Users::default();
         users.add("the coordinator", "UA", &permissions::coordinator());
         for (name, key) in [("node1", "UB"), ("node2", "UC")] {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_changed_is_not_written_anew() {
+    fn a_file_changed_by_hand_is_not_rewritten() {
         let mut users = Users::default();
         users.add("node1", "UB", &permissions::agent("node1"));
         let text = users.text();

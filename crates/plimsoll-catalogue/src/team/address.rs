@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_on_this_host_is_spoken_to_over_tls() {
+    fn other_hosts_require_tls() {
         let mode = |text: &str| text.parse::<Address>().unwrap().config.get_ssl_mode();
         assert_eq!(mode("postgres://a@db.example/x"), SslMode::Require);
         assert_eq!(mode("postgres://a@127.0.0.1/x"), SslMode::Disable);

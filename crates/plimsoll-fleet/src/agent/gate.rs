@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_phase_waits_for_its_own_leave_and_asks_for_it_once() {
+    fn a_phase_waits_for_its_own_start_time_and_requests_it_once() {
         let (outbox, mut inbox) = tokio::sync::mpsc::unbounded_channel();
         let gate = Gate::new(outbox);
         assert_eq!(gate.begins_at(PhaseKind::Create, 10, 20), None);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_was_started_again_is_lost_and_stays_so() {
+    fn a_restarted_agent_is_lost_and_stays_lost() {
         let mut host = new_host();
         host.apply_message(AgentMessage::Accepted { units: Vec::new() });
         host.apply_message(AgentMessage::Ready {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_work_on_one_unit_are_named() {
+    fn hosts_that_share_a_logical_unit_are_reported() {
         let of = |name: &str, units: &[&str]| {
             let mut host = new_host();
             host.card.name = name.into();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_of_the_same_agent_is_no_loss() {
+    fn a_heartbeat_of_the_same_agent_keeps_the_host() {
         let mut host = new_host();
         let same = host.card.clone();
         host.apply_heartbeat(&same, "r");

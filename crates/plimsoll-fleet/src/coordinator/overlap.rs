@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_would_write_to_the_same_objects_are_told_apart_first() {
+    fn hosts_with_the_same_objects_are_rejected() {
         let store = "endpoint = \"http://h:1\"";
         let error = check_plan(&format!("s3 = \"s3://load/x\"\n{store}"), "").unwrap_err();
         assert_eq!(error, "a and b would both use s3://load/x at http://h:1");

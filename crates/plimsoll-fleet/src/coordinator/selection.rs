@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn free_agents_of_the_own_build_are_chosen_by_name() {
+    fn free_agents_of_this_build_are_selected_by_name() {
         let cards = [("c", "b", false), ("a", "b", true), ("b", "b", false)];
         assert_eq!(pick_names(&cards, None).unwrap(), ["b", "c"]);
         assert_eq!(pick_names(&cards, Some(1)).unwrap(), ["b"]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_chosen_by_name_and_by_label() {
+    fn agents_are_selected_by_name_and_label() {
         let all = || -> BTreeMap<String, Card> {
             let labels = [("a", "rack=1"), ("b", "rack=2"), ("c", "rack=2")];
             let of = labels.into_iter().map(|(name, label)| {

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_is_read_off_between_two_answers() {
+    fn a_rise_is_interpolated_between_two_readings() {
         let readings =
             readings(&[(1, 0.0, 5.0), (2, 100.0, 5.0), (3, 300.0, 6.0), (4, 300.0, 9.0)]);
         let system = rise_within(&readings, 1500, 3500);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_all_of_the_time_is_unknown() {
+    fn a_counter_not_polled_over_the_whole_time_is_unknown() {
         let some = readings(&[(1, 0.0, 0.0), (2, 100.0, 1.0)]);
         for (from_ms, to_ms) in [(500, 1500), (1500, 2500), (3000, 4000)] {
             let system = rise_within(&some, from_ms, to_ms);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_set_back_or_missing_is_unknown() {
+    fn a_counter_that_is_reset_or_missing_is_unknown() {
         let set_back = readings(&[(1, 50.0, 0.0), (2, 100.0, 1.0), (3, 90.0, 2.0)]);
         let system = rise_within(&set_back, 1000, 3000);
         assert!(system.sources.reads_from.is_empty());

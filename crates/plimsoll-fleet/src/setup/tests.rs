@@ -37,7 +37,7 @@ fn files(root: &Path) -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn each_host_has_a_directory_of_its_own_and_nothing_is_overwritten() {
+fn each_host_gets_its_own_directory_and_no_file_is_overwritten() {
     let root = tempfile::tempdir().unwrap();
     let setup = setup(root.path());
     let made = set_up(&setup).unwrap();
@@ -71,7 +71,7 @@ fn each_host_has_a_directory_of_its_own_and_nothing_is_overwritten() {
 }
 
 #[test]
-fn hosts_come_and_go_and_what_the_others_have_stays() {
+fn adding_and_removing_hosts_leaves_the_others_unchanged() {
     let root = tempfile::tempdir().unwrap();
     let setup = setup(root.path());
     let directory = &setup.directory;
@@ -130,7 +130,7 @@ fn hosts_come_and_go_and_what_the_others_have_stays() {
 }
 
 #[test]
-fn a_fleet_without_its_authority_or_with_changed_users_takes_no_host() {
+fn add_needs_the_authority_and_an_unchanged_list_of_users() {
     let root = tempfile::tempdir().unwrap();
     let kept = setup(root.path());
     let forgetful =
