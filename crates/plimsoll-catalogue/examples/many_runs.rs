@@ -1,6 +1,7 @@
-//! Makes a catalogue of many runs out of one bundle, to see what pages and lists cost: `many_runs BUNDLE HOME COUNT`.
-//! `HOME` comes to hold what `XDG_DATA_HOME` and `XDG_STATE_HOME` are then set to: `HOME/share`, `HOME/state`. Called again,
-//! it adds further ones.
+//! Creates a catalogue of many runs from one bundle, to measure the cost of pages and lists:
+//! `many_runs BUNDLE HOME COUNT`.
+//! Set `XDG_DATA_HOME` to `HOME/share` and `XDG_STATE_HOME` to `HOME/state` afterwards. Each
+//! further call adds COUNT runs.
 
 use std::error::Error;
 use std::fs;
@@ -10,11 +11,11 @@ use plimsoll_evidence::ledger::{Ledger, Start};
 use plimsoll_evidence::seal::sha256_hex;
 use serde_json::{Value, json};
 
-/// Plans that the runs are of.
+/// Number of different plans that the runs use.
 const PLANS: u64 = 12;
-/// When the first was started: 1 November 2026.
+/// Start time of the first run: 1 November 2026.
 const FIRST_UNIX_S: u64 = 1_793_491_200;
-/// From one to the next.
+/// Interval between the starts of two runs.
 const APART_S: u64 = 600;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Copies the bundle as the run of this number, seals it and enters it in the ledger.
+/// Copies the bundle as the run of this number, seals it and records it in the ledger.
 fn one(bundle: &Path, runs: &Path, ledger: &Ledger, number: u64) -> Result<(), Box<dyn Error>> {
     let plan = format!("plan-{}", number % PLANS);
     let id = format!("20261101-{number:06}-{plan}-{:04x}", number % 0x1_0000);
@@ -54,7 +55,7 @@ fn one(bundle: &Path, runs: &Path, ledger: &Ledger, number: u64) -> Result<(), B
     fs::write(to.join("verdict.json"), format!("{verdict:#}\n"))?;
     let of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let verdict = of(&verdict["verdict"]);
-    // A run is of the plan that lies beside it.
+    // The plan files must carry the plan name that the run states.
     let (was, is) = (format!("name = \"{}\"", of(&run["name"])), format!("name = \"{plan}\""));
     for name in ["plan.toml", "resolved.toml"] {
         let text = fs::read_to_string(to.join(name))?;

@@ -1,5 +1,5 @@
-//! A run or experiment as one file, to be read on another machine: a compressed tar archive of its directory and
-//! its labels.
+//! Export and import of a run or experiment as one file: a compressed tar archive of its directory
+//! and its labels.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,22 +13,23 @@ use crate::error::CatalogueError;
 use crate::labels::{SUFFIX, labels_path};
 use crate::scan::FLEET;
 
-/// Bundles are megabytes, and an experiment has hundreds of them: what unpacks to more than this is no archive of
-/// ours.
+/// Maximum unpacked size. A bundle takes megabytes and an experiment has hundreds of bundles; a
+/// larger archive was not written by `export`.
 const UNPACKED_BYTES_MAX: u64 = 64 << 30;
-/// A published experiment, a search in it, a run of that, the hosts of a fleet, one of them, its bundle, a file.
+/// Maximum depth of a path: published experiment, search, run, hosts of a fleet, host, bundle,
+/// file.
 const DEPTH_MAX: usize = 7;
 
-/// Writes the archive of a bundle or experiment. A file that is there already is not replaced.
+/// Writes the archive of a bundle or experiment. An existing file is not replaced.
 ///
 /// # Errors
-/// A directory that can't be read, a file that can't be written or is there.
+/// The directory cannot be read, or the file cannot be written or exists.
 pub fn export(directory: &Path, to: &Path) -> Result<(), CatalogueError> {
     let io = |error| CatalogueError::io("write", to, error);
     let file = File::options().write(true).create_new(true).open(to).map_err(io)?;
     let packed = pack(directory, file);
     if packed.is_err() {
-        // Half an archive is none.
+        // Do not leave an incomplete archive behind.
         let _ = fs::remove_file(to);
     }
     packed.map_err(io)
@@ -47,11 +48,11 @@ fn pack(directory: &Path, file: File) -> io::Result<()> {
     archive.into_inner()?.finish()?.sync_all()
 }
 
-/// Unpacks an archive into a directory; gives the bundle's or experiment's own. Nothing that is there is replaced,
-/// and nothing but plain files below one directory is taken.
+/// Unpacks an archive and returns the directory of the bundle or experiment. It replaces no
+/// existing file and accepts only regular files below one directory.
 ///
 /// # Errors
-/// An archive that holds anything else, a name that is there already, a directory that can't be written to.
+/// The archive contains anything else, the name exists already, or the directory cannot be written.
 pub fn import(archive: &Path, into: &Path) -> Result<PathBuf, CatalogueError> {
     let io = |error| CatalogueError::io("read", archive, error);
     let file = File::open(archive).map_err(io)?;
@@ -59,14 +60,14 @@ pub fn import(archive: &Path, into: &Path) -> Result<PathBuf, CatalogueError> {
     let half = into.join(format!(".import-{}", std::process::id()));
     fs::create_dir(&half).map_err(|error| CatalogueError::io("create", &half, error))?;
     let placed = unpack(archive, file, &half).and_then(|name| place(&half, into, &name));
-    // What was placed has left it.
+    // After a successful import only an empty directory is left here.
     let _ = fs::remove_dir_all(&half);
     placed
 }
 
 fn unpack(archive: &Path, file: File, half: &Path) -> Result<String, CatalogueError> {
     let wrong = |reason: String| CatalogueError::Archive { path: archive.to_path_buf(), reason };
-    // What is no archive, or one that was cut short, comes as an error of reading too.
+    // The decoder reports a file that is not an archive, or an incomplete one, as a read error.
     let io = |error: io::Error| match error.kind() {
         io::ErrorKind::InvalidInput
         | io::ErrorKind::InvalidData
@@ -118,7 +119,7 @@ fn unpack(archive: &Path, file: File, half: &Path) -> Result<String, CatalogueEr
     }
 }
 
-/// The parts of a path that stays below its directory, and is as deep as what we write.
+/// Returns the components of a relative path without `..` and at most `DEPTH_MAX` deep.
 fn parts(path: &Path) -> Option<Vec<String>> {
     let part = |component: Component<'_>| match component {
         Component::Normal(part) => part.to_str().map(str::to_owned),
@@ -156,7 +157,7 @@ mod tests {
             tar::Builder::new(GzEncoder::new(File::create(&path).unwrap(), Compression::fast()));
         for (name, kind) in entries {
             let mut header = tar::Header::new_gnu();
-            // As it stands there: the library refuses to write some of these itself.
+            // Set the name directly: the library refuses to write some of these paths.
             header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
             header.set_entry_type(*kind);
             header.set_size(0);
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_exported_comes_back_with_its_labels() {
+    fn import_restores_an_export_with_its_labels() {
         let root = tempfile::tempdir().unwrap();
         let run = root.path().join("here/run-1");
         fs::create_dir_all(&run).unwrap();
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_of_anything_else_leaves_nothing() {
+    fn a_rejected_archive_leaves_no_files() {
         use tar::EntryType as T;
         let root = tempfile::tempdir().unwrap();
         let into = root.path().join("into");
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_archive_or_was_cut_short_is_said_to_be_none() {
+    fn a_file_that_is_not_a_whole_archive_is_rejected() {
         let root = tempfile::tempdir().unwrap();
         let into = root.path().join("into");
         let whole = packed(root.path(), &[("run/run.json", tar::EntryType::Regular)]);

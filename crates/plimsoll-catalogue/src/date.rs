@@ -1,8 +1,8 @@
-//! Days as people write them: `2026-11-23`, UTC, as reports show times.
+//! Dates as users write them: `2026-11-23`, in UTC like the times in reports.
 
 const DAY_NS: i64 = 86_400_000_000_000;
 
-/// The beginning of a day in nanoseconds since 1970; `None`: it is no day.
+/// Returns the start of a day in nanoseconds since 1970, or `None` if the text is not a valid date.
 pub fn unix_ns_of(day: &str) -> Option<u64> {
     let mut parts = day.splitn(3, '-');
     let mut part = |digits: usize| {

@@ -1,4 +1,4 @@
-//! What the catalogue knows of one run, and of one experiment.
+//! Catalogue entries of runs and experiments, read from the files of a bundle.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,71 +12,63 @@ use serde::{Deserialize, Serialize};
 use crate::labels::Labels;
 use crate::scan::{FLEET, ScannedDirectory};
 
-/// A run: from the ledger, from its bundle, or both.
+/// A run, known from the ledger, from its bundle, or from both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Connection of the ledger that holds its start: the number that it is asked for by. `None`: this machine's
-    /// ledger does not know it.
+    /// Line of the ledger that records the start of the run, and the number that users refer to it
+    /// by. `None` if this machine's ledger does not have the run.
     pub position: Option<u64>,
-    /// Its name.
     pub run_id: String,
-    /// Name of the plan.
     pub name: String,
-    /// Whose it is in the team's catalogue; `None`: this user's on this host.
+    /// Owner of the run in the team's catalogue. `None` for runs of this user on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// When it was started.
     pub started_unix_ns: u64,
-    /// What it ran on: the places that the plan names, and the file systems and devices below them.
+    /// Storage under test: the targets of the plan, with the file systems and devices below them.
     #[serde(default)]
     pub target: Option<String>,
-    /// How it ended; `None`: it never did, or is under way.
+    /// How the run ended. `None` if it is still running or was killed.
     pub end: Option<String>,
-    /// Whether it is under way: a process holds what its bundle will take. One that was killed holds nothing.
+    /// True while a process has reserved the directory of the run's bundle. The reservation of a
+    /// killed process is released.
     #[serde(default)]
     pub is_under_way: bool,
     /// The verdict in capitals.
     pub verdict: Option<String>,
-    /// The one sentence why.
+    /// One sentence that explains the verdict.
     pub reason: Option<String>,
-    /// The experiment that it belongs to; `None`: it stands alone.
     pub experiment: Option<String>,
-    /// Where the bundle lies; `None`: it was removed, or never made.
+    /// Directory of the bundle. `None` if it was removed or never written.
     pub bundle: Option<String>,
     /// Transactional I/Os per second.
     pub achieved_iops_per_s: Option<f64>,
-    /// What was required of it.
+    /// Transactional I/Os per second that the plan requires.
     pub required_iops_per_s: Option<f64>,
-    /// Achieved over required, less one.
+    /// Achieved rate divided by the required rate, minus one.
     pub headroom: Option<f64>,
     /// Mean latency of transactional reads.
     pub read_latency_ns_avg: Option<u64>,
     /// Mean latency of transactional writes.
     pub write_latency_ns_avg: Option<u64>,
-    /// How long it was measured.
+    /// Duration of the measurement.
     pub measured_ns: Option<u64>,
-    /// The host.
     pub host: Option<String>,
-    /// The hosts of a fleet's run; empty: it is that of one.
+    /// Hosts of a fleet run; empty if the run used one host without a fleet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// Words to find it by.
     pub tags: BTreeSet<String>,
-    /// What somebody noted.
     pub note: String,
 }
 
-/// An experiment: runs that belong together.
+/// A directory of related runs, such as a sweep or a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentEntry {
-    /// Its name.
     pub id: String,
-    /// Where it lies.
     pub directory: PathBuf,
 }
 
-/// Of `verdict.json` what is shown in a list. It is derived, and read as it lies there: whoever wants to know
-/// whether it holds asks `judge` or `verify`.
+/// Fields of `verdict.json` that a list shows. The catalogue does not check them; `judge` and
+/// `verify` do.
 #[derive(Deserialize)]
 struct StoredVerdict {
     verdict: String,
@@ -86,7 +78,7 @@ struct StoredVerdict {
     headroom: Option<f64>,
 }
 
-/// Of `environment.json` what runs are found by.
+/// Fields of `environment.json` that runs are searched by.
 #[derive(Default, Deserialize)]
 struct Environment {
     host: Option<String>,
@@ -107,14 +99,15 @@ struct Device {
     model: Option<String>,
 }
 
-/// Of `resolved.toml` what runs are found by.
+/// Fields of `resolved.toml` that runs are searched by.
 #[derive(Deserialize)]
 struct Plan {
     #[serde(default)]
     targets: Vec<Target>,
 }
 
-/// Places first, then what lies below them: `/mnt/test (ext4, nvme0n1 PM9A3)`.
+/// Formats the targets with the file systems and devices below them: `/mnt/test (ext4, nvme0n1
+/// PM9A3)`.
 fn target_summary(plan: &Plan, environment: &Environment) -> Option<String> {
     let places: Vec<String> = plan.targets.iter().flat_map(Target::places).collect();
     let mounts = environment.mounts.iter().map(|mount| mount.file_system.clone());
@@ -136,21 +129,22 @@ fn target_summary(plan: &Plan, environment: &Environment) -> Option<String> {
     }
 }
 
-/// How a fleet's run ended in the ledger that an agent refused.
+/// Ledger word for a fleet run that an agent refused.
 const REFUSED: &str = "refused";
 
 impl Entry {
-    /// Whether its bundle can be read: here, or once it was fetched from the team's catalogue.
+    /// Returns whether the bundle can be read here, or after a download from the team's catalogue.
     pub fn has_bundle(&self) -> bool {
         self.bundle.is_some() || self.origin.is_some()
     }
 
-    /// Whether a model was run: every reason of a verdict on one begins so.
+    /// Returns whether the run used a model. The reason of every verdict on a model starts with
+    /// `modelled:`.
     pub fn is_modelled(&self) -> bool {
         self.reason.as_ref().is_some_and(|reason| reason.starts_with("modelled:"))
     }
 
-    /// What has to be known of it in a list, beside its figures.
+    /// Returns the remarks that a list shows beside the figures of the run.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = match self.end.as_deref() {
             Some("completed") => Vec::new(),
@@ -178,7 +172,7 @@ impl Entry {
         remarks
     }
 
-    /// What the files of a bundle, or of a fleet's run, say; `None`: it is none that can be read.
+    /// Reads the entry of a bundle or fleet run. `None` if its files are not readable.
     pub(crate) fn read(scanned: &ScannedDirectory) -> Option<Self> {
         if scanned.directory.join(FLEET).is_file() {
             return Self::read_fleet(scanned);
@@ -190,9 +184,10 @@ impl Entry {
         let environment: Environment = file("environment.json")
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
-        // A plan of a later version is not searched by its target; the run is listed.
+        // The run is listed even if a newer version wrote its plan; only the search by target
+        // misses it.
         let plan = file("resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
-        // Labels that can't be read are told where they are asked for.
+        // Commands that show labels report unreadable ones.
         let labels = Labels::of(&scanned.directory).unwrap_or_default();
         let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let mut entry = Self {
@@ -224,7 +219,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// What the files of a fleet's run say: the sum of its hosts.
+    /// Reads the entry of a fleet run, with the sums over its hosts.
     fn read_fleet(scanned: &ScannedDirectory) -> Option<Self> {
         let file = |name: &str| fs::read(scanned.directory.join(name)).ok();
         let fleet: Fleet = serde_json::from_slice(&file(FLEET)?).ok()?;

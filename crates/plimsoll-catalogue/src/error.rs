@@ -1,54 +1,39 @@
-//! What can go wrong.
+//! Errors of the catalogue.
 
 use std::path::{Path, PathBuf};
 
-/// An error of the catalogue.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// A file could not be read or written.
     #[error("cannot {action} {}: {error}", path.display())]
     Io {
-        /// What was being done.
+        /// The verb of the failed operation, such as "read".
         action: &'static str,
-        /// To what.
         path: PathBuf,
-        /// What the system said.
         error: std::io::Error,
     },
-    /// The index could not be used, and could not be made anew.
+    /// The index is not usable and could not be rebuilt.
     #[error("cannot use the catalogue index {}: {reason}", path.display())]
-    Index {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The team's catalogue.
+    Index { path: PathBuf, reason: String },
+    /// The team's catalogue could not be used.
     #[error("the team's catalogue {address}: {reason}")]
     Team {
-        /// Its address, without a password.
+        /// Address without the password.
         address: String,
-        /// What is wrong.
         reason: String,
     },
-    /// The ledger or a bundle.
+    /// The ledger or a bundle could not be read.
     #[error(transparent)]
     Evidence(#[from] plimsoll_evidence::EvidenceError),
-    /// Nothing of this name, or several.
+    /// The name matches several runs, or the run does not exist. The text is a complete message.
     #[error("{0}")]
     Name(String),
-    /// An archive that is not what `runs export` writes.
+    /// The archive was not written by `runs export`.
     #[error("cannot import {}: {reason}", path.display())]
-    Archive {
-        /// The archive.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Archive { path: PathBuf, reason: String },
 }
 
 impl CatalogueError {
-    /// An error of the file system.
     pub(crate) fn io(action: &'static str, path: &Path, error: std::io::Error) -> Self {
         Self::Io { action, path: path.to_path_buf(), error }
     }

@@ -1,5 +1,5 @@
-//! The index: a SQLite file that is made from bundles and ledger. Whatever is wrong with it, it is thrown away
-//! and made anew; where its place can't be written, it is kept in memory.
+//! The index: an SQLite file built from bundles and ledger. An unusable index is deleted and
+//! rebuilt. If the file cannot be written, the index is kept in memory.
 
 mod mirror;
 
@@ -15,7 +15,7 @@ use crate::entry::{Entry, ExperimentEntry};
 use crate::error::CatalogueError;
 use crate::scan::{self, Fingerprint, Roots, ScannedDirectory};
 
-/// Changes with the tables: an index of another version is made anew.
+/// Version of the tables. An index of another version is rebuilt.
 const VERSION: i32 = 3;
 
 const TABLES: &str = "
@@ -29,30 +29,28 @@ const TABLES: &str = "
     CREATE TABLE mirrors (identity TEXT PRIMARY KEY, change INTEGER NOT NULL) WITHOUT ROWID;
     PRAGMA user_version = 3;";
 
-/// Which runs are asked for.
+/// Conditions that listed runs must meet; `None` accepts every run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Of this verdict.
     pub verdict: Option<String>,
-    /// Of plans whose name holds this.
+    /// Part of the plan's name.
     pub plan: Option<String>,
-    /// On targets whose place, file system or device holds this.
+    /// Part of the target, file system or device name.
     pub target: Option<String>,
-    /// That achieved this rate or more, in transactional I/Os per second.
+    /// Minimum achieved rate in transactional I/Os per second.
     pub rate_min_per_s: Option<f64>,
-    /// Whose reads took no longer on average.
+    /// Maximum mean latency of reads.
     pub read_latency_max_ns: Option<u64>,
-    /// With this tag.
     pub tag: Option<String>,
-    /// Started then or later.
+    /// Earliest start, inclusive.
     pub since_unix_ns: Option<u64>,
-    /// Started before then.
+    /// Latest start, exclusive.
     pub until_unix_ns: Option<u64>,
-    /// Whose bundle is there.
+    /// Only runs whose bundle exists.
     pub with_bundle: bool,
-    /// That have neither an end nor a bundle.
+    /// Only runs that have neither an end nor a bundle.
     pub is_open: bool,
-    /// Only so many, the latest.
+    /// Maximum number of runs; the latest ones are returned.
     pub limit: Option<u32>,
 }
 
@@ -60,26 +58,26 @@ pub struct Filter {
 #[derive(Debug)]
 pub struct Catalogue {
     connection: Connection,
-    /// Where bundles lie, the first that has one of a name counts.
+    /// Directories of bundles. If two have a bundle of one name, the first directory counts.
     directories: Vec<PathBuf>,
-    /// What it was read from, as it lay there.
+    /// State of the files that the index was built from.
     fingerprint: Fingerprint,
-    /// Whether runs of others are told too, which the team's catalogue held.
+    /// Whether to list runs of other users from the team's catalogue.
     is_shared: bool,
-    /// What a killed writer left at the end of the ledger.
+    /// Incomplete last line of the ledger, left by a killed writer.
     pub torn: Option<TornTail>,
 }
 
 impl Catalogue {
-    /// Opens the index, or makes it, and brings it up to date with bundles and ledger.
+    /// Opens or creates the index, and updates it from bundles and ledger.
     ///
     /// # Errors
-    /// A ledger that is broken, or an index that can't even be made in memory.
+    /// The ledger is broken, or the index cannot be created even in memory.
     pub fn open(roots: &Roots) -> Result<Self, CatalogueError> {
         Self::open_with(roots, &Kept::new(Ledger::at(&roots.ledger)))
     }
 
-    /// As [`Self::open`], with a ledger of which some was read before.
+    /// As [`Self::open`], with a ledger that caches lines read earlier.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -118,17 +116,18 @@ impl Catalogue {
         Err(CatalogueError::Index { path: roots.index.clone(), reason })
     }
 
-    /// Whether nothing has come, gone or been noted since, as far as the ledger and the times of directories tell. A
-    /// file that was changed within a bundle by another program than this does not show.
+    /// Returns whether ledger, bundles and labels are unchanged, judged by the ledger and the
+    /// modification times of directories. It misses a change that another program makes inside a
+    /// bundle.
     #[must_use]
     pub fn is_current(&self, roots: &Roots) -> bool {
         self.fingerprint.is_unchanged(roots)
     }
 
-    /// The runs that a filter takes, in the order in which they were started.
+    /// Returns the runs that match a filter, in the order of their start.
     ///
     /// # Errors
-    /// An index that is damaged meanwhile.
+    /// The index was damaged after it was opened.
     pub fn runs(&self, filter: &Filter) -> Result<Vec<Entry>, CatalogueError> {
         let part =
             |part: &Option<String>| part.as_ref().map(|part| format!("%{}%", escape_like(part)));
@@ -163,7 +162,7 @@ impl Catalogue {
         )
     }
 
-    /// The run of a line of the ledger.
+    /// Returns the run whose start is at this line of the ledger.
     pub(crate) fn run_at_position(&self, position: u64) -> Result<Option<Entry>, CatalogueError> {
         let position = i64::try_from(position).unwrap_or(i64::MAX);
         let found = self.query_entries(
@@ -173,7 +172,7 @@ impl Catalogue {
         Ok(found.into_iter().next())
     }
 
-    /// Runs whose names begin so, the latest first.
+    /// Returns the runs whose names start with `prefix`, the latest first.
     pub(crate) fn runs_with_prefix(&self, prefix: &str) -> Result<Vec<Entry>, CatalogueError> {
         let like = format!("{}%", escape_like(prefix));
         let of = "SELECT entry FROM runs WHERE run_id LIKE ?1 ESCAPE '\\' AND (origin = '' OR ?2)
@@ -181,14 +180,14 @@ impl Catalogue {
         self.query_entries(of, params![like, self.is_shared])
     }
 
-    /// The latest run of this user's of a plan, or of all plans, whose bundle is there.
+    /// Returns this user's latest run of a plan, or of any plan, whose bundle exists.
     pub(crate) fn latest_run(&self, plan: Option<&str>) -> Result<Option<Entry>, CatalogueError> {
         let of = "SELECT entry FROM runs WHERE bundle IS NOT NULL AND (?1 IS NULL OR name = ?1)
                   ORDER BY started DESC, run_id DESC LIMIT 1";
         Ok(self.query_entries(of, params![plan])?.into_iter().next())
     }
 
-    /// Experiments whose names begin so.
+    /// Returns the experiments whose names start with `prefix`.
     pub(crate) fn experiments_with_prefix(
         &self,
         prefix: &str,
@@ -222,8 +221,8 @@ impl Catalogue {
         Ok(entries)
     }
 
-    /// Whether a process holds the place of a run's bundle: in a directory of the catalogue, or in that of its
-    /// experiment.
+    /// Returns whether a process has reserved the directory of the run's bundle, in a directory of
+    /// the catalogue or of its experiment.
     fn is_under_way(&self, entry: &Entry) -> Result<bool, CatalogueError> {
         if entry.end.is_some() || entry.bundle.is_some() {
             return Ok(false);
@@ -234,7 +233,7 @@ impl Catalogue {
         };
         let known = self.experiments_with_prefix(id)?;
         let known = known.iter().filter(|one| one.id == *id).map(|one| one.directory.clone());
-        // One whose first run is under way is not known yet.
+        // The index does not have an experiment whose first run has not finished.
         let mut all = self.directories.iter().map(|parent| parent.join(id)).chain(known);
         Ok(all.any(|parent| is_held(&parent)))
     }
@@ -251,14 +250,14 @@ fn parse_entry(text: &str) -> rusqlite::Result<Entry> {
     serde_json::from_str(text).map_err(wrong)
 }
 
-/// What LIKE takes for itself.
+/// Escapes the wildcards of LIKE.
 fn escape_like(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 
 fn open_index(path: &Path) -> rusqlite::Result<Connection> {
     if let Some(parent) = path.parent() {
-        // Where it can't be made, the next line says so.
+        // If this fails, opening the file reports the error.
         let _ = std::fs::create_dir_all(parent);
     }
     let connection = Connection::open(path)?;
@@ -271,7 +270,7 @@ fn open_index(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn create_tables(mut connection: Connection) -> rusqlite::Result<Connection> {
-    // Two who are first at the same time: the second finds what the first made.
+    // Another process may have created the tables in the meantime.
     let work = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     if version(&work)? == 0 {
         work.execute_batch(TABLES)?;
@@ -288,12 +287,12 @@ fn delete_index(path: &Path) {
     for end in ["", "-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
-        // One that stays is met again, and the index is kept in memory.
+        // If the file remains, the index is kept in memory.
         let _ = std::fs::remove_file(name);
     }
 }
 
-/// Brings the index up to date: only bundles whose files have changed since are read.
+/// Updates the index. It reads only bundles whose files have changed.
 fn refresh(
     connection: &mut Connection,
     ledger: &[Link],
@@ -311,7 +310,7 @@ fn refresh(
     for one in scanned.iter().filter(|one| !one.is_experiment) {
         let Some(id) = one.directory.file_name().and_then(|name| name.to_str()) else { continue };
         let stamp = format!("{} {}", one.directory.display(), one.stamp);
-        // What is known as it lies there is not parsed: a bundle's directory has its run's name.
+        // The directory name is the run id, so an unchanged bundle does not have to be parsed.
         let position = starts.positions.get(id).and_then(|at| i64::try_from(*at).ok());
         if known.get(id).is_some_and(|known| *known == (stamp.clone(), position)) {
             there.insert(id.to_owned());
@@ -339,7 +338,7 @@ fn refresh(
     work.commit()
 }
 
-/// Notes which experiments there are, where these are others than are known: what changes nothing is not written.
+/// Updates the table of experiments, and writes only if it has changed.
 fn put_experiments(work: &Connection, scanned: &[ScannedDirectory]) -> rusqlite::Result<()> {
     let known: BTreeMap<String, String> = {
         let mut all = work.prepare("SELECT id, directory FROM experiments")?;
@@ -362,7 +361,7 @@ fn put_experiments(work: &Connection, scanned: &[ScannedDirectory]) -> rusqlite:
     Ok(())
 }
 
-/// Writes runs into the index.
+/// Prepared statement that writes runs into the index.
 struct RunWriter<'a>(Statement<'a>);
 
 impl<'a> RunWriter<'a> {
@@ -394,7 +393,7 @@ impl<'a> RunWriter<'a> {
     }
 }
 
-/// What the ledger holds of each run.
+/// Starts and ends of runs in the ledger.
 struct LedgerRuns<'a> {
     positions: HashMap<&'a str, u64>,
     ends: HashMap<&'a str, &'a Link>,
@@ -416,8 +415,8 @@ impl<'a> LedgerRuns<'a> {
         Self { positions, ends }
     }
 
-    /// What is known of a run of which nothing is there, and which lines that was made of; `None`: the line is the start of
-    /// none.
+    /// Builds the entry of a run without a bundle, and its stamp from the ledger lines used. `None`
+    /// if the line is not the start of such a run.
     fn without_bundle(&self, start: &Link, there: &HashSet<String>) -> Option<(Entry, String)> {
         let line = &start.entry;
         let Event::Started { name, experiment, .. } = &line.event else { return None };

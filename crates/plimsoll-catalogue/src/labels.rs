@@ -1,5 +1,5 @@
-//! Tags and notes: what people say of a run afterwards. They lie in `NAME.labels.json` beside the bundle or
-//! experiment `NAME`, outside of its seal, and go where it goes.
+//! Tags and notes that users add to a run. They are stored in `NAME.labels.json` beside the bundle
+//! or experiment `NAME`, are not covered by its seal, and are exported with it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,22 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogueError;
 
-/// How the file's name ends.
+/// Suffix of the file name.
 pub(crate) const SUFFIX: &str = ".labels.json";
 
-/// What is noted of one run or experiment.
+/// Tags and note of one run or experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Labels {
-    /// Words to find it by.
     #[serde(default)]
     pub tags: BTreeSet<String>,
-    /// A sentence; empty: none.
     #[serde(default)]
     pub note: String,
 }
 
-/// Where the labels of a bundle or experiment lie, whether or not it has any.
+/// Returns the path of the labels of a bundle or experiment. The file may not exist.
 pub fn labels_path(directory: &Path) -> PathBuf {
     let mut name = directory.file_name().map_or_else(OsString::new, OsString::from);
     name.push(SUFFIX);
@@ -34,10 +32,10 @@ pub fn labels_path(directory: &Path) -> PathBuf {
 }
 
 impl Labels {
-    /// The labels of a bundle or experiment.
+    /// Reads the labels of a bundle or experiment.
     ///
     /// # Errors
-    /// A file that can't be read, or that is no such file.
+    /// The file cannot be read or has another format.
     pub fn of(directory: &Path) -> Result<Self, CatalogueError> {
         let path = labels_path(directory);
         match fs::read(&path) {
@@ -48,10 +46,10 @@ impl Labels {
         }
     }
 
-    /// Writes them, whole or not at all; a file without anything in it is removed.
+    /// Writes the labels atomically. Empty labels delete the file.
     ///
     /// # Errors
-    /// A directory that can't be written to.
+    /// The directory cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), CatalogueError> {
         let path = labels_path(directory);
         if *self == Self::default() {
@@ -77,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_lie_beside_the_bundle_and_leave_no_empty_file() {
+    fn labels_are_stored_beside_the_bundle_without_empty_files() {
         let root = tempfile::tempdir().unwrap();
         let bundle = root.path().join("20261123-1");
         fs::create_dir(&bundle).unwrap();

@@ -1,9 +1,10 @@
-//! The catalogue: which runs there are on this machine, what they gave, and what people noted of them.
+//! The catalogue: lists the runs on this machine with their results, and the tags and notes that
+//! users added.
 //!
-//! Bundles and ledger are the truth. The index is a SQLite file that is made from them and kept up to date each
-//! time it is opened ([`index`]): whoever removes it loses nothing. Tags and notes are not evidence, so that no
-//! seal covers them, and lie in a file beside the bundle ([`labels`]). A team's catalogue ([`team`]) holds runs of many
-//! hosts with their bundles.
+//! Bundles and the ledger are the source. The index is an SQLite file built from them and updated
+//! each time it is opened ([`index`]); deleting it loses nothing. Tags and notes are not evidence:
+//! no seal covers them, and they are stored in a file beside the bundle ([`labels`]). A team's
+//! catalogue ([`team`]) stores the runs of many hosts with their bundles.
 //!
 //! # Where to change what
 //!
@@ -12,6 +13,8 @@
 //! - a team's catalogue: `team/client.rs` (transfer), `team.rs` (transaction), `team/connection.rs`
 //!   (connection and timeouts), `team/schema.rs` (each table change is a further migration;
 //!   `plimsoll/tests/team.rs` starts from the first), other users' runs `index/mirror.rs`
+
+#![allow(missing_docs)]
 
 mod archive;
 mod date;

@@ -1,5 +1,5 @@
-//! A run or experiment by what people call it: `last`, a number of `plimsoll runs`, a name, the beginning of one,
-//! or the name of a plan (its latest run).
+//! Lookup of a run or experiment by what users type: `last`, a number from `plimsoll runs`, a name
+//! or its beginning, or the name of a plan (its latest run).
 
 use std::path::PathBuf;
 
@@ -7,29 +7,29 @@ use crate::entry::Entry;
 use crate::error::CatalogueError;
 use crate::index::Catalogue;
 
-/// Names that are told where several are meant.
+/// Maximum number of names in the message about an ambiguous name.
 const CANDIDATES_MAX: usize = 5;
 
-/// What was found.
+/// Result of a lookup.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup {
-    /// A bundle or an experiment, in this directory.
+    /// Directory of a bundle or an experiment.
     Local(PathBuf),
-    /// A run that is known, without its bundle.
+    /// A known run whose bundle does not exist here.
     Removed(Box<Entry>),
-    /// A run of another's, whose bundle the team's catalogue holds ([`crate::TeamClient::fetch`]).
+    /// Another user's run whose bundle is in the team's catalogue ([`crate::TeamClient::fetch`]).
     Remote(Box<Entry>),
-    /// An experiment of another's: its runs.
+    /// The runs of another user's experiment.
     RemoteExperiment(Vec<Entry>),
-    /// Nothing.
+    /// No run or experiment matches.
     Missing,
 }
 
 impl Catalogue {
-    /// What is called so.
+    /// Finds the run or experiment that `name` refers to.
     ///
     /// # Errors
-    /// Several are.
+    /// Several match.
     pub fn find(&self, name: &str) -> Result<Lookup, CatalogueError> {
         if name == "last" {
             return Ok(self.latest_run(None)?.map_or(Lookup::Missing, lookup_of));
@@ -59,7 +59,8 @@ impl Catalogue {
         if !remote.is_empty() {
             return Ok(Lookup::RemoteExperiment(remote));
         }
-        // An experiment's runs begin with its name: who message that much means the experiment.
+        // The names of an experiment's runs start with its own name, so a common prefix means the
+        // experiment.
         match (&experiments[..], &runs[..]) {
             ([one], runs) if runs.iter().all(|run| run.experiment.as_ref() == Some(&one.id)) => {
                 Ok(Lookup::Local(one.directory.clone()))

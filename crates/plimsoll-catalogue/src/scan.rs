@@ -1,4 +1,4 @@
-//! Which bundles and experiments lie in the directories of a catalogue.
+//! Scan of the catalogue's directories for bundles and experiments.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -8,24 +8,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::labels::labels_path;
 
-/// Experiments hold experiments at most this deep: a published one, its searches, their runs.
+/// Maximum nesting of experiments: a published one, its searches, their runs.
 const DEPTH_MAX: u32 = 4;
-/// What says that a directory is an experiment.
+/// File that marks a directory as an experiment.
 const EXPERIMENT: &str = "experiment.json";
 
-/// What says that a directory is the run of a fleet.
+/// File that marks a directory as a fleet run.
 pub(crate) const FLEET: &str = "all/fleet.json";
 
-/// Where the runs of one user lie.
+/// Paths of one user's runs, ledger and index.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
-    /// Directories that hold bundles and experiments; of two bundles of one name the first counts.
+    /// Directories of bundles and experiments. If two have a bundle of one name, the first
+    /// directory counts.
     pub directories: Vec<PathBuf>,
-    /// The ledger.
     pub ledger: PathBuf,
-    /// The index, which may be removed at any time.
+    /// Path of the index, which may be deleted at any time.
     pub index: PathBuf,
-    /// Whether runs of others are told too that the team's catalogue held.
+    /// Whether to list runs of other users from the team's catalogue.
     pub is_shared: bool,
 }
 
@@ -33,14 +33,14 @@ pub struct Roots {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScannedDirectory {
     pub directory: PathBuf,
-    /// The experiment's directory that it lies in.
+    /// Directory of the enclosing experiment.
     pub experiment: Option<PathBuf>,
     pub is_experiment: bool,
-    /// Changes when what the index has of it may have changed.
+    /// Sizes and modification times of the files that the index reads.
     pub stamp: String,
 }
 
-/// Everything below the roots, each once.
+/// Returns all bundles and experiments below the roots, each name once.
 pub(crate) fn scan(roots: &Roots) -> Vec<ScannedDirectory> {
     let mut scanned: Vec<ScannedDirectory> = Vec::new();
     for root in &roots.directories {
@@ -61,12 +61,12 @@ fn scan_below(
     let (mut directories, mut files) = (Vec::new(), HashSet::new());
     for entry in entries {
         match entry.file_type() {
-            // A link to a directory is no directory here.
+            // Links to directories are not followed.
             Ok(kind) if kind.is_dir() => directories.push(entry.file_name()),
             _ => drop(files.insert(entry.file_name())),
         }
     }
-    // Names and not paths: those are compared part by part.
+    // Sort names rather than paths: comparing paths component by component is slower.
     directories.sort_unstable();
     for name in directories {
         let path = directory.join(name);
@@ -79,8 +79,8 @@ fn scan_below(
     }
 }
 
-/// Notes what lies in a directory, whose parent has these files; whether it is an experiment. `None`: neither that nor
-/// a bundle.
+/// Adds a directory to `scanned` if it is a bundle or an experiment. `siblings` are the files
+/// beside it. Returns whether it is an experiment, or `None` if it is neither.
 fn scan_directory(
     path: &Path,
     experiment: Option<&Path>,
@@ -110,28 +110,28 @@ fn scan_directory(
     Some(is_experiment)
 }
 
-/// Size and time of a file's last change.
+/// Returns the size and modification time of a file.
 fn file_stamp(metadata: &fs::Metadata) -> String {
     let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     format!("{}:{}", metadata.len(), changed.map_or(0, |since| since.as_nanos()))
 }
 
-/// A change this soon before, or at any time after, the reading began may not show in the time of a directory: file
-/// systems stamp with the clock's tick.
+/// Margin for the resolution of modification times. A change this shortly before the scan, or at
+/// any time after it started, may leave the time of a directory as it was.
 const TIMESTAMP_TICK: Duration = Duration::from_millis(100);
 
-/// What a catalogue was read from, as it lay there: the ledger, and the directories in which bundles and labels come
-/// and go.
+/// Lengths and modification times of the ledger and of the directories that contain bundles and
+/// labels.
 #[derive(Debug)]
 pub(crate) struct Fingerprint {
     experiments: Vec<PathBuf>,
-    /// By place, its length and the time of its last change.
+    /// Length and modification time by path.
     stamps: Vec<(PathBuf, Option<(u64, SystemTime)>)>,
     is_settled: bool,
 }
 
 impl Fingerprint {
-    /// As it lies there now; the reading began at `begun`.
+    /// Records the current state. `started` is the time at which reading started.
     pub fn take(roots: &Roots, experiments: Vec<PathBuf>, started: SystemTime) -> Self {
         let stamps = stamps(roots, &experiments);
         let settled = |(_, stamp): &(PathBuf, Option<(u64, SystemTime)>)| {
@@ -140,7 +140,7 @@ impl Fingerprint {
         Self { is_settled: stamps.iter().all(settled), experiments, stamps }
     }
 
-    /// Whether it lies there as it did.
+    /// Returns whether the state is the recorded one.
     pub fn is_unchanged(&self, roots: &Roots) -> bool {
         self.is_settled && stamps(roots, &self.experiments) == self.stamps
     }

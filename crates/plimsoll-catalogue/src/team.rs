@@ -1,12 +1,13 @@
 //! A team's catalogue: runs of many hosts with their bundles, in one PostgreSQL database.
 //!
-//! - [`Address`]: how it is reached. `schema`: its tables, and how older ones become these.
-//! - [`Team`]: a connection. It hands runs on, tells what came, and gives bundles back.
-//! - `shared`: this host's catalogue beside it: what is not there yet goes there, what came is noted in the index, so
-//!   that lists are made here, and while the server is away too.
+//! - [`Address`]: address of the database. `schema`: its tables and their migrations.
+//! - [`Team`]: a connection. It uploads runs, returns changes and downloads bundles.
+//! - `client`: synchronises the local catalogue with the team's. It uploads new runs and copies
+//!   other users' runs into the local index, so that lists work while the server is unavailable.
 //!
-//! Bundles lie in the database itself, in parts of 4 MiB: a run and its evidence come in one transaction or not at all,
-//! the database's own backup and replication hold both, and hosts need no directory that all of them mount.
+//! The database stores bundles in parts of 4 MiB. A run and its evidence are written in one
+//! transaction, the database's backup and replication cover both, and hosts need no shared
+//! directory.
 
 mod address;
 mod client;
@@ -30,39 +31,39 @@ use connection::{Connection, ConnectionError};
 pub use address::Address;
 pub use client::{SyncReport, TeamClient};
 
-/// A bundle's archive is kept in parts of so many bytes: what is held in memory at a time.
+/// Size of the parts of a bundle's archive, and so the memory needed per upload or download.
 const PART_BYTES: usize = 4 << 20;
-/// Changes are read so many at a time.
+/// Maximum number of changes per query.
 const CHANGES_PER_QUERY: i64 = 500;
-/// Held while a change gets its number, so that numbers are seen in their order. Any number will do that nobody else
-/// takes; it is that of the schema and one more.
+/// Advisory lock held while a change gets its number, so that readers see numbers in order. Any
+/// number works that differs from the lock of the schema.
 const CHANGE_LOCK: i64 = schema::LOCK + 1;
 
-/// A run of the team's.
+/// A run that was added to the team's catalogue or changed in it.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Grows with each change of the catalogue.
+    /// Increases with each change of the catalogue.
     pub number: i64,
-    /// Whose run it is: a host's user.
+    /// Owner of the run: one user on one host.
     pub origin: String,
-    /// What is known of it; `None`: what is there can't be read by this version.
+    /// `None` if this version cannot read the entry.
     pub entry: Option<Entry>,
 }
 
 /// A connection to the team's catalogue.
 pub struct Team {
     connection: Connection,
-    /// As messages name it, without a password.
+    /// Address without the password, for messages.
     address: String,
-    /// Which database it is, whatever it is called: another one of this name has other runs.
+    /// Identity of the database, which stays the same if its address changes.
     identity: String,
 }
 
 impl Team {
-    /// Connects, and brings the tables up to this version.
+    /// Connects, and migrates the tables to this version.
     ///
     /// # Errors
-    /// A server that can't be reached or that refuses this user, tables of a later version.
+    /// The server cannot be reached or refuses this user, or a later version wrote the tables.
     pub fn connect(address: &Address) -> Result<Self, CatalogueError> {
         let mut connection = connect::connect(address)?;
         let address = address.without_password();
@@ -70,20 +71,20 @@ impl Team {
         Ok(Self { connection, address, identity })
     }
 
-    /// Whether the server is away: what was asked for last may have come to nothing.
+    /// Returns whether the connection is lost. The last operation may then not have taken effect.
     pub fn is_disconnected(&mut self) -> bool {
         self.connection.is_disconnected()
     }
 
-    /// Which database it is.
+    /// Returns the identity of the database.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// What of an origin's runs is there: names with what their files were.
+    /// Returns names and stamps of an origin's runs in the team's catalogue.
     ///
     /// # Errors
-    /// A server that is gone.
+    /// The connection is lost.
     pub fn stamps(&mut self, origin: &str) -> Result<Vec<(String, String)>, CatalogueError> {
         let sql = "SELECT run_id, stamp FROM plimsoll.runs WHERE origin = $1";
         let rows = self.connection.rows(sql, &[&origin]);
@@ -93,11 +94,11 @@ impl Team {
         pairs.map_err(|error| failed(&self.address, &error.into()))
     }
 
-    /// Puts a run with its bundle there, whole or not at all. One that is there as it was is left; one that was judged anew
-    /// or tagged since is replaced.
+    /// Uploads a run with its bundle in one transaction. It replaces a run whose stamp differs
+    /// (judged again or tagged) and skips an unchanged one.
     ///
     /// # Errors
-    /// A server that is gone, an archive that can't be read.
+    /// The connection is lost, or the archive cannot be read.
     pub fn upload(
         &mut self,
         origin: &str,
@@ -109,7 +110,7 @@ impl Team {
         let team = |reason: String| CatalogueError::Team { address: address.clone(), reason };
         let read = |error| CatalogueError::io("read", archive, error);
         let mut file = File::open(archive).map_err(read)?;
-        // Where a bundle lies is this host's business, and so is its number in the ledger here.
+        // Path and ledger number of a bundle are meaningful only on this host.
         let published = Entry { bundle: None, position: None, origin: None, ..entry.clone() };
         let text = serde_json::to_string(&published).map_err(|error| team(error.to_string()))?;
         let put = self.connection.transaction(|connection| {
@@ -126,7 +127,7 @@ impl Team {
                 put,
                 &[&origin, &run_id, &name, &started, &verdict, &stamp, &text],
             )?;
-            // Another process of this user was quicker.
+            // Another process of this user uploaded the run first.
             let Some(row) = row else { return Ok(()) };
             let id: i64 = row.try_get(0).map_err(ConnectionError::from)?;
             connection.execute("DELETE FROM plimsoll.parts WHERE run = $1", &[&id])?;
@@ -144,10 +145,10 @@ impl Team {
         })
     }
 
-    /// What changed after a number, in order; at most some hundreds at a time.
+    /// Returns the changes after a number, in order, up to `CHANGES_PER_QUERY`.
     ///
     /// # Errors
-    /// A server that is gone.
+    /// The connection is lost.
     pub fn changes(&mut self, after: i64) -> Result<Vec<Change>, CatalogueError> {
         let sql = "SELECT change, origin, run_id, entry FROM plimsoll.runs WHERE change > $1
             ORDER BY change LIMIT $2";
@@ -170,10 +171,11 @@ impl Team {
         changes.map_err(|error| failed(&self.address, &error.into()))
     }
 
-    /// Unpacks a run's bundle into a directory of this host; gives where it lies.
+    /// Downloads and unpacks a run's bundle, and returns its directory.
     ///
     /// # Errors
-    /// A run that is not there, a bundle that is not what was put there, a directory that can't be written to.
+    /// The run does not exist, its bundle does not match its checksum, or the directory cannot be
+    /// written.
     pub fn fetch(
         &mut self,
         origin: &str,
@@ -202,7 +204,7 @@ impl Team {
                 format!("cannot fetch {run_id}: the stored bundle does not match its checksum");
             Err(CatalogueError::Team { address: address.clone(), reason })
         });
-        // It was unpacked, or is no good.
+        // The archive is either unpacked or not usable.
         let _ = fs::remove_file(&packed);
         let found = found?;
         if found.file_name().is_some_and(|name| name == run_id) {
@@ -217,7 +219,7 @@ impl Team {
         let write = |error| CatalogueError::io("write", to, error);
         let mut file = File::create(to).map_err(write)?;
         let mut digest = Sha256::new();
-        // A number at a time: no more than one part is held.
+        // Read part by part, to hold only one part in memory.
         let sql = "SELECT bytes FROM plimsoll.parts WHERE run = $1 AND number = $2";
         for number in 0_i32.. {
             let part = self.connection.row_if_any(sql, &[&id, &number]);
@@ -231,11 +233,11 @@ impl Team {
     }
 }
 
-/// Why a bundle was not put there.
+/// Reason why an upload failed.
 enum UploadError {
-    /// Its archive can't be read.
+    /// The archive cannot be read.
     Read(std::io::Error),
-    /// The server did not take it.
+    /// The server refused the run, or the connection is lost.
     Connection(ConnectionError),
 }
 
@@ -265,12 +267,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Texts of the database hold no zero character.
+/// Replaces zero characters, which PostgreSQL cannot store in a text.
 fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Whether it can be a part of a path.
+/// Returns whether a name can be a component of a path.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c != '/' && c != '\\' && !c.is_control();
     (1..=200).contains(&name.len()) && !name.starts_with('.') && name.chars().all(plain)

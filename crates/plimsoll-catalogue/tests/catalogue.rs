@@ -1,5 +1,5 @@
-//! The catalogue on bundles that earlier versions left: what is listed, how it is found, and that its index may be
-//! thrown away at any time.
+//! Tests of the catalogue on bundles of earlier versions: listing, lookup, and rebuilding of the
+//! index.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -29,7 +29,8 @@ impl Place {
         Self { root, roots }
     }
 
-    /// A bundle of an earlier version under another name, entered in the ledger if `known`.
+    /// Copies a bundle of an earlier version under another name, and records it in the ledger if
+    /// `known`.
     fn bundle(&self, within: &str, id: &str, plan: &str, second: u64, known: bool) -> PathBuf {
         let from = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../plimsoll/tests/fixtures/earlier/rules-9");
@@ -70,7 +71,7 @@ impl Place {
 }
 
 #[test]
-fn runs_are_found_by_whatever_people_call_them() {
+fn runs_are_found_by_number_name_prefix_and_plan() {
     let place = Place::new();
     let first = place.bundle("runs", "20261101-a-1111", "a", 10, true);
     let second = place.bundle("elsewhere", "20261102-b-2222", "b", 20, true);
@@ -103,7 +104,7 @@ fn runs_are_found_by_whatever_people_call_them() {
 }
 
 #[test]
-fn they_are_told_apart_by_verdict_plan_day_and_tag() {
+fn runs_are_filtered_by_verdict_plan_day_and_tag() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "mail_light", 10, true);
     place.bundle("runs", "r2", "mailXheavy", 20, true);
@@ -126,7 +127,7 @@ fn they_are_told_apart_by_verdict_plan_day_and_tag() {
 }
 
 #[test]
-fn the_index_is_made_again_from_the_bundles_and_loses_nothing() {
+fn a_rebuilt_index_has_the_same_runs() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "a", 10, true);
     place.bundle("runs", "r2", "b", 20, true);
@@ -137,7 +138,7 @@ fn the_index_is_made_again_from_the_bundles_and_loses_nothing() {
     let index = &place.roots.index;
     fs::remove_file(index).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
-    // What is no database, what is another version's, and what is damaged within.
+    // A file that is not a database, and a damaged database.
     fs::write(index, "no database at all, and long enough to be taken for a page of one").unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
     let mut bytes = fs::read(index).unwrap();
@@ -145,7 +146,7 @@ fn the_index_is_made_again_from_the_bundles_and_loses_nothing() {
     bytes[4096..at.max(4097)].fill(0xff);
     fs::write(index, bytes).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
-    // Where it can't be written it is kept in memory.
+    // If the file cannot be written, the index is kept in memory.
     fs::remove_file(index).unwrap();
     fs::create_dir(index).unwrap();
     fs::write(index.join("in the way"), "").unwrap();
@@ -153,7 +154,7 @@ fn the_index_is_made_again_from_the_bundles_and_loses_nothing() {
 }
 
 #[test]
-fn what_changes_on_disk_shows_at_once() {
+fn changes_on_disk_are_listed_at_once() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "a", 10, true);
     assert_eq!(place.ids(&Filter::default()), ["r1"]);
@@ -171,7 +172,7 @@ fn what_changes_on_disk_shows_at_once() {
     assert_eq!(place.open().runs(&Filter::default()).unwrap()[0].note, "odd");
     fs::remove_dir_all(place.root.path().join("runs/r2")).unwrap();
     assert_eq!(place.ids(&Filter::default()), ["r1"]);
-    // The ledger remembers the first.
+    // The ledger still has the first run.
     fs::remove_dir_all(&first).unwrap();
     let left = place.open().runs(&Filter::default()).unwrap();
     assert_eq!((left.len(), &left[0].bundle), (1, &None));
@@ -180,10 +181,10 @@ fn what_changes_on_disk_shows_at_once() {
 }
 
 #[test]
-fn what_was_read_is_current_until_something_comes_goes_or_is_noted() {
+fn the_catalogue_is_current_until_a_run_or_label_changes() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "mail", 1, true);
-    // What changed just before it was read may change again without a trace in the time of its directory.
+    // A change shortly before the scan cannot be recognised by the time of its directory.
     let settled = || loop {
         let catalogue = place.open();
         if catalogue.is_current(&place.roots) {
@@ -206,9 +207,10 @@ fn what_was_read_is_current_until_something_comes_goes_or_is_noted() {
     assert!(!settled().is_current(&moved));
 }
 
-/// A server reads the ledger again and again: it lists what one lists that reads it for the first time.
+/// A server reads the ledger repeatedly and must list the same runs as a process that reads it
+/// once.
 #[test]
-fn with_a_ledger_that_was_read_before_the_same_runs_are_known() {
+fn a_cached_ledger_gives_the_same_runs() {
     let place = Place::new();
     let (first, second) =
         (place.bundle("runs", "r1", "mail", 1, true), place.bundle("runs", "r2", "mail", 2, true));
@@ -236,9 +238,9 @@ fn with_a_ledger_that_was_read_before_the_same_runs_are_known() {
     assert!(Catalogue::open_with(&place.roots, &kept).is_err(), "a line was changed");
 }
 
-/// What is known of a run without a bundle is the ledger's word, and follows it.
+/// The entry of a run without a bundle comes from the ledger and changes with it.
 #[test]
-fn a_run_without_a_bundle_is_what_the_ledger_says_now_and_is_written_once() {
+fn a_run_without_a_bundle_follows_the_ledger_and_is_indexed_once() {
     let place = Place::new();
     fs::remove_dir_all(place.bundle("runs", "r1", "mail", 1, true)).unwrap();
     let of = || place.open().runs(&Filter::default()).unwrap().remove(0);
@@ -248,7 +250,7 @@ fn a_run_without_a_bundle_is_what_the_ledger_says_now_and_is_written_once() {
     let index = fs::read(&place.roots.index).unwrap();
     assert_eq!(of().name, "mail");
     assert!(fs::read(&place.roots.index).unwrap() == index, "nothing had to be written");
-    // Another ledger holds a run of that name in that line.
+    // Another ledger has a run of that name at the same line.
     fs::remove_dir_all(place.roots.ledger.parent().unwrap()).unwrap();
     let start = Start { run_id: "r1", name: "web", plan_sha256: "00", ..Start::default() };
     Ledger::at(&place.roots.ledger).start(&start).unwrap();
@@ -256,7 +258,7 @@ fn a_run_without_a_bundle_is_what_the_ledger_says_now_and_is_written_once() {
 }
 
 #[test]
-fn those_who_make_the_index_at_the_same_time_make_one() {
+fn processes_that_create_the_index_at_once_share_one() {
     use std::os::unix::fs::MetadataExt;
     let place = Place::new();
     for run in 0..20 {
@@ -270,7 +272,7 @@ fn those_who_make_the_index_at_the_same_time_make_one() {
             let open = || {
                 start.wait();
                 let catalogue = Catalogue::open(&place.roots).unwrap();
-                // Nobody has thrown away what another had open.
+                // No process deleted an index that another process had open.
                 (
                     fs::metadata(index).unwrap().ino(),
                     catalogue.runs(&Filter::default()).unwrap().len(),

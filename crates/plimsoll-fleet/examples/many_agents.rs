@@ -1,8 +1,9 @@
-//! How much a fleet's agents cost a NATS server, and themselves: so many agents in this process, each with a light plan.
+//! Measures what a fleet's agents cost a NATS server and themselves: starts the given number of
+//! agents in this process, each with a light plan.
 //!
-//! `cargo run --release -p plimsoll-fleet --example many_agents -- 200` needs `nats-server` on the PATH. The agents, their runs and their
-//! evidence are those of `plimsoll agent`; left out are hosts of their own (all share this one's processors, memory and loopback
-//! link) and real targets.
+//! `cargo run --release -p plimsoll-fleet --example many_agents -- 200` needs `nats-server` on the
+//! PATH. Agents, runs and evidence are those of `plimsoll agent`. Unlike a real fleet, all agents
+//! share the processors, memory and loopback link of this host, and the targets are tiny.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::fs;
@@ -23,7 +24,7 @@ use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 use serde_json::Value;
 
-/// Idle agents are looked at for so long.
+/// Time over which idle agents are measured.
 const IDLE: Duration = Duration::from_secs(20);
 
 struct ServerProcess(Child);
@@ -39,13 +40,13 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// What the server counted: messages and bytes that came, those that left, its memory.
+/// Counters of the server: messages and bytes received and sent, and memory.
 #[derive(Clone, Copy, Debug)]
 struct ServerCounters {
-    came: f64,
-    left: f64,
-    came_bytes: f64,
-    left_bytes: f64,
+    received: f64,
+    sent: f64,
+    received_bytes: f64,
+    sent_bytes: f64,
     memory_bytes: f64,
 }
 
@@ -54,13 +55,13 @@ fn read_counters(port: u16) -> ServerCounters {
     stream.write_all(b"GET /varz HTTP/1.0\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
-    let said: Value = serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-    let number = |name: &str| said[name].as_f64().unwrap();
+    let varz: Value = serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let number = |name: &str| varz[name].as_f64().unwrap();
     ServerCounters {
-        came: number("in_msgs"),
-        left: number("out_msgs"),
-        came_bytes: number("in_bytes"),
-        left_bytes: number("out_bytes"),
+        received: number("in_msgs"),
+        sent: number("out_msgs"),
+        received_bytes: number("in_bytes"),
+        sent_bytes: number("out_bytes"),
         memory_bytes: number("mem"),
     }
 }
@@ -91,10 +92,10 @@ fn print_per_agent(
     let each = |a: f64, b: f64| (b - a) / f64::from(count);
     println!(
         "{what}: {:.1} messages and {:.1} kB to the server, {:.1} and {:.1} kB from it for each agent in {seconds:.1} s",
-        each(before.came, after.came),
-        each(before.came_bytes, after.came_bytes) / 1e3,
-        each(before.left, after.left),
-        each(before.left_bytes, after.left_bytes) / 1e3,
+        each(before.received, after.received),
+        each(before.received_bytes, after.received_bytes) / 1e3,
+        each(before.sent, after.sent),
+        each(before.sent_bytes, after.sent_bytes) / 1e3,
     );
 }
 

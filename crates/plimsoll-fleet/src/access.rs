@@ -1,4 +1,5 @@
-//! A file that says how one host reaches the fleet's server, and as whom: what `plimsoll fleet init` writes for each.
+//! The file with a host's address and credentials for the fleet's server, as `plimsoll fleet init`
+//! writes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,46 +9,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::broker::Server;
 
-/// `agent.toml` or `fleet.toml`. Files that it names lie beside it, or are named in full.
+/// Contents of `agent.toml` or `fleet.toml`. Relative file names are relative to its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
-    /// The server.
+    /// Address of the server.
     pub server: String,
-    /// The agent's name; `None` where plans are run.
+    /// Name of the agent; `None` for the coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The seed of an nkey.
+    /// File with the seed of an nkey.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nkey: Option<PathBuf>,
-    /// Credentials, in place of an nkey.
+    /// File with credentials, instead of an nkey.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creds: Option<PathBuf>,
-    /// Authorities of the server's certificate.
+    /// File with the certificate authorities of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_ca: Option<PathBuf>,
-    /// This host's certificate.
+    /// File with this host's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_cert: Option<PathBuf>,
-    /// The key of it.
+    /// File with the key of the certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_key: Option<PathBuf>,
-    /// Words that plans may choose the agent by, such as `rack=1`.
+    /// Labels that plans can select the agent by, such as `rack=1`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Public keys that an agent takes plans of.
+    /// Public keys whose plans the agent accepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<String>,
-    /// The key that plans are signed with.
+    /// File with the key that plans are signed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sign: Option<PathBuf>,
 }
 
 impl Access {
-    /// Reads one.
+    /// Reads the file.
     ///
     /// # Errors
-    /// A file that can't be read, or that says something else.
+    /// The file cannot be read or has another format.
     pub fn read(path: &Path) -> Result<Self, RunnerError> {
         let wrong = |error: &dyn std::fmt::Display| {
             RunnerError::usage(format!("cannot read {}: {error}", path.display()))
@@ -70,10 +71,10 @@ impl Access {
         Ok(access)
     }
 
-    /// The server that it names.
+    /// Returns the address and credentials of the server.
     ///
     /// # Errors
-    /// A certificate without its key.
+    /// A certificate without its key, or a key without its certificate.
     pub fn to_server(&self) -> Result<Server, RunnerError> {
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             return Err(RunnerError::usage("a certificate and its key must be set together")
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_lie_beside_it_and_what_it_does_not_know_is_refused() {
+    fn file_names_are_relative_and_unknown_fields_are_rejected() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("agent.toml");
         fs::write(

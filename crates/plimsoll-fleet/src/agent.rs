@@ -1,4 +1,4 @@
-//! The agent: tells the broker that it is there, takes orders, carries plans out, sends their evidence.
+//! The agent: announces itself to the broker, accepts orders, runs plans and sends their evidence.
 
 mod gate;
 mod host_run;
@@ -25,41 +25,40 @@ use crate::order::{self, Order, SignedOrder, verify};
 use crate::{Task, on_a_runtime};
 use retained_data::RetainedData;
 
-/// [`Options::alone_max`] unless stated.
+/// Default of [`Options::coordinator_timeout`].
 pub const COORDINATOR_TIMEOUT: Duration = Duration::from_secs(600);
-/// A card is written this often.
+/// Interval at which the agent writes its card.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// It is looked this often whether the agent is to end.
+/// Interval at which the agent checks whether it must stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// What is told waits this long for the broker before it is told again.
+/// Interval between attempts to send a message to the broker.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What an agent is started with.
+/// Settings of an agent.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The broker.
     pub server: Server,
-    /// Its name in the fleet.
+    /// Name of the agent in the fleet.
     pub name: String,
-    /// Words that plans may choose it by, such as `rack=1`.
+    /// Labels that plans can select the agent by, such as `rack=1`.
     pub labels: Vec<String>,
-    /// Public keys that it takes plans of.
+    /// Public keys whose plans the agent accepts.
     pub trust: Vec<String>,
-    /// What plans may work on.
+    /// Targets that plans may use.
     pub allow: Allow,
     /// Ledger, catalogue and state of this host.
     pub places: Places,
-    /// Directory for bundles, instead of the catalogue.
+    /// Directory for bundles. `None` selects the catalogue's.
     pub bundles: Option<PathBuf>,
-    /// How long a run waits at a phase's beginning while whoever coordinates says nothing: then it is ended, and its
-    /// evidence kept.
+    /// Maximum time without a message from the coordinator while a phase waits for its start. Then
+    /// the agent stops the run and keeps its evidence.
     pub coordinator_timeout: Duration,
 }
 
-/// Is an agent until `stop` is set. `say` is told what happens, a line each.
+/// Runs an agent until `stop` is set, and passes each line of its log to `log`.
 ///
 /// # Errors
-/// A name that is none or taken, no key to trust, a broker that can't be reached.
+/// The name is not valid or in use, no key is trusted, or the broker cannot be reached.
 pub fn run(
     options: &Options,
     stop: &AtomicBool,
@@ -120,7 +119,7 @@ async fn serve(
     let clock = clock.map_err(|error| failed(error.to_string()))?;
     let _clock_task =
         Task(tokio::spawn(answer_clock_requests(broker.clone(), clock, instance.clone())));
-    // Its card is last: who reads it finds an agent that answers.
+    // Publish the card last: a coordinator that sees it expects the agent to answer.
     let _card_task = Task(tokio::spawn(publish_card(broker.clone(), Arc::clone(&card))));
     let allows = lock(&card).allows.join(", ");
     log(&format!(
@@ -153,12 +152,13 @@ async fn serve(
         let Some(message) = message else {
             return Err(failed("the server closed the stream".to_owned()));
         };
-        // An outage of the broker: it is asked again.
+        // The broker is unavailable; try again.
         let Ok(message) = message else {
             tokio::time::sleep(RETRY_INTERVAL).await;
             continue;
         };
-        // Accepted or refused, it is done with: a plan is never carried out because it was not answered for.
+        // Acknowledge accepted and refused orders alike, so that the server never delivers an order
+        // twice.
         let _ = message.ack().await;
         handle_order(options, &broker, &card, &mut retained, &message.payload, stop, log).await;
         if stop.load(Ordering::Relaxed) {
@@ -195,7 +195,7 @@ fn card(options: &Options, broker: &Broker) -> Card {
     }
 }
 
-/// Writes the card each second. What the broker does not take now it takes a second later.
+/// Writes the card once a second. A failed write is made up by the next one.
 async fn publish_card(broker: Broker, card: Arc<Mutex<Card>>) {
     let mut ticks = tokio::time::interval(HEARTBEAT_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -212,7 +212,7 @@ async fn publish_card(broker: Broker, card: Arc<Mutex<Card>>) {
     }
 }
 
-/// Answers who asks for this host's clock.
+/// Answers requests for the time of this host's clock.
 async fn answer_clock_requests(
     broker: Broker,
     mut requests: async_nats::Subscriber,
@@ -225,12 +225,12 @@ async fn answer_clock_requests(
         let reply_body = ClockReply { received_ns, sent_ns: clock::monotonic_ns(), instance };
         let Ok(text) = serde_json::to_vec(&reply_body) else { continue };
         let _ = broker.client.publish(reply, text.into()).await;
-        // It leaves at once, not with whatever is written next.
+        // Send the answer now rather than with the next message.
         let _ = broker.client.flush().await;
     }
 }
 
-/// Takes an order, or refuses it and says why.
+/// Accepts or refuses an order, and answers it.
 async fn handle_order(
     options: &Options,
     broker: &Broker,
@@ -245,7 +245,7 @@ async fn handle_order(
     match accepted {
         Ok(AcceptedOrder { order, .. }) if order.only_asks => {
             log(&format!("would accept {}", order.plan_name));
-            // Who waits for the answer sees that none comes.
+            // If this fails, the sender's request times out.
             let id = format!("{run_id}-{}-would-take", options.name);
             let _ = broker.publish(subject, &AgentMessage::Acceptable, &id).await;
         }
@@ -253,7 +253,7 @@ async fn handle_order(
             let error = retained.release().await;
             log_unremoved(&error, log);
             let id = format!("{run_id}-{}-released", options.name);
-            // Who waits for the answer sees that none comes.
+            // If this fails, the sender's request times out.
             let _ = broker.publish(subject, &AgentMessage::Released { error }, &id).await;
         }
         Ok(accepted) => {
@@ -267,35 +267,36 @@ async fn handle_order(
             log(&format!("refused {run_id}: {reason}"));
             let id = format!("{run_id}-{}-refused", options.name);
             let message = AgentMessage::Refused { reason };
-            // Who waits for the answer sees that none comes.
+            // If this fails, the sender's request times out.
             let _ = broker.publish(subject, &message, &id).await;
         }
     }
 }
 
-/// What could not be removed.
+/// Logs that retained data could not be removed.
 fn log_unremoved(error: &str, log: &mut dyn FnMut(&str)) {
     if !error.is_empty() {
         log(&format!("cannot remove the data kept for the next run: {error}"));
     }
 }
 
-/// An order that is carried out.
+/// An order that passed all checks.
 struct AcceptedOrder {
     order: Order,
     plan: Plan,
-    /// What of the plan is run.
+    /// The part of the plan that this host runs.
     resolved: ResolvedPlan,
 }
 
-/// The run that an order is of, as far as it says, and the plan, where everything about it is in order.
+/// Checks an order. Returns the run id that it states, and either the accepted order or the reason
+/// for refusing it.
 fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOrder, String>) {
     let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else {
         return ("unknown".to_owned(), Err("the message is not an order".to_owned()));
     };
     let run_id_text = serde_json::from_str::<serde_json::Value>(&signed.order).ok();
     let run_id_text = run_id_text.and_then(|order| order["run_id"].as_str().map(str::to_owned));
-    // It becomes part of a subject.
+    // The run id becomes part of a subject.
     let is_safe = |id: &String| {
         !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
     };

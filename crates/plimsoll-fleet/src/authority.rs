@@ -1,4 +1,5 @@
-//! Who signs a fleet's certificates. Whoever holds its key can make hosts, and a server, that the fleet's own take for theirs.
+//! The certificate authority of a fleet. Its key can create hosts and servers that the fleet
+//! trusts.
 
 use std::fs;
 use std::path::Path;
@@ -11,21 +12,20 @@ use rcgen::{
 
 use crate::files::write;
 
-/// Certificates hold until the end of this year: a fleet is set up anew before.
+/// Last year in which certificates are valid. The fleet must be set up again before it ends.
 const VALID_TO_YEAR: i32 = 2036;
-/// The authority's certificate, in every directory of a fleet.
+/// File with the authority's certificate, in every directory of a fleet.
 pub(crate) const CERTIFICATE: &str = "ca.pem";
-/// Its key, in a directory that no host gets.
+/// File with the authority's key, in a directory that no host receives.
 const KEY: &str = "ca.key";
 
-/// An authority.
 pub(crate) struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    /// A new one.
+    /// Creates an authority.
     pub(crate) fn new() -> Result<Self, RunnerError> {
         let key = KeyPair::generate().map_err(certificate_error)?;
         let params = authority_params()?;
@@ -33,13 +33,14 @@ impl Authority {
         Ok(Self { pem, issuer: Issuer::new(params, key) })
     }
 
-    /// Keeps its key in a directory.
+    /// Writes certificate and key into a directory.
     pub(crate) fn save(&self, directory: &Path) -> Result<(), RunnerError> {
         write(&directory.join(CERTIFICATE), &self.pem, 0o644)?;
         write(&directory.join(KEY), &self.issuer.key().serialize_pem(), 0o600)
     }
 
-    /// That of a directory, which has to be the one that signed `of`, a fleet's own directory.
+    /// Reads the authority from a directory, and checks that it signed the certificates in `of`, a
+    /// directory of the fleet.
     pub(crate) fn read(directory: &Path, of: &Path) -> Result<Self, RunnerError> {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(|error| {
@@ -95,7 +96,8 @@ impl Authority {
     }
 }
 
-/// The same of every authority but its key: certificates name it, and the key's hash.
+/// Returns the parameters that all authorities share. Certificates refer to them and to the hash of
+/// the key.
 fn authority_params() -> Result<CertificateParams, RunnerError> {
     let mut params = certificate_params("Plimsoll fleet", Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -108,7 +110,7 @@ fn certificate_params(name: &str, names: Vec<String>) -> Result<CertificateParam
     let mut subject = DistinguishedName::new();
     subject.push(DnType::CommonName, name);
     params.distinguished_name = subject;
-    // From before: clocks of hosts may be behind.
+    // In the past, since the clocks of hosts may be slow.
     params.not_before = date_time_ymd(2026, 1, 1);
     params.not_after = date_time_ymd(VALID_TO_YEAR, 12, 31);
     Ok(params)

@@ -1,16 +1,18 @@
-//! The NATS server: how it is reached, and what Plimsoll keeps there.
+//! The NATS server: connection, and the streams and buckets that Plimsoll stores there.
 //!
-//! | what | name | holds |
-//! |---|---|---|
-//! | bucket of keys | `plimsoll-agents` | each agent's card, written anew each second; gone some seconds after its last |
-//! | stream | `plimsoll` | `plimsoll.order.AGENT` signed plans, `plimsoll.told.RUN.AGENT` what agents tell, `plimsoll.go.RUN.AGENT` when phases begin; for a day |
-//! | bucket of objects for each agent | `plimsoll-evidence-AGENT` | `RUN`: a host's bundle on its way; for a day |
+//! - Key-value bucket `plimsoll-agents`: card of each agent, written every second. A card expires
+//!   some seconds after the last write.
+//! - Stream `plimsoll`, kept for a day: `plimsoll.order.AGENT` has signed plans,
+//!   `plimsoll.told.RUN.AGENT` messages of agents, and `plimsoll.go.RUN.AGENT` messages of the
+//!   coordinator.
+//! - Object bucket `plimsoll-evidence-AGENT` of each agent: `RUN` is the bundle of a host until it
+//!   is fetched, for a day at most.
+//! - Subject `plimsoll.clock.AGENT`: requests for the agent's clock.
+//! - Subject `plimsoll.live.RUN.AGENT`: progress, not stored.
 //!
-//! Every name ends in the agent's, so that a server can allow each agent its own and nothing else ([`crate::permissions`]):
-//! who coordinates makes streams and buckets, answers come to a prefix of one's own, and what follows a subject has the
-//! agent's name.
-//! | subject | `plimsoll.clock.AGENT` | answers with the agent's clock |
-//! | subject | `plimsoll.live.RUN.AGENT` | progress, kept nowhere |
+//! Every name ends in the agent's, so that a server can limit each agent to its own names
+//! ([`crate::permissions`]). The coordinator creates streams and buckets, each user has its own
+//! inbox prefix, and consumers carry the agent's name.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -25,49 +27,48 @@ use serde::Serialize;
 
 use crate::order::nonce;
 
-/// The stream of orders and of what is told.
+/// Stream of orders and messages.
 pub(crate) const STREAM: &str = "plimsoll";
-/// The bucket of cards.
+/// Bucket of agent cards.
 pub(crate) const CARDS: &str = "plimsoll-agents";
-/// How long a card stays after it was written.
+/// Time after which a card expires unless it is written again.
 pub const CARD_TTL: Duration = Duration::from_secs(10);
-/// What is on its way stays for so long.
+/// Time for which the server keeps messages and evidence.
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
-/// How long a server is waited for that does not answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// What others make at the same moment is there after this time.
+/// Time to retry after another process creates the stream at the same moment.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
-/// It is tried this often.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// An answer to a question that asks for nothing takes no longer.
+/// Time the server has to answer a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How the server is reached.
+/// Address and credentials of the server.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// Its addresses, `nats://host:port` or `tls://host:port`, with commas between several; without a user or password.
+    /// Addresses `nats://host:port` or `tls://host:port`, separated by commas, without user or
+    /// password.
     pub url: String,
-    /// A file with credentials, as `nsc` writes it.
+    /// File with credentials, as `nsc` writes it.
     pub credentials: Option<PathBuf>,
-    /// A file with the seed of an nkey.
+    /// File with the seed of an nkey.
     pub nkey: Option<PathBuf>,
-    /// Authorities that the server's certificate is checked against, beside the host's own.
+    /// File with certificate authorities that are accepted in addition to the host's own.
     pub authorities: Option<PathBuf>,
-    /// This side's certificate and its key, where the server asks for one.
+    /// Files with this side's certificate and its key, if the server requires one.
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// Who connects.
+/// Role of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role<'a> {
     /// The agent of this name.
     Agent(&'a str),
-    /// Who runs plans.
+    /// The user who runs plans.
     Coordinator,
 }
 
 impl Role<'_> {
-    /// What its answers come to.
+    /// Prefix of the subjects for responses.
     pub(crate) fn inbox(self) -> String {
         match self {
             Self::Agent(name) => format!("_INBOX.agent-{name}"),
@@ -83,19 +84,21 @@ impl Role<'_> {
     }
 }
 
-/// A connection, with what Plimsoll keeps on the server.
+/// A connection to the server, with Plimsoll's stream and bucket.
 #[derive(Clone)]
 pub(crate) struct Broker {
     pub(crate) client: Client,
     pub(crate) jetstream: Context,
     pub(crate) stream: Stream,
     pub(crate) agents: kv::Store,
-    /// Stands before what identifies messages: who could guess that would have others' messages taken for repeated ones.
+    /// Random prefix of message ids. Without it, an agent could guess ids and make the server
+    /// discard others' messages as duplicates.
     salt: String,
 }
 
 impl Broker {
-    /// Connects. Who coordinates makes what is not there yet; an agent waits for it, where it may not make it itself.
+    /// Connects. The coordinator creates missing streams and buckets; an agent that may not create
+    /// them waits.
     pub(crate) async fn connect(server: &Server, role: Role<'_>) -> Result<Self, RunnerError> {
         let urls: Vec<&str> = server.url.split(',').map(str::trim).collect();
         let client = options(server)?
@@ -128,7 +131,8 @@ impl Broker {
                 }
                 Err(error) => error,
             };
-            // Who makes the stream at the same moment as another may be told that it is in its own way.
+            // If two processes create the stream at the same moment, the server may reject one of
+            // them.
             let timeout = match role {
                 Role::Coordinator => CREATE_TIMEOUT,
                 Role::Agent(_) => CONNECT_TIMEOUT,
@@ -148,13 +152,13 @@ impl Broker {
         }
     }
 
-    /// Where an agent's evidence lies on its way.
+    /// Opens the bucket for an agent's evidence.
     pub(crate) async fn evidence_store(&self, agent: &str) -> Result<ObjectStore, String> {
         let store = self.jetstream.get_object_store(bucket(agent)).await;
         store.map_err(|error| error.to_string())
     }
 
-    /// Makes the place where an agent's evidence lies on its way.
+    /// Creates the bucket for an agent's evidence, unless it exists.
     pub(crate) async fn create_evidence_store(&self, agent: &str) -> Result<(), String> {
         if self.evidence_store(agent).await.is_ok() {
             return Ok(());
@@ -168,7 +172,8 @@ impl Broker {
         made.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Leaves a message in the stream. One with an identity that is there already is not left twice.
+    /// Stores a message in the stream. The server discards a message whose id it has already
+    /// stored.
     pub(crate) async fn publish(
         &self,
         subject: String,
@@ -183,19 +188,21 @@ impl Broker {
         Ok(())
     }
 
-    /// Whether the server answers now: there and back, through what keeps the messages.
+    /// Returns whether the server answers a request about the stream now.
     pub(crate) async fn is_answering(&self) -> bool {
         let request = self.client.request(format!("$JS.API.STREAM.INFO.{STREAM}"), "".into());
         matches!(tokio::time::timeout(CHECK_TIMEOUT, request).await, Ok(Ok(_)))
     }
 
-    /// How often the connection was made. Who follows something follows it anew on a new one: by itself the client
-    /// notices only after two heartbeats, a minute, that a server that was started again does not know it any more.
+    /// Returns how often the connection was established. Subscriptions must be renewed on a new
+    /// one: the client notices only after two heartbeats (a minute) that a restarted server has
+    /// lost them.
     pub(crate) fn connections(&self) -> u64 {
         self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// What an agent is told of its run after a message: by a consumer of its own name, as the server allows it no other.
+    /// Subscribes an agent to the coordinator's messages after `sequence`, with a consumer of the
+    /// agent's name, the only one that the server permits.
     pub(crate) async fn follow_own(
         &self,
         agent: &str,
@@ -203,7 +210,7 @@ impl Broker {
         sequence: u64,
     ) -> Result<pull::Stream, RunnerError> {
         let name = format!("go-{agent}");
-        // Of an earlier run, or from before an outage: it began at another message.
+        // A consumer of an earlier run or from before an outage starts at another message.
         let _ = self.stream.delete_consumer(&name).await;
         let config = pull::Config {
             durable_name: Some(name),
@@ -221,7 +228,7 @@ impl Broker {
         consumer.messages().await.map_err(|error| failed(error.to_string()))
     }
 
-    /// The messages of a subject in the stream, from the first on.
+    /// Subscribes to a subject of the stream from its first message.
     pub(crate) async fn follow(
         &self,
         subject: String,
@@ -229,7 +236,7 @@ impl Broker {
         self.follow_after(subject, 0).await
     }
 
-    /// The messages of a subject that come after one in the stream.
+    /// Subscribes to a subject of the stream after a sequence number.
     pub(crate) async fn follow_after(
         &self,
         subject: String,
@@ -249,12 +256,12 @@ impl Broker {
     }
 }
 
-/// The bucket of an agent's evidence.
+/// Returns the name of the bucket for an agent's evidence.
 pub(crate) fn bucket(agent: &str) -> String {
     format!("plimsoll-evidence-{agent}")
 }
 
-/// Makes the stream and the bucket of cards.
+/// Creates the stream and the bucket of cards.
 async fn create_storage(jetstream: &Context) -> Result<(), String> {
     let stream = jetstream.get_or_create_stream(stream::Config {
         name: STREAM.to_owned(),
@@ -263,8 +270,9 @@ async fn create_storage(jetstream: &Context) -> Result<(), String> {
         ..stream::Config::default()
     });
     stream.await.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
-    // As the client's own call makes it, but for a question that servers before 2.10 answer in another form, and for
-    // roll-ups: with one message an agent could remove the cards of all others.
+    // Like the client's own call, except for two things: it avoids a request that servers before
+    // 2.10 answer differently, and it disables roll-ups, with which an agent could delete the cards
+    // of all others.
     let cards = jetstream.get_or_create_stream(stream::Config {
         name: format!("KV_{CARDS}"),
         subjects: vec![format!("$KV.{CARDS}.>")],
@@ -278,7 +286,7 @@ async fn create_storage(jetstream: &Context) -> Result<(), String> {
     cards.await.map(drop).map_err(|error| format!("the bucket `{CARDS}`: {error}"))
 }
 
-/// Opens them.
+/// Opens the stream and the bucket of cards.
 async fn open_storage(jetstream: &Context) -> Result<(Stream, kv::Store), String> {
     let stream = jetstream.get_stream(STREAM).await;
     let stream = stream.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
@@ -287,7 +295,7 @@ async fn open_storage(jetstream: &Context) -> Result<(Stream, kv::Store), String
 }
 
 fn options(server: &Server) -> Result<ConnectOptions, RunnerError> {
-    // The client leaves them out where there are options, and addresses are shown in messages.
+    // The client ignores them if options are given, and messages display the address.
     if server.url.contains('@') {
         let error = "the NATS server address contains a user or password";
         return Err(RunnerError::usage(error).hint("remove them, and pass --creds or --nkey"));
@@ -298,7 +306,7 @@ fn options(server: &Server) -> Result<ConnectOptions, RunnerError> {
         RunnerError::usage(format!("cannot read {}: {error}", path.display()))
     };
     if let Some(path) = &server.credentials {
-        // Small, and read once.
+        // The file is small and read once.
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
         options = options.credentials(&text).map_err(|error| unreadable(path, &error))?;
     }
@@ -322,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_in_the_address_is_refused_and_not_shown() {
+    fn a_password_in_the_address_is_rejected_and_not_displayed() {
         let of = |url: &str| options(&Server { url: url.to_owned(), ..Server::default() });
         let error = of("nats://one:4222,nats://user:secret@two").unwrap_err().to_string();
         assert!(error.contains("contains a user or password"), "{error}");

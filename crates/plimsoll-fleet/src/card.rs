@@ -1,54 +1,53 @@
-//! What an agent says of itself, each second.
+//! The card that an agent publishes every second.
 
 use serde::{Deserialize, Serialize};
 
-/// An agent's card.
+/// Description and heartbeat of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
-    /// The agent's name: of letters, digits, `-` and `_`, and the only one of this name.
+    /// Unique name of letters, digits, `-` and `_`.
     pub name: String,
-    /// Tells this start of the agent from its earlier ones.
+    /// Identifies this start of the agent; a restart has another value.
     pub instance: String,
-    /// The host's own name.
+    /// Host name.
     pub host: String,
-    /// The address that the broker sees it at.
+    /// Address of the agent as the broker sees it.
     pub address: String,
-    /// Identity of the host's boot.
+    /// Boot id of the host.
     pub boot_id: String,
-    /// Version of the agent.
     pub version: String,
-    /// Its build.
     pub build: String,
-    /// CPUs that it may run on.
+    /// Number of CPUs available to the agent.
     pub cpus: u32,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub kernel: String,
-    /// What its operator allows, in words.
+    /// Targets that the operator permits, as text.
     pub allows: Vec<String>,
-    /// Words that its operator gave it, such as `rack=1`.
+    /// Labels set by the operator, such as `rack=1`.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// The public keys that it takes plans of.
+    /// Public keys whose plans the agent accepts.
     pub trusts: Vec<String>,
-    /// The fleet's run that it is in, if any.
+    /// Id of the fleet run in progress.
     pub busy_with: Option<String>,
 }
 
-/// Whether a name may be an agent's: it becomes part of a subject, a key and a directory.
+/// Returns whether a name is valid for an agent: it becomes part of a subject, a key and a
+/// directory.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_safe)
 }
 
-/// Whether a text may be a label: a word, or a word and a value.
+/// Returns whether a text is a valid label: a word, or a word and a value.
 #[must_use]
 pub fn is_label(label: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.=:/".contains(c);
     !label.is_empty() && label.len() <= 128 && label.chars().all(is_word)
 }
 
-/// Identity of this host's boot; empty where the kernel does not tell.
+/// Returns the boot id of this host; empty if the kernel does not provide it.
 pub(crate) fn boot_id() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     text.map(|text| text.trim().to_owned()).unwrap_or_default()

@@ -1,4 +1,5 @@
-//! The coordinator: chooses agents, sends them the plan, has their phases begin together, collects what they measured.
+//! The coordinator: selects agents, sends them the plan, starts each phase on all hosts together,
+//! and collects the evidence.
 
 mod active_run;
 mod host_state;
@@ -38,56 +39,56 @@ use system::SystemWatch;
 
 pub use queries::{AgentStatus, PlanAcceptance, check_acceptance, drain, release, status};
 
-/// What a fleet's run is started with.
+/// Settings of a fleet run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The broker.
     pub server: Server,
-    /// How many agents; `None`: all that are there.
+    /// Number of agents. `None` selects all free agents.
     pub agents: Option<u32>,
-    /// These agents and no others, where they were chosen before.
+    /// Names of agents that were selected before; empty to select them now.
     pub names: Vec<String>,
-    /// This user's own files, with the key that plans are signed with.
+    /// Paths and signing key of this user.
     pub places: Places,
-    /// Directory in which the fleet's evidence is made.
+    /// Directory for the evidence of the fleet.
     pub bundles: PathBuf,
 }
 
-/// What happens in a fleet's run.
+/// Event of a fleet run.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A sentence on what goes on.
+    /// Status line.
     Note(String),
-    /// What has to be told.
+    /// Warning line.
     Warning(String),
-    /// How the whole fleet goes.
+    /// Progress of all hosts.
     Live(FleetNow),
 }
 
-/// What a fleet is to carry out.
+/// Request for one run of a fleet.
 #[derive(Clone, Debug)]
 pub struct RunRequest<'a> {
-    /// The plan as it was given.
+    /// The plan as the user wrote it.
     pub plan: &'a Plan,
-    /// What of it is run.
+    /// The part of the plan to run.
     pub resolved: ResolvedPlan,
-    /// The run's place in an experiment.
+    /// Place of the run in an experiment.
     pub experiment: Option<Membership>,
-    /// Whether its data stays on the hosts for the next run of the experiment.
+    /// Whether hosts keep the data for the next run of the experiment.
     pub keeps_data: bool,
 }
 
 impl<'a> RunRequest<'a> {
-    /// All of a plan, once.
+    /// Requests one run of the whole plan.
     #[must_use]
     pub fn whole_plan(plan: &'a Plan) -> Self {
         Self { plan, resolved: plan.resolve(), experiment: None, keeps_data: false }
     }
 
-    /// Has an order name what is run of the plan, where that is not all, and its place.
+    /// Writes the part of the plan, if it is not the whole, and the place in the experiment into an
+    /// order.
     fn write_into(&self, order: &mut Order) -> Result<(), RunnerError> {
         if self.resolved != self.plan.resolve() {
-            // Its agents are chosen here.
+            // The coordinator selects the agents; hosts do not need this section.
             let mut of_hosts = ResolvedPlan { fleet: None, ..self.resolved.clone() };
             of_hosts.observe.metrics.clear();
             let text = of_hosts.to_toml();
@@ -100,10 +101,10 @@ impl<'a> RunRequest<'a> {
     }
 }
 
-/// What can be carried out by a fleet in one run.
+/// Checks that a fleet can run the plan in one run.
 ///
 /// # Errors
-/// A plan that asks for something else.
+/// The plan needs several runs or has no fixed measuring time.
 pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     let refused = |message: &str, hint: &str| Err(RunnerError::usage(message).hint(hint));
     if resolved.targets.len() != 1 {
@@ -124,10 +125,11 @@ pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     Ok(())
 }
 
-/// Carries a plan out on a fleet, and leaves its evidence.
+/// Runs a plan on a fleet and writes its evidence.
 ///
 /// # Errors
-/// A plan that can't be run so, too few agents, a plan that an agent refuses, evidence that can't be written.
+/// The plan is not suitable, too few agents are free, an agent refuses the plan, or the evidence
+/// cannot be written.
 pub fn run(
     request: &RunRequest<'_>,
     options: &Options,
@@ -166,7 +168,8 @@ async fn coordinate(
         let (card, offset) = confirm_host(&broker, card).await?;
         hosts.push(HostState::new(card, offset));
     }
-    // Before the order is made, which holds for a minute: with many hosts this takes its time.
+    // Do this before issuing the order, which expires after a minute: it takes long with many
+    // hosts.
     for host in &hosts {
         broker.create_evidence_store(&host.card.name).await.map_err(|error| {
             RunnerError::environment(format!(
@@ -195,12 +198,12 @@ async fn coordinate(
     finish(run, messages, &request.resolved, &record, options, interrupt, report).await
 }
 
-/// Whether the hosts carry the plan together, each its share.
+/// Returns whether each host runs only its share of the plan.
 fn is_shared(plan: &ResolvedPlan) -> bool {
     plan.fleet.as_ref().is_some_and(|fleet| fleet.carries == Carries::Share)
 }
 
-/// The agents that carry the run: those that were chosen before, or the first by name that are free.
+/// Selects the agents for a run: those in the options, or the first free ones by name.
 async fn select_agents(
     broker: &Broker,
     options: &Options,
@@ -230,10 +233,10 @@ async fn select_agents(
     })
 }
 
-/// The names of the agents that a run would be carried out by now.
+/// Returns the names of the agents that a run would use now.
 ///
 /// # Errors
-/// Too few of them, a server that can't be reached.
+/// Too few agents are free, or the server cannot be reached.
 pub fn choose_agents(options: &Options, plan: &ResolvedPlan) -> Result<Vec<String>, RunnerError> {
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
@@ -242,7 +245,8 @@ pub fn choose_agents(options: &Options, plan: &ResolvedPlan) -> Result<Vec<Strin
     })
 }
 
-/// Enters the start of a run in the ledger of who coordinates. Each host enters its own part in its own.
+/// Records the start of a run in the coordinator's ledger. Each host records its part in its own
+/// ledger.
 fn record_start(
     request: &RunRequest<'_>,
     order: &Order,
@@ -262,10 +266,12 @@ fn record_start(
     Ok(Ledger::at(places.ledger()).start(&start)?.0)
 }
 
-/// Takes a run up again whose coordinator was killed: what still goes on is led to its end, what has ended is collected.
+/// Resumes a run whose coordinator was killed: follows hosts that are still running, and collects
+/// the evidence of those that have finished.
 ///
 /// # Errors
-/// A run that is not under way, another's key, a broker that can't be reached, evidence that can't be written.
+/// The run is not active, another key signed it, the broker cannot be reached, or the evidence
+/// cannot be written.
 pub fn resume(
     run_id: &str,
     options: &Options,
@@ -294,7 +300,7 @@ pub fn resume(
         let mut hosts = Vec::new();
         let is_same_boot = !record.boot_id.is_empty() && record.boot_id == boot_id();
         for (card, before) in record.hosts.clone() {
-            // Another boot has another clock: what was measured with it says nothing any more.
+            // The clock of an earlier boot has no relation to the current one, so measure again.
             let offset = match is_same_boot {
                 true => Some(before),
                 false => measure(&broker, &card.name).await,
@@ -315,7 +321,8 @@ pub fn resume(
     })
 }
 
-/// An agent's clock, and its card: that of the start that answers. A card stays some seconds longer than its agent.
+/// Measures an agent's clock, and returns it with the agent's current card. A card outlives its
+/// agent by some seconds, so it may belong to an earlier start.
 async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset), RunnerError> {
     let began = Instant::now();
     loop {
@@ -341,7 +348,7 @@ async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset),
     }
 }
 
-/// Leads a run to its end, and leaves its evidence.
+/// Follows a run until it ends, and writes its evidence.
 async fn finish(
     mut run: ActiveRun<'_>,
     messages: async_nats::jetstream::consumer::pull::Ordered,
@@ -362,7 +369,7 @@ async fn finish(
         return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}"))
             .hint("the agent's operator sets what it accepts with --trust and --allow-path"));
     }
-    // What moved up to the end is known by an answer after it.
+    // The rise of a counter up to the end needs a reading after the end.
     if let Some(system) = &system {
         system.poll();
     }
@@ -380,7 +387,7 @@ async fn finish(
         places: &options.places,
         bundles: &options.bundles,
     })?;
-    // Only what lies here is taken from there; it stays on its host too.
+    // Delete only evidence that has arrived here; the host keeps its own copy.
     for (agent, object) in objects {
         if let Ok(store) = broker.evidence_store(&agent).await {
             let _ = store.delete(&object).await;

@@ -1,5 +1,4 @@
-//! A fleet as a driver of `plimsoll-runner`: repeats, sweeps, searches and comparisons have each of their runs carried out by
-//! the same agents, and take all of them as one.
+//! Driver that runs experiments on a fleet: the same agents run each repeat, point, step or side.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -12,26 +11,26 @@ use plimsoll_runner::listener::Listener;
 
 use crate::coordinator::{self, Event, Options, RunRequest};
 
-/// Agents that were chosen once, for all runs of an experiment.
+/// A fleet whose agents are selected once for all runs of an experiment.
 #[derive(Debug)]
 pub struct FleetDriver {
     options: Options,
-    /// The plan whose data lies on the hosts for the next run.
+    /// The plan whose data the hosts keep for the next run.
     retained_plan: Mutex<Option<Plan>>,
 }
 
 impl FleetDriver {
-    /// Chooses the agents that carry a plan.
+    /// Selects the agents for a plan.
     ///
     /// # Errors
-    /// Too few of them, a server that can't be reached.
+    /// Too few agents are free, or the server cannot be reached.
     pub fn new(options: Options, plan: &ResolvedPlan) -> Result<Self, RunnerError> {
         let names = coordinator::choose_agents(&options, plan)?;
         Ok(Self { options: Options { names, ..options }, retained_plan: Mutex::new(None) })
     }
 }
 
-/// Says what happens.
+/// Passes an event on to a listener.
 pub fn forward(listener: &mut dyn Listener, event: Event) {
     match event {
         Event::Note(text) => listener.say(&text),
@@ -68,7 +67,8 @@ impl Driver for FleetDriver {
         let left = match run {
             Ok(left) => left,
             Err(error) => {
-                // No further run comes: its data would lie there until agents lose their patience.
+                // No further run follows. Without this, agents would keep the data until their
+                // timeout.
                 let _ = self.release(listener);
                 return Err(error);
             }

@@ -1,4 +1,5 @@
-//! What a fleet's run leaves, written from what its hosts sent. [`plimsoll_runner::fleet`] reads it.
+//! Writes the evidence of a fleet run from the bundles of its hosts. [`plimsoll_runner::fleet`]
+//! reads it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use crate::message::RunOutcome;
 use crate::offset::to_coordinator_ns;
 use crate::order::Order;
 
-/// What came of a host.
+/// Result of one host.
 #[derive(Debug)]
 pub(crate) struct HostResult {
     pub(crate) card: Card,
@@ -36,7 +37,7 @@ pub(crate) struct HostResult {
     pub(crate) archive: Option<Vec<u8>>,
 }
 
-/// What came of a run, to be written.
+/// Result of a fleet run.
 pub(crate) struct FleetResult<'a> {
     pub(crate) resolved: &'a ResolvedPlan,
     pub(crate) ledger: Option<LedgerPosition>,
@@ -45,7 +46,8 @@ pub(crate) struct FleetResult<'a> {
     pub(crate) started_unix_ns: u64,
     pub(crate) ended_early: String,
     pub(crate) hosts: Vec<HostResult>,
-    /// What the storage system's own counters rose by from a time of the coordinator's clock, for so long.
+    /// Rise of the storage system's counters, given a start on the coordinator's clock and a
+    /// duration.
     pub(crate) system: &'a dyn Fn(u64, u64) -> Option<System>,
     pub(crate) places: &'a Places,
     pub(crate) bundles: &'a Path,
@@ -55,8 +57,8 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerE
     move |error| EvidenceError::io(what, path, error).into()
 }
 
-/// Writes a run's evidence, seals and judges it. It has its name once it is whole: who coordinates may be killed meanwhile, and
-/// takes the run up again.
+/// Writes, seals and judges the evidence of a run. It gets its final name last: a coordinator that
+/// is killed earlier can resume the run.
 pub(crate) fn write(result: FleetResult<'_>) -> Result<Left, RunnerError> {
     let run_id = &result.order.run_id;
     let named = result.bundles.join(run_id);
@@ -64,7 +66,7 @@ pub(crate) fn write(result: FleetResult<'_>) -> Result<Left, RunnerError> {
     let all = directory.join(ALL);
     fs::create_dir_all(result.bundles).map_err(io("create", result.bundles))?;
     if directory.exists() {
-        // Of a coordinator that was killed: all of it lies with the hosts and on the server.
+        // Left by a killed coordinator. Hosts and server still have its contents.
         fs::remove_dir_all(&directory).map_err(io("remove", &directory))?;
     }
     fs::create_dir(&directory).map_err(io("create", &directory))?;
@@ -119,7 +121,7 @@ pub(crate) fn write(result: FleetResult<'_>) -> Result<Left, RunnerError> {
     Ok(Left { directory: named, ..left })
 }
 
-/// The coordinator's clock at the start of the first host's run.
+/// Returns the start of the first host's run on the coordinator's clock.
 fn time_origin_ns(host_result: &[HostResult], unpacked: &[(Host, Option<PathBuf>)]) -> i64 {
     let start = |(host_result, (_, bundle)): (&HostResult, &(Host, Option<PathBuf>))| {
         bundle.as_ref()?;
@@ -127,11 +129,11 @@ fn time_origin_ns(host_result: &[HostResult], unpacked: &[(Host, Option<PathBuf>
         Some(to_coordinator_ns(run_start_ns, *host_result.offsets.first()?))
     };
     let starts = host_result.iter().zip(unpacked).filter_map(start);
-    // Clocks are compared again at the end: a later look may put a start a little before this.
+    // Leave a margin: the second comparison of clocks may move a start to a slightly earlier time.
     starts.min().unwrap_or(0).saturating_sub(1_000_000)
 }
 
-/// Unpacks a host's bundle, where it came.
+/// Unpacks the bundle of a host, if it arrived.
 fn unpack_host(host_result: &HostResult, directory: &Path) -> (Host, Option<PathBuf>) {
     let Card { name, host, address, boot_id, version, build, .. } = host_result.card.clone();
     let into = directory.join(HOSTS).join(&name);
@@ -172,7 +174,7 @@ fn unpack_archive(bytes: &[u8], into: &Path, ended: &RunOutcome) -> Result<PathB
     }
 }
 
-/// A host with its run on the fleet's clock.
+/// Converts the times of a host's run to the fleet's clock.
 fn place_on_fleet_clock(
     mut host: Host,
     bundle: Option<&Path>,
@@ -192,7 +194,7 @@ fn place_on_fleet_clock(
     };
     let evidence = plimsoll_evidence::Bundle::read(bundle)?;
     let run = &evidence.run;
-    // The clock as it was when the measurement began: what is added up is of that time.
+    // Use the offset at the start of the measurement, since the sums cover that time.
     let middle_ns = run_start_ns + run.measure().map_or(0, |phase| phase.start_ns);
     let about =
         host_result.offsets.first().map_or(0, |offset| to_coordinator_ns(middle_ns, *offset));

@@ -1,4 +1,4 @@
-//! Files of a fleet's set-up: none is overwritten but by a whole one, and what is secret is this user's alone.
+//! Files of a fleet's set-up: replaced atomically, and secret ones readable by this user only.
 
 use std::fs;
 use std::io::Write;
@@ -11,22 +11,22 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> RunnerError {
     move |error| RunnerError::environment(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Makes a directory for this user alone, and those above it.
+/// Creates a directory and its parents for this user only.
 pub(crate) fn make_directory(path: &Path) -> Result<(), RunnerError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))
 }
 
-/// Writes a file that is not there yet.
+/// Writes a new file; it must not exist.
 pub(crate) fn write(path: &Path, text: &str, mode: u32) -> Result<(), RunnerError> {
     let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed(path))
 }
 
-/// Writes a file anew, whole or not at all, for this user alone.
+/// Replaces a file atomically, readable by this user only.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), RunnerError> {
     let half = path.with_extension("half");
     let written = || {
-        // Left by one that was killed; whoever replaces holds the fleet's lock.
+        // A killed process may have left the file. The caller holds the fleet's lock.
         let mut file = fs::OpenOptions::new();
         let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&half)?;
         file.write_all(text.as_bytes())?;

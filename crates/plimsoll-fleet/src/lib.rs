@@ -1,17 +1,20 @@
-//! One load from many hosts: agents that carry a plan out on theirs, and the coordinator that has them start together and
-//! adds up what they measured. Both talk through a NATS server with JetStream; nothing of it is on the data path.
+//! Load from many hosts at once. Agents run the plan on their hosts; the coordinator starts them
+//! together and adds up the results. Both communicate through a NATS server with JetStream, which
+//! is not on the data path.
 //!
-//! - [`broker`]: how the server is reached; which subjects, streams and buckets there are.
-//! - [`card`]: what an agent says of itself; [`message`]: what agents and coordinator tell each other.
-//! - [`order`]: a plan that was signed, and what an agent asks before it takes one; what its operator allows
-//!   is [`plimsoll_runner::allow`].
-//! - [`agent`]: the agent. [`coordinator`]: the other end. [`offset`]: how far apart their clocks are.
-//! - [`setup`]: keys, certificates and the server's configuration of a fleet; [`permissions`]: what each of its users may
-//!   do there; [`access`]: the file that names all of it on a host.
-//! - [`driver`]: a fleet as whoever carries out the runs of an experiment.
-//! - `evidence`: what a fleet's run leaves, written; [`plimsoll_runner::fleet`] reads it. [`local`]: a private server and agents, to try it.
+//! - [`broker`]: connection to the server, with its subjects, streams and buckets.
+//! - [`card`]: description of an agent. [`message`]: messages between agents and coordinator.
+//! - [`order`]: a signed plan, and the checks before an agent accepts it.
+//!   [`plimsoll_runner::allow`] has the operator's permissions.
+//! - [`agent`]: the agent. [`coordinator`]: the coordinator. [`offset`]: offsets between their
+//!   clocks.
+//! - [`setup`]: keys, certificates and server configuration of a fleet. [`permissions`]: rights of
+//!   each user on the server. [`access`]: the file with a host's address and credentials.
+//! - [`driver`]: runs experiments on a fleet.
+//! - `evidence`: writes the evidence of a fleet run; [`plimsoll_runner::fleet`] reads it.
+//!   [`local`]: a private server with agents, for trials.
 //!
-//! An asynchronous runtime lives here and in no crate below: agents drive `plimsoll-runner` on threads of its own.
+//! The asynchronous runtime stays in this crate: agents run `plimsoll-runner` on its own threads.
 //!
 //! # Where to change what
 //!
@@ -22,6 +25,8 @@
 //!   `plimsoll/tests/fleet_secure.rs`; host templates: `contrib/fleet`
 //! - acceptance of a plan by an agent: `order.rs` (signature, time, replay)
 //! - storage system's counters: `coordinator/system.rs`
+
+#![allow(missing_docs)]
 
 pub mod access;
 pub mod agent;
@@ -45,7 +50,7 @@ use std::future::Future;
 
 use plimsoll_runner::error::RunnerError;
 
-/// Carries a future out on a runtime of its own, on the calling thread.
+/// Runs a future on a new runtime, on the calling thread.
 fn on_a_runtime<T>(work: impl Future<Output = Result<T, RunnerError>>) -> Result<T, RunnerError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
@@ -55,7 +60,7 @@ fn on_a_runtime<T>(work: impl Future<Output = Result<T, RunnerError>>) -> Result
     runtime.block_on(work)
 }
 
-/// Ends a task of the runtime when it is dropped.
+/// Aborts a task of the runtime when dropped.
 struct Task(tokio::task::JoinHandle<()>);
 
 impl Drop for Task {

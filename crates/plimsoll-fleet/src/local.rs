@@ -1,4 +1,5 @@
-//! A private server and agents on this host, to try a fleet. All of it ends with it, by process id.
+//! A private server and agents on this host, for trials. Dropping them ends the processes, by
+//! process id.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,13 +12,13 @@ use plimsoll_runner::error::RunnerError;
 
 use crate::broker::Server;
 
-/// The server and each agent have so long to be there.
+/// Time for the server and each agent to start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// They have so long to end in order.
+/// Time for a process to end after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A process that ends with its owner: asked first, then killed.
+/// A process that ends with its owner: SIGTERM first, then SIGKILL.
 #[derive(Debug)]
 struct Process(Child);
 
@@ -25,7 +26,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         let term = rustix::process::Signal::TERM;
         if let Some(pid) = rustix::process::Pid::from_raw(self.0.id() as i32) {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = rustix::process::kill_process(pid, term);
         }
         let signalled = Instant::now();
@@ -48,10 +49,10 @@ pub struct PrivateServer {
 }
 
 impl PrivateServer {
-    /// Starts one that keeps its data in `directory`, which is made.
+    /// Starts a server with its data in `directory`, which is created.
     ///
     /// # Errors
-    /// No `nats-server`, or one that does not come up.
+    /// `nats-server` is not installed or does not start.
     pub fn start(directory: &Path, stop: &AtomicBool) -> Result<Self, RunnerError> {
         let failed = |error: std::io::Error| {
             RunnerError::environment(format!(
@@ -90,14 +91,13 @@ impl PrivateServer {
         }
     }
 
-    /// Its address.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// The server: on the PATH, or where Debian puts it, which is not on every user's.
+/// Finds the server on the PATH, or where Debian installs it, which is not on every user's PATH.
 fn find_program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|directory| directory.join("nats-server"));
@@ -109,7 +109,7 @@ fn file_name(program: &Path) -> String {
     program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The address in a file of ports, once it is whole.
+/// Returns the address in a ports file, or `None` while the file is incomplete.
 fn parse_address(text: &[u8]) -> Option<String> {
     let ports: serde_json::Value = serde_json::from_slice(text).ok()?;
     Some(ports["nats"][0].as_str()?.to_owned())
@@ -123,11 +123,12 @@ pub struct LocalFleet {
 }
 
 impl LocalFleet {
-    /// Starts a server and `count` agents, that keep what is theirs below `directory`; `program` is this one, `trust` the
-    /// key that they take plans of, `allow` the options that say where these may work.
+    /// Starts a server and `count` agents with their files below `directory`. `program` is this
+    /// executable, `trust` the public key that agents accept, and `allow` the options for permitted
+    /// targets.
     ///
     /// # Errors
-    /// As [`PrivateServer::start`], and an agent that can't be started.
+    /// As [`PrivateServer::start`], or an agent cannot be started.
     pub fn start(
         directory: &Path,
         count: u32,
@@ -162,17 +163,18 @@ impl LocalFleet {
         Ok(Self { _agents: agents, server })
     }
 
-    /// How it is reached.
+    /// Returns the address of the server.
     #[must_use]
     pub fn server(&self) -> Server {
         Server { url: self.server.url().to_owned(), ..Server::default() }
     }
 }
 
-/// What lets a local fleet's agents work: the directory or the prefix below which each has its own.
+/// Returns the options that permit the targets of a plan: the parent of the directories or prefixes
+/// of all agents.
 ///
 /// # Errors
-/// Another kind of target, or a directory that several would share.
+/// The kind of target is not supported, or agents would share a directory.
 pub fn allow_options(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, RunnerError> {
     let mut allowed = Vec::new();
     for target in &plan.targets {
@@ -239,7 +241,7 @@ fn allowed_export(export: &str, uid: u32, gid: u32) -> String {
     if all.is_empty() { place.to_owned() } else { format!("{place}?{}", all.join("&")) }
 }
 
-/// The part of an address above the hosts' own parts.
+/// Returns the part of a target above the component that contains `{host}`.
 fn shared_parent(place: &str) -> &str {
     match place.find("{host}") {
         Some(at) => &place[..place[..at].rfind('/').unwrap_or(0)],

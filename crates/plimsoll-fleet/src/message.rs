@@ -1,116 +1,109 @@
-//! What agents and coordinator tell each other during a run. Times are of the agent's own clock (`CLOCK_MONOTONIC`,
-//! which its driver goes by): the coordinator knows how far it is from its own.
+//! Messages between agents and coordinator during a run. Times are on the agent's monotonic clock
+//! (`CLOCK_MONOTONIC`), which its driver uses. The coordinator knows the offset from its own.
 
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use serde::{Deserialize, Serialize};
 
-/// What an agent tells the coordinator.
+/// Message of an agent to the coordinator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "told", rename_all = "kebab-case")]
 pub enum AgentMessage {
-    /// It carries the plan out.
+    /// The agent runs the plan.
     Accepted {
-        /// The logical units that the plan's devices are, as far as their names are unique beyond the host.
+        /// Logical units of the plan's devices, if their names are unique beyond the host.
         #[serde(default)]
         units: Vec<String>,
     },
-    /// It does not.
-    Refused {
-        /// Why.
-        reason: String,
-    },
-    /// A phase could begin, and waits for leave.
+    /// The agent refuses the plan.
+    Refused { reason: String },
+    /// A phase is ready and waits for its start time.
     Ready {
-        /// Which.
         kind: PhaseKind,
-        /// Which of the phases that wait, from 1.
+        /// Number of the phase among those that wait, from 1.
         number: u32,
-        /// Start of its run.
+        /// Start of the run.
         run_start_ns: u64,
-        /// From when on it could.
+        /// Time at which the phase was ready.
         ready_ns: u64,
     },
-    /// It would take the plan: it was only asked.
+    /// The agent would accept the plan: the answer to an acceptance check.
     #[serde(rename = "would-take")]
     Acceptable,
-    /// Data that stayed for another run was removed.
+    /// The agent removed data retained for another run.
     Released {
-        /// What could not be; empty where all was.
+        /// Error message; empty if all data was removed.
         #[serde(rename = "says")]
         error: String,
     },
     /// A phase has ended.
     PhaseEnded {
-        /// Which, on the run's clock.
+        /// The phase, on the clock of the run.
         phase: Phase,
     },
-    /// What has to be told.
+    /// A warning for the user.
     Warning {
-        /// The sentence.
         #[serde(rename = "says")]
         text: String,
     },
-    /// Its run has ended.
+    /// The run of the agent has ended.
     Ended(RunOutcome),
 }
 
-/// The end of an agent's run.
+/// Outcome of an agent's run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunOutcome {
-    /// Start of the run; `None` where no phase came to wait.
+    /// Start of the run; `None` if no phase became ready.
     pub run_start_ns: Option<u64>,
-    /// The bundle's run.
+    /// Run id of the bundle.
     pub run_id: Option<String>,
-    /// SHA-256 of its seal.
+    /// SHA-256 of the bundle's seal.
     pub seal_sha256: Option<String>,
-    /// The object that holds it.
+    /// Name of the object with the bundle.
     pub object: Option<String>,
-    /// What went wrong, where there is no bundle or it could not be sent.
+    /// Reason why there is no bundle, why it could not be sent, or why the agent stopped the run;
+    /// empty otherwise.
     #[serde(rename = "says")]
     pub error: String,
-    /// The phases that waited.
+    /// Start times of the phases.
     pub starts: Vec<PhaseStart>,
 }
 
-/// A phase that waited for leave.
+/// Start of a phase, as scheduled by the coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseStart {
-    /// Which.
     pub kind: PhaseKind,
-    /// From when on it could begin.
+    /// Time at which the phase was ready.
     pub ready_ns: u64,
-    /// When it was to.
+    /// Start time set by the coordinator.
     pub scheduled_ns: u64,
 }
 
-/// What the coordinator tells an agent.
+/// Message of the coordinator to an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "go", rename_all = "kebab-case")]
 pub enum CoordinatorMessage {
-    /// A phase that waits may begin.
+    /// Start time of a waiting phase.
     Begin {
-        /// Which of those that wait.
+        /// Number of the phase among those that wait.
         number: u32,
-        /// When.
+        /// Start time.
         at_ns: u64,
     },
-    /// Whoever coordinates is there, and waits for other hosts.
+    /// Keepalive: the coordinator is waiting for other hosts.
     Wait {
-        /// How often that was said.
+        /// Number of this keepalive.
         number: u64,
     },
-    /// The run is to end.
+    /// The run must stop.
     Stop {
-        /// Why.
         #[serde(rename = "says")]
         reason: String,
     },
 }
 
-/// How a host's phase goes.
+/// Progress of a phase on one host.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct HostProgress {
-    /// Which phase.
     pub kind: PhaseKind,
     /// I/Os per second.
     pub ops_per_s: f64,
@@ -118,28 +111,28 @@ pub struct HostProgress {
     pub bytes_per_s: f64,
     /// Mean latency.
     pub latency_ns_avg: Option<u64>,
-    /// Since the phase began, and how long it lasts; 0 where time is not what it goes by.
+    /// Time since the start of the phase; 0 if the phase is limited by bytes.
     #[serde(default)]
     pub elapsed_ns: u64,
-    /// As above.
+    /// Planned duration of the phase; 0 if it is limited by bytes.
     #[serde(default)]
     pub total_ns: u64,
-    /// Bytes done, and of how many; 0 where bytes are not what it goes by.
+    /// Bytes completed; 0 if the phase is limited by time.
     #[serde(default)]
     pub done_bytes: u64,
-    /// As above.
+    /// Planned bytes of the phase; 0 if it is limited by time.
     #[serde(default)]
     pub total_bytes: u64,
 }
 
-/// An answer to the question for the time.
+/// Answer to a request for the agent's clock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClockReply {
-    /// When the question came.
+    /// Time at which the request arrived.
     pub received_ns: u64,
-    /// When the answer left.
+    /// Time at which the answer was sent.
     pub sent_ns: u64,
-    /// The agent's start: its card may still be an earlier one's.
+    /// Identifies the start of the agent that answers; its card may still be an earlier one's.
     #[serde(default)]
     pub instance: String,
 }

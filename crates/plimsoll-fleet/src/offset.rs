@@ -1,5 +1,6 @@
-//! How far an agent's clock is from the coordinator's: four time stamps of a question and its answer (RFC 5905,
-//! section 8). Of several exchanges the quickest is taken, as its error is the smallest.
+//! Offset of an agent's clock from the coordinator's, from the four time stamps of a request and
+//! its response (RFC 5905, section 8). Of several exchanges the fastest counts, since its error is
+//! the smallest.
 
 use std::time::Duration;
 
@@ -9,14 +10,14 @@ use plimsoll_sys::clock::monotonic_ns;
 use crate::broker::Broker;
 use crate::message::ClockReply;
 
-/// Questions that are asked in a row.
+/// Number of exchanges.
 const EXCHANGES: u32 = 16;
-/// After so many without an answer nobody is asked any more.
+/// Number of failed exchanges after which no more are tried.
 const FAILURES_MAX: u32 = 3;
-/// An answer that takes longer is none.
+/// Time limit of an exchange.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What one exchange tells: asked at `asked_ns`, answered at `answered_ns` of the own clock.
+/// Computes the offset from one exchange. `asked_ns` and `answered_ns` are on the local clock.
 #[must_use]
 pub fn offset_from(asked_ns: u64, stamp: &ClockReply, answered_ns: u64) -> Offset {
     let away_ns = stamp.sent_ns.saturating_sub(stamp.received_ns);
@@ -25,18 +26,18 @@ pub fn offset_from(asked_ns: u64, stamp: &ClockReply, answered_ns: u64) -> Offse
     let back = i128::from(stamp.sent_ns) - i128::from(answered_ns);
     Offset {
         offset_ns: i64::try_from((there + back) / 2).unwrap_or(i64::MAX),
-        // Rounded up, and a nanosecond for the halved offset.
+        // Rounded up, plus a nanosecond for the rounding of the offset.
         error_ns: travelled_ns.div_ceil(2) + 1,
         at_ns: i64::try_from(asked_ns).unwrap_or(i64::MAX),
     }
 }
 
-/// Asks an agent for the time. `None` where it does not answer.
+/// Measures the offset of an agent's clock. `None` if the agent does not answer.
 pub(crate) async fn measure(broker: &Broker, agent: &str) -> Option<Offset> {
     measure_with_instance(broker, agent).await.map(|(offset, _)| offset)
 }
 
-/// As [`measure`], with the start of the agent that answered.
+/// As [`measure`], also returns the instance of the agent that answered.
 pub(crate) async fn measure_with_instance(
     broker: &Broker,
     agent: &str,
@@ -66,13 +67,13 @@ pub(crate) async fn measure_with_instance(
     best.map(|best| (best, instance))
 }
 
-/// A moment of an agent's clock on the coordinator's.
+/// Converts a time on an agent's clock to the coordinator's.
 #[must_use]
 pub fn to_coordinator_ns(agent_ns: u64, offset: Offset) -> i64 {
     i64::try_from(agent_ns).unwrap_or(i64::MAX).saturating_sub(offset.offset_ns)
 }
 
-/// A moment of the coordinator's clock on an agent's.
+/// Converts a time on the coordinator's clock to an agent's.
 #[must_use]
 pub fn to_agent_ns(here_ns: u64, offset: Offset) -> u64 {
     let here_ns = i64::try_from(here_ns).unwrap_or(i64::MAX);
@@ -84,8 +85,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_offset_is_known_to_half_of_the_way() {
-        // The agent's clock shows 1,000,000 more; the way there takes 300, the answer 50, the way back 100.
+    fn the_error_of_the_offset_is_half_the_round_trip() {
+        // The agent's clock is ahead by 1,000,000; the request takes 300, the answer 50, the way
+        // back 100.
         for (there, back) in [(300u64, 100u64), (0, 400), (400, 0), (1, 0)] {
             let asked = 5_000u64;
             let received = asked + there + 1_000_000;
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_was_started_later_has_a_clock_behind() {
+    fn a_clock_that_is_behind_has_a_negative_offset() {
         let stamp = ClockReply { received_ns: 1_100, sent_ns: 1_200, instance: String::new() };
         let found = offset_from(9_000_000, &stamp, 9_000_300);
         assert_eq!(found.offset_ns, -8_999_000);

@@ -1,7 +1,8 @@
-//! A plan on its way to the agents: signed, for some hosts, once, and not for long.
+//! Signed order to run a plan, valid for certain agents, once and for a short time.
 //!
-//! Reaching the broker must not be enough to write to a disk: an agent takes an order only where a key that its operator
-//! named signed it, its time is not over, and it did not take it before.
+//! Access to the broker must not be enough to write to a disk. An agent accepts an order only if a
+//! key that its operator trusts signed it, it has not expired, and the agent has not accepted it
+//! before.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,67 +15,67 @@ use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::fleet::plan_given;
 use serde::{Deserialize, Serialize};
 
-/// The version of orders.
+/// Version of the order format.
 const VERSION: u32 = 1;
-/// How long an order can be taken.
+/// Time for which an order is valid.
 pub const VALID_NS: u64 = 60_000_000_000;
-/// Clocks of hosts may differ by so much.
+/// Maximum difference between the clocks of two hosts.
 const CLOCK_SKEW_MAX_NS: u64 = 10_000_000_000;
 
-/// An order.
+/// An order to run a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// [`VERSION`].
     pub order_version: u32,
-    /// The fleet's run.
+    /// Id of the fleet run.
     pub run_id: String,
-    /// What no other order has.
+    /// Random number that identifies the order.
     pub nonce: String,
-    /// When it was made, nanoseconds since 1970.
+    /// Time of issue in nanoseconds since 1970.
     pub issued_unix_ns: u64,
-    /// When it ends to hold.
+    /// Time of expiry in nanoseconds since 1970.
     pub expires_unix_ns: u64,
-    /// The agents that it is for.
+    /// Names of the agents that the order is for.
     pub agents: Vec<String>,
-    /// What the plan's file is called.
+    /// File name of the plan.
     pub plan_name: String,
-    /// The plan, as every host gets it.
+    /// Text of the plan, the same for every host.
     pub plan_text: String,
-    /// The fio job that the plan names.
+    /// Text of the fio job that the plan refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_text: Option<String>,
-    /// What of the plan is run, where that is not all: a point of a sweep, a step of a search, a target.
+    /// The part of the plan to run, if not all of it: a point of a sweep, a step of a search, or a
+    /// target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_text: Option<String>,
-    /// The run's place in an experiment.
+    /// Place of the run in an experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
-    /// Whether the data stays for the next run of the experiment.
+    /// Whether hosts keep the data for the next run of the experiment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_data: bool,
-    /// Whether nothing is run, and data that stayed is removed.
+    /// Whether agents only remove retained data, and run nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_releases: bool,
-    /// Whether it is only asked who would take the plan.
+    /// Whether agents only answer if they would accept the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_asks: bool,
 }
 
-/// An order as it is sent: signed is the text to the byte.
+/// An order as it is sent. The signature covers the exact bytes of the text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SignedOrder {
     /// The order as JSON.
     pub order: String,
-    /// Its signature as minisign writes it; empty where it was not signed.
+    /// Signature in the format of minisign; empty if the order is not signed.
     pub signature: String,
 }
 
 impl Order {
-    /// A new one for these agents.
+    /// Creates an order for these agents.
     ///
     /// # Errors
-    /// No randomness to be had.
+    /// No random bytes are available.
     pub fn new(
         run_id: &str,
         agents: Vec<String>,
@@ -99,25 +100,26 @@ impl Order {
         })
     }
 
-    /// Has it hold from now on.
+    /// Restarts the time for which the order is valid.
     pub fn issue(&mut self, now_unix_ns: u64) {
         self.issued_unix_ns = now_unix_ns;
         self.expires_unix_ns = now_unix_ns.saturating_add(VALID_NS);
     }
 
-    /// The plan with `host` for its name in it.
+    /// Parses the plan, with `{host}` replaced by the name of the host.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// The plan is not valid.
     pub fn plan_of(&self, host: &str) -> Result<Plan, PlanErrors> {
         let text = self.plan_text.replace("{host}", host);
         plan_given(&text, &self.plan_name, self.job_text.as_deref())
     }
 
-    /// What of the plan a host carries: all of its `own`, or the part that the order names, which the plan has to give.
+    /// Resolves what a host runs: its whole plan `own`, or the part in the order, which must belong
+    /// to the plan.
     ///
     /// # Errors
-    /// A sentence why that is no part of the plan, or none of the host's own.
+    /// The reason why the part does not belong to the plan or to the host's own.
     pub fn part_of(&self, plan: &Plan, own: &Plan, host: &str) -> Result<ResolvedPlan, String> {
         let plan = plan.on_any_host().map_err(|errors| errors.to_string())?;
         let part = match &self.resolved_text {
@@ -128,7 +130,7 @@ impl Order {
         plan.part_on(&part, &own.resolve(), variation(self.experiment.as_ref()))
     }
 
-    /// Signs it.
+    /// Signs the order.
     ///
     /// # Errors
     /// As [`Signer::sign`].
@@ -141,7 +143,7 @@ impl Order {
     }
 }
 
-/// What an experiment turns in a run of it.
+/// Returns which parameters the experiment varies in this run.
 pub(crate) fn variation(experiment: Option<&Membership>) -> Turned {
     let Some(place) = experiment else { return Turned::default() };
     let is_step = place.kind == ExperimentKind::Tune;
@@ -149,10 +151,10 @@ pub(crate) fn variation(experiment: Option<&Membership>) -> Turned {
     Turned { is_swept: place.kind == ExperimentKind::Sweep, load: load.filter(|_| is_step) }
 }
 
-/// What nobody guesses: 128 random bits.
+/// Returns 128 random bits, in hexadecimal.
 ///
 /// # Errors
-/// No randomness to be had.
+/// No random bytes are available.
 pub(crate) fn nonce() -> Result<String, RunnerError> {
     let mut random = [0u8; 16];
     let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
@@ -164,10 +166,10 @@ fn comment(run_id: &str) -> String {
     format!("order of {run_id}")
 }
 
-/// Reads an order for `agent`, where one of `trusted` signed it and it holds now.
+/// Verifies an order for `agent`: signed by one of the keys `trusted`, and valid now.
 ///
 /// # Errors
-/// A sentence that says why it is refused.
+/// The reason for refusing it.
 pub fn verify(
     signed: &SignedOrder,
     trusted: &[String],
@@ -202,23 +204,22 @@ pub fn verify(
     Ok(order)
 }
 
-/// The orders that an agent took, in a file that outlives it.
+/// File with the orders that agents have accepted; it survives a restart.
 #[derive(Clone, Debug)]
 pub struct OrderLog {
     path: PathBuf,
 }
 
 impl OrderLog {
-    /// Those in this file.
     #[must_use]
     pub fn open(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Notes an order as taken by `agent`, on the disk, before anything of it is carried out.
+    /// Records on disk that `agent` accepts an order, before any of it runs.
     ///
     /// # Errors
-    /// A sentence that says why it is refused: it was taken before, or cannot record.
+    /// The reason for refusing it: it was accepted before, or cannot be recorded.
     pub fn record(&self, order: &Order, agent: &str) -> Result<(), String> {
         let failed = |error: std::io::Error| {
             format!("cannot record the order in {}: {error}", self.path.display())
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_taken_of_a_trusted_key_by_those_it_is_for_and_while_it_holds() {
+    fn an_order_needs_a_trusted_key_the_right_agent_and_a_valid_time() {
         let directory = tempfile::tempdir().unwrap();
         let (own, foreign) = (signer(directory.path(), "own"), signer(directory.path(), "foreign"));
         let trusted = [own.public().to_owned()];
@@ -293,13 +294,13 @@ mod tests {
         );
         let for_ever = Order { expires_unix_ns: u64::MAX, ..order.clone() };
         refused(&for_ever.sign(&own).unwrap(), "a", NOW, "has expired");
-        // What the same key signed for another end is no order: evidence, for one.
+        // The same key also signs other things, such as evidence; those are not orders.
         let seal = own.sign(signed.order.as_bytes(), "seal of run").unwrap();
         refused(&SignedOrder { signature: seal, ..signed }, "a", NOW, "not an order");
     }
 
     #[test]
-    fn an_order_is_taken_once_also_by_an_agent_that_was_started_again() {
+    fn an_order_is_accepted_once_even_after_a_restart() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state/taken");
         let order = order();

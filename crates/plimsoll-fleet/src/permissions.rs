@@ -1,44 +1,45 @@
-//! What a user of the NATS server needs to publish and to subscribe to, and nothing else.
+//! Minimum permissions of the users of the NATS server.
 //!
-//! An agent's subjects end in its own name. It can neither give orders nor begin phases, and the subjects of JetStream's
-//! requests name the stream, the consumer and its filter, so that the server holds it to its own (nats-server 2.9 and later
-//! refuses a consumer whose filter is another than its subject says). Answers come to a prefix that nobody else may hear.
+//! An agent's subjects end in its own name, so it can neither give orders nor start phases.
+//! JetStream requests name the stream, the consumer and its filter in the subject, and the server
+//! limits an agent to its own (nats-server 2.9 and later refuses a consumer whose filter differs
+//! from the subject). Each user receives responses on a prefix that no other user can read.
 
 use crate::broker::{CARDS, Role, STREAM, bucket};
 
 /// Permissions of one user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permissions {
-    /// Subjects that it may publish to.
+    /// Subjects for publishing.
     pub publish: Vec<String>,
-    /// Subjects that it may subscribe to.
+    /// Subjects for subscribing.
     pub subscribe: Vec<String>,
 }
 
-/// Those of an agent.
+/// Returns the permissions of an agent.
 #[must_use]
 pub fn agent(name: &str) -> Permissions {
     let own = format!("agent-{name}");
     let go = format!("go-{name}");
     let objects = format!("OBJ_{}", bucket(name));
     let publish = [
-        // What it tells, and its card.
+        // Messages and card.
         format!("plimsoll.told.*.{name}"),
         format!("plimsoll.live.*.{name}"),
         format!("$KV.{CARDS}.{name}"),
         format!("$JS.API.STREAM.INFO.KV_{CARDS}"),
         format!("$JS.API.DIRECT.GET.KV_{CARDS}.$KV.{CARDS}.{name}"),
-        // Its orders.
+        // Orders.
         format!("$JS.API.STREAM.INFO.{STREAM}"),
         format!("$JS.API.CONSUMER.INFO.{STREAM}.{own}"),
         format!("$JS.API.CONSUMER.CREATE.{STREAM}.{own}.plimsoll.order.{name}"),
         format!("$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{own}"),
         format!("$JS.ACK.{STREAM}.{own}.>"),
-        // When its phases begin.
+        // Messages of the coordinator.
         format!("$JS.API.CONSUMER.DELETE.{STREAM}.{go}"),
         format!("$JS.API.CONSUMER.CREATE.{STREAM}.{go}.plimsoll.go.*.{name}"),
         format!("$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{go}"),
-        // Its evidence.
+        // Evidence.
         format!("$O.{}.>", bucket(name)),
         format!("$JS.API.STREAM.INFO.{objects}"),
         format!("$JS.API.STREAM.MSG.GET.{objects}"),
@@ -49,7 +50,7 @@ pub fn agent(name: &str) -> Permissions {
     Permissions { publish: publish.to_vec(), subscribe: subscribe.to_vec() }
 }
 
-/// Those of who runs plans.
+/// Returns the permissions of the coordinator.
 #[must_use]
 pub fn coordinator() -> Permissions {
     let publish = [
@@ -67,7 +68,7 @@ pub fn coordinator() -> Permissions {
 }
 
 impl Permissions {
-    /// As a server's configuration has them. Answers to what was asked are allowed.
+    /// Formats the permissions for the server's configuration, including responses to requests.
     #[must_use]
     pub fn text(&self, indent: &str) -> String {
         let list = |subjects: &[String]| {
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_an_agent_may_do_names_it() {
+    fn all_permissions_of_an_agent_contain_its_name() {
         let all = agent("node1");
         for subject in all.publish.iter().chain(&all.subscribe) {
             let info = ["$JS.API.STREAM.INFO.plimsoll", "$JS.API.STREAM.INFO.KV_plimsoll-agents"];
@@ -95,7 +96,7 @@ mod tests {
         }
         let of_orders = |subject: &&String| subject.starts_with("plimsoll.order");
         assert!(!all.publish.iter().any(|subject| of_orders(&subject)));
-        // A wildcard before its name stands for runs alone.
+        // Before the agent's name, a wildcard replaces only the run id.
         let wild = all.publish.iter().filter(|subject| subject.contains('*'));
         let runs = ["told.*.node1", "live.*.node1", "go.*.node1"];
         assert!(wild.clone().all(|subject| runs.iter().any(|run| subject.ends_with(run))));

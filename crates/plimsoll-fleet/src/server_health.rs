@@ -1,5 +1,5 @@
-//! The line to the NATS server. A server that hangs, or a network that swallows what is sent, leaves the connection as it
-//! was: only a question that is answered shows that anybody could be heard.
+//! Health of the NATS server. If the server hangs or the network drops packets, the connection
+//! stays open; only an answered request proves that the server is available.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,42 +7,41 @@ use std::time::{Duration, Instant};
 use crate::Task;
 use crate::broker::Broker;
 
-/// The server is asked this often.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// One that has not answered so many questions is not there: hosts that are silent meanwhile may have said something.
-/// Questions count, and not time: a process without a processor does not ask.
+/// Number of unanswered checks in a row after which the server counts as down. Checks count rather
+/// than time, because a stalled process sends none. Silence of hosts means nothing during an
+/// outage.
 const DOWN_AFTER: u32 = 2;
-/// Hosts wait as long for the server to take what they tell.
+/// Longest outage that a run survives. Hosts retry for the same time.
 pub(crate) const OUTAGE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Asks the server as long as it is held.
+/// Sends checks to the server until dropped.
 pub(crate) struct ServerHealth {
     failed_checks: Arc<Mutex<FailedChecks>>,
     was_down: bool,
     _checks: Task,
 }
 
-/// Questions in a row, and when the first of them was asked.
+/// Unanswered checks in a row, and the time of the first.
 #[derive(Clone, Copy, Debug, Default)]
 struct FailedChecks {
     count: u32,
     since: Option<Instant>,
 }
 
-/// What became of a line since it was looked at.
+/// Change of the server's state since the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HealthChange {
-    /// Nothing.
     Unchanged,
-    /// The server does not answer any more.
+    /// The server no longer answers.
     Down,
-    /// It does again. Whoever follows something follows it anew: by itself the client notices after two heartbeats only, a
-    /// minute, that what it asked for was forgotten.
+    /// The server answers again. Subscriptions must be renewed: the client notices only after two
+    /// heartbeats (a minute) that the server has lost them.
     Up,
 }
 
 impl ServerHealth {
-    /// To a server that has just answered.
+    /// Starts checking a server that has just answered.
     pub(crate) fn monitor(broker: &Broker) -> Self {
         let failed_checks = Arc::new(Mutex::new(FailedChecks::default()));
         let (broker, of) = (broker.clone(), Arc::clone(&failed_checks));
@@ -61,17 +60,16 @@ impl ServerHealth {
         *self.failed_checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long the server has not answered.
+    /// Returns how long the server has not answered.
     pub(crate) fn silence(&self) -> Duration {
         self.failed_checks().since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Whether the server answers no more.
     pub(crate) fn is_down(&self) -> bool {
         self.failed_checks().count >= DOWN_AFTER
     }
 
-    /// What became of it since this was asked last.
+    /// Returns the change since the last call.
     pub(crate) fn take_change(&mut self) -> HealthChange {
         let is_down = self.is_down();
         match (std::mem::replace(&mut self.was_down, is_down), is_down) {
@@ -96,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_without_an_answer_is_none_yet_and_the_first_of_several_counts() {
+    fn one_unanswered_check_is_no_outage_and_time_counts_from_the_first() {
         let mut of = FailedChecks::default();
         let first = Instant::now();
         of.record(first, false);

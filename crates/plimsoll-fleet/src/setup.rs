@@ -1,6 +1,8 @@
-//! A fleet's secure set-up: an authority, certificates, keys, the server's configuration, and a directory for each host.
+//! Secure set-up of a fleet: certificate authority, certificates, keys, server configuration, and
+//! one directory per host.
 //!
-//! Hosts come and go: the authority's key is kept for that, in a directory that nobody gets.
+//! The authority's key stays in its own directory, which no host receives, so that hosts can be
+//! added later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,56 +18,55 @@ use crate::files::{make_directory, replace, write};
 use crate::permissions;
 use crate::users::{self, Users};
 
-/// More agents than this are set up in parts.
+/// Maximum number of agents in a fleet.
 pub const AGENTS_MAX: u32 = 1_000;
-/// Where the authority's key is kept.
+/// Directory of the authority's key.
 const AUTHORITY: &str = "authority";
-/// The user who is no agent.
+/// User name of the coordinator. The spaces keep it different from all agents' names.
 const COORDINATOR: &str = "the coordinator";
 
-/// What is to be set up.
+/// Settings of a new fleet.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Where all of it is written; must not be there yet, or be empty.
+    /// Directory to write to; must be missing or empty.
     pub directory: PathBuf,
-    /// The server's name or address, as agents reach it.
+    /// Name or address of the server, as agents connect to it.
     pub server_name: String,
-    /// Its port.
     pub port: u16,
-    /// The agents' names.
+    /// Names of the agents.
     pub agents: Vec<String>,
-    /// Whether the authority is forgotten: nobody can add a host then.
+    /// Whether to discard the authority's key; no host can then be added later.
     pub forgets_authority: bool,
 }
 
-/// Where things lie that were set up.
+/// Directories of a new fleet.
 #[derive(Clone, Debug)]
 pub struct FleetFiles {
-    /// For the server's host: `nats.conf` and what it names.
+    /// For the server's host: `nats.conf` and the files that it uses.
     pub server: PathBuf,
-    /// For who runs plans: `fleet.toml` and what it names.
+    /// For the coordinator: `fleet.toml` and the files that it uses.
     pub coordinator: PathBuf,
-    /// For each agent's host: `agent.toml` and what it names.
+    /// For each agent's host: `agent.toml` and the files that it uses.
     pub agents: Vec<PathBuf>,
-    /// For nobody: the authority's key, where it is kept.
+    /// Directory of the authority's key, which no host receives. `None` if the key was discarded.
     pub authority: Option<PathBuf>,
 }
 
-/// What changed in a fleet that was set up.
+/// Change of an existing fleet.
 #[derive(Clone, Debug)]
 pub struct FleetChange {
-    /// The server's address, as agents reach it.
+    /// Address of the server, as agents connect to it.
     pub server: String,
-    /// The users that the server is to know from now on.
+    /// File with the new list of users, for the server.
     pub users: PathBuf,
-    /// The directories of the agents that came, or went.
+    /// Directories of the agents added or removed.
     pub agents: Vec<PathBuf>,
 }
 
-/// Sets a fleet up. What was made before an error stays, to be looked at; nothing is overwritten.
+/// Sets up a fleet. Files written before an error remain; no file is overwritten.
 ///
 /// # Errors
-/// A directory that holds something, names that are none, files that can't be written.
+/// The directory is not empty, names are not valid, or files cannot be written.
 pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
     check_setup(setup)?;
     let root = &setup.directory;
@@ -96,12 +97,13 @@ pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
     Ok(FleetFiles { server, coordinator, agents, authority: saved })
 }
 
-/// Adds agents to a fleet that was set up: a directory for each, and the server's users anew. All other keys stay. The
-/// authority is looked for in the fleet's directory, unless it is kept elsewhere.
+/// Adds agents to a fleet: writes a directory for each, and the server's list of users. All other
+/// keys stay valid. The authority is read from the fleet's directory unless `authority` names
+/// another.
 ///
 /// # Errors
-/// A fleet without its authority, names that are there or are none, users that somebody changed, files that can't be
-/// written.
+/// The authority is missing, names are in use or not valid, the list of users was changed by hand,
+/// or files cannot be written.
 pub fn add(
     root: &Path,
     names: &[String],
@@ -140,10 +142,12 @@ pub fn add(
     Ok(FleetChange { server: access.server, users: path, agents })
 }
 
-/// Takes agents out of a fleet: the server is to know them no more. Their directories stay, and are of no use.
+/// Removes agents from the server's list of users. Their directories remain, but no longer give
+/// access.
 ///
 /// # Errors
-/// Names that are none of the fleet's, users that somebody changed, files that can't be written.
+/// The fleet has no agent of a name, the list of users was changed by hand, or files cannot be
+/// written.
 pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError> {
     check_names(names)?;
     let _lock = lock(root)?;
@@ -197,7 +201,7 @@ fn check_names(names: &[String]) -> Result<(), RunnerError> {
     Ok(())
 }
 
-/// Keeps two that change a fleet apart, until it is dropped.
+/// Locks the fleet against concurrent changes until the file is dropped.
 fn lock(root: &Path) -> Result<fs::File, RunnerError> {
     let path = root.join("server");
     let file = fs::File::open(&path).map_err(|error| {
@@ -211,7 +215,7 @@ fn lock(root: &Path) -> Result<fs::File, RunnerError> {
     Ok(file)
 }
 
-/// The server's users, which its configuration has to include.
+/// Reads the server's users, and checks that its configuration includes them.
 fn read_users(root: &Path) -> Result<(PathBuf, Users), RunnerError> {
     let server = root.join("server");
     let (configuration, path) = (server.join("nats.conf"), server.join(users::FILE));
@@ -235,7 +239,7 @@ fn read_users(root: &Path) -> Result<(PathBuf, Users), RunnerError> {
     Ok((path, users))
 }
 
-/// What new agents have in common.
+/// Settings that new agents share.
 struct AgentTemplate<'a> {
     authority: &'a Authority,
     root: &'a Path,
@@ -244,7 +248,7 @@ struct AgentTemplate<'a> {
 }
 
 impl AgentTemplate<'_> {
-    /// A directory for each, and its user.
+    /// Creates a directory and a user for each name.
     fn create_agents(
         &self,
         names: &[String],
@@ -268,7 +272,7 @@ impl AgentTemplate<'_> {
     }
 }
 
-/// The keys, certificate and access file of one host; its public key.
+/// Writes keys, certificate and access file of one host, and returns its public key.
 fn issue_user(
     authority: &Authority,
     directory: &Path,

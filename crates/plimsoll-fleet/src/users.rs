@@ -1,35 +1,34 @@
-//! The users of a fleet's server: the one file of it that is written anew when hosts come and go. `nats.conf` includes it
-//! and is the operator's own.
+//! The file with the users of a fleet's server, which Plimsoll rewrites when hosts are added or
+//! removed. `nats.conf` includes it and belongs to the operator.
 
 use plimsoll_evidence::seal::sha256_hex;
 use plimsoll_runner::error::RunnerError;
 
 use crate::permissions::Permissions;
 
-/// The file, beside `nats.conf`.
+/// Name of the file, beside `nats.conf`.
 pub(crate) const FILE: &str = "users.conf";
-/// Its first lines; the SHA-256 is that of all lines after them.
+/// Start of the file; the SHA-256 covers all lines after it.
 const HEAD: &str = "# The users of a Plimsoll fleet's server. `plimsoll fleet add` and `remove` write them anew, \
                     where nobody else changed them:\n# SHA-256 ";
 const OPENS: &str = "users: [\n";
 const CLOSES: &str = "]\n";
 const USER_CLOSES: &str = "\n    }\n";
 
-/// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct User {
-    /// An agent's name, or who it is.
+    /// Name of the agent, or of the coordinator.
     name: String,
-    /// As the server's configuration has it.
+    /// The user's part of the file.
     text: String,
 }
 
-/// All of them, in the file's order.
+/// All users, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Users(Vec<User>);
 
 impl Users {
-    /// Those of a file that nobody changed since it was written.
+    /// Parses a file that was not changed by hand.
     pub(crate) fn read(text: &str) -> Result<Self, RunnerError> {
         let changed = || {
             RunnerError::usage(format!("{FILE} was changed by hand since Plimsoll wrote it")).hint(
@@ -48,7 +47,7 @@ impl Users {
         users.collect::<Option<Vec<_>>>().map(Self).ok_or_else(changed)
     }
 
-    /// Adds one.
+    /// Adds a user.
     pub(crate) fn add(&mut self, name: &str, public_key: &str, permissions: &Permissions) {
         let permissions = permissions.text("      ");
         let text = format!(
@@ -57,24 +56,22 @@ impl Users {
         self.0.push(User { name: name.to_owned(), text });
     }
 
-    /// Takes one out; whether it was there.
+    /// Removes a user; returns whether it existed.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|user| user.name != name);
         self.0.len() < before
     }
 
-    /// Whether there is one.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|user| user.name == name)
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The file.
+    /// Formats the file.
     pub(crate) fn text(&self) -> String {
         let list: String = self.0.iter().map(|user| user.text.as_str()).collect();
         let body = format!("{OPENS}{list}{CLOSES}");
@@ -89,7 +86,7 @@ mod tests {
     use crate::permissions;
 
     #[test]
-    fn users_come_and_go_and_the_others_stay_to_the_byte() {
+    fn adding_and_removing_users_leaves_the_others_unchanged() {
         let mut users = Users::default();
         users.add("the coordinator", "UA", &permissions::coordinator());
         for (name, key) in [("node1", "UB"), ("node2", "UC")] {
@@ -108,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_changed_is_not_written_anew() {
+    fn a_file_changed_by_hand_is_not_rewritten() {
         let mut users = Users::default();
         users.add("node1", "UB", &permissions::agent("node1"));
         let text = users.text();

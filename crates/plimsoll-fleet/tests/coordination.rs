@@ -1,5 +1,5 @@
-//! A plan on one, two and four agents of this process, with a real server: what they did together is the sum of what
-//! each one's own bundle says.
+//! Runs a plan on one, two and four agents of this process with a real server, and compares the
+//! fleet's sums with the bundles of the hosts.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -20,10 +20,10 @@ use plimsoll_runner::allow::Allow;
 use plimsoll_runner::fleet::{Left, read};
 use plimsoll_runner::places::Places;
 
-/// I/Os per second that each host's plan asks for: no target's limit.
+/// I/Os per second that the plan requests from each host, far below the target's limit.
 const RATE: f64 = 200.0;
-/// Rules that fail where the machine of the tests was taken away from them.
-const OF_THE_HOST: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
+/// Rules that fail if other work on the machine disturbs the test.
+const DISTURBANCE_RULES: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
 
 fn places(root: &Path, signer: Option<Signer>) -> Places {
     Places {
@@ -34,7 +34,7 @@ fn places(root: &Path, signer: Option<Signer>) -> Places {
     }
 }
 
-/// Runs the plan on so many agents. `again`: in mid-run the agent of the highest number is started a second time.
+/// Runs the plan on `count` agents. With `again`, the last agent is restarted during the run.
 fn run(root: &Path, count: u32, again: bool) -> Left {
     fs::create_dir_all(root.join("data")).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
@@ -93,7 +93,7 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
     left.unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn adds_up(left: &Left, count: usize) {
+fn check_sums(left: &Left, count: usize) {
     let fleet = &left.fleet;
     assert_eq!(fleet.hosts.len(), count);
     let (mut within, mut latencies, mut disturbed) = (0, 0, false);
@@ -107,11 +107,11 @@ fn adds_up(left: &Left, count: usize) {
         assert!(run.starts.iter().any(|start| start.kind == PhaseKind::WarmUp), "{run:#?}");
         assert_eq!(host.clock.len(), 2, "before and after");
         for offset in &host.clock {
-            // All agents of the test have one clock: what is measured of it is wrong by its error at most.
+            // All agents share one clock, so the offset must be within its error.
             assert!(offset.offset_ns.unsigned_abs() <= offset.error_ns, "{offset:?}");
         }
         let judged = plimsoll_judge::judge(&own);
-        disturbed |= judged.findings.iter().any(|f| OF_THE_HOST.contains(&f.rule.as_str()));
+        disturbed |= judged.findings.iter().any(|f| DISTURBANCE_RULES.contains(&f.rule.as_str()));
     }
     let window = fleet.window.unwrap();
     assert!(!window.cut, "{window:?}");
@@ -131,10 +131,10 @@ fn adds_up(left: &Left, count: usize) {
     assert_eq!(read(&left.directory).unwrap().verdict, left.verdict, "judged again");
 }
 
-fn carries(count: u32) {
+fn run_and_check(count: u32) {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let left = run(root.path(), count, false);
-    adds_up(&left, count as usize);
+    check_sums(&left, count as usize);
     let fleet = left.directory.join("all/fleet.json");
     let text = fs::read_to_string(&fleet).unwrap();
     fs::write(&fleet, text.replace("node1", "node9")).unwrap();
@@ -143,22 +143,22 @@ fn carries(count: u32) {
 }
 
 #[test]
-fn one_agent_carries_what_is_asked() {
-    carries(1);
+fn one_agent_reaches_the_requested_rate() {
+    run_and_check(1);
 }
 
 #[test]
-fn two_agents_carry_twice_as_much() {
-    carries(2);
+fn two_agents_reach_twice_the_rate() {
+    run_and_check(2);
 }
 
 #[test]
-fn four_agents_carry_four_times_as_much() {
-    carries(4);
+fn four_agents_reach_four_times_the_rate() {
+    run_and_check(4);
 }
 
 #[test]
-fn an_agent_that_is_started_again_in_mid_run_makes_it_invalid_by_its_name() {
+fn a_restart_of_an_agent_makes_the_run_invalid_and_names_the_agent() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let left = run(root.path(), 2, true);
     assert_eq!(left.verdict.verdict, VerdictKind::Invalid, "{:#?}", left.verdict);

@@ -1,4 +1,5 @@
-//! What an agent's own key opens on a real server that `set_up` configured: its own, and nothing of another's.
+//! Checks on a real server, configured by `set_up`, that an agent's key gives access to the agent's
+//! own data only.
 #![allow(clippy::unwrap_used)]
 
 use std::net::TcpStream;
@@ -54,17 +55,17 @@ fn start(root: &Path) -> (Server, FleetFiles) {
     (server, made)
 }
 
-/// Somebody who has a host's files, and uses them as they like.
-struct Holder {
+/// An attacker with a copy of a host's files.
+struct KeyHolder {
     client: async_nats::Client,
-    said: Arc<Mutex<Vec<String>>>,
+    errors: Arc<Mutex<Vec<String>>>,
 }
 
-/// As [`holder`], once the server knows it.
-async fn later(file: &Path) -> Holder {
+/// Like [`connect`], but retries until the server knows the user.
+async fn connect_when_known(file: &Path) -> KeyHolder {
     let began = Instant::now();
     loop {
-        match connected(file).await {
+        match try_connect(file).await {
             Ok(holder) => return holder,
             Err(error) => assert!(began.elapsed() < Duration::from_secs(10), "{error}"),
         }
@@ -72,14 +73,14 @@ async fn later(file: &Path) -> Holder {
     }
 }
 
-async fn holder(file: &Path) -> Holder {
-    connected(file).await.unwrap()
+async fn connect(file: &Path) -> KeyHolder {
+    try_connect(file).await.unwrap()
 }
 
-async fn connected(file: &Path) -> Result<Holder, async_nats::ConnectError> {
+async fn try_connect(file: &Path) -> Result<KeyHolder, async_nats::ConnectError> {
     let access = Access::read(file).unwrap();
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&said);
+    let errors = Arc::new(Mutex::new(Vec::new()));
+    let callback_errors = Arc::clone(&errors);
     let seed = std::fs::read_to_string(access.nkey.unwrap()).unwrap();
     let prefix = match &access.name {
         Some(name) => format!("_INBOX.agent-{name}"),
@@ -90,45 +91,45 @@ async fn connected(file: &Path) -> Result<Holder, async_nats::ConnectError> {
         .add_client_certificate(access.tls_cert.unwrap(), access.tls_key.unwrap())
         .custom_inbox_prefix(prefix)
         .event_callback(move |event| {
-            heard.lock().unwrap().push(event.to_string());
+            callback_errors.lock().unwrap().push(event.to_string());
             async {}
         });
-    Ok(Holder { client: options.connect(&access.server).await?, said })
+    Ok(KeyHolder { client: options.connect(&access.server).await?, errors })
 }
 
-impl Holder {
-    /// That the server does not take a message there from this user.
+impl KeyHolder {
+    /// Asserts that the server refuses a message of this user.
     async fn may_not_publish(&self, subject: &str, text: &str) {
         self.client.publish(subject.to_owned(), text.to_owned().into()).await.unwrap();
-        self.is_refused("publish", subject).await;
+        self.assert_refused("publish", subject).await;
     }
 
-    async fn may_not_hear(&self, subject: &str) {
+    async fn may_not_subscribe(&self, subject: &str) {
         let _heard = self.client.subscribe(subject.to_owned()).await.unwrap();
-        self.is_refused("subscription", subject).await;
+        self.assert_refused("subscription", subject).await;
     }
 
-    async fn is_refused(&self, what: &str, subject: &str) {
+    async fn assert_refused(&self, what: &str, subject: &str) {
         self.client.flush().await.unwrap();
         let began = Instant::now();
         loop {
-            let said = self.said.lock().unwrap().clone();
+            let errors = self.errors.lock().unwrap().clone();
             let is_it = |line: &&String| {
                 let line = line.to_lowercase();
                 line.contains("permissions violation")
                     && line.contains(what)
                     && line.contains(&format!("\"{}\"", subject.to_lowercase()))
             };
-            if said.iter().any(|line| is_it(&line)) {
+            if errors.iter().any(|line| is_it(&line)) {
                 return;
             }
-            assert!(began.elapsed() < Duration::from_secs(5), "{what} {subject}: {said:#?}");
+            assert!(began.elapsed() < Duration::from_secs(5), "{what} {subject}: {errors:#?}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// What the server answers to a request; `None`: nothing.
-    async fn asks(&self, subject: &str, text: &str) -> Option<String> {
+    /// Returns the server's answer to a request, or `None` if there is none.
+    async fn request(&self, subject: &str, text: &str) -> Option<String> {
         let asked = self.client.request(subject.to_owned(), text.to_owned().into());
         let answer = tokio::time::timeout(Duration::from_secs(5), asked).await.ok()?.ok()?;
         Some(String::from_utf8_lossy(&answer.payload).into_owned())
@@ -136,15 +137,15 @@ impl Holder {
 }
 
 #[test]
-fn an_agents_key_opens_nothing_of_another() {
+fn an_agents_key_gives_no_access_to_other_agents() {
     let root = tempfile::tempdir().unwrap();
     let (server, made) = start(root.path());
-    // Who runs plans makes streams and buckets: agents may not.
+    // The coordinator creates streams and buckets; agents may not.
     let fleet = Access::read(&made.coordinator.join("fleet.toml")).unwrap();
     assert!(coordinator::status(&fleet.to_server().unwrap()).unwrap().is_empty());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let owner = holder(&made.coordinator.join("fleet.toml")).await;
+        let owner = connect(&made.coordinator.join("fleet.toml")).await;
         let stream = jetstream::new(owner.client.clone());
         for name in ["node1", "node2"] {
             let bucket = format!("plimsoll-evidence-{name}");
@@ -155,19 +156,19 @@ fn an_agents_key_opens_nothing_of_another() {
             stream.publish(order, "an order".into()).await.unwrap().await.unwrap();
         }
         for (directory, name) in made.agents.iter().zip(["node1", "node2"]) {
-            let agent = holder(&directory.join("agent.toml")).await;
+            let agent = connect(&directory.join("agent.toml")).await;
             let card = format!("$KV.plimsoll-agents.{name}");
             let put = jetstream::new(agent.client.clone()).publish(card, "a card".into()).await;
             put.unwrap().await.unwrap();
         }
-        let thief = holder(&made.agents[0].join("agent.toml")).await;
+        let thief = connect(&made.agents[0].join("agent.toml")).await;
         let own = jetstream::new(thief.client.clone());
 
-        // Its own is open to it.
+        // The agent can use its own data.
         own.get_object_store("plimsoll-evidence-node1").await.unwrap().get("run-1").await.unwrap();
         own.publish("plimsoll.told.run-1.node1", "x".into()).await.unwrap().await.unwrap();
 
-        // Orders, phases, and what others tell.
+        // Orders, start times and messages of other agents.
         for subject in [
             "plimsoll.order.node2",
             "plimsoll.order.node1",
@@ -192,9 +193,9 @@ fn an_agents_key_opens_nothing_of_another() {
             "plimsoll.live.*.node2",
             "$JS.>",
         ] {
-            thief.may_not_hear(subject).await;
+            thief.may_not_subscribe(subject).await;
         }
-        // Streams, and consumers of others.
+        // Streams, and consumers of other agents.
         for subject in [
             "$JS.API.STREAM.PURGE.plimsoll",
             "$JS.API.STREAM.DELETE.plimsoll",
@@ -216,7 +217,7 @@ fn an_agents_key_opens_nothing_of_another() {
         ] {
             thief.may_not_publish(subject, "{}").await;
         }
-        // A request that says another filter than its subject does.
+        // A request whose filter differs from its subject.
         let create = "$JS.API.CONSUMER.CREATE.plimsoll.agent-node1.plimsoll.order.node1";
         let body =
             |config: &str| format!("{{\"stream_name\":\"plimsoll\",\"config\":{{{config}}}}}");
@@ -227,17 +228,17 @@ fn an_agents_key_opens_nothing_of_another() {
             "\"filter_subject\":\"\"",
             "\"filter_subjects\":[\"plimsoll.order.node2\"]",
         ] {
-            let answer = thief.asks(create, &body(&format!("{common},{filter}"))).await.unwrap();
+            let answer = thief.request(create, &body(&format!("{common},{filter}"))).await.unwrap();
             assert!(answer.contains("\"error\""), "{filter}: {answer}");
         }
-        // A card that would roll up those of all others.
+        // A card that would roll up, and so delete, all others.
         let mut headers = async_nats::HeaderMap::new();
         headers.insert("Nats-Rollup", "all");
         let rolled =
             own.publish_with_headers("$KV.plimsoll-agents.node1", headers, "x".into()).await;
         assert!(rolled.unwrap().await.is_err(), "a roll-up was taken");
 
-        // All of it is as it was.
+        // Nothing has changed.
         let mut kept = stream.get_stream("plimsoll").await.unwrap();
         assert_eq!(kept.info().await.unwrap().state.messages, 3);
         let cards = stream.get_key_value("plimsoll-agents").await.unwrap();
@@ -250,12 +251,12 @@ fn an_agents_key_opens_nothing_of_another() {
             .await
             .unwrap();
 
-        // One that came later, while the others went on.
+        // Add an agent while the others are connected.
         let added = setup::add(&root.path().join("fleet"), &["node3".to_owned()], None).unwrap();
         let signal = format!("reload={}", server.0.id());
         let done = Command::new("nats-server").args(["--signal", &signal]).status().unwrap();
         assert!(done.success());
-        let third = later(&added.agents[0].join("agent.toml")).await;
+        let third = connect_when_known(&added.agents[0].join("agent.toml")).await;
         for subject in [
             "plimsoll.order.node2",
             "plimsoll.order.node3",
@@ -267,15 +268,15 @@ fn an_agents_key_opens_nothing_of_another() {
         ] {
             third.may_not_publish(subject, "{}").await;
         }
-        third.may_not_hear("_INBOX.agent-node2.>").await;
+        third.may_not_subscribe("_INBOX.agent-node2.>").await;
         jetstream::new(third.client.clone())
             .publish("plimsoll.told.run-1.node3", "x".into())
             .await
             .unwrap()
             .await
             .unwrap();
-        let said = thief.said.lock().unwrap().clone();
-        assert!(!said.iter().any(|line| line.contains("disconnected")), "{said:#?}");
+        let errors = thief.errors.lock().unwrap().clone();
+        assert!(!errors.iter().any(|line| line.contains("disconnected")), "{errors:#?}");
         own.get_object_store("plimsoll-evidence-node1").await.unwrap().get("run-1").await.unwrap();
     });
 }

@@ -1,4 +1,5 @@
-//! What an agent refuses, with a real server: an order is left for it as anybody could who reaches the broker.
+//! Checks with a real server which orders an agent refuses. Anyone with access to the broker could
+//! send them.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -18,14 +19,14 @@ use plimsoll_runner::places::Places;
 use plimsoll_sys::clock::realtime_ns;
 use tempfile::TempDir;
 
-/// Something that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of a step.
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Fixture {
     root: TempDir,
     server: PrivateServer,
     own: Signer,
-    said: Arc<Mutex<Vec<String>>>,
+    log: Arc<Mutex<Vec<String>>>,
     stop: Arc<AtomicBool>,
     agent: Option<std::thread::JoinHandle<Result<(), String>>>,
 }
@@ -44,8 +45,8 @@ impl Fixture {
         let stop = Arc::new(AtomicBool::new(false));
         let server = PrivateServer::start(&root.path().join("nats"), &stop).unwrap();
         let own = key(root.path(), "own");
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let mut fixture = Self { root, server, own, said, stop, agent: None };
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let mut fixture = Self { root, server, own, log, stop, agent: None };
         fixture.start();
         fixture
     }
@@ -72,35 +73,35 @@ impl Fixture {
             coordinator_timeout: plimsoll_fleet::agent::COORDINATOR_TIMEOUT,
         };
         self.stop.store(false, Ordering::Relaxed);
-        let (said, stop) = (Arc::clone(&self.said), Arc::clone(&self.stop));
+        let (log, stop) = (Arc::clone(&self.log), Arc::clone(&self.stop));
         self.agent = Some(std::thread::spawn(move || {
-            let mut say = |text: &str| said.lock().unwrap().push(text.to_owned());
+            let mut say = |text: &str| log.lock().unwrap().push(text.to_owned());
             let ended = agent::run(&options, &stop, &mut say).map_err(|error| error.to_string());
-            said.lock().unwrap().push(format!("the agent ended: {ended:?}"));
+            log.lock().unwrap().push(format!("the agent ended: {ended:?}"));
             ended
         }));
-        self.wait_for("waits for plans");
+        self.wait_for_line("waits for plans");
     }
 
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.agent.take().unwrap().join().unwrap().unwrap();
-        self.said.lock().unwrap().clear();
+        self.log.lock().unwrap().clear();
     }
 
-    fn wait_for(&self, words: &str) -> String {
+    fn wait_for_line(&self, words: &str) -> String {
         let began = Instant::now();
         loop {
-            let said = self.said.lock().unwrap().clone();
-            if let Some(line) = said.iter().find(|line| line.contains(words)) {
+            let log = self.log.lock().unwrap().clone();
+            if let Some(line) = log.iter().find(|line| line.contains(words)) {
                 return line.clone();
             }
-            assert!(began.elapsed() < PATIENCE, "{words:?} is not in {said:#?}");
+            assert!(began.elapsed() < STEP_TIMEOUT, "{words:?} is not in {log:#?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// An order of a plan on `path` that was made `before_ns` ago.
+    /// Creates an order that was issued `before_ns` ago, for a plan on `path`.
     fn order(&self, path: &Path, before_ns: u64) -> Order {
         let text = format!(
             "version = 1\nname = \"p\"\ndemonstration = true\n[target]\npath = {:?}\n\
@@ -124,9 +125,9 @@ impl Fixture {
 
     #[track_caller]
     fn refuses(&self, signed: &SignedOrder, why: &str) {
-        self.said.lock().unwrap().clear();
+        self.log.lock().unwrap().clear();
         self.publish(signed);
-        let line = self.wait_for("refused");
+        let line = self.wait_for_line("refused");
         assert!(line.contains(why), "{line}");
         let runs = self.root.path().join("runs");
         assert!(!runs.exists(), "nothing ran");
@@ -143,7 +144,7 @@ impl Drop for Fixture {
 }
 
 #[test]
-fn reaching_the_broker_is_not_enough() {
+fn access_to_the_broker_is_not_enough() {
     let mut fixture = Fixture::new();
     let root = fixture.root.path().to_path_buf();
     let (inside, secret) = (root.join("data"), root.join("secret"));
@@ -179,21 +180,21 @@ fn reaching_the_broker_is_not_enough() {
     fixture.refuses(&nonsense, "with a key that this agent trusts");
     assert_eq!(fs::read_dir(&secret).unwrap().count(), 0);
 
-    // What is in order is taken, once: neither the agent nor the one that is started after it takes it again.
+    // A valid order is accepted once, and refused afterwards even by a restarted agent.
     let signed = own(&good);
-    fixture.said.lock().unwrap().clear();
+    fixture.log.lock().unwrap().clear();
     fixture.publish(&signed);
-    fixture.wait_for("started run run-1");
+    fixture.wait_for_line("started run run-1");
     fixture.end();
     fixture.start();
-    fixture.said.lock().unwrap().clear();
+    fixture.log.lock().unwrap().clear();
     fixture.publish(&signed);
-    let line = fixture.wait_for("refused");
+    let line = fixture.wait_for_line("refused");
     assert!(line.contains("replayed"), "{line}");
 }
 
 #[test]
-fn a_name_that_is_none_and_an_agent_that_trusts_nobody_do_not_start() {
+fn an_agent_needs_a_valid_name_and_a_trusted_key() {
     let root = tempfile::tempdir().unwrap();
     let options = |name: &str, trust: &[&str]| agent::Options {
         server: Server::default(),

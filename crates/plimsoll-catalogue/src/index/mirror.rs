@@ -1,4 +1,4 @@
-//! What others put into the team's catalogue, noted in the index: lists are made of it here, while the server is away too.
+//! Copy of the team's runs in the local index, so that lists work while the server is unavailable.
 
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -7,7 +7,7 @@ use crate::entry::Entry;
 use crate::error::CatalogueError;
 
 impl Catalogue {
-    /// This user's runs whose bundles are here, with what their files are.
+    /// Returns this user's runs that have a bundle, each with the stamp of its files.
     pub(crate) fn own_bundles(&self) -> Result<Vec<(Entry, String)>, CatalogueError> {
         let of = "SELECT entry, stamp FROM runs WHERE origin = '' AND bundle IS NOT NULL ORDER BY started";
         let mut statement = self.connection.prepare(of).map_err(index_error)?;
@@ -17,16 +17,16 @@ impl Catalogue {
         rows.collect::<Result<_, _>>().map_err(index_error)
     }
 
-    /// A change of the index that holds its lock from the beginning: one that reads first and then writes is refused at
-    /// once where another process writes between.
+    /// Starts a transaction that takes the write lock at once. A transaction that reads first and
+    /// then writes would fail if another process wrote in between.
     fn begin_write(&mut self) -> Result<Transaction<'_>, CatalogueError> {
         self.connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(index_error)
     }
 
-    /// After which change of this database nothing is known here. What was known of another one is forgotten: it has
-    /// other runs.
+    /// Returns the number of the last change copied from this database. Runs copied from another
+    /// database are deleted.
     pub(crate) fn begin_mirror(&mut self, identity: &str) -> Result<i64, CatalogueError> {
         let work = self.begin_write()?;
         let known: Option<i64> = work
@@ -44,7 +44,7 @@ impl Catalogue {
         Ok(known.unwrap_or(0))
     }
 
-    /// Notes runs of others, which the database held up to a change.
+    /// Stores runs of other users, and the number of the last change that they include.
     pub(crate) fn mirror(
         &mut self,
         others: &[(String, Entry)],
@@ -67,10 +67,10 @@ impl Catalogue {
         work.commit().map_err(index_error)
     }
 
-    /// Runs of others that belong to an experiment.
+    /// Returns other users' runs of an experiment.
     ///
     /// # Errors
-    /// An index that is damaged meanwhile.
+    /// The index was damaged after it was opened.
     pub fn remote_runs_of(&self, experiment: &str) -> Result<Vec<Entry>, CatalogueError> {
         let of =
             "SELECT entry FROM runs WHERE origin <> '' AND ?2 AND experiment = ?1 ORDER BY started";

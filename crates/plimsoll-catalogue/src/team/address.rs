@@ -1,4 +1,4 @@
-//! How a team's catalogue is reached: `postgres://user@host/database`.
+//! Address of a team's catalogue: `postgres://user@host/database`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,16 +8,15 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-/// A server is waited for so long.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// What the authority of the server's certificate is named by, as libpq does.
+/// Parameter that names the certificate authority's file, as in libpq.
 const AUTHORITY: &str = "sslrootcert";
 
-/// The address of a PostgreSQL database. Its password is never shown.
+/// Address of a PostgreSQL database. Its password is never displayed.
 #[derive(Clone)]
 pub struct Address {
     pub(super) config: Config,
-    /// Authorities that the server's certificate is checked against, instead of the host's own.
+    /// Certificate authorities that replace those of the host.
     pub(super) authority: Option<PathBuf>,
     display: String,
 }
@@ -39,7 +38,7 @@ impl FromStr for Address {
             );
         }
         let (text, authority) = without_authority(text)?;
-        // What is wrong is told without the address, which may hold a password.
+        // The error must not quote the address, which may contain a password.
         let mut config: Config = text.parse().map_err(|error: tokio_postgres::Error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             cause.unwrap_or_else(|| error.to_string())
@@ -57,7 +56,8 @@ impl FromStr for Address {
             config.password(password);
         }
         config.connect_timeout(CONNECT_TIMEOUT).application_name("plimsoll");
-        // Others on the way would read evidence and passwords: TLS unless the address says that it is not wanted.
+        // Use TLS for hosts other than this one, unless the address disables it: evidence and
+        // passwords would be readable on the network.
         let is_near = config.get_hosts().iter().all(|host| match host {
             Host::Unix(_) => true,
             Host::Tcp(name) => {
@@ -74,13 +74,13 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// As messages show it: without the password.
+    /// Returns the address without the password, for messages.
     pub fn without_password(&self) -> String {
         self.display.clone()
     }
 }
 
-/// Takes `sslrootcert` out, which the client does not know.
+/// Removes `sslrootcert` from the query, since the client library does not support it.
 fn without_authority(text: &str) -> Result<(String, Option<PathBuf>), String> {
     let Some((front, query)) = text.split_once('?') else { return Ok((text.to_owned(), None)) };
     let mut authority = None;
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_on_this_host_is_spoken_to_over_tls() {
+    fn other_hosts_require_tls() {
         let mode = |text: &str| text.parse::<Address>().unwrap().config.get_ssl_mode();
         assert_eq!(mode("postgres://a@db.example/x"), SslMode::Require);
         assert_eq!(mode("postgres://a@127.0.0.1/x"), SslMode::Disable);

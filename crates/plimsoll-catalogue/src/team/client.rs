@@ -1,4 +1,4 @@
-//! This host's catalogue and the team's, side by side.
+//! Synchronises this host's catalogue with the team's.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,49 +13,49 @@ use crate::entry::Entry;
 use crate::error::CatalogueError;
 use crate::index::Catalogue;
 
-/// A server that went away while it was written to is waited for so long: one that starts again is there sooner.
+/// Maximum time to wait for a server that became unavailable during an upload. A restart takes
+/// less.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
-/// And is asked this often.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A team's catalogue, as this host's user takes part in it.
+/// Access of this host's user to a team's catalogue.
 #[derive(Clone, Debug)]
 pub struct TeamClient {
     address: Address,
-    /// Holds what this user's runs are told apart by.
+    /// File with the identity of this user's runs.
     origin: PathBuf,
-    /// Where bundles of others are unpacked, to be read here.
+    /// Directory for unpacked bundles of other users.
     cache: PathBuf,
 }
 
-/// What went from one to the other.
+/// Result of a synchronisation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyncReport {
-    /// Runs that were put there, by name.
+    /// Names of the uploaded runs.
     pub pushed: Vec<String>,
-    /// Runs of others that came or changed since the last time.
+    /// Number of other users' runs that were added or changed since the last synchronisation.
     pub received: u64,
-    /// Runs there that this version can't read.
+    /// Number of runs that this version cannot read.
     pub unreadable: u64,
 }
 
 impl TeamClient {
-    /// One that keeps its own files in these directories of the user's.
+    /// Creates a client that keeps its identity in `state` and unpacked bundles in `cache`.
     pub fn new(address: Address, state: &Path, cache: &Path) -> Self {
         Self { address, origin: state.join("origin"), cache: cache.join("team") }
     }
 
-    /// As messages name it.
+    /// Returns the address without the password, for messages.
     pub fn display_address(&self) -> String {
         self.address.without_password()
     }
 
-    /// Puts this host's runs there that `wanted` takes and that are not there as they are now, and notes in the index
-    /// what others put there.
+    /// Uploads this host's runs that `select` accepts and that are missing or outdated in the
+    /// team's catalogue. Then copies other users' runs into the index.
     ///
     /// # Errors
-    /// A server that can't be reached, or that goes away for longer than half a minute; a bundle that can't be read. What
-    /// was put there until then stays.
+    /// The server cannot be reached or stays unavailable for more than 30 s, or a bundle cannot be
+    /// read. Runs uploaded before the error stay there.
     pub fn sync(
         &self,
         catalogue: &mut Catalogue,
@@ -78,7 +78,7 @@ impl TeamClient {
                     team.upload(&origin, &entry, &stamp, &archive)
                 })
             });
-            // It is there, or is made anew the next time.
+            // The run is uploaded, or the archive is created again next time.
             let _ = fs::remove_file(&archive);
             put?;
             report.pushed.push(entry.run_id);
@@ -87,7 +87,7 @@ impl TeamClient {
         Ok(report)
     }
 
-    /// The bundle of a run that lies there, unpacked on this host; once it was, the server is not asked again.
+    /// Returns the directory of a run's bundle, and downloads the bundle if it is not in the cache.
     ///
     /// # Errors
     /// As [`Team::fetch`].
@@ -105,12 +105,13 @@ impl TeamClient {
         Team::connect(&self.address)?.fetch(&origin, &entry.run_id, &into)
     }
 
-    /// Where the runs of an experiment are unpacked.
+    /// Returns the directory for the unpacked runs of an experiment.
     pub fn unpacked(&self, origin: &str, experiment: &str) -> PathBuf {
         self.cache.join(origin).join(experiment)
     }
 
-    /// Asks, and asks again where the server was away meanwhile: what is put there is there once, whichever try arrived.
+    /// Repeats an operation while the server is unavailable. Operations are idempotent, so a
+    /// repeated upload has no further effect.
     fn retry_while_down<T>(
         &self,
         team: &mut Team,
@@ -128,7 +129,7 @@ impl TeamClient {
             std::thread::sleep(RETRY_INTERVAL);
             match Team::connect(&self.address) {
                 Ok(again) if again.identity() == team.identity() => *team = again,
-                // Another database has this name now.
+                // The address now leads to another database.
                 Ok(_) => return Err(error),
                 Err(_) => {}
             }
@@ -157,7 +158,7 @@ impl TeamClient {
             for (origin, entry) in &others {
                 let mut old = self.cache.join(origin);
                 old.extend(&entry.experiment);
-                // It was judged anew or tagged: what was unpacked here is what it was.
+                // The run was judged again or tagged: the unpacked copy is outdated.
                 let _ = fs::remove_dir_all(old.join(&entry.run_id));
             }
             report.received += others.len() as u64;
@@ -170,12 +171,12 @@ impl TeamClient {
         let io = |error| CatalogueError::io("create", &self.cache, error);
         fs::create_dir_all(&self.cache).map_err(io)?;
         let archive = self.cache.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
-        // Of a process of this number that was killed.
+        // A killed process with the same id may have left this file.
         let _ = fs::remove_file(&archive);
         Ok(archive)
     }
 
-    /// What this user's runs are told apart by: made at random the first time.
+    /// Returns the identity of this user's runs. It is created at random on first use.
     fn own_origin(&self) -> Result<String, CatalogueError> {
         let read = || fs::read_to_string(&self.origin).map(|text| text.trim().to_owned());
         match read() {
@@ -198,7 +199,7 @@ impl TeamClient {
         let half = self.origin.with_extension(std::process::id().to_string());
         let mut file = fs::File::create(&half).map_err(io)?;
         file.write_all(hex(&random).as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
-        // Whoever is first has made it; the other takes that one.
+        // If another process created the file first, its identity counts.
         let linked = fs::hard_link(&half, &self.origin);
         let _ = fs::remove_file(&half);
         match linked {

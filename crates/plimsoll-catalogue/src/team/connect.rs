@@ -1,4 +1,4 @@
-//! A connection to PostgreSQL, in the clear on this host and over TLS elsewhere.
+//! Connects to PostgreSQL, without TLS on this host and with TLS to other hosts.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use super::address::{Address, CONNECT_TIMEOUT};
 use super::connection::Connection;
 use crate::error::CatalogueError;
 
-/// Connects.
+/// Connects to the server.
 ///
 /// # Errors
-/// A server that can't be reached, that is not who it reason it is, or that refuses this user.
+/// The server cannot be reached, has no valid certificate, or refuses this user.
 pub(super) fn connect(address: &Address) -> Result<Connection, CatalogueError> {
     let failed =
         |reason: String| CatalogueError::Team { address: address.without_password(), reason };
     let config = &address.config;
-    // One that takes the connection may say nothing to whoever is there.
+    // A hung server accepts the connection and then sends nothing, hence a timeout over all hosts.
     let timeout =
         CONNECT_TIMEOUT * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
     let connection = match config.get_ssl_mode() {

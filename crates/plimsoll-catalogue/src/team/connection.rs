@@ -1,5 +1,5 @@
-//! A connection to PostgreSQL, asked one thing at a time and for no longer than it may take: a server that hangs, or a
-//! network that swallows what is sent, leaves a connection that is open and answers nothing.
+//! A PostgreSQL connection with one query at a time and a timeout for each. With a hung server, or
+//! a network that drops packets, the connection stays open but no answer arrives.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-/// What is asked at a time, 4 MiB of a bundle at most, takes no longer.
+/// Timeout of a query, which transfers at most 4 MiB of a bundle.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// A question about nothing is answered within this time.
+/// Timeout of a connection check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What goes wrong.
+/// Failure of a query or connection.
 #[derive(Debug)]
 pub(super) enum ConnectionError {
-    /// What the server or the system said.
+    /// Error from the server or the client library.
     Database(tokio_postgres::Error),
-    /// Nothing, for so long.
+    /// No answer within this time.
     TimedOut(Duration),
-    /// No runtime for the connection.
+    /// The asynchronous runtime could not be started.
     Runtime(std::io::Error),
 }
 
@@ -31,7 +31,7 @@ impl From<tokio_postgres::Error> for ConnectionError {
 }
 
 impl ConnectionError {
-    /// It in one sentence.
+    /// Returns the error as one sentence.
     pub(super) fn message(&self) -> String {
         let error = match self {
             Self::Database(error) => error,
@@ -46,22 +46,22 @@ impl ConnectionError {
     }
 }
 
-/// What a question is filled in with.
+/// Parameters of a query.
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection. What belongs to it is done while it is asked, on the thread that asks.
+/// A connection. Its asynchronous work runs only during a query, on the calling thread.
 pub(super) struct Connection {
     runtime: Runtime,
     client: Client,
-    /// It was given up in the middle of a question: whatever comes next is the answer to that one.
+    /// True after a query timed out: the next answer on the connection would belong to that query.
     is_out_of_sync: bool,
 }
 
 impl Connection {
-    /// One that `connect` makes, with what has to be driven for it.
+    /// Opens a connection with `connect` and starts its driver task.
     ///
     /// # Errors
-    /// What `connect` says, or no answer within `timeout`.
+    /// `connect` failed or took longer than `timeout`.
     pub(super) fn open<C, D>(timeout: Duration, connect: C) -> Result<Self, ConnectionError>
     where
         C: Future<Output = Result<(Client, D), tokio_postgres::Error>>,
@@ -72,7 +72,7 @@ impl Connection {
         let client = runtime.block_on(async {
             let connected = tokio::time::timeout(timeout, connect).await;
             let (client, driven) = connected.map_err(|_| ConnectionError::TimedOut(timeout))??;
-            // Its end shows by the client.
+            // The client notices when this task ends.
             drop(tokio::spawn(driven));
             Ok::<_, ConnectionError>(client)
         })?;
@@ -99,7 +99,8 @@ impl Connection {
         }
     }
 
-    /// Whether it leads nowhere any more. A server that says that it ends has not hung up yet, so it is asked.
+    /// Returns whether the connection is lost. A server that is shutting down may not have closed
+    /// it yet, so this sends a check.
     pub(super) fn is_disconnected(&mut self) -> bool {
         self.client.is_closed()
             || self
@@ -107,7 +108,7 @@ impl Connection {
                 .is_err()
     }
 
-    /// The rows that answer it.
+    /// Returns all rows of the answer.
     pub(super) fn rows(
         &mut self,
         sql: &str,
@@ -116,12 +117,12 @@ impl Connection {
         self.run_query(QUERY_TIMEOUT, async |client| client.query(sql, values).await)
     }
 
-    /// The only row.
+    /// Returns the only row of the answer.
     pub(super) fn row(&mut self, sql: &str, values: Values<'_>) -> Result<Row, ConnectionError> {
         self.run_query(QUERY_TIMEOUT, async |client| client.query_one(sql, values).await)
     }
 
-    /// The only row, if there is one.
+    /// Returns the only row of the answer, if there is one.
     pub(super) fn row_if_any(
         &mut self,
         sql: &str,
@@ -130,20 +131,20 @@ impl Connection {
         self.run_query(QUERY_TIMEOUT, async |client| client.query_opt(sql, values).await)
     }
 
-    /// Does it.
+    /// Executes a statement.
     pub(super) fn execute(&mut self, sql: &str, values: Values<'_>) -> Result<(), ConnectionError> {
         self.run_query(QUERY_TIMEOUT, async |client| client.execute(sql, values).await).map(drop)
     }
 
-    /// Does these, one after the other.
+    /// Executes several statements in order.
     pub(super) fn execute_all(&mut self, sql: &str) -> Result<(), ConnectionError> {
         self.run_query(QUERY_TIMEOUT, async |client| client.batch_execute(sql).await)
     }
 
-    /// Does all of `work` or nothing of it.
+    /// Runs `work` in a transaction, and rolls back if it fails.
     ///
     /// # Errors
-    /// What `work` fails with; what the line does.
+    /// Errors of `work` and of the connection.
     pub(super) fn transaction<T, E: From<ConnectionError>>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, E>,
@@ -152,7 +153,7 @@ impl Connection {
         let done = work(self);
         match &done {
             Ok(_) => self.execute_all("COMMIT")?,
-            // The server does it by itself where the connection is gone.
+            // If the connection is lost, the server rolls back by itself.
             Err(_) => drop(self.execute_all("ROLLBACK")),
         }
         done

@@ -1,13 +1,14 @@
-//! The tables of a team's catalogue, and how those of an earlier version become these.
+//! Tables of a team's catalogue, and migrations from earlier versions.
 
 use super::connection::{Connection, ConnectionError};
 use super::failed;
 use crate::error::CatalogueError;
 
-/// Held while tables are made or changed: two hosts may come at once. "plimsoll" as a number of bytes.
+/// Advisory lock for migrations, since two hosts may connect at once. The bytes of "plimsoll" as a
+/// number.
 pub(super) const LOCK: i64 = i64::from_be_bytes(*b"plimsoll");
 
-/// Each step makes the tables of one version of those before it; it is never changed, once it was released.
+/// Each step migrates the tables by one version. A released step is never changed.
 const STEPS: [&str; 2] = [
     // 1: runs and their bundles.
     "CREATE TABLE plimsoll.runs (
@@ -27,7 +28,7 @@ const STEPS: [&str; 2] = [
         bytes BYTEA NOT NULL,
         PRIMARY KEY (run, number)
     );",
-    // 2: who looks asks for what came since it looked last, and a bundle is held to what was put there.
+    // 2: numbers for changes, so that clients read only what is new, and checksums of bundles.
     "CREATE SEQUENCE plimsoll.changes;
     ALTER TABLE plimsoll.runs ADD COLUMN change BIGINT, ADD COLUMN archive_sha256 TEXT;
     UPDATE plimsoll.runs SET change = nextval('plimsoll.changes'), archive_sha256 = (
@@ -37,10 +38,10 @@ const STEPS: [&str; 2] = [
     CREATE INDEX runs_started ON plimsoll.runs (started);",
 ];
 
-/// Makes or changes the tables where they are not of this version; gives which database it is.
+/// Migrates the tables to this version, and returns the identity of the database.
 ///
 /// # Errors
-/// Tables of a later version, a user who may not make tables, a server that is gone.
+/// A later version wrote the tables, the user may not create tables, or the connection is lost.
 pub(super) fn migrate(
     connection: &mut Connection,
     address: &str,
@@ -53,11 +54,12 @@ pub(super) fn migrate(
     }
 }
 
-/// Which database it is, or why it can't be used.
+/// Returns the identity of the database, or the reason why it is not usable.
 fn steps(connection: &mut Connection) -> Result<Result<String, String>, ConnectionError> {
     let version = STEPS.len();
     connection.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
-    // Who may only read and write finds all there, and makes nothing.
+    // A user without the right to create tables must be able to connect, so create nothing that
+    // exists.
     let is_there: bool =
         connection.row("SELECT to_regclass('plimsoll.about') IS NOT NULL", &[])?.try_get(0)?;
     if !is_there {

@@ -1,4 +1,4 @@
-//! Where the driving thread of a run waits until the coordinator says when its phase begins.
+//! Holds each phase of a run until the coordinator has set its start time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,20 +17,20 @@ pub(super) struct Gate {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Phases that came to wait so far.
+    /// Number of phases that have reached the gate.
     phase_count: u32,
-    /// The one that waits, and from when on it could begin.
+    /// The phase that waits, and the time at which it was ready.
     waiting: Option<(PhaseKind, u64)>,
-    /// The latest leave, and for which.
+    /// The latest start time from the coordinator, with the number of its phase.
     scheduled: Option<(u32, u64)>,
-    /// Whether the run is to end: nothing waits any more.
+    /// True once the run must stop: phases no longer wait.
     open: bool,
     run_start_ns: Option<u64>,
     starts: Vec<PhaseStart>,
 }
 
 impl Gate {
-    /// One that tells there what waits.
+    /// Creates a gate that reports waiting phases through `outbox`.
     pub(super) fn new(outbox: UnboundedSender<AgentMessage>) -> Self {
         Self { state: Mutex::default(), outbox }
     }
@@ -39,23 +39,23 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The phase of this number may begin then.
+    /// Sets the start time of a phase.
     pub(super) fn schedule(&self, number: u32, at_ns: u64) {
         self.state().scheduled = Some((number, at_ns));
     }
 
-    /// Nothing waits from now on.
+    /// Lets all phases pass from now on.
     pub(super) fn open(&self) {
         self.state().open = true;
     }
 
-    /// Whether a phase waits for its leave.
+    /// Returns whether a phase is waiting for its start time.
     pub(super) fn is_waiting(&self) -> bool {
         let state = self.state();
         state.waiting.is_some() && !state.open
     }
 
-    /// The start of the run and the phases that waited, as far as they were let through.
+    /// Returns the start of the run, and the phases that have passed the gate.
     pub(super) fn timing(&self) -> (Option<u64>, Vec<PhaseStart>) {
         let state = self.state();
         (state.run_start_ns, state.starts.clone())
@@ -73,7 +73,7 @@ impl progress::Gate for Gate {
             state.phase_count += 1;
             state.waiting = Some((kind, ready_ns));
             let number = state.phase_count;
-            // Whoever listened is gone only where the run is about to end.
+            // The receiver closes only when the run is about to stop.
             let _ = self.outbox.send(AgentMessage::Ready { kind, number, run_start_ns, ready_ns });
         }
         let (_, at_ns) = state.scheduled.filter(|(number, _)| *number == state.phase_count)?;
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_phase_waits_for_its_own_leave_and_asks_for_it_once() {
+    fn a_phase_waits_for_its_own_start_time_and_requests_it_once() {
         let (outbox, mut inbox) = tokio::sync::mpsc::unbounded_channel();
         let gate = Gate::new(outbox);
         assert_eq!(gate.begins_at(PhaseKind::Create, 10, 20), None);

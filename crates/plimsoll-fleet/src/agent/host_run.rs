@@ -1,4 +1,5 @@
-//! A host's part of a fleet's run: the plan carried out on threads of its own, what happens told, the evidence sent.
+//! One host's part of a fleet run: runs the plan on its own threads, reports events and sends the
+//! evidence.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,16 +21,16 @@ use crate::broker::Broker;
 use crate::message::{AgentMessage, CoordinatorMessage, HostProgress, RunOutcome};
 use crate::order::Order;
 
-/// What could not be told in so long stays untold: the evidence is on this host.
+/// Maximum time to retry sending a message. The evidence stays on this host in any case.
 const SEND_TIMEOUT: Duration = Duration::from_secs(600);
-/// A server that is away as the plan comes is waited for so long: whoever sent it waits no longer.
+/// Maximum time to wait for the server before the run starts. The coordinator does not wait longer.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Once the agent is to end, no longer than that.
+/// Maximum time to retry once the agent must stop.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Progress is told this often at most.
+/// Minimum interval between progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Carries a plan out and tells its end, whatever that is.
+/// Runs the plan of an order and reports how it ended.
 pub(super) async fn run_order(
     options: &Options,
     broker: &Broker,
@@ -56,7 +57,7 @@ pub(super) async fn run_order(
     tokio::join!(working, sending);
 }
 
-/// The logical units that a plan's devices are: what two hosts must not both work on.
+/// Returns the logical units of the plan's devices, which no two hosts may share.
 fn units(plan: &ResolvedPlan) -> Vec<String> {
     let devices = plan.targets.iter().filter_map(|target| match &target.kind {
         TargetKind::Device { device } => Some(device),
@@ -65,7 +66,7 @@ fn units(plan: &ResolvedPlan) -> Vec<String> {
     devices.filter_map(|device| unit_of(Path::new(device))).collect()
 }
 
-/// Tells everything in its order, each until the broker has it.
+/// Sends messages in order, and retries each until the broker has stored it.
 async fn send_all(
     broker: &Broker,
     subject: String,
@@ -86,16 +87,17 @@ async fn send_all(
     }
 }
 
-/// How long the broker is waited for.
+/// Time limit of retries.
 struct RetryPolicy<'a> {
-    /// Whether the agent is to end.
+    /// Set when the agent must stop.
     stop: &'a AtomicBool,
-    /// Since when that is known.
+    /// Time at which `stop` was first seen.
     started: Mutex<Option<Instant>>,
 }
 
 impl RetryPolicy<'_> {
-    /// Whether what is tried since then is given up.
+    /// Returns true if an operation that started at `since` must not be retried again. The first
+    /// call after `stop` starts the shutdown timeout.
     fn timed_out(&self, since: Instant) -> bool {
         if !self.stop.load(Ordering::Relaxed) {
             return since.elapsed() > SEND_TIMEOUT;
@@ -184,7 +186,7 @@ async fn work(
                         gate.open();
                     }
                     Some(CoordinatorMessage::Wait { .. }) => {}
-                    // Of another version, or an outage of the broker.
+                    // A message of another version, or the broker is unavailable.
                     None => tokio::time::sleep(POLL_INTERVAL).await,
                 }
             },
@@ -221,18 +223,18 @@ async fn work(
     ended
 }
 
-/// A run under way.
+/// State of the running plan.
 struct HostRun<'a> {
     options: &'a Options,
     broker: &'a Broker,
     order: &'a Order,
     outbox: &'a UnboundedSender<AgentMessage>,
-    /// Its bundle.
+    /// Directory of the finished bundle.
     directory: Option<PathBuf>,
     failed: Option<String>,
-    /// That nobody coordinates it any more.
+    /// Reason for stopping if the coordinator is silent.
     orphaned: Option<String>,
-    /// When progress was told last.
+    /// Time of the last progress message.
     last_progress: Option<Instant>,
 }
 
@@ -273,7 +275,7 @@ impl HostRun<'_> {
         }
     }
 
-    /// Sends the evidence.
+    /// Sends the evidence, with retries.
     async fn send_evidence(self, retries: &RetryPolicy<'_>) -> RunOutcome {
         let Some(directory) = self.directory else {
             let error = self.failed.unwrap_or_else(|| "the run left no evidence".to_owned());
@@ -315,13 +317,13 @@ async fn upload_bundle(
     object: &str,
 ) -> Result<(), String> {
     let directory = directory.to_path_buf();
-    // Not on this thread, which tells the broker meanwhile that the agent lives.
+    // Run it on another thread: this one sends the agent's heartbeat.
     let packed = tokio::task::spawn_blocking(move || {
         let packed = directory.with_extension(format!("{}.tar.gz", std::process::id()));
         let bytes = archive::export(&directory, &packed)
             .map_err(|error| error.to_string())
             .and_then(|()| std::fs::read(&packed).map_err(|error| error.to_string()));
-        // Half of it would be in the way of the next try.
+        // A leftover would block the next attempt.
         let _ = std::fs::remove_file(&packed);
         bytes
     });

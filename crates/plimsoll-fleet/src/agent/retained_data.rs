@@ -1,4 +1,4 @@
-//! Data that stays on a host between the runs of an experiment: the next point or step works on it.
+//! Data that stays on a host between the runs of an experiment, for the next point or step.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,17 +8,18 @@ use plimsoll_runner::kept_data::DataSlot;
 
 use crate::order::Order;
 
-/// What runs of an experiment left for the next.
+/// Data of the current experiment.
 #[derive(Default)]
 pub(super) struct RetainedData {
     experiment: Option<String>,
-    /// By what it lies on: the sides of a comparison have data of their own.
+    /// Data by target: each side of a comparison has its own.
     slots: Vec<(Vec<Target>, Arc<Mutex<DataSlot>>)>,
     since: Option<Instant>,
 }
 
 impl RetainedData {
-    /// Where the data of an order's run on these targets is found and left; that of another experiment is removed before.
+    /// Returns the slot for the data of an order's run on these targets. Data of another experiment
+    /// is removed first.
     pub(super) async fn slot_for(
         &mut self,
         order: &Order,
@@ -26,7 +27,7 @@ impl RetainedData {
     ) -> Arc<Mutex<DataSlot>> {
         let experiment = order.experiment.as_ref().map(|place| place.id.clone());
         if self.experiment != experiment {
-            // What can't be removed is in the way of the run, which says so.
+            // If data cannot be removed, the run fails and reports it.
             let _ = self.release().await;
         }
         self.since = Some(Instant::now());
@@ -42,21 +43,21 @@ impl RetainedData {
         slot
     }
 
-    /// A run has ended: from now on the next is waited for.
+    /// Restarts the time to wait for the next run.
     pub(super) fn restart_timer(&mut self) {
         self.since = Some(Instant::now());
     }
 
-    /// Whether data waits for a run that does not come.
+    /// Returns whether data has waited longer than `timeout` for the next run.
     pub(super) fn is_expired(&self, timeout: Duration) -> bool {
         !self.slots.is_empty() && self.since.is_some_and(|since| since.elapsed() > timeout)
     }
 
-    /// Removes what waits; says what could not be.
+    /// Removes all retained data, and returns the errors; empty if there were none.
     pub(super) async fn release(&mut self) -> String {
         self.experiment = None;
         let slots = std::mem::take(&mut self.slots);
-        // Not on this thread, which tells the broker meanwhile that the agent lives.
+        // Run it on another thread: this one sends the agent's heartbeat.
         let removed = tokio::task::spawn_blocking(move || {
             let finish = |(_, slot): (_, Arc<Mutex<DataSlot>>)| {
                 slot.lock().unwrap_or_else(PoisonError::into_inner).finish(false)

@@ -1,4 +1,5 @@
-//! A run under way: what its hosts tell, when its phases begin, who is lost, and their evidence.
+//! A running fleet run: messages and heartbeats of its hosts, starts of phases, lost hosts, and
+//! evidence.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,42 +21,43 @@ use crate::message::{AgentMessage, CoordinatorMessage, HostProgress};
 use crate::offset::{measure, to_agent_ns};
 use crate::server_health::{HealthChange, OUTAGE_TIMEOUT, ServerHealth};
 
-/// An agent has so long to take the plan or to refuse it.
+/// Time an agent has to accept or refuse a plan.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
-/// A phase begins so long after the last host is ready: the time in which all of them are told.
+/// Time between the last host's being ready and the start of a phase. All hosts must receive the
+/// start time within it.
 const START_LEAD_NS: u64 = 300_000_000;
-/// An agent that says nothing for so long while it is waited for is lost.
+/// Silence after which the coordinator declares a host lost, if others wait for it.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Hosts that wait for others hear this often that somebody coordinates them.
+/// Interval of the messages that tell waiting hosts that the coordinator is alive.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
-/// What was told before a run is taken up again is waited for so long.
+/// Time to wait for earlier messages when a run is resumed.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Who comes to look no sooner than this was busy, or had no processor, and what hosts said still waits to be heard.
+/// A gap between two checks longer than this means that the coordinator itself was stalled.
+/// Messages may then be queued, so it declares no host lost.
 const STALL_THRESHOLD: Duration = Duration::from_secs(1);
-/// Evidence is asked for so often of a server that answers.
+/// Number of attempts to fetch a bundle, not counting those during an outage of the server.
 const FETCH_ATTEMPTS: u32 = 3;
-/// A bundle that takes longer is asked for anew.
+/// Time limit of one attempt.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
-/// It is looked this often whether something is to be done.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A run under way.
+/// State of a running fleet run.
 pub(super) struct ActiveRun<'a> {
     pub(super) broker: &'a Broker,
     run_id: &'a str,
     pub(super) hosts: Vec<HostState>,
-    /// Why all were told to end.
+    /// Reason for stopping all hosts.
     pub(super) stopped: Option<String>,
     last_report: Instant,
-    /// When silence was looked at last.
+    /// Time of the last check for lost hosts.
     last_check: Instant,
-    /// When hosts heard last that somebody coordinates them, and how often.
+    /// Time and number of the last keepalive message.
     keepalive: (Instant, u64),
-    /// What each host told last, and how often in that phase.
+    /// Latest progress of each host, and the number of reports in that phase.
     progress: BTreeMap<String, (HostProgress, u32)>,
-    /// Since when answers to the plan are waited for.
+    /// Time at which the plan was sent, on this host's monotonic clock.
     sent_ns: u64,
-    /// Where in the stream the last message was that was heard.
+    /// Stream sequence number of the last message handled.
     last_sequence: u64,
     server_health: ServerHealth,
 }
@@ -79,7 +81,7 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Hears what was told before, up to the last word: nothing is decided on half of it.
+    /// Handles the messages sent before the run was resumed, before it decides anything.
     pub(super) async fn catch_up(
         &mut self,
         messages: &mut async_nats::jetstream::consumer::pull::Ordered,
@@ -95,7 +97,7 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Follows the agents until each has ended or is lost.
+    /// Follows the agents until each has finished or is lost.
     pub(super) async fn follow(
         &mut self,
         mut messages: async_nats::jetstream::consumer::pull::Ordered,
@@ -109,11 +111,12 @@ impl<'a> ActiveRun<'a> {
         let mut cards = watch.map_err(|error| failed(error.to_string()))?;
         let live = self.broker.client.subscribe(format!("plimsoll.live.{}.*", self.run_id)).await;
         let mut live = live.map_err(|error| failed(error.to_string()))?;
-        // Whether what is followed has to be followed anew.
+        // Whether the subscriptions must be renewed.
         let (mut connections, mut is_stale) = (self.broker.connections(), false);
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        // Nobody was listened to until here: with many hosts clocks, orders and buckets take their time.
+        // Silence counts from here: setting up many hosts takes time, and no messages were read
+        // meanwhile.
         self.hosts.iter_mut().for_each(HostState::reset_silence);
         self.sent_ns = clock::monotonic_ns();
         while !self.hosts.iter().all(HostState::is_finished) {
@@ -136,7 +139,7 @@ impl<'a> ActiveRun<'a> {
                     let now = self.broker.connections();
                     is_stale |= self.check_server(report)? || now != connections;
                     if is_stale {
-                        // Nobody is heard before this is done.
+                        // No messages arrive until the subscriptions are renewed.
                         self.hosts.iter_mut().for_each(HostState::reset_silence);
                         let subject = format!("plimsoll.told.{}.>", self.run_id);
                         let again = self.broker.follow_after(subject, self.last_sequence).await;
@@ -231,7 +234,7 @@ impl<'a> ActiveRun<'a> {
         }));
     }
 
-    /// Lets phases begin that all wait for, and ends what can't go on.
+    /// Starts a phase that all hosts wait for, and stops the run if it cannot continue.
     async fn advance(&mut self, interrupt: &AtomicBool, report: &mut dyn FnMut(Event)) {
         if interrupt.load(Ordering::Relaxed) {
             self.stop_all(BY_OPERATOR.to_owned(), report).await;
@@ -253,10 +256,10 @@ impl<'a> ActiveRun<'a> {
         self.send_keepalives().await;
     }
 
-    /// Says that the server does not answer; true: it does again.
+    /// Reports outages of the server. Returns true if an outage has ended.
     ///
     /// # Errors
-    /// A server that has not answered for so long that hosts do not wait for it either.
+    /// The outage is longer than hosts retry.
     fn check_server(&mut self, report: &mut dyn FnMut(Event)) -> Result<bool, RunnerError> {
         let silent = self.server_health.silence();
         if silent > OUTAGE_TIMEOUT {
@@ -288,19 +291,21 @@ impl<'a> ActiveRun<'a> {
         let sends = waiting.map(|host| async move {
             let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
             let id = format!("{run_id}-{}-wait-{number}", host.card.name);
-            // The next one comes soon.
+            // If this fails, the next message follows soon.
             let _ = broker.publish(subject, &CoordinatorMessage::Wait { number }, &id).await;
         });
         join_all(sends).await;
     }
 
-    /// Who says nothing is lost only where it is waited for: a load goes on through an outage of what coordinates it.
+    /// Marks hosts as lost that have been silent for too long. Silence counts only while others
+    /// wait for the host: it keeps its load running if the coordinator is unreachable.
     fn detect_lost_hosts(&mut self) {
         let is_down = self.server_health.is_down();
         let was_busy = self.last_check.elapsed() > STALL_THRESHOLD;
         self.last_check = Instant::now();
         if is_down || was_busy {
-            // Nobody could be heard, or nobody here listened: it counts from when somebody did.
+            // The server was down or this process stalled, so the silence says nothing about the
+            // hosts.
             self.hosts.iter_mut().for_each(HostState::reset_silence);
             return;
         }
@@ -326,7 +331,7 @@ impl<'a> ActiveRun<'a> {
 
     async fn start_pending_phase(&mut self, interrupt: &AtomicBool, report: &mut dyn FnMut(Event)) {
         if self.server_health.is_down() {
-            // Not all would hear it, and those who did would begin alone.
+            // Only some hosts would receive the start time and would start alone.
             return;
         }
         let on: Vec<&HostState> = self.hosts.iter().filter(|host| !host.is_finished()).collect();
@@ -359,7 +364,8 @@ impl<'a> ActiveRun<'a> {
             };
             let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
             let id = format!("{run_id}-{}-go-{}", host.card.name, first.number);
-            // Who is told late begins late, which shows; who is not told at all would wait for nothing.
+            // Retry: a late host starts late, which the evidence shows, but a host without a start
+            // time would block all others.
             let began = Instant::now();
             while broker.publish(subject.clone(), &go, &id).await.is_err()
                 && began.elapsed() < OUTAGE_TIMEOUT
@@ -372,13 +378,13 @@ impl<'a> ActiveRun<'a> {
         self.hosts.iter_mut().for_each(|host| host.pending = None);
     }
 
-    /// Has all hosts end; the first reason stays.
+    /// Stops all hosts. The first reason is kept.
     async fn stop_all(&mut self, reason: String, report: &mut dyn FnMut(Event)) {
         if self.stopped.is_some() {
             return;
         }
         report(Event::Warning(format!("{reason}: stopping all hosts")));
-        // One that is lost hears it when it is back: it would wait for leave that nobody gives.
+        // Include lost hosts: one that reconnects would otherwise wait for a start time.
         let (broker, run_id, go) =
             (self.broker, self.run_id, CoordinatorMessage::Stop { reason: reason.clone() });
         let sends = self.hosts.iter().filter(|host| host.ended.is_none()).map(|host| {
@@ -391,7 +397,8 @@ impl<'a> ActiveRun<'a> {
         self.stopped = Some(reason);
     }
 
-    /// Takes the evidence in, and the clocks a second time. The objects that were read.
+    /// Fetches the evidence of all hosts and measures their clocks again. Returns agent and object
+    /// of each fetched bundle.
     pub(super) async fn collect(
         &mut self,
         interrupt: &AtomicBool,
@@ -431,7 +438,7 @@ impl<'a> ActiveRun<'a> {
     }
 }
 
-/// As [`fetch`], once the server answers: what was sent waits there.
+/// Fetches a bundle, and waits for the server to answer again if needed.
 async fn fetch_with_retries(
     broker: &Broker,
     server_health: &ServerHealth,

@@ -1,4 +1,4 @@
-//! What the coordinator knows of one host during a run.
+//! State of one host during a fleet run, as the coordinator knows it.
 
 use std::time::{Duration, Instant};
 
@@ -9,37 +9,37 @@ use crate::card::Card;
 use crate::evidence::HostResult;
 use crate::message::{AgentMessage, RunOutcome};
 
-/// A phase that waits for leave.
+/// A phase that waits for its start time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingPhase {
     pub(super) kind: PhaseKind,
     pub(super) number: u32,
 }
 
-/// A host that was asked.
+/// State of one host.
 #[derive(Debug)]
 pub(super) struct HostState {
     pub(super) card: Card,
-    /// Its clock: before the run, and after it.
+    /// Offsets of its clock, measured before and after the run.
     pub(super) offsets: Vec<Offset>,
     pub(super) accepted: bool,
     pub(super) refused: Option<String>,
     pub(super) pending: Option<PendingPhase>,
     pub(super) ended: Option<RunOutcome>,
-    /// Why it is lost.
+    /// Reason for declaring the host lost.
     pub(super) lost: Option<String>,
-    /// What went wrong with its evidence.
+    /// Error while fetching its evidence; empty if there was none.
     pub(super) evidence_error: String,
-    /// Its bundle, packed.
+    /// The bundle as an archive.
     pub(super) archive: Option<Vec<u8>>,
-    /// The logical units that it works on.
+    /// Logical units of the devices that the host uses.
     units: Vec<String>,
     last_phase: Option<PhaseKind>,
     last_heard: Instant,
 }
 
-/// That two hosts work on one logical unit, in words: each would write over the other's data, and what it then reads
-/// would look like damage that the storage did.
+/// Returns an error message if two hosts use one logical unit. Each would overwrite the other's
+/// data, which would look like corruption by the storage.
 pub(super) fn shared_unit_error(hosts: &[HostState]) -> Option<String> {
     hosts.iter().enumerate().find_map(|(at, host)| {
         let of = |unit: &&String| hosts[..at].iter().find(|other| other.units.contains(unit));
@@ -53,7 +53,7 @@ pub(super) fn shared_unit_error(hosts: &[HostState]) -> Option<String> {
 }
 
 impl HostState {
-    /// One whose clock was measured.
+    /// Creates the state of a host whose clock was measured.
     pub(super) fn new(card: Card, offset: Offset) -> Self {
         Self {
             card,
@@ -71,32 +71,32 @@ impl HostState {
         }
     }
 
-    /// Its clock before the run.
+    /// Returns the offset measured before the run.
     pub(super) fn initial_offset(&self) -> Offset {
         self.offsets.first().copied().unwrap_or(Offset { offset_ns: 0, error_ns: 0, at_ns: 0 })
     }
 
-    /// Whether nothing more is to be expected of it.
+    /// Returns whether the host has finished, refused the plan or is lost.
     pub(super) fn is_finished(&self) -> bool {
         self.ended.is_some() || self.lost.is_some() || self.refused.is_some()
     }
 
-    /// Whether it waits for the others.
+    /// Returns whether the host waits for the others.
     pub(super) fn is_waiting(&self) -> bool {
         self.pending.is_some()
     }
 
-    /// How long it has said nothing.
+    /// Returns the time since the last message or heartbeat.
     pub(super) fn silence(&self) -> Duration {
         self.last_heard.elapsed()
     }
 
-    /// The connection is down: its silence says nothing.
+    /// Restarts the time of silence, after an outage for example.
     pub(super) fn reset_silence(&mut self) {
         self.last_heard = Instant::now();
     }
 
-    /// What it did last, in words.
+    /// Describes the last known step of the host, for messages.
     pub(super) fn last_step(&self) -> String {
         match (self.last_phase, self.accepted) {
             (Some(kind), _) => format!("after it reached {}", kind.label()),
@@ -105,12 +105,12 @@ impl HostState {
         }
     }
 
-    /// It is lost; the first reason stays.
+    /// Marks the host as lost. The first reason is kept.
     pub(super) fn mark_lost(&mut self, why: String) {
         self.lost.get_or_insert(why);
     }
 
-    /// Hears what it tells.
+    /// Updates the state from a message of the agent.
     pub(super) fn apply_message(&mut self, message: AgentMessage) {
         self.last_heard = Instant::now();
         match message {
@@ -124,12 +124,13 @@ impl HostState {
                 self.last_phase = Some(kind);
                 self.pending = Some(PendingPhase { kind, number });
             }
-            // What was lost and comes back has not coordinated: its evidence is kept on its host.
+            // A lost host that reconnects did not run together with the others; its evidence stays
+            // there.
             AgentMessage::Ended(ended) if self.lost.is_none() => {
                 self.pending = None;
                 self.ended = Some(ended);
             }
-            // It was let in by a coordinator before this one.
+            // A previous coordinator has started this phase.
             AgentMessage::PhaseEnded { phase }
                 if self.pending.is_some_and(|w| w.kind == phase.kind) =>
             {
@@ -141,10 +142,10 @@ impl HostState {
         }
     }
 
-    /// Hears its heartbeat.
+    /// Updates the state from a heartbeat.
     pub(super) fn apply_heartbeat(&mut self, card: &Card, run_id: &str) {
         self.last_heard = Instant::now();
-        // Its answer is still on its way.
+        // The heartbeat can arrive before the answer to the plan.
         self.accepted |= card.busy_with.as_deref() == Some(run_id);
         if card.instance != self.card.instance && !self.is_finished() {
             let last_step = self.last_step();
@@ -152,7 +153,7 @@ impl HostState {
         }
     }
 
-    /// What came of it.
+    /// Converts the state into the host's result.
     pub(super) fn into_result(self) -> HostResult {
         HostResult {
             card: self.card,
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_was_started_again_is_lost_and_stays_so() {
+    fn a_restarted_agent_is_lost_and_stays_lost() {
         let mut host = new_host();
         host.apply_message(AgentMessage::Accepted { units: Vec::new() });
         host.apply_message(AgentMessage::Ready {
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_work_on_one_unit_are_named() {
+    fn hosts_that_share_a_logical_unit_are_reported() {
         let of = |name: &str, units: &[&str]| {
             let mut host = new_host();
             host.card.name = name.into();
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_of_the_same_agent_is_no_loss() {
+    fn a_heartbeat_of_the_same_agent_keeps_the_host() {
         let mut host = new_host();
         let same = host.card.clone();
         host.apply_heartbeat(&same, "r");

@@ -1,8 +1,8 @@
-//! That each host can carry its part of an order, and no two work on the same exports or objects: one's writes would be
-//! the other's damage.
+//! Checks that each host can run its part of an order, and that no two hosts use the same exports
+//! or objects and overwrite each other's data.
 //!
-//! Directories and devices are each host's own, unless they lie on a file system that hosts share; there the lock
-//! in the directory refuses the second.
+//! Directories and devices are local to a host, except on a shared file system. There the lock in
+//! the directory stops the second host.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use plimsoll_runner::error::RunnerError;
 use crate::card::Card;
 use crate::order::Order;
 
-/// What each of the hosts would carry, held against what the others would work on.
+/// Resolves the part of each host, and checks that no two parts share a target.
 ///
 /// # Errors
-/// Two that would share it, and a plan that can't be carried by one of them, or a part of it.
+/// Two hosts share a target, or a host cannot run its part of the plan.
 pub(super) fn check_overlap(
     order: &Order,
     hosts: &[Card],
@@ -39,7 +39,7 @@ pub(super) fn check_overlap(
     Ok(parts)
 }
 
-/// A host's own plan, and what of it an order would have it carry.
+/// Resolves the plan with the settings of a host, and the part of it that the order requests.
 pub(super) fn part_of(
     order: &Order,
     host: &Card,
@@ -57,7 +57,7 @@ pub(super) fn part_of(
     Ok((own.resolve(), part))
 }
 
-/// What a host carries, in a few words: its places, and what lies there or is done.
+/// Describes the part of a host in a few words: its workload and targets.
 pub(super) fn describe(part: &ResolvedPlan) -> String {
     let places: Vec<String> = part.targets.iter().flat_map(Target::places).collect();
     let workload = match &part.workload {
@@ -75,7 +75,7 @@ pub(super) fn describe(part: &ResolvedPlan) -> String {
     )
 }
 
-/// What a host would work on that others reach too.
+/// Returns the targets of a host that other hosts can reach too.
 fn shared_targets(own: ResolvedPlan) -> Vec<String> {
     let mut places = Vec::new();
     for target in own.targets {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_would_write_to_the_same_objects_are_told_apart_first() {
+    fn hosts_with_the_same_objects_are_rejected() {
         let store = "endpoint = \"http://h:1\"";
         let error = check_plan(&format!("s3 = \"s3://load/x\"\n{store}"), "").unwrap_err();
         assert_eq!(error, "a and b would both use s3://load/x at http://h:1");

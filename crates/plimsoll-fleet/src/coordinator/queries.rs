@@ -1,4 +1,5 @@
-//! What is asked of a fleet beside runs: who is there, who is to be left out, who would take a plan.
+//! Requests to a fleet other than runs: status, drain, acceptance of a plan, and release of
+//! retained data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,45 +23,43 @@ use crate::offset::measure;
 use crate::on_a_runtime;
 use crate::order::Order;
 
-/// The bucket of agents that are left out.
+/// Bucket with the names of drained agents.
 const DRAINED: &str = "plimsoll-drained";
-/// An agent answers within this time whether it would take a plan.
+/// Time an agent has to answer whether it would accept a plan.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Data is removed within this time, or whoever waits for it goes on.
+/// Time an agent has to remove retained data.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// An agent as it is seen.
+/// State of an agent, for `plimsoll fleet status`.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentStatus {
-    /// What it reason of itself.
     #[serde(flatten)]
     pub card: Card,
-    /// How far its clock is from this host's; `None`: it does not answer.
+    /// Offset of its clock from this host's. `None` if the agent does not answer.
     pub clock: Option<Offset>,
-    /// Whether it is left out.
+    /// Whether the agent is excluded from new runs.
     pub is_drained: bool,
-    /// Whether it has this build, without which it takes no plan from here.
+    /// Whether the agent has the build of this program, which a run from here requires.
     pub is_own_build: bool,
 }
 
-/// Whether an agent would take a plan.
+/// Answer of an agent to the question whether it would accept a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanAcceptance {
-    /// Its name.
     pub name: String,
-    /// Whether it would.
+    /// Whether the agent would accept the plan.
     pub takes: bool,
-    /// Why not.
+    /// Reason for refusing it.
     #[serde(rename = "says")]
     pub reason: String,
-    /// What it would carry; empty where that is not known.
+    /// Workload that the agent would run; empty if it is not known.
     pub carries: String,
 }
 
-/// The agents that are there, by name.
+/// Returns all connected agents, ordered by name.
 ///
 /// # Errors
-/// A server that can't be reached.
+/// The server cannot be reached.
 pub fn status(server: &Server) -> Result<Vec<AgentStatus>, RunnerError> {
     on_a_runtime(async {
         let broker = Broker::connect(server, Role::Coordinator).await?;
@@ -79,10 +78,10 @@ pub fn status(server: &Server) -> Result<Vec<AgentStatus>, RunnerError> {
     })
 }
 
-/// Leaves agents out of what comes, or takes them in again. What they carry out goes on.
+/// Excludes agents from new runs, or includes them again. Current runs continue.
 ///
 /// # Errors
-/// A name that is none, a server that can't be reached.
+/// A name is not valid, or the server cannot be reached.
 pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), RunnerError> {
     if let Some(wrong) = agents.iter().find(|name| !is_name(name)) {
         return Err(RunnerError::usage(format!("{wrong:?} is not a valid agent name")));
@@ -108,7 +107,7 @@ pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), Runne
     })
 }
 
-/// Those of the agents that are left out.
+/// Returns which of the agents are drained.
 pub(super) async fn drained(
     broker: &Broker,
     there: &BTreeMap<String, Card>,
@@ -144,17 +143,19 @@ async fn drained_store(broker: &Broker) -> Result<kv::Store, RunnerError> {
     store.map_err(|error| failed(error.to_string()))
 }
 
-/// Asks each agent whether it would take a plan: signature, allow-list, space. Nothing is run, and nothing is made.
+/// Asks each agent whether it would accept a plan, considering signature, allow list and free
+/// space. Nothing runs and no file is created.
 ///
 /// # Errors
-/// A plan that no fleet runs, no key to sign with, a server that can't be reached.
+/// The plan is not suitable for a fleet, the signing key is missing, or the server cannot be
+/// reached.
 pub fn check_acceptance(
     plan: &Plan,
     options: &Options,
 ) -> Result<Vec<PlanAcceptance>, RunnerError> {
     let resolved = plan.resolve();
     check(&resolved)?;
-    // Who has no share of the plan is not meant.
+    // Agents without a share of the plan are not asked.
     let shares = resolved.fleet.filter(|fleet| fleet.carries == Carries::Share);
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     on_a_runtime(async {
@@ -231,11 +232,11 @@ pub fn check_acceptance(
     })
 }
 
-/// Has those of the agents that are there remove the data that they keep for another run. Those that could not or did not
-/// answer, and why.
+/// Makes the connected agents remove the data retained for another run. Returns the agents that
+/// failed or did not answer, with the reason.
 ///
 /// # Errors
-/// No key to sign with, a server that can't be reached.
+/// The signing key is missing, or the server cannot be reached.
 pub fn release(
     plan: &Plan,
     options: &Options,
@@ -244,7 +245,7 @@ pub fn release(
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     on_a_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
-        // Who is not there any more removes its data by itself, or its next run does.
+        // An agent that is not connected removes its data by itself or in its next run.
         let there = read_cards(&broker, &AgentSelection::default()).await?;
         let names = &names
             .iter()
@@ -259,7 +260,7 @@ pub fn release(
         let mut messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         for name in names {
             let subject = format!("plimsoll.order.{name}");
-            // Who does not hear it does not answer.
+            // An agent that does not receive the order counts as not answering.
             let _ = broker.publish(subject, &signed, &format!("{run_id}-{name}")).await;
         }
         let mut answers: BTreeMap<String, String> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What is noted of a run while it is under way, so that it can be taken up again where its coordinator was killed.
+//! Record of a fleet run on disk, from which the run can be resumed if the coordinator is killed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use crate::card::Card;
 use crate::card::is_name;
 use crate::order::Order;
 
-/// A run under way.
+/// Record of a running fleet run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RunRecord {
     pub(super) order: Order,
     pub(super) started_unix_ns: u64,
-    /// Where it stands in the ledger of who coordinates.
+    /// Position of the start in the coordinator's ledger.
     pub(super) ledger: Option<LedgerPosition>,
-    /// The boot that the offsets' clock is of.
+    /// Boot whose monotonic clock the offsets refer to.
     pub(super) boot_id: String,
     pub(super) hosts: Vec<(Card, Offset)>,
 }
@@ -30,7 +30,7 @@ fn record_path(places: &Places, run_id: &str) -> PathBuf {
 }
 
 impl RunRecord {
-    /// Writes it whole, or not at all.
+    /// Writes the record atomically.
     pub(super) fn write(&self, places: &Places) -> Result<(), RunnerError> {
         let path = record_path(places, &self.order.run_id);
         let failed = |error: std::io::Error| {
@@ -43,7 +43,6 @@ impl RunRecord {
         fs::rename(&half, &path).map_err(failed)
     }
 
-    /// Reads it.
     pub(super) fn read(places: &Places, run_id: &str) -> Result<Self, RunnerError> {
         let unknown = |why: String| {
             RunnerError::usage(format!("cannot resume {run_id}: {why}")).hint(
@@ -51,7 +50,7 @@ impl RunRecord {
                  a finished run with `plimsoll judge`",
             )
         };
-        // It becomes part of a path.
+        // The run id becomes part of a path.
         if run_id.is_empty() || run_id.len() > 255 || !run_id.split('.').all(is_part) {
             return Err(unknown("not a valid run name".to_owned()));
         }
@@ -62,9 +61,9 @@ impl RunRecord {
             .map_err(|error| unknown(format!("{}: {error}", path.display())))
     }
 
-    /// Forgets it: the run's evidence is there, or nobody took its plan.
+    /// Deletes the record, once the evidence is written or an agent has refused the plan.
     pub(super) fn delete(&self, places: &Places) {
-        // What stays is refused by the evidence that is there.
+        // A leftover is harmless: `resume` rejects a run whose evidence exists.
         let _ = fs::remove_file(record_path(places, &self.order.run_id));
     }
 }

@@ -1,4 +1,4 @@
-//! Which agents there are, and which of them carry a run.
+//! Selection of the agents for a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use plimsoll_runner::error::RunnerError;
 use crate::broker::Broker;
 use crate::card::{Card, is_name};
 
-/// Cards are waited for so long: each agent writes one a second.
+/// Time to collect cards if no number of agents is given. Agents write their cards once a second.
 const CARDS_TIMEOUT: Duration = Duration::from_millis(2_500);
-/// Agents that are wanted and not there yet are waited for so long.
+/// Time to wait for the required number of agents.
 const SELECTION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Which agents are wanted.
+/// Requirements on the agents of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AgentSelection {
-    /// How many; `None`: all that are there, or all that are named.
+    /// Number of agents. `None` selects all agents that match.
     pub(super) agents: Option<u32>,
-    /// These alone; empty: any.
+    /// Permitted names; empty permits any.
     pub(super) names: Vec<String>,
-    /// Those with all of these labels.
+    /// Labels that each agent must have.
     pub(super) labels: Vec<String>,
 }
 
 impl AgentSelection {
-    /// How many.
+    /// Returns the number of agents required.
     fn count(&self) -> Option<u32> {
         match self.names.len() {
             0 => self.agents,
@@ -34,13 +34,13 @@ impl AgentSelection {
         }
     }
 
-    /// Whether an agent is one of them.
+    /// Returns whether an agent meets the requirements.
     fn matches(&self, card: &Card) -> bool {
         let has = |label: &String| card.labels.contains(label);
         (self.names.is_empty() || self.names.contains(&card.name)) && self.labels.iter().all(has)
     }
 
-    /// Which, in words.
+    /// Describes the requirements, for messages.
     fn describe(&self) -> String {
         let named = match self.names.is_empty() {
             true => String::new(),
@@ -53,7 +53,7 @@ impl AgentSelection {
     }
 }
 
-/// Cards of all agents, or of so many as are wanted, or of these, as soon as they are there.
+/// Reads the cards of all agents. Returns early once enough free agents match.
 pub(super) async fn read_cards(
     broker: &Broker,
     selection: &AgentSelection,
@@ -77,7 +77,7 @@ pub(super) async fn read_cards(
         let free =
             found.values().filter(|card| selection.matches(card) && card.busy_with.is_none());
         let free = free.count();
-        // All that are there already are looked at: the first by name are wanted, not the first to be read.
+        // Read all existing cards first: the selection is by name, not by order of arrival.
         if entry.delta == 0 && count.is_some_and(|count| free >= count as usize) {
             break;
         }
@@ -85,7 +85,7 @@ pub(super) async fn read_cards(
     Ok(found)
 }
 
-/// The agents that carry the run: the first of those that are free, by name.
+/// Selects the first free agents by name.
 pub(super) fn pick(
     cards: BTreeMap<String, Card>,
     selection: &AgentSelection,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn free_agents_of_the_own_build_are_chosen_by_name() {
+    fn free_agents_of_this_build_are_selected_by_name() {
         let cards = [("c", "b", false), ("a", "b", true), ("b", "b", false)];
         assert_eq!(pick_names(&cards, None).unwrap(), ["b", "c"]);
         assert_eq!(pick_names(&cards, Some(1)).unwrap(), ["b"]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_chosen_by_name_and_by_label() {
+    fn agents_are_selected_by_name_and_label() {
         let all = || -> BTreeMap<String, Card> {
             let labels = [("a", "rack=1"), ("b", "rack=2"), ("c", "rack=2")];
             let of = labels.into_iter().map(|(name, label)| {

@@ -1,8 +1,8 @@
-//! The storage system's own counters over the time in which all hosts measured.
+//! Counters of the storage system over the time in which all hosts measured.
 //!
-//! They rise by what all hosts do, so that no host can ask for them: the others' load would be in its own. Who
-//! coordinates asks once, keeps what was answered with its time, and reads off the rise when the time in which all
-//! hosts measured is known.
+//! The counters include the load of all hosts, so no single host can use them. The coordinator
+//! polls them, stores the readings with their times, and computes the rise once the common window
+//! is known.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use plimsoll_observe::metrics::{self, Endpoint};
 use plimsoll_plan::{MetricsEndpoint, Observe};
 use plimsoll_sys::clock;
 
-/// Endpoints that are asked until this is dropped.
+/// Polls the endpoints until it is dropped.
 #[derive(Debug)]
 pub(super) struct SystemWatch {
     pollers: Vec<EndpointPoller>,
@@ -25,42 +25,42 @@ pub(super) struct SystemWatch {
 struct EndpointPoller {
     endpoint: Endpoint,
     readings: Arc<Mutex<Readings>>,
-    // Dropped before the thread is waited for: that ends it.
+    // Dropping the sender ends the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What an endpoint answered, in the order of time.
+/// Readings of an endpoint, ordered by time.
 #[derive(Debug, Default)]
 struct Readings {
     all: Vec<Reading>,
-    /// Why the last question had no answer.
+    /// Error of the last failed poll.
     problem: Option<String>,
 }
 
 #[derive(Clone, Debug)]
 struct Reading {
-    /// Between the question and its answer, on this host's clock.
+    /// Midpoint between request and response, on this host's clock.
     at_ns: u64,
     values: metrics::Values,
 }
 
 impl SystemWatch {
-    /// Begins to ask; `None` where the plan names no metrics.
+    /// Starts polling. `None` if the plan lists no metrics.
     pub(super) fn start(observe: &Observe) -> Option<Self> {
         let pollers: Vec<EndpointPoller> =
             observe.metrics.iter().map(EndpointPoller::start).collect();
         (!pollers.is_empty()).then_some(Self { pollers })
     }
 
-    /// Asks once more, now.
+    /// Polls all endpoints once, now.
     pub(super) fn poll(&self) {
         for poller in &self.pollers {
             poll(&poller.endpoint, &poller.readings);
         }
     }
 
-    /// What the counters rose by in `duration_ns` from `start_ns` of this host's clock.
+    /// Returns the rise of the counters over a time on this host's clock.
     pub(super) fn rise_within(&self, start_ns: u64, duration_ns: u64) -> System {
         let mut system = System::default();
         for poller in &self.pollers {
@@ -94,7 +94,7 @@ impl EndpointPoller {
 
 impl Drop for EndpointPoller {
     fn drop(&mut self) {
-        // It ends by itself, when its question has an answer or has waited long enough.
+        // The thread ends by itself after its current request.
         self.stop = None;
         drop(self.thread.take());
     }
@@ -116,7 +116,7 @@ fn poll(endpoint: &Endpoint, readings: &Mutex<Readings>) {
     let at_ns = asked_ns + clock::monotonic_ns().saturating_sub(asked_ns) / 2;
     let mut readings = readings.lock().unwrap_or_else(PoisonError::into_inner);
     match answer {
-        // Another question may have been answered meanwhile.
+        // A concurrent poll may have stored a later reading.
         Ok(values) if readings.all.last().is_none_or(|last| last.at_ns < at_ns) => {
             readings.all.push(Reading { at_ns, values });
         }
@@ -126,7 +126,7 @@ fn poll(endpoint: &Endpoint, readings: &Mutex<Readings>) {
 }
 
 impl Readings {
-    /// Adds what rose between two times, or why that is not known.
+    /// Adds the rise of the counters between two times, or the reason why it is unknown.
     fn rise_within(&self, endpoint: &Endpoint, start_ns: u64, end_ns: u64, system: &mut System) {
         let url = &endpoint.url;
         let before = self.all.iter().rposition(|one| one.at_ns <= start_ns);
@@ -137,7 +137,7 @@ impl Readings {
             return system.unknown.push(format!("the metrics of {url}: {why}"));
         };
         let over = &self.all[before..=after];
-        // What moved within the first and the last of these gaps is taken to have moved evenly.
+        // Within the first and the last of these gaps, the rise is interpolated linearly.
         let gap_ns = |pair: &[Reading]| pair[1].at_ns - pair[0].at_ns;
         let gaps = over.windows(2).map(gap_ns);
         system.gap_ns_max = system.gap_ns_max.max(gaps.max().unwrap_or(0));
@@ -175,7 +175,7 @@ impl Readings {
     }
 }
 
-/// A counter at a time between two readings, as if it rose evenly from one to the other.
+/// Interpolates a counter linearly between two readings.
 fn at(values: &[(u64, f64)], at_ns: u64) -> Option<f64> {
     let after = values.iter().position(|(ns, _)| *ns >= at_ns)?;
     let (to_ns, to) = values[after];
@@ -198,7 +198,7 @@ mod tests {
         ("data_reduction", "ratio"),
     ];
 
-    /// Answers of `hits`, `writes` and `ratio` at so many seconds.
+    /// Creates readings of `hits`, `writes` and `ratio` at times in seconds.
     fn readings(all: &[(u64, f64, f64)]) -> Readings {
         let reading = |(seconds, hits, writes): &(u64, f64, f64)| Reading {
             at_ns: seconds * 1_000_000_000,
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_is_read_off_between_two_answers() {
+    fn a_rise_is_interpolated_between_two_readings() {
         let readings =
             readings(&[(1, 0.0, 5.0), (2, 100.0, 5.0), (3, 300.0, 6.0), (4, 300.0, 9.0)]);
         let system = rise_within(&readings, 1500, 3500);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_for_all_of_the_time_is_unknown() {
+    fn a_counter_not_polled_over_the_whole_time_is_unknown() {
         let some = readings(&[(1, 0.0, 0.0), (2, 100.0, 1.0)]);
         for (from_ms, to_ms) in [(500, 1500), (1500, 2500), (3000, 4000)] {
             let system = rise_within(&some, from_ms, to_ms);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_set_back_or_missing_is_unknown() {
+    fn a_counter_that_is_reset_or_missing_is_unknown() {
         let set_back = readings(&[(1, 50.0, 0.0), (2, 100.0, 1.0), (3, 90.0, 2.0)]);
         let system = rise_within(&set_back, 1000, 3000);
         assert!(system.sources.reads_from.is_empty());

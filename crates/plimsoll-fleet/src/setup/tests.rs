@@ -21,7 +21,7 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Every file below a directory with what it holds.
+/// Returns every file below a directory with its contents.
 fn files(root: &Path) -> Vec<(PathBuf, String)> {
     let (mut all, mut places) = (Vec::new(), vec![root.to_path_buf()]);
     while let Some(place) = places.pop() {
@@ -37,7 +37,7 @@ fn files(root: &Path) -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn each_host_has_a_directory_of_its_own_and_nothing_is_overwritten() {
+fn each_host_gets_its_own_directory_and_no_file_is_overwritten() {
     let root = tempfile::tempdir().unwrap();
     let setup = setup(root.path());
     let made = set_up(&setup).unwrap();
@@ -71,12 +71,12 @@ fn each_host_has_a_directory_of_its_own_and_nothing_is_overwritten() {
 }
 
 #[test]
-fn hosts_come_and_go_and_what_the_others_have_stays() {
+fn adding_and_removing_hosts_leaves_the_others_unchanged() {
     let root = tempfile::tempdir().unwrap();
     let setup = setup(root.path());
     let directory = &setup.directory;
     set_up(&setup).unwrap();
-    // The operator's own from the start.
+    // A change by the operator.
     let configuration = directory.join("server/nats.conf");
     let own = fs::read_to_string(&configuration).unwrap().replace("4MB", "8MB");
     fs::write(&configuration, own).unwrap();
@@ -117,7 +117,7 @@ fn hosts_come_and_go_and_what_the_others_have_stays() {
         assert!(!directory.join("agents/node5").exists());
     }
     refused(remove(directory, &names(&["node4", "node9"])).unwrap_err(), "cannot remove node9");
-    // Who runs plans is no agent.
+    // The coordinator is not an agent.
     refused(remove(directory, &names(&["the coordinator"])).unwrap_err(), "not a valid agent name");
 
     remove(directory, &names(&["node4"])).unwrap();
@@ -130,7 +130,7 @@ fn hosts_come_and_go_and_what_the_others_have_stays() {
 }
 
 #[test]
-fn a_fleet_without_its_authority_or_with_changed_users_takes_no_host() {
+fn add_needs_the_authority_and_an_unchanged_list_of_users() {
     let root = tempfile::tempdir().unwrap();
     let kept = setup(root.path());
     let forgetful =
@@ -148,7 +148,7 @@ fn a_fleet_without_its_authority_or_with_changed_users_takes_no_host() {
     refused(&forgetful.directory, Some(&authority), "of another fleet");
     refused(root.path(), None, "server");
 
-    // Kept elsewhere.
+    // The authority is stored elsewhere.
     let directory = &kept.directory;
     let offline = root.path().join("offline");
     fs::rename(&authority, &offline).unwrap();
@@ -169,7 +169,7 @@ fn a_fleet_without_its_authority_or_with_changed_users_takes_no_host() {
         refused(directory, Some(&offline), "cannot lock");
     }
     add(directory, &new, Some(&offline)).unwrap();
-    // As an earlier version set it up: all users in one file.
+    // The layout of an earlier version: all users in one file.
     fs::remove_file(&users).unwrap();
     fs::remove_dir_all(directory.join("agents/node3")).unwrap();
     refused(directory, Some(&offline), "users.conf");
