@@ -14,9 +14,9 @@ use plimsoll_report::time::utc;
 pub type FindHosts = Box<dyn Fn() -> Result<Vec<HostRow>, String> + Send + Sync>;
 
 /// They are asked this often.
-const EVERY: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// And looked this often whether the page ends.
-const LOOK: Duration = Duration::from_millis(100);
+const STOP_POLL: Duration = Duration::from_millis(100);
 
 /// What is known of a fleet's hosts.
 pub struct Fleet {
@@ -27,9 +27,9 @@ pub struct Fleet {
 
 #[derive(Default)]
 struct State {
-    asked_unix_ns: Option<u64>,
+    polled_unix_ns: Option<u64>,
     hosts: Vec<HostRow>,
-    wrong: Option<String>,
+    error: Option<String>,
 }
 
 impl Fleet {
@@ -46,10 +46,10 @@ impl Fleet {
         let fleet = Arc::clone(self);
         let thread = std::thread::Builder::new().name("fleet".to_owned()).spawn(move || {
             while !fleet.stop.load(Ordering::Relaxed) {
-                fleet.once();
+                fleet.poll();
                 let began = Instant::now();
-                while began.elapsed() < EVERY && !fleet.stop.load(Ordering::Relaxed) {
-                    std::thread::sleep(LOOK);
+                while began.elapsed() < POLL_INTERVAL && !fleet.stop.load(Ordering::Relaxed) {
+                    std::thread::sleep(STOP_POLL);
                 }
             }
         });
@@ -62,21 +62,21 @@ impl Fleet {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    fn once(&self) {
+    fn poll(&self) {
         let found = (self.find)();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match found {
             Ok(hosts) => {
-                let asked_unix_ns = now.map(|since| since.as_nanos() as u64);
-                *state = State { asked_unix_ns, hosts, wrong: None };
+                let polled_unix_ns = now.map(|since| since.as_nanos() as u64);
+                *state = State { polled_unix_ns, hosts, error: None };
             }
-            Err(says) => state.wrong = Some(says),
+            Err(error) => state.error = Some(error),
         }
     }
 
     /// As the overview shows them.
-    pub fn shown(&self) -> Value {
+    pub fn template_value(&self) -> Value {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let host = |host: &HostRow| {
             let clock =
@@ -92,8 +92,8 @@ impl Fleet {
         };
         context! {
             hosts => state.hosts.iter().map(host).collect::<Vec<Value>>(),
-            asked => state.asked_unix_ns.map(utc),
-            wrong => state.wrong.clone(),
+            polled => state.polled_unix_ns.map(utc),
+            error => state.error.clone(),
         }
     }
 }

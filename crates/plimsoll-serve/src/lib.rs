@@ -4,17 +4,17 @@
 //! |---|---|
 //! | `server` | listens, bounds connections, and brings the one asynchronous runtime of this program |
 //! | `routes` | every route with the role that it asks for: the router is made of this table |
-//! | `ask`, `answer` | a request as pages get it, and what they give back |
-//! | `gate`, `tokens` | who may ask for what: roles, sessions, forged requests, names of this host |
+//! | `request`, `response` | a request as pages get it, and what they give back |
+//! | `access`, `tokens` | who may ask for what: roles, sessions, forged requests, names of this host |
 //! | `live` | the one run that this server carries out, and what is known of it |
-//! | `watched` | what is sent to those who watch it |
-//! | `drafted` | a plan from a form: what is wrong with it, whether it may be started here, what it will take |
-//! | `known` | the catalogue, by which alone a request reaches a file |
+//! | `events` | what is sent to those who watch it |
+//! | `draft` | a plan from a form: what is wrong with it, whether it may be started here, what it will take |
+//! | `catalogue` | the catalogue, by which alone a request reaches a file |
 //! | `fleet` | the hosts of a fleet, asked every few seconds |
 //! | `team` | the team's catalogue, asked every few seconds |
-//! | `shown` | reports that were drawn, so that they are not drawn for each viewer |
+//! | `reports` | reports that were drawn, so that they are not drawn for each viewer |
 //! | `tls` | the certificate that the page is served with |
-//! | `sized` | a question to a model, from a form |
+//! | `sizing` | a question to a model, from a form |
 //! | `site` | the frame around every page, and its templates |
 //! | `pages` | a page a file; `api` gives the same to programs |
 //!
@@ -27,27 +27,27 @@
 //! - starting runs: `drafted.rs` (forms), `drafted/checked.rs` (checks), `drafted/job.rs` (fio jobs), `drafted/modelled.rs`
 //!   (limits of models)
 //! - access: `gate.rs`, `tokens.rs`; connection limits: `server.rs`
-//! - runs of other processes: `live/elsewhere.rs`
+//! - runs of other processes: `live/other_processes.rs`
 //! - browser tests: `plimsoll/tests/page.rs` (`PLIMSOLL_SCREENSHOTS=DIR` saves pictures); Grafana:
 //!   `contrib/grafana/plimsoll.json`, checked by `plimsoll/tests/serve.rs`
 
-mod answer;
-mod ask;
-mod drafted;
+mod access;
+mod catalogue;
+mod draft;
+mod events;
 mod fleet;
-mod gate;
-mod known;
 mod live;
 mod pages;
+mod reports;
+mod request;
+mod response;
 mod routes;
 mod server;
-mod shown;
 mod site;
-mod sized;
+mod sizing;
 mod team;
 mod tls;
 mod tokens;
-mod watched;
 
 use std::net::SocketAddr;
 
@@ -58,7 +58,7 @@ use plimsoll_runner::places::Places;
 pub use fleet::FindHosts;
 pub use server::serve;
 pub use tls::{Tls, TlsError};
-pub use tokens::{PasswordError, Tokens, TokensError, hashed};
+pub use tokens::{PasswordError, Tokens, TokensError, hash_password};
 
 /// Where a user's runs lie, as of now.
 pub type FindRoots = Box<dyn Fn() -> Roots + Send + Sync>;

@@ -1,11 +1,11 @@
-//! The one run that this server carries out, or carried out last, those of this user's other processes ([`elsewhere`]), and
+//! The one run that this server carries out, or carried out last, those of this user's other processes ([`other_processes`]), and
 //! those who watch them.
 //!
-//! A thread takes the run's events in (`plimsoll_runner::live`) and draws what is shown of them ([`shown`]) at most twice a second,
+//! A thread takes the run's events in (`plimsoll_runner::live`) and draws what is shown of them ([`render`]) at most twice a second,
 //! once for all who watch.
 
-pub mod elsewhere;
-mod shown;
+pub mod other_processes;
+mod render;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +21,10 @@ use plimsoll_runner::run::{Event, Options, RunHandle, Runner, Work};
 use tokio::sync::Semaphore;
 use tokio::sync::watch;
 
-use self::elsewhere::Elsewhere;
-use crate::answer::Problem;
-use crate::ask::quoted;
-use crate::watched::{Frames, Viewer, event};
+use self::other_processes::OtherProcesses;
+use crate::events::{Frames, Viewer, event};
+use crate::request::quoted;
+use crate::response::Problem;
 
 /// Those who watch at a time; the page of a further one shows the last state.
 pub const VIEWERS_MAX: usize = 100;
@@ -36,13 +36,13 @@ const CHARTS_EVERY: Duration = Duration::from_secs(2);
 pub struct Live {
     places: Places,
     templates: Arc<Environment<'static>>,
-    current: Mutex<Option<Current>>,
+    current: Mutex<Option<CurrentRun>>,
     viewers: Arc<Semaphore>,
     /// Runs of other processes.
-    pub elsewhere: Elsewhere,
+    pub others: OtherProcesses,
 }
 
-struct Current {
+struct CurrentRun {
     state: Arc<Mutex<State>>,
     stop: Arc<AtomicBool>,
     frames: watch::Receiver<Frames>,
@@ -51,7 +51,7 @@ struct Current {
 
 /// What a page holds of a run, as HTML.
 #[derive(Debug)]
-pub struct Shown {
+pub struct LiveHtml {
     /// The phase, what is left of it, rates.
     pub now: String,
     /// Tables.
@@ -64,8 +64,8 @@ impl Live {
     /// Nothing was started yet.
     pub fn new(places: Places, templates: Arc<Environment<'static>>) -> Self {
         let viewers = Arc::new(Semaphore::new(VIEWERS_MAX));
-        let elsewhere = Elsewhere::new(places.clone());
-        Self { places, templates, current: Mutex::new(None), viewers, elsewhere }
+        let others = OtherProcesses::new(places.clone());
+        Self { places, templates, current: Mutex::new(None), viewers, others }
     }
 
     /// Starts what was found to be allowed, which each of its runs is asked again when it begins; it is stopped in order after `time_max`. `after` is done when it has ended.
@@ -109,7 +109,7 @@ impl Live {
             let says = format!("cannot start a thread: {error}");
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, says)
         })?;
-        *current = Some(Current { state, stop, frames, thread: Some(thread) });
+        *current = Some(CurrentRun { state, stop, frames, thread: Some(thread) });
         Ok(())
     }
 
@@ -141,26 +141,26 @@ impl Live {
     }
 
     /// Asks what is known of it; `None`: this server started none.
-    pub fn with<T>(&self, ask: impl FnOnce(&State) -> T) -> Option<T> {
+    pub fn with<T>(&self, query: impl FnOnce(&State) -> T) -> Option<T> {
         let state = self.lock().as_ref().map(|one| Arc::clone(&one.state));
-        state.map(|state| ask(&lock(&state)))
+        state.map(|state| query(&lock(&state)))
     }
 
     /// What a page holds of it; `None`: this server started none.
     ///
     /// # Errors
     /// A defect in its template.
-    pub fn shown(&self) -> Result<Option<Shown>, Problem> {
-        self.with(|state| self.shown_of(state)).transpose()
+    pub fn render(&self) -> Result<Option<LiveHtml>, Problem> {
+        self.with(|state| self.render_state(state)).transpose()
     }
 
     /// What a page holds of a run.
     ///
     /// # Errors
     /// A defect in its template.
-    pub fn shown_of(&self, state: &State) -> Result<Shown, Problem> {
-        let (now, more) = shown::now(state, &self.templates)?;
-        Ok(Shown { now, more, charts: shown::charts(state) })
+    pub fn render_state(&self, state: &State) -> Result<LiveHtml, Problem> {
+        let (now, more) = render::status_and_tables(state, &self.templates)?;
+        Ok(LiveHtml { now, more, charts: render::charts(state) })
     }
 
     /// Somebody watches the run of this server, or that of a process of this user.
@@ -174,16 +174,16 @@ impl Live {
                 .hint("load the page again now and then")
         })?;
         let frames = match process {
-            Some(process) => self.elsewhere.watch(process, &self.templates)?,
+            Some(process) => self.others.watch(process, &self.templates)?,
             None => {
                 let frames = self.lock().as_ref().map(|one| one.frames.clone());
-                frames.ok_or_else(|| Problem::nothing("this server started no run yet"))?
+                frames.ok_or_else(|| Problem::not_found("this server started no run yet"))?
             }
         };
         Ok(Viewer::new(frames, slot))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Current>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<CurrentRun>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -215,7 +215,7 @@ fn follow(
         }
         if is_due(drawn, DRAWN_EVERY) {
             let with_charts = is_due(charts, CHARTS_EVERY);
-            tell(&known, templates, frames, with_charts);
+            publish(&known, templates, frames, with_charts);
             drop(known);
             drawn = Some(Instant::now());
             if with_charts {
@@ -225,18 +225,18 @@ fn follow(
     }
     let mut known = lock(state);
     known.end();
-    tell(&known, templates, frames, true);
+    publish(&known, templates, frames, true);
 }
 
-fn tell(
+fn publish(
     state: &State,
     templates: &Environment<'_>,
     frames: &watch::Sender<Frames>,
     with_charts: bool,
 ) {
     // A template that is defective shows on the page itself, which is drawn by the same.
-    let (now, more) = shown::now(state, templates).unwrap_or_default();
-    let charts = with_charts.then(|| event("charts", &shown::charts(state)));
+    let (now, more) = render::status_and_tables(state, templates).unwrap_or_default();
+    let charts = with_charts.then(|| event("charts", &render::charts(state)));
     frames.send_modify(|frames| {
         frames.now = [event("now", &now), event("more", &more)].concat().into();
         if let Some(charts) = charts {

@@ -12,10 +12,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Response, StatusCode};
 use axum::routing::{get, post};
 
-use crate::answer::{Answer, Problem};
-use crate::ask::{Ask, pairs};
-use crate::gate::sent_by_our_page;
-use crate::pages::{api, assets, audit, compare, live, login, models, one, overview, runs, start};
+use crate::access::check_csrf;
+use crate::pages::{api, assets, audit, compare, live, login, models, overview, run, runs, start};
+use crate::request::{PageRequest, pairs};
+use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 use crate::tokens::Role;
 
@@ -44,18 +44,18 @@ pub struct Route {
     pub method: Method,
     /// Its path, in the router's form.
     pub path: &'static str,
-    /// Who may ask.
+    /// Who may page_request.
     pub role: Role,
     /// In which form it answers.
     pub form: Form,
     /// Makes the answer.
-    pub answer: fn(&Site, &Ask) -> Result<Answer, Problem>,
+    pub answer: fn(&Site, &PageRequest) -> Result<PageResponse, Problem>,
 }
 
 /// The most that anybody may send: a result to be audited.
 const BODY_BYTES_MAX: usize = 16 << 20;
 /// How long it may take to come.
-const BODY: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Scripts and styles are files of this server, pictures may be data of a page; nothing comes from elsewhere, and
 /// no page of elsewhere shows one of these. Attributes of style are those of charts' read-outs.
@@ -67,7 +67,7 @@ const fn page(
     method: Method,
     path: &'static str,
     role: Role,
-    answer: fn(&Site, &Ask) -> Result<Answer, Problem>,
+    answer: fn(&Site, &PageRequest) -> Result<PageResponse, Problem>,
 ) -> Route {
     Route { method, path, role, form: Form::Page, answer }
 }
@@ -75,12 +75,15 @@ const fn page(
 const fn api(
     method: Method,
     path: &'static str,
-    answer: fn(&Site, &Ask) -> Result<Answer, Problem>,
+    answer: fn(&Site, &PageRequest) -> Result<PageResponse, Problem>,
 ) -> Route {
     Route { method, path, role: Role::View, form: Form::Api, answer }
 }
 
-const fn api_run(path: &'static str, answer: fn(&Site, &Ask) -> Result<Answer, Problem>) -> Route {
+const fn api_run(
+    path: &'static str,
+    answer: fn(&Site, &PageRequest) -> Result<PageResponse, Problem>,
+) -> Route {
     Route { method: Method::Post, path, role: Role::Run, form: Form::Api, answer }
 }
 
@@ -88,22 +91,22 @@ const fn api_run(path: &'static str, answer: fn(&Site, &Ask) -> Result<Answer, P
 pub const ROUTES: &[Route] = &[
     page(Method::Get, "/", Role::View, overview::show),
     page(Method::Get, "/runs", Role::View, runs::show),
-    page(Method::Get, "/runs/{id}", Role::View, one::show),
-    page(Method::Get, "/runs/{id}/evidence", Role::View, one::evidence),
-    page(Method::Post, "/runs/{id}/labels", Role::Run, one::label),
+    page(Method::Get, "/runs/{id}", Role::View, run::show),
+    page(Method::Get, "/runs/{id}/evidence", Role::View, run::evidence),
+    page(Method::Post, "/runs/{id}/labels", Role::Run, run::label),
     page(Method::Get, "/compare", Role::View, compare::show),
-    page(Method::Get, "/audit", Role::View, audit::ask),
+    page(Method::Get, "/audit", Role::View, audit::show_form),
     page(Method::Post, "/audit", Role::View, audit::show),
     page(Method::Get, "/live", Role::View, live::show),
     page(Method::Post, "/live/stop", Role::Run, live::stop),
-    page(Method::Get, "/start", Role::Run, start::ask),
+    page(Method::Get, "/start", Role::Run, start::show_form),
     page(Method::Post, "/start", Role::Run, start::start),
     page(Method::Get, "/models", Role::View, models::list),
     page(Method::Get, "/models/{id}", Role::View, models::one),
     page(Method::Post, "/models/{id}", Role::Run, models::show),
-    page(Method::Get, "/login", Role::Anyone, login::ask),
-    page(Method::Post, "/login", Role::Anyone, login::enter),
-    page(Method::Post, "/logout", Role::View, login::leave),
+    page(Method::Get, "/login", Role::Anyone, login::show_form),
+    page(Method::Post, "/login", Role::Anyone, login::log_in),
+    page(Method::Post, "/logout", Role::View, login::log_out),
     page(Method::Get, "/assets/style.css", Role::Anyone, assets::style),
     page(Method::Get, "/assets/script.js", Role::Anyone, assets::script),
     api(Method::Get, "/api/session", api::session),
@@ -111,14 +114,14 @@ pub const ROUTES: &[Route] = &[
     api(Method::Get, "/api/runs/{id}", api::one),
     api(Method::Get, "/api/compare", api::compare),
     api(Method::Post, "/api/audit", api::audit),
-    api(Method::Get, "/api/live", live::told),
+    api(Method::Get, "/api/live", live::state_json),
     api(Method::Get, "/api/live/events", live::events),
     api(Method::Get, "/api/live/others", live::others),
-    api_run("/api/live/stop", live::told_stop),
+    api_run("/api/live/stop", live::stop_json),
     api_run("/api/plans/check", start::check),
-    api_run("/api/runs", start::told),
-    api(Method::Get, "/api/models", models::told_list),
-    api_run("/api/models/{id}", models::told),
+    api_run("/api/runs", start::start_json),
+    api(Method::Get, "/api/models", models::list_json),
+    api_run("/api/models/{id}", models::answer_json),
     api(Method::Get, "/api/openapi.json", api::description),
     api(Method::Get, "/metrics", api::metrics),
 ];
@@ -130,7 +133,7 @@ pub fn router(site: &Arc<Site>) -> Router {
         let site = Arc::clone(site);
         let handler = move |params: RawPathParams, request: Request| {
             let parts = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-            carry(Arc::clone(&site), *route, parts.collect(), request)
+            handle(Arc::clone(&site), *route, parts.collect(), request)
         };
         let method = match route.method {
             Method::Get => get(handler),
@@ -145,9 +148,9 @@ pub fn router(site: &Arc<Site>) -> Router {
             path: "",
             role: Role::View,
             form: form_of(request.uri().path()),
-            answer: |_, _| Err(Problem::nothing("there is no such page")),
+            answer: |_, _| Err(Problem::not_found("there is no such page")),
         };
-        carry(Arc::clone(&site), route, Vec::new(), request)
+        handle(Arc::clone(&site), route, Vec::new(), request)
     };
     router.fallback(nowhere).layer(axum::middleware::map_response(secured))
 }
@@ -172,19 +175,19 @@ async fn secured(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-async fn carry(
+async fn handle(
     site: Arc<Site>,
     route: Route,
     named: Vec<(String, String)>,
     request: Request,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let mut ask = Ask { parts: named, ..Ask::default() };
-    let admitted = admit(&site, route, &parts, body, &mut ask).await;
+    let mut page_request = PageRequest { parts: named, ..PageRequest::default() };
+    let admitted = admit(&site, route, &parts, body, &mut page_request).await;
     let made = match admitted {
         Ok(Some(elsewhere)) => return elsewhere.into_response(StatusCode::OK),
         Ok(None) => {
-            let (site, asked) = (Arc::clone(&site), ask);
+            let (site, asked) = (Arc::clone(&site), page_request);
             // It waits for disks: not on the thread that serves the connections.
             let made = tokio::task::spawn_blocking(move || {
                 let made = (route.answer)(&site, &asked);
@@ -192,11 +195,11 @@ async fn carry(
             });
             match made.await {
                 Ok((made, asked)) => {
-                    ask = asked;
+                    page_request = asked;
                     made
                 }
                 Err(_) => {
-                    ask = Ask::default();
+                    page_request = PageRequest::default();
                     let says = "a defect in Plimsoll: please report it";
                     Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, says))
                 }
@@ -208,8 +211,8 @@ async fn carry(
         Ok(answer) => answer.into_response(StatusCode::OK),
         Err(problem) => {
             let answer = match route.form {
-                Form::Api => Answer::Json(problem.json()),
-                Form::Page => site.problem(&problem, &ask),
+                Form::Api => PageResponse::Json(problem.json()),
+                Form::Page => site.problem(&problem, &page_request),
             };
             answer.into_response(problem.status)
         }
@@ -222,21 +225,21 @@ async fn admit(
     route: Route,
     parts: &Parts,
     body: Body,
-    ask: &mut Ask,
-) -> Result<Option<Answer>, Problem> {
-    ask.who = site.gate.who(parts)?;
-    if ask.who.role < route.role {
-        if ask.who.role == Role::Anyone {
+    page_request: &mut PageRequest,
+) -> Result<Option<PageResponse>, Problem> {
+    page_request.identity = site.access.identify(parts)?;
+    if page_request.identity.role < route.role {
+        if page_request.identity.role == Role::Anyone {
             let asks_for_page = route.form == Form::Page && route.method == Method::Get;
             return match asks_for_page {
-                true => Ok(Some(Answer::To("/login".to_owned()))),
+                true => Ok(Some(PageResponse::Redirect("/login".to_owned()))),
                 false => Err(Problem::new(StatusCode::UNAUTHORIZED, "this needs a token")
                     .hint("send it as `Authorization: Bearer TOKEN`")),
             };
         }
-        return Err(Problem::refused("this needs a token of the role `run`"));
+        return Err(Problem::forbidden("this needs a token of the role `run`"));
     }
-    ask.query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
+    page_request.query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
     if route.method == Method::Get {
         return Ok(None);
     }
@@ -248,16 +251,16 @@ async fn admit(
     if length.and_then(|length| length.parse::<u64>().ok()) > Some(BODY_BYTES_MAX as u64) {
         return Err(too_long());
     }
-    let read = tokio::time::timeout(BODY, to_bytes(body, BODY_BYTES_MAX)).await;
+    let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_BYTES_MAX)).await;
     let read = read.map_err(|_| {
         Problem::new(StatusCode::REQUEST_TIMEOUT, "what was to be sent did not come in time")
     })?;
-    ask.body = read.map_err(|_| too_long())?.into();
+    page_request.body = read.map_err(|_| too_long())?.into();
     let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if kind.is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded")) {
-        ask.form = pairs(&ask.body);
+        page_request.form = pairs(&page_request.body);
     }
-    sent_by_our_page(&ask.who, &parts.headers, &ask.form)?;
+    check_csrf(&page_request.identity, &parts.headers, &page_request.form)?;
     Ok(None)
 }
 

@@ -13,9 +13,9 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
+use crate::access::AccessControl;
+use crate::catalogue::CachedCatalogue;
 use crate::fleet::Fleet;
-use crate::gate::Gate;
-use crate::known::Known;
 use crate::routes::router;
 use crate::site::Site;
 use crate::team::Team;
@@ -23,13 +23,13 @@ use crate::tokens::Sessions;
 use crate::{ServeError, ServeOptions};
 
 /// How often it is looked whether to stop.
-const LOOK: Duration = Duration::from_millis(100);
+const STOP_POLL: Duration = Duration::from_millis(100);
 /// Connections at a time; further ones wait.
 const CONNECTIONS_MAX: usize = 256;
 /// Threads on which pages are made.
-const PAGES_MAX: usize = 16;
+const PAGE_THREADS_MAX: usize = 16;
 /// How long the head of a request may take, and a connection may lie idle.
-const HEAD: Duration = Duration::from_secs(20);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// How much of a head there may be.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
@@ -54,14 +54,14 @@ pub fn serve(
     let system = |error: std::io::Error| ServeError::System(error.to_string());
     let sessions = Sessions::new().map_err(system)?;
     let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
-    let gate = Gate { tokens, sessions, names, is_secure };
+    let access = AccessControl { tokens, sessions, names, is_secure };
     let team = team.map(|shared| Arc::new(Team::new(shared)));
     let fleet = hosts.map(|find| Arc::new(Fleet::new(find)));
-    let known = Known::new(roots, team.clone());
-    let site = Arc::new(Site::new(gate, known, places, allow, fleet.clone())?);
+    let catalogue = CachedCatalogue::new(roots, team.clone());
+    let site = Arc::new(Site::new(access, catalogue, places, allow, fleet.clone())?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(PAGES_MAX)
+        .max_blocking_threads(PAGE_THREADS_MAX)
         .thread_name("page")
         .build()
         .map_err(system)?;
@@ -69,18 +69,18 @@ pub fn serve(
         let failed = |error| ServeError::Listen { address: listen, error };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let sharing = team.as_ref().map(|team| {
-            let (runs, read) = (Arc::clone(&site.known), Arc::clone(&site.known));
-            team.share(move || runs.roots(), move || read.forget())
+            let (runs, read) = (Arc::clone(&site.catalogue), Arc::clone(&site.catalogue));
+            team.share(move || runs.roots(), move || read.invalidate())
         });
         drop(sharing.transpose().map_err(system)?);
         fleet.as_ref().map_or(Ok(()), |fleet| fleet.follow()).map_err(system)?;
         // The catalogue is read before anybody asks; what is wrong with it is told to who does.
-        let known = Arc::clone(&site.known);
-        drop(tokio::task::spawn_blocking(move || known.with(|_| Ok(())).is_ok()));
+        let catalogue = Arc::clone(&site.catalogue);
+        drop(tokio::task::spawn_blocking(move || catalogue.with(|_| Ok(())).is_ok()));
         ready(listener.local_addr().map_err(failed)?);
         let until_stopped = async {
             while !stop.load(Ordering::Relaxed) {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(STOP_POLL).await;
             }
         };
         tokio::select! {
@@ -95,7 +95,7 @@ pub fn serve(
     if let Some(fleet) = &fleet {
         fleet.stop();
     }
-    runtime.shutdown_timeout(LOOK);
+    runtime.shutdown_timeout(STOP_POLL);
     site.live.end();
     result
 }
@@ -110,7 +110,7 @@ async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcce
             Ok((stream, _)) => stream,
             Err(_) => {
                 // No file is left, or the other side has gone already.
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(STOP_POLL).await;
                 continue;
             }
         };
@@ -118,12 +118,12 @@ async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcce
         let tls = tls.clone();
         tokio::spawn(async move {
             match tls {
-                None => carry(stream, service).await,
+                None => serve_connection(stream, service).await,
                 Some(tls) => {
                     // Who does not shake hands in time, or speaks no TLS, is let go of.
-                    let secured = tokio::time::timeout(HEAD, tls.accept(stream)).await;
+                    let secured = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await;
                     if let Ok(Ok(stream)) = secured {
-                        carry(stream, service).await;
+                        serve_connection(stream, service).await;
                     }
                 }
             }
@@ -133,13 +133,13 @@ async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcce
 }
 
 /// Answers on one connection until it ends, whatever becomes of it.
-async fn carry(
+async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     service: TowerToHyperService<axum::Router>,
 ) {
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .await;

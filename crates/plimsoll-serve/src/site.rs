@@ -10,13 +10,13 @@ use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 
 use crate::ServeError;
-use crate::answer::{Answer, Problem};
-use crate::ask::Ask;
+use crate::access::AccessControl;
+use crate::catalogue::CachedCatalogue;
 use crate::fleet::Fleet;
-use crate::gate::Gate;
-use crate::known::Known;
 use crate::live::Live;
-use crate::shown::Drawn;
+use crate::reports::ReportCache;
+use crate::request::PageRequest;
+use crate::response::{PageResponse, Problem};
 use crate::tokens::Role;
 
 const TEMPLATES: [(&str, &str); 16] = [
@@ -25,7 +25,7 @@ const TEMPLATES: [(&str, &str); 16] = [
     ("overview.html", include_str!("pages/overview.html")),
     ("overview_ended.html", include_str!("pages/overview_ended.html")),
     ("runs.html", include_str!("pages/runs.html")),
-    ("one.html", include_str!("pages/one.html")),
+    ("run.html", include_str!("pages/run.html")),
     ("compare.html", include_str!("pages/compare.html")),
     ("audit.html", include_str!("pages/audit.html")),
     ("start.html", include_str!("pages/start.html")),
@@ -40,10 +40,10 @@ const TEMPLATES: [(&str, &str); 16] = [
 
 /// What pages are made of.
 pub struct Site {
-    /// Who may ask.
-    pub gate: Gate,
+    /// Who may request.
+    pub access: AccessControl,
     /// The runs.
-    pub known: Arc<Known>,
+    pub catalogue: Arc<CachedCatalogue>,
     /// The run that goes on.
     pub live: Live,
     /// What plans may be started on.
@@ -51,11 +51,11 @@ pub struct Site {
     /// The hosts of a fleet, where one is named.
     pub fleet: Option<Arc<Fleet>>,
     /// Reports.
-    pub drawn: Drawn,
+    pub reports: ReportCache,
     /// Archives are packed one at a time: each is held in memory.
-    pub packing: Mutex<()>,
+    pub packing_lock: Mutex<()>,
     /// Models are run one at a time.
-    pub modelling: Mutex<()>,
+    pub modelling_lock: Mutex<()>,
     /// Where they are packed.
     pub cache: PathBuf,
     templates: Arc<Environment<'static>>,
@@ -67,8 +67,8 @@ impl Site {
     /// # Errors
     /// A defect in one of these.
     pub fn new(
-        gate: Gate,
-        known: Known,
+        access: AccessControl,
+        catalogue: CachedCatalogue,
         places: Places,
         allow: Allow,
         fleet: Option<Arc<Fleet>>,
@@ -79,11 +79,22 @@ impl Site {
                 .add_template(name, text)
                 .map_err(|error| ServeError::Template(error.to_string()))?;
         }
-        let (drawn, known) = (Drawn::default(), Arc::new(known));
-        let (packing, modelling) = (Mutex::default(), Mutex::default());
+        let (reports, catalogue) = (ReportCache::default(), Arc::new(catalogue));
+        let (packing_lock, modelling_lock) = (Mutex::default(), Mutex::default());
         let (templates, cache) = (Arc::new(templates), places.cache.clone());
         let live = Live::new(places, Arc::clone(&templates));
-        Ok(Self { gate, known, live, allow, fleet, drawn, packing, modelling, cache, templates })
+        Ok(Self {
+            access,
+            catalogue,
+            live,
+            allow,
+            fleet,
+            reports,
+            packing_lock,
+            modelling_lock,
+            cache,
+            templates,
+        })
     }
 
     /// A page. `within` is the entry of the menu that it belongs to.
@@ -95,21 +106,21 @@ impl Site {
         template: &str,
         title: &str,
         within: &str,
-        ask: &Ask,
+        request: &PageRequest,
         values: Value,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<PageResponse, Problem> {
         let context = context! {
             page_title => title,
             within => within,
-            csrf => ask.who.csrf.as_str(),
-            may_run => ask.who.role >= Role::Run,
-            may_view => ask.who.role >= Role::View,
-            has_session => ask.who.session.is_some(),
-            team_says => self.known.team().and_then(|team| team.says()),
+            csrf => request.identity.csrf.as_str(),
+            may_run => request.identity.role >= Role::Run,
+            may_view => request.identity.role >= Role::View,
+            has_session => request.identity.session.is_some(),
+            team_says => self.catalogue.team().and_then(|team| team.status_message()),
             version => env!("CARGO_PKG_VERSION"),
             ..values
         };
-        Ok(Answer::Html(self.templates.get_template(template)?.render(context)?))
+        Ok(PageResponse::Html(self.templates.get_template(template)?.render(context)?))
     }
 
     /// A part of a page, which is the same whoever asks.
@@ -121,14 +132,16 @@ impl Site {
     }
 
     /// The page that says what went wrong.
-    pub fn problem(&self, problem: &Problem, ask: &Ask) -> Answer {
+    pub fn problem(&self, problem: &Problem, request: &PageRequest) -> PageResponse {
         let title = problem.status.canonical_reason().unwrap_or("Problem");
         let values = context! {
             status => problem.status.as_u16(),
-            says => problem.says.as_str(),
+            says => problem.message.as_str(),
             hints => problem.hints.clone(),
         };
-        let page = self.page("problem.html", title, "", ask, values);
-        page.unwrap_or_else(|_| Answer::Text("text/plain; charset=utf-8", problem.says.clone()))
+        let page = self.page("problem.html", title, "", request, values);
+        page.unwrap_or_else(|_| {
+            PageResponse::Text("text/plain; charset=utf-8", problem.message.clone())
+        })
     }
 }

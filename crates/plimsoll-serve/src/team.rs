@@ -9,14 +9,14 @@ use plimsoll_catalogue::{Catalogue, Roots, TeamClient};
 use plimsoll_report::time::utc;
 
 /// It is asked this often.
-const EVERY: Duration = Duration::from_secs(5);
+const SYNC_INTERVAL: Duration = Duration::from_secs(5);
 /// And looked this often whether the page ends.
-const LOOK: Duration = Duration::from_millis(100);
+const STOP_POLL: Duration = Duration::from_millis(100);
 
 /// What is known of the team's catalogue.
 pub struct Team {
     shared: TeamClient,
-    /// When it was read last, and what went wrong since.
+    /// Time of the last successful read, and the last error since.
     state: Mutex<State>,
     stop: AtomicBool,
 }
@@ -24,7 +24,7 @@ pub struct Team {
 #[derive(Default)]
 struct State {
     read_unix_ns: Option<u64>,
-    wrong: Option<String>,
+    error: Option<String>,
 }
 
 impl Team {
@@ -39,12 +39,12 @@ impl Team {
     }
 
     /// What whoever looks has to know of it; `None`: what is shown is as it was some seconds ago.
-    pub fn says(&self) -> Option<String> {
+    pub fn status_message(&self) -> Option<String> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let wrong = state.wrong.as_ref()?;
+        let error = state.error.as_ref()?;
         Some(match state.read_unix_ns {
-            Some(at) => format!("Runs of others are shown as of {}: {wrong}", utc(at)),
-            None => format!("Runs of others may be missing: {wrong}"),
+            Some(at) => format!("Runs of others are shown as of {}: {error}", utc(at)),
+            None => format!("Runs of others may be missing: {error}"),
         })
     }
 
@@ -55,17 +55,17 @@ impl Team {
     pub fn share(
         self: &Arc<Self>,
         roots: impl Fn() -> Roots + Send + 'static,
-        came: impl Fn() + Send + 'static,
+        on_new_runs: impl Fn() + Send + 'static,
     ) -> std::io::Result<JoinHandle<()>> {
         let team = Arc::clone(self);
         std::thread::Builder::new().name("team".to_owned()).spawn(move || {
             while !team.stop.load(Ordering::Relaxed) {
-                if team.once(&roots()) {
-                    came();
+                if team.sync(&roots()) {
+                    on_new_runs();
                 }
                 let began = Instant::now();
-                while began.elapsed() < EVERY && !team.stop.load(Ordering::Relaxed) {
-                    std::thread::sleep(LOOK);
+                while began.elapsed() < SYNC_INTERVAL && !team.stop.load(Ordering::Relaxed) {
+                    std::thread::sleep(STOP_POLL);
                 }
             }
         })
@@ -77,7 +77,7 @@ impl Team {
     }
 
     /// Whether others put some there.
-    fn once(&self, roots: &Roots) -> bool {
+    fn sync(&self, roots: &Roots) -> bool {
         // An index of its own: pages go on asking theirs, which is the same file.
         let shared = Catalogue::open(roots)
             .and_then(|mut catalogue| self.shared.sync(&mut catalogue, &|_| true));
@@ -88,13 +88,13 @@ impl Team {
                     .duration_since(UNIX_EPOCH)
                     .ok()
                     .map(|since| since.as_nanos() as u64);
-                state.wrong = (sharing.unreadable > 0).then(|| {
+                state.error = (sharing.unreadable > 0).then(|| {
                     format!("{} were put there by another version of Plimsoll", sharing.unreadable)
                 });
                 sharing.received > 0
             }
             Err(error) => {
-                state.wrong = Some(error.to_string());
+                state.error = Some(error.to_string());
                 false
             }
         }

@@ -12,22 +12,22 @@ use tokio_rustls::TlsAcceptor;
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file that can't be read, or is no PEM.
-    #[error("{path}: {says}")]
+    #[error("{path}: {message}")]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// Why.
-        says: String,
+        message: String,
     },
     /// They can't be used, such as a key of another certificate.
-    #[error("{certificate} with {key}: {says}")]
+    #[error("{certificate} with {key}: {message}")]
     Unusable {
         /// The certificate's file.
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
         /// Why.
-        says: String,
+        message: String,
     },
 }
 
@@ -46,9 +46,9 @@ impl Tls {
         let unreadable = |path: &Path, holds_none: &str| {
             let (path, none) = (path.to_path_buf(), format!("it holds no {holds_none}"));
             move |error| {
-                let says =
+                let message =
                     if matches!(error, Error::NoItemsFound) { none } else { error.to_string() };
-                TlsError::Unreadable { path, says }
+                TlsError::Unreadable { path, message }
             }
         };
         let no_certificate = || unreadable(certificate, "certificate");
@@ -61,7 +61,7 @@ impl Tls {
         let unusable = |error: rustls::Error| TlsError::Unusable {
             certificate: certificate.to_path_buf(),
             key: key.to_path_buf(),
-            says: error.to_string(),
+            message: error.to_string(),
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)

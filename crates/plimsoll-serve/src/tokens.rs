@@ -38,11 +38,11 @@ impl Role {
 /// A shorter one could be guessed.
 const TOKEN_LENGTH_MIN: usize = 16;
 /// Nobody has to come back within this time.
-const SESSION: Duration = Duration::from_secs(12 * 3_600);
+const SESSION_IDLE_MAX: Duration = Duration::from_secs(12 * 3_600);
 /// More at a time are not kept: the one that is longest unused goes.
 const SESSIONS_MAX: usize = 1_024;
 /// Wrong tokens that are answered in a minute.
-const WRONG_PER_MINUTE_MAX: usize = 20;
+const FAILED_PER_MINUTE_MAX: usize = 20;
 
 /// How the hash of a password begins in a token file.
 const HASH: &str = "$argon2";
@@ -57,10 +57,10 @@ pub struct Tokens {
     /// Hashes in the PHC form (`$argon2id$v=19$m=…`).
     passwords: Vec<(String, Role)>,
     /// Comparing takes 19 MiB: one at a time.
-    comparing: Mutex<()>,
+    comparison_lock: Mutex<()>,
 }
 
-/// Why a password was not hashed.
+/// Why a password was not hash_password.
 #[derive(Debug, thiserror::Error)]
 pub enum PasswordError {
     /// It is too short.
@@ -79,7 +79,7 @@ pub enum PasswordError {
 ///
 /// # Errors
 /// [`PasswordError`].
-pub fn hashed(password: &str) -> Result<String, PasswordError> {
+pub fn hash_password(password: &str) -> Result<String, PasswordError> {
     if password.chars().count() < PASSWORD_LENGTH_MIN {
         return Err(PasswordError::Short);
     }
@@ -104,14 +104,14 @@ pub enum TokensError {
     #[error("{0} can be read by everybody on this host")]
     Public(PathBuf),
     /// A line that says nothing.
-    #[error("{path}, line {line}: {says}")]
+    #[error("{path}, line {line}: {message}")]
     Line {
         /// The file.
         path: PathBuf,
         /// Its line.
         line: usize,
         /// What is wrong with it.
-        says: String,
+        message: String,
     },
     /// It holds none.
     #[error("{0} holds no token")]
@@ -132,20 +132,20 @@ impl Tokens {
         }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(unreadable)?;
-        Self::of(&text, path)
+        Self::parse(&text, path)
     }
 
-    fn of(text: &str, path: &Path) -> Result<Self, TokensError> {
+    fn parse(text: &str, path: &Path) -> Result<Self, TokensError> {
         let (mut known, mut passwords) = (Vec::new(), Vec::new());
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let wrong = |says: &str| TokensError::Line {
+            let wrong = |message: &str| TokensError::Line {
                 path: path.to_path_buf(),
                 line: number + 1,
-                says: says.to_owned(),
+                message: message.to_owned(),
             };
             let (role, token) = line
                 .split_once(char::is_whitespace)
@@ -172,7 +172,7 @@ impl Tokens {
         }
         match known.is_empty() && passwords.is_empty() {
             true => Err(TokensError::Empty(path.to_path_buf())),
-            false => Ok(Self { known, passwords, comparing: Mutex::default() }),
+            false => Ok(Self { known, passwords, comparison_lock: Mutex::default() }),
         }
     }
 
@@ -185,7 +185,7 @@ impl Tokens {
 
     /// What a password lets do. That takes tens of milliseconds for each that is kept.
     pub fn role_of_password(&self, password: &str) -> Option<Role> {
-        let _one = self.comparing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.comparison_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.passwords.iter().filter_map(|(text, role)| {
             let hash = PasswordHash::new(text).ok()?;
             let same = Argon2::default().verify_password(password.as_bytes(), &hash);
@@ -203,14 +203,14 @@ fn digest(bytes: &[u8]) -> [u8; 32] {
 #[derive(Debug)]
 pub struct Sessions {
     secret: [u8; 32],
-    open: Mutex<Open>,
+    table: Mutex<SessionTable>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct SessionTable {
     /// By the digest of what the cookie holds.
     sessions: HashMap<[u8; 32], (Role, Instant)>,
-    wrong: Vec<Instant>,
+    failed_attempts: Vec<Instant>,
 }
 
 impl Sessions {
@@ -219,7 +219,7 @@ impl Sessions {
     /// # Errors
     /// A system without random numbers.
     pub fn new() -> std::io::Result<Self> {
-        Ok(Self { secret: random()?, open: Mutex::default() })
+        Ok(Self { secret: random()?, table: Mutex::default() })
     }
 
     /// Lets somebody in; what the cookie holds.
@@ -228,24 +228,24 @@ impl Sessions {
     /// A system without random numbers.
     pub fn begin(&self, role: Role) -> std::io::Result<String> {
         let id = hex(&random()?);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.sessions.retain(|_, (_, used)| used.elapsed() < SESSION);
-        if open.sessions.len() >= SESSIONS_MAX {
-            let oldest = open.sessions.iter().min_by_key(|(_, (_, used))| *used);
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.sessions.retain(|_, (_, used)| used.elapsed() < SESSION_IDLE_MAX);
+        if table.sessions.len() >= SESSIONS_MAX {
+            let oldest = table.sessions.iter().min_by_key(|(_, (_, used))| *used);
             let oldest = oldest.map(|(id, _)| *id);
             if let Some(id) = oldest {
-                open.sessions.remove(&id);
+                table.sessions.remove(&id);
             }
         }
-        open.sessions.insert(digest(id.as_bytes()), (role, Instant::now()));
+        table.sessions.insert(digest(id.as_bytes()), (role, Instant::now()));
         Ok(id)
     }
 
     /// Whom a cookie stands for.
     pub fn role(&self, id: &str) -> Option<Role> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let (role, used) = open.sessions.get_mut(&digest(id.as_bytes()))?;
-        if used.elapsed() >= SESSION {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let (role, used) = table.sessions.get_mut(&digest(id.as_bytes()))?;
+        if used.elapsed() >= SESSION_IDLE_MAX {
             return None;
         }
         *used = Instant::now();
@@ -254,24 +254,24 @@ impl Sessions {
 
     /// Forgets somebody.
     pub fn end(&self, id: &str) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.sessions.remove(&digest(id.as_bytes()));
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.sessions.remove(&digest(id.as_bytes()));
     }
 
     /// Whether less than the most of a minute were wrong.
-    pub fn is_open(&self) -> bool {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.wrong.retain(|at| at.elapsed() < Duration::from_secs(60));
-        open.wrong.len() < WRONG_PER_MINUTE_MAX
+    pub fn allows_attempts(&self) -> bool {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.failed_attempts.retain(|at| at.elapsed() < Duration::from_secs(60));
+        table.failed_attempts.len() < FAILED_PER_MINUTE_MAX
     }
 
     /// Whether another wrong token is answered; it is counted.
-    pub fn may_be_wrong(&self) -> bool {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.wrong.retain(|at| at.elapsed() < Duration::from_secs(60));
-        let may = open.wrong.len() < WRONG_PER_MINUTE_MAX;
+    pub fn count_failed_attempt(&self) -> bool {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.failed_attempts.retain(|at| at.elapsed() < Duration::from_secs(60));
+        let may = table.failed_attempts.len() < FAILED_PER_MINUTE_MAX;
         if may {
-            open.wrong.push(Instant::now());
+            table.failed_attempts.push(Instant::now());
         }
         may
     }
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_token_has_a_role_and_a_line_that_is_none_is_named() {
-        let of = |text: &str| Tokens::of(text, Path::new("t"));
+        let of = |text: &str| Tokens::parse(text, Path::new("t"));
         let tokens = of("# who\nview 0123456789abcdef\n\nrun  fedcba9876543210\n").unwrap();
         assert_eq!(tokens.role("0123456789abcdef"), Some(Role::View));
         assert_eq!(tokens.role(" fedcba9876543210\n"), Some(Role::Run));
@@ -321,18 +321,24 @@ mod tests {
 
     #[test]
     fn a_password_is_kept_as_a_hash_and_opens_the_page() {
-        let (look, run) =
-            (hashed("correct horse battery").unwrap(), hashed("staple staple").unwrap());
-        assert_ne!(look, hashed("correct horse battery").unwrap(), "each has a salt of its own");
+        let (look, run) = (
+            hash_password("correct horse battery").unwrap(),
+            hash_password("staple staple").unwrap(),
+        );
+        assert_ne!(
+            look,
+            hash_password("correct horse battery").unwrap(),
+            "each has a salt of its own"
+        );
         assert!(look.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{look}");
-        let tokens = Tokens::of(&format!("view {look}\nrun {run}\n"), Path::new("t")).unwrap();
+        let tokens = Tokens::parse(&format!("view {look}\nrun {run}\n"), Path::new("t")).unwrap();
         assert_eq!(tokens.role_of_password("correct horse battery"), Some(Role::View));
         assert_eq!(tokens.role_of_password("staple staple"), Some(Role::Run));
         assert_eq!(tokens.role_of_password("staple"), None);
         // The hash itself opens nothing.
         assert_eq!((tokens.role(&look), tokens.role_of_password(&look)), (None, None));
-        assert!(matches!(hashed("short"), Err(PasswordError::Short)));
-        let cut = Tokens::of("view $argon2id$v=19$m=1", Path::new("t")).unwrap_err().to_string();
+        assert!(matches!(hash_password("short"), Err(PasswordError::Short)));
+        let cut = Tokens::parse("view $argon2id$v=19$m=1", Path::new("t")).unwrap_err().to_string();
         assert!(cut.contains("line 1: a password's hash"), "{cut}");
     }
 
@@ -348,7 +354,7 @@ mod tests {
             sessions.begin(Role::View).unwrap();
         }
         assert_eq!(sessions.role(&b), None, "the one longest unused goes");
-        assert!((0..WRONG_PER_MINUTE_MAX).all(|_| sessions.may_be_wrong()));
-        assert!(!sessions.may_be_wrong());
+        assert!((0..FAILED_PER_MINUTE_MAX).all(|_| sessions.count_failed_attempt()));
+        assert!(!sessions.count_failed_attempt());
     }
 }

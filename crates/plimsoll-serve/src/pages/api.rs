@@ -7,11 +7,11 @@ use plimsoll_report::exports::prometheus::escaped as label;
 use plimsoll_runner::live;
 use serde_json::json;
 
-use super::audit::{declared, told};
-use super::compare::{Compared, compared};
+use super::audit::{audit_json, declared};
+use super::compare::{AnyComparison, compared};
 use super::rows::filter;
-use crate::answer::{Answer, Problem, json as answer};
-use crate::ask::Ask;
+use crate::request::PageRequest;
+use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
 use crate::tokens::Role;
 
@@ -22,8 +22,8 @@ pub const DESCRIPTION: &str = include_str!("openapi.json");
 ///
 /// # Errors
 /// None.
-pub fn session(_: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let who = &ask.who;
+pub fn session(_: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let who = &request.identity;
     let csrf = Some(&who.csrf).filter(|csrf| !csrf.is_empty());
     answer(&json!({"role": who.role.word(), "may_run": who.role >= Role::Run, "csrf": csrf}))
 }
@@ -32,29 +32,29 @@ pub fn session(_: &Site, ask: &Ask) -> Result<Answer, Problem> {
 ///
 /// # Errors
 /// A filter that is none, a catalogue that can't be read.
-pub fn runs(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let (filter, _) = filter(ask)?;
-    answer(&site.known.with(|catalogue| catalogue.runs(&filter))?)
+pub fn runs(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let (filter, _) = filter(request)?;
+    answer(&site.catalogue.with(|catalogue| catalogue.runs(&filter))?)
 }
 
 /// The verdict of a run, or what runs say together.
 ///
 /// # Errors
 /// A run that is not there, evidence that can't be relied on.
-pub fn one(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let directory = site.known.directory(ask.part("id"))?;
-    Ok(Answer::Json(site.drawn.of(&directory, &site.known)?.json.clone()))
+pub fn one(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let directory = site.catalogue.directory(request.part("id"))?;
+    Ok(PageResponse::Json(site.reports.get(&directory, &site.catalogue)?.json.clone()))
 }
 
 /// A comparison.
 ///
 /// # Errors
 /// Fewer than two sides, one that is not there.
-pub fn compare(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    match compared(site, ask)? {
-        Some((Compared::Sides(sides), _)) => answer(&sides),
-        Some((Compared::Sweeps(sweeps), _)) => answer(&sweeps),
-        None => Err(Problem::wrong("name two to six sides: ?run=A&run=B")),
+pub fn compare(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    match compared(site, request)? {
+        Some((AnyComparison::Sides(sides), _)) => answer(&sides),
+        Some((AnyComparison::Sweeps(sweeps), _)) => answer(&sweeps),
+        None => Err(Problem::bad_request("name two to six sides: ?run=A&run=B")),
     }
 }
 
@@ -62,34 +62,36 @@ pub fn compare(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
 ///
 /// # Errors
 /// A text that is no result.
-pub fn audit(_: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let declared = declared(|name| ask.given(name))?;
-    let text = String::from_utf8_lossy(&ask.body);
+pub fn audit(_: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let declared = declared(|name| request.given(name))?;
+    let text = String::from_utf8_lossy(&request.body);
     if text.trim().is_empty() {
-        return Err(Problem::wrong("there is nothing to audit").hint("send a result as the body"));
+        return Err(
+            Problem::bad_request("there is nothing to audit").hint("send a result as the body")
+        );
     }
     let pasted = plimsoll_runner::audit::of_text("body", &text, &declared)?;
-    answer(&told(&pasted, &declared)?)
+    answer(&audit_json(&pasted, &declared)?)
 }
 
-/// What there is to ask.
+/// What there is to request.
 ///
 /// # Errors
 /// None.
-pub fn description(_: &Site, _: &Ask) -> Result<Answer, Problem> {
-    Ok(Answer::Json(DESCRIPTION.to_owned()))
+pub fn description(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
+    Ok(PageResponse::Json(DESCRIPTION.to_owned()))
 }
 
 /// Counts of runs, the latest run of each plan, and the run of this server, in the text format of Prometheus.
 ///
 /// # Errors
 /// A catalogue that can't be read.
-pub fn metrics(site: &Site, _: &Ask) -> Result<Answer, Problem> {
+pub fn metrics(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     let text = site
-        .known
-        .made("metrics", |catalogue| Ok(metrics_of(&catalogue.runs(&Filter::default())?)))?;
+        .catalogue
+        .cached("metrics", |catalogue| Ok(metrics_of(&catalogue.runs(&Filter::default())?)))?;
     let live = site.live.with(live::metrics::text).unwrap_or_default();
-    Ok(Answer::Text("text/plain; version=0.0.4; charset=utf-8", format!("{text}{live}")))
+    Ok(PageResponse::Text("text/plain; version=0.0.4; charset=utf-8", format!("{text}{live}")))
 }
 
 fn metrics_of(runs: &[Entry]) -> String {

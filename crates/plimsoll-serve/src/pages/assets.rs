@@ -2,8 +2,8 @@
 
 use plimsoll_report::html;
 
-use crate::answer::{Answer, Problem};
-use crate::ask::Ask;
+use crate::request::PageRequest;
+use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
 const CSS: &str = include_str!("site.css");
@@ -13,14 +13,14 @@ const JS: &str = include_str!("site.js");
 ///
 /// # Errors
 /// None.
-pub fn style(_: &Site, _: &Ask) -> Result<Answer, Problem> {
-    Ok(Answer::Asset("text/css; charset=utf-8", format!("{}\n{CSS}", html::css())))
+pub fn style(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
+    Ok(PageResponse::Asset("text/css; charset=utf-8", format!("{}\n{CSS}", html::css())))
 }
 
 /// The script. Every page is complete without it.
 ///
 /// # Errors
 /// None.
-pub fn script(_: &Site, _: &Ask) -> Result<Answer, Problem> {
-    Ok(Answer::Asset("text/javascript; charset=utf-8", format!("{}\n{JS}", html::js())))
+pub fn script(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
+    Ok(PageResponse::Asset("text/javascript; charset=utf-8", format!("{}\n{JS}", html::js())))
 }

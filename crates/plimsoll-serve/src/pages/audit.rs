@@ -9,8 +9,8 @@ use plimsoll_report::{html, reported, rows, run_document};
 use plimsoll_runner::audit::{Declared, Judged, Pasted, of_text};
 use serde_json::json;
 
-use crate::answer::{Answer, Problem};
-use crate::ask::Ask;
+use crate::request::PageRequest;
+use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
 /// What the text is called in what is said of it.
@@ -20,31 +20,38 @@ const NAME: &str = "pasted";
 ///
 /// # Errors
 /// None but a defect.
-pub fn ask(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    form(site, ask, "", context! {})
+pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    form(site, request, "", context! {})
 }
 
 /// Judges what was pasted.
 ///
 /// # Errors
 /// A text that is no result is told on the page itself.
-pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let text = ask.field("result").unwrap_or_default();
-    let judged = declared(|name| ask.field(name)).and_then(|declared| {
+pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let text = request.field("result").unwrap_or_default();
+    let judged = declared(|name| request.field(name)).and_then(|declared| {
         if text.trim().is_empty() {
-            return Err(Problem::wrong("there is nothing to audit").hint("paste a result first"));
+            return Err(
+                Problem::bad_request("there is nothing to audit").hint("paste a result first")
+            );
         }
         Ok((of_text(NAME, text, &declared)?, declared))
     });
     let values = match judged {
         Ok((pasted, declared)) => context! { bodies => bodies(&pasted, &declared)? },
-        Err(problem) => context! { says => problem.says, hints => problem.hints },
+        Err(problem) => context! { says => problem.message, hints => problem.hints },
     };
-    form(site, ask, text, values)
+    form(site, request, text, values)
 }
 
-fn form(site: &Site, ask: &Ask, text: &str, values: Value) -> Result<Answer, Problem> {
-    let given = |name: &str| ask.field(name).unwrap_or_default().to_owned();
+fn form(
+    site: &Site,
+    request: &PageRequest,
+    text: &str,
+    values: Value,
+) -> Result<PageResponse, Problem> {
+    let given = |name: &str| request.field(name).unwrap_or_default().to_owned();
     let values = context! {
         text,
         outstanding => given("outstanding"),
@@ -54,7 +61,7 @@ fn form(site: &Site, ask: &Ask, text: &str, values: Value) -> Result<Answer, Pro
         media => Media::WORDS.to_vec(),
         ..values
     };
-    site.page("audit.html", "Audit", "audit", ask, values)
+    site.page("audit.html", "Audit", "audit", request, values)
 }
 
 /// What the reader says about the system.
@@ -63,15 +70,16 @@ fn form(site: &Site, ask: &Ask, text: &str, values: Value) -> Result<Answer, Pro
 /// A value that says nothing.
 pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<Declared, Problem> {
     fn number<T: std::str::FromStr>(name: &str, given: Option<&str>) -> Result<Option<T>, Problem> {
-        let wrong = || Problem::wrong(format!("{name}: write a whole number"));
+        let wrong = || Problem::bad_request(format!("{name}: write a whole number"));
         given.map(|text| text.trim().parse().map_err(|_| wrong())).transpose()
     }
     let memory = field("memory").map(|text| {
-        let wrong = |_| Problem::wrong("memory: write a size such as 64GiB");
+        let wrong = |_| Problem::bad_request("memory: write a size such as 64GiB");
         text.trim().parse::<SizeBytes>().map(|size| size.0).map_err(wrong)
     });
     let media = field("media").map(|word| {
-        let wrong = || Problem::wrong(format!("media: there are {}", Media::WORDS.join(", ")));
+        let wrong =
+            || Problem::bad_request(format!("media: there are {}", Media::WORDS.join(", ")));
         Media::from_word(word.trim()).ok_or_else(wrong)
     });
     Ok(Declared {
@@ -120,7 +128,7 @@ fn bodies(pasted: &Pasted, declared: &Declared) -> Result<Vec<Value>, Problem> {
 ///
 /// # Errors
 /// A value that has no JSON form.
-pub fn told(pasted: &Pasted, declared: &Declared) -> Result<serde_json::Value, Problem> {
+pub fn audit_json(pasted: &Pasted, declared: &Declared) -> Result<serde_json::Value, Problem> {
     let wrong = |error: serde_json::Error| {
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
     };
@@ -130,11 +138,11 @@ pub fn told(pasted: &Pasted, declared: &Declared) -> Result<serde_json::Value, P
             let [verdict] = &verdicts[..] else {
                 return serde_json::to_value(verdicts).map_err(wrong);
             };
-            let mut told = serde_json::to_value(verdict).map_err(wrong)?;
-            if let (Some(object), Some(figures)) = (told.as_object_mut(), figures) {
+            let mut audit = serde_json::to_value(verdict).map_err(wrong)?;
+            if let (Some(object), Some(figures)) = (audit.as_object_mut(), figures) {
                 object.insert("figures".into(), serde_json::to_value(figures).map_err(wrong)?);
             }
-            Ok(told)
+            Ok(audit)
         }
         Pasted::Figures(study) => {
             let results = study.results.iter().map(|result| {

@@ -9,15 +9,15 @@ use plimsoll_runner::compare::{Given, Taken, compare_sides, sweeps};
 use plimsoll_runner::custody::{Reader, Together};
 
 use super::rows::{LISTED, Row};
-use crate::answer::{Answer, Problem};
-use crate::ask::{Ask, quoted};
+use crate::request::{PageRequest, quoted};
+use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
 /// More side by side are not read.
 const SIDES_MAX: usize = 6;
 
 /// What was compared.
-pub enum Compared {
+pub enum AnyComparison {
     /// Runs and experiments.
     Sides(Box<Comparison>),
     /// Two sweeps, cell by cell.
@@ -28,8 +28,11 @@ pub enum Compared {
 ///
 /// # Errors
 /// A side that is not there or can't be relied on, more than six of them.
-pub fn compared(site: &Site, ask: &Ask) -> Result<Option<(Compared, Vec<String>)>, Problem> {
-    let mut called = ask.all_given("run");
+pub fn compared(
+    site: &Site,
+    request: &PageRequest,
+) -> Result<Option<(AnyComparison, Vec<String>)>, Problem> {
+    let mut called = request.all_given("run");
     let mut seen = std::collections::BTreeSet::new();
     called.retain(|run| seen.insert(run.clone()));
     if called.len() < 2 {
@@ -37,21 +40,21 @@ pub fn compared(site: &Site, ask: &Ask) -> Result<Option<(Compared, Vec<String>)
     }
     if called.len() > SIDES_MAX {
         let says = format!("{} sides are named: at most {SIDES_MAX} are compared", called.len());
-        return Err(Problem::wrong(says).hint("choose fewer"));
+        return Err(Problem::bad_request(says).hint("choose fewer"));
     }
-    let accept = ask.all_given("accept");
+    let accept = request.all_given("accept");
     let given = called.into_iter().map(|called| {
-        let directory = site.known.directory(&called)?;
+        let directory = site.catalogue.directory(&called)?;
         Ok(Given { name: None, called, directory })
     });
     let given: Vec<Given> = given.collect::<Result<_, Problem>>()?;
-    let reader = Reader::with_ledger(&site.known.ledger());
+    let reader = Reader::with_ledger(&site.catalogue.ledger());
     if let Some((compared, read)) = sweeps::compare_given(&reader, &given, &accept)? {
-        return Ok(Some((Compared::Sweeps(Box::new(compared)), lines(&read))));
+        return Ok(Some((AnyComparison::Sweeps(Box::new(compared)), lines(&read))));
     }
     let taken = Taken { accept: &accept, factors: &[] };
     let (compared, read) = compare_sides(&reader, &given, taken)?;
-    Ok(Some((Compared::Sides(Box::new(compared)), lines(&read))))
+    Ok(Some((AnyComparison::Sides(Box::new(compared)), lines(&read))))
 }
 
 fn lines(read: &[Together]) -> Vec<String> {
@@ -68,36 +71,36 @@ fn lines(read: &[Together]) -> Vec<String> {
 ///
 /// # Errors
 /// As [`compared`].
-pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let Some((compared, custody)) = compared(site, ask)? else {
-        return choose(site, ask);
+pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let Some((compared, custody)) = compared(site, request)? else {
+        return choose(site, request);
     };
     let (document, unlike) = match &compared {
-        Compared::Sides(sides) => {
+        AnyComparison::Sides(sides) => {
             let open = sides.unlike.iter().filter(|condition| !condition.accepted);
             let unlike = open.map(|condition| condition.name.clone()).collect::<Vec<_>>();
             (comparison_document(sides), unlike)
         }
-        Compared::Sweeps(sweeps) => (sweeps_document(sweeps), Vec::new()),
+        AnyComparison::Sweeps(sweeps) => (sweeps_document(sweeps), Vec::new()),
     };
-    let runs = ask.all_given("run");
+    let runs = request.all_given("run");
     let query: String = runs.iter().map(|run| format!("run={}&", quoted(run))).collect();
     let values = context! {
         runs,
         query,
         unlike,
-        accepted => ask.all_given("accept"),
+        accepted => request.all_given("accept"),
         custody,
         body => Value::from_safe_string(html::body(&document)?),
     };
-    site.page("compare.html", &document.title, "compare", ask, values)
+    site.page("compare.html", &document.title, "compare", request, values)
 }
 
-fn choose(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+fn choose(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let latest = Filter { with_bundle: true, limit: Some(LISTED), ..Filter::default() };
-    let mut runs = site.known.with(|catalogue| catalogue.runs(&latest))?;
+    let mut runs = site.catalogue.with(|catalogue| catalogue.runs(&latest))?;
     runs.reverse();
     let rows: Vec<Value> = runs.iter().map(|run| Value::from(Serde(Row::of(run)))).collect();
-    let values = context! { rows, chosen => ask.all_given("run") };
-    site.page("compare.html", "Compare", "compare", ask, values)
+    let values = context! { rows, chosen => request.all_given("run") };
+    site.page("compare.html", "Compare", "compare", request, values)
 }

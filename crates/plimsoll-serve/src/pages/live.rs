@@ -7,42 +7,42 @@ use plimsoll_report::number::{Letters, Unit, elapsed};
 use plimsoll_runner::live::state::State;
 use serde_json::json;
 
-use crate::answer::{Answer, Problem, json as answer};
-use crate::ask::Ask;
-use crate::live::Shown;
+use crate::live::LiveHtml;
+use crate::request::PageRequest;
+use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
 
 /// The process that is asked about; `None`: this server.
 ///
 /// # Errors
 /// What is no number of a process.
-fn process(ask: &Ask) -> Result<Option<u32>, Problem> {
+fn process(request: &PageRequest) -> Result<Option<u32>, Problem> {
     let number = |text: &str| {
         let says = format!("process: {text:?} is no number of a process");
-        text.parse().map_err(|_| Problem::wrong(says))
+        text.parse().map_err(|_| Problem::bad_request(says))
     };
-    ask.given("process").map(number).transpose()
+    request.given("process").map(number).transpose()
 }
 
 /// Shows it as it is now. A script has it follow the run; without one the page is loaded again.
 ///
 /// # Errors
 /// A process that tells of no run, a defect in a template.
-pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let process = process(ask)?;
+pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let process = process(request)?;
     let (is_under_way, shown) = match process {
         Some(process) => {
-            let state = site.live.elsewhere.one(process)?;
-            (state.is_under_way, Some(site.live.shown_of(&state)?))
+            let state = site.live.others.one(process)?;
+            (state.is_under_way, Some(site.live.render_state(&state)?))
         }
         None => {
             let is_under_way = site.live.with(|state| state.is_under_way).unwrap_or(false);
-            (is_under_way, site.live.shown()?)
+            (is_under_way, site.live.render()?)
         }
     };
-    let others = site.live.elsewhere.all();
+    let others = site.live.others.all();
     let others = others.iter().filter(|one| one.process != process).map(brief);
-    let part = |of: &dyn Fn(&Shown) -> &String| {
+    let part = |of: &dyn Fn(&LiveHtml) -> &String| {
         shown.as_ref().map(|shown| Value::from_safe_string(of(shown).clone()))
     };
     let values = context! {
@@ -54,7 +54,7 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
         more => part(&|shown| &shown.more),
         charts => part(&|shown| &shown.charts),
     };
-    site.page("live.html", "Live", "live", ask, values)
+    site.page("live.html", "Live", "live", request, values)
 }
 
 /// A run of another process in a row.
@@ -77,44 +77,44 @@ pub fn brief(state: &State) -> Value {
 ///
 /// # Errors
 /// None.
-pub fn others(site: &Site, _: &Ask) -> Result<Answer, Problem> {
-    answer(&site.live.elsewhere.all())
+pub fn others(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
+    answer(&site.live.others.all())
 }
 
 /// Asks it to stop.
 ///
 /// # Errors
 /// None of this server is under way.
-pub fn stop(site: &Site, _: &Ask) -> Result<Answer, Problem> {
+pub fn stop(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     site.live.stop()?;
-    Ok(Answer::To("/live".to_owned()))
+    Ok(PageResponse::Redirect("/live".to_owned()))
 }
 
 /// What is known of it.
 ///
 /// # Errors
 /// This server started none, a process that tells of no run.
-pub fn told(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    if let Some(process) = process(ask)? {
-        return answer(&site.live.elsewhere.one(process)?);
+pub fn state_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    if let Some(process) = process(request)? {
+        return answer(&site.live.others.one(process)?);
     }
-    let told = site.live.with(answer);
-    told.unwrap_or_else(|| Err(Problem::nothing("this server started no run yet")))
+    let state = site.live.with(answer);
+    state.unwrap_or_else(|| Err(Problem::not_found("this server started no run yet")))
 }
 
 /// The same as events, for those who watch.
 ///
 /// # Errors
 /// This server started none, or too many watch.
-pub fn events(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    Ok(Answer::Events(Box::new(site.live.watch(process(ask)?)?)))
+pub fn events(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    Ok(PageResponse::Events(Box::new(site.live.watch(process(request)?)?)))
 }
 
 /// Asks it to stop.
 ///
 /// # Errors
 /// None of this server is under way.
-pub fn told_stop(site: &Site, _: &Ask) -> Result<Answer, Problem> {
+pub fn stop_json(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     site.live.stop()?;
     answer(&json!({"is_stopping": true}))
 }

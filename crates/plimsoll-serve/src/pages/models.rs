@@ -10,49 +10,49 @@ use plimsoll_report::html;
 use plimsoll_runner::sizing::Answer as Modelled;
 use serde_json::json;
 
-use crate::answer::{Answer, Problem, json as answer};
-use crate::ask::Ask;
+use crate::request::PageRequest;
+use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
-use crate::sized::{self, SIZE_MAX};
+use crate::sizing::{self, SIZE_MAX};
 
 /// Lists the shipped models.
 ///
 /// # Errors
 /// A defect in one.
-pub fn list(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+pub fn list(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let models = all()?.into_iter().map(|spec| context! { name => spec.name, title => spec.title });
     let values = context! { models => models.collect::<Vec<_>>() };
-    site.page("models.html", "Models", "models", ask, values)
+    site.page("models.html", "Models", "models", request, values)
 }
 
 /// Shows a model and asks what it shall carry.
 ///
 /// # Errors
 /// No such model.
-pub fn one(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    form(site, ask, &sized::spec(ask.part("id"))?, context! {})
+pub fn one(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    form(site, request, &sizing::load_spec(request.part("id"))?, context! {})
 }
 
 /// Runs a model.
 ///
 /// # Errors
 /// No such model. What else is wrong is told on the page itself.
-pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let spec = sized::spec(ask.part("id"))?;
-    let values = match asked(site, ask) {
+pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let spec = sizing::load_spec(request.part("id"))?;
+    let values = match run_model(site, request) {
         Ok(modelled) => {
             context! { body => Value::from_safe_string(html::part(&modelled.page())?) }
         }
-        Err(problem) => context! { says => problem.says, hints => problem.hints },
+        Err(problem) => context! { says => problem.message, hints => problem.hints },
     };
-    form(site, ask, &spec, values)
+    form(site, request, &spec, values)
 }
 
 /// The shipped models.
 ///
 /// # Errors
 /// A defect in one.
-pub fn told_list(_: &Site, _: &Ask) -> Result<Answer, Problem> {
+pub fn list_json(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     let one = |spec: Spec| json!({"name": spec.name, "title": spec.title});
     answer(&all()?.into_iter().map(one).collect::<Vec<_>>())
 }
@@ -61,22 +61,23 @@ pub fn told_list(_: &Site, _: &Ask) -> Result<Answer, Problem> {
 ///
 /// # Errors
 /// No such model, a question that is not answered here, one that goes on.
-pub fn told(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    answer(&asked(site, ask)?.as_json())
+pub fn answer_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    answer(&run_model(site, request)?.as_json())
 }
 
 fn all() -> Result<Vec<Spec>, Problem> {
-    shipped().iter().map(|model| sized::spec(model.name)).collect()
+    shipped().iter().map(|model| sizing::load_spec(model.name)).collect()
 }
 
 /// One model runs at a time, and none while a run of this server measures: it would take that its processors.
-fn asked(site: &Site, ask: &Ask) -> Result<Modelled, Problem> {
-    let question = sized::question(ask.part("id"), &|name| ask.field(name).map(str::to_owned))?;
+fn run_model(site: &Site, request: &PageRequest) -> Result<Modelled, Problem> {
+    let question =
+        sizing::question(request.part("id"), &|name| request.field(name).map(str::to_owned))?;
     if site.live.with(|state| state.is_under_way).unwrap_or(false) {
         let says = "a run is under way, whose processors a model would take";
         return Err(Problem::new(StatusCode::CONFLICT, says).hint("ask again when it has ended"));
     }
-    let _alone = match site.modelling.try_lock() {
+    let _alone = match site.modelling_lock.try_lock() {
         Ok(alone) => alone,
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
         Err(TryLockError::WouldBlock) => {
@@ -89,9 +90,14 @@ fn asked(site: &Site, ask: &Ask) -> Result<Modelled, Problem> {
     Ok(question.answer()?)
 }
 
-fn form(site: &Site, ask: &Ask, spec: &Spec, values: Value) -> Result<Answer, Problem> {
-    let given = |name: &str, default: &str| ask.field(name).unwrap_or(default).to_owned();
-    let fields = sized::fields(spec).into_iter().map(|(path, fact)| {
+fn form(
+    site: &Site,
+    request: &PageRequest,
+    spec: &Spec,
+    values: Value,
+) -> Result<PageResponse, Problem> {
+    let given = |name: &str, default: &str| request.field(name).unwrap_or(default).to_owned();
+    let fields = sizing::fields(spec).into_iter().map(|(path, fact)| {
         let own = fact.value.to_string();
         context! {
             value => given(&path, &own),
@@ -102,7 +108,7 @@ fn form(site: &Site, ask: &Ask, spec: &Spec, values: Value) -> Result<Answer, Pr
             path,
         }
     });
-    let searched = sized::searched(spec);
+    let searched = sizing::searchable_fields(spec);
     let own = searched.first().and_then(|field| spec.value(field)).unwrap_or(1.0).max(1.0);
     let own = own.to_string();
     let about: Vec<String> =
@@ -129,5 +135,5 @@ fn form(site: &Site, ask: &Ask, spec: &Spec, values: Value) -> Result<Answer, Pr
         size_max => SIZE_MAX,
         ..values
     };
-    site.page("model.html", &format!("Model {}", spec.name), "models", ask, values)
+    site.page("model.html", &format!("Model {}", spec.name), "models", request, values)
 }

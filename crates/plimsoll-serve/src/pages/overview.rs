@@ -10,12 +10,12 @@ use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
 use plimsoll_report::number::{Letters, Unit};
 
 use super::rows::{Row, tone};
-use crate::answer::{Answer, Problem};
-use crate::ask::Ask;
+use crate::request::PageRequest;
+use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
 /// The latest runs that trends are made of.
-const LOOKED_AT: u32 = 500;
+const TREND_RUNS_MAX: u32 = 500;
 /// Verdicts that are shown.
 const LATEST: usize = 8;
 /// Plans whose trends are drawn, the latest first.
@@ -27,15 +27,15 @@ const POINTS_MAX: usize = 40;
 ///
 /// # Errors
 /// A catalogue that can't be read.
-pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
+pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     // Whether a run is under way changes without a trace in the catalogue; all else does not.
-    let open = Filter { limit: Some(LOOKED_AT), is_open: true, ..Filter::default() };
-    let mut open = site.known.with(|catalogue| catalogue.runs(&open))?;
+    let open = Filter { limit: Some(TREND_RUNS_MAX), is_open: true, ..Filter::default() };
+    let mut open = site.catalogue.with(|catalogue| catalogue.runs(&open))?;
     open.reverse();
     let (under_way, cut_off): (Vec<&Entry>, Vec<&Entry>) =
         open.iter().partition(|run| run.is_under_way);
-    let ended = site.known.made("overview", |catalogue| {
-        let latest = Filter { limit: Some(LOOKED_AT), ..Filter::default() };
+    let ended = site.catalogue.cached("overview", |catalogue| {
+        let latest = Filter { limit: Some(TREND_RUNS_MAX), ..Filter::default() };
         let mut runs = catalogue.runs(&latest)?;
         runs.reverse();
         let ended: Vec<&Entry> =
@@ -46,13 +46,13 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
     let values = context! {
         under_way => rows(&under_way),
         cut_off => rows(&cut_off),
-        others => site.live.elsewhere.all().iter().map(super::live::brief).collect::<Vec<_>>(),
-        fleet => site.fleet.as_ref().map(|fleet| fleet.shown()),
+        others => site.live.others.all().iter().map(super::live::brief).collect::<Vec<_>>(),
+        fleet => site.fleet.as_ref().map(|fleet| fleet.template_value()),
         is_live => site.live.with(|state| state.is_under_way).unwrap_or(false),
         is_empty => open.is_empty() && ended.trim().is_empty(),
         ended => Value::from_safe_string(ended.to_string()),
     };
-    site.page("overview.html", "Overview", "overview", ask, values)
+    site.page("overview.html", "Overview", "overview", request, values)
 }
 
 /// The first of these as rows.
@@ -108,7 +108,7 @@ fn trend(number: usize, plan: &str, latest_first: &[&Entry]) -> Value {
     let modelled = if last.is_modelled() { "MODELLED " } else { "" };
     context! {
         plan,
-        path => crate::ask::quoted(plan),
+        path => crate::request::quoted(plan),
         runs => latest_first.len(),
         verdict => format!("{modelled}{}", last.verdict.as_deref().unwrap_or("none")),
         tone => tone(last),

@@ -6,8 +6,8 @@ use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::time::utc;
 use serde::Serialize;
 
-use crate::answer::Problem;
-use crate::ask::{Ask, quoted};
+use crate::request::{PageRequest, quoted};
+use crate::response::Problem;
 
 /// Verdicts that a list can be asked for.
 pub const VERDICTS: [&str; 5] = ["pass", "fail", "invalid", "inconclusive", "measured"];
@@ -82,36 +82,36 @@ pub fn tone(run: &Entry) -> &'static str {
 ///
 /// # Errors
 /// A value that is none.
-pub fn filter(ask: &Ask) -> Result<(Filter, u32), Problem> {
+pub fn filter(request: &PageRequest) -> Result<(Filter, u32), Problem> {
     let day = |name: &str| {
-        let wrong = || Problem::wrong(format!("{name}: a day is written as 2026-11-23"));
-        ask.given(name).map(|day| unix_ns_of(day).ok_or_else(wrong)).transpose()
+        let wrong = || Problem::bad_request(format!("{name}: a day is written as 2026-11-23"));
+        request.given(name).map(|day| unix_ns_of(day).ok_or_else(wrong)).transpose()
     };
-    let verdict = ask.given("verdict").map(str::to_ascii_lowercase);
+    let verdict = request.given("verdict").map(str::to_ascii_lowercase);
     if verdict.as_deref().is_some_and(|verdict| !VERDICTS.contains(&verdict)) {
         let says = format!("verdict: there are {}", VERDICTS.join(", "));
-        return Err(Problem::wrong(says));
+        return Err(Problem::bad_request(says));
     }
-    let rate = ask.given("rate-min").map(|rate| {
-        let wrong = || Problem::wrong("rate-min: a rate is written as 5000/s");
+    let rate = request.given("rate-min").map(|rate| {
+        let wrong = || Problem::bad_request("rate-min: a rate is written as 5000/s");
         rate.parse::<OpsPerS>().map_err(|_| wrong())
     });
-    let latency = ask.given("read-latency-max").map(|longest| {
-        let wrong = || Problem::wrong("read-latency-max: a time is written as 20ms");
+    let latency = request.given("read-latency-max").map(|longest| {
+        let wrong = || Problem::bad_request("read-latency-max: a time is written as 20ms");
         longest.parse::<DurationNs>().map_err(|_| wrong())
     });
-    let limit = ask.given("limit").map(|limit| {
-        let wrong = || Problem::wrong(format!("limit: write a number up to {LISTED_MAX}"));
+    let limit = request.given("limit").map(|limit| {
+        let wrong = || Problem::bad_request(format!("limit: write a number up to {LISTED_MAX}"));
         limit.parse::<u32>().ok().filter(|limit| (1..=LISTED_MAX).contains(limit)).ok_or_else(wrong)
     });
     let shown: u32 = limit.transpose()?.unwrap_or(LISTED);
     let filter = Filter {
         verdict,
-        plan: ask.given("plan").map(str::to_owned),
-        target: ask.given("target").map(str::to_owned),
+        plan: request.given("plan").map(str::to_owned),
+        target: request.given("target").map(str::to_owned),
         rate_min_per_s: rate.transpose()?.map(|rate| rate.0),
         read_latency_max_ns: latency.transpose()?.map(|longest| longest.0),
-        tag: ask.given("tag").map(str::to_owned),
+        tag: request.given("tag").map(str::to_owned),
         since_unix_ns: day("since")?,
         until_unix_ns: day("until")?,
         with_bundle: false,

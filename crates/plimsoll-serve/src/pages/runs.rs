@@ -4,27 +4,27 @@ use minijinja::context;
 use minijinja::value::{Serde, Value};
 
 use super::rows::{Row, VERDICTS, filter};
-use crate::answer::{Answer, Problem};
-use crate::ask::{Ask, quoted};
+use crate::request::{PageRequest, quoted};
+use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
 /// Shows it.
 ///
 /// # Errors
 /// A filter that is none, a catalogue that can't be read.
-pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let (mut filter, shown) = filter(ask)?;
+pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let (mut filter, shown) = filter(request)?;
     // One more than is shown tells whether there are more.
     filter.limit = Some(shown.saturating_add(1));
-    let mut runs = site.known.with(|catalogue| catalogue.runs(&filter))?;
+    let mut runs = site.catalogue.with(|catalogue| catalogue.runs(&filter))?;
     runs.reverse();
     let more = runs.len() > shown as usize;
     runs.truncate(shown as usize);
     let rows: Vec<Value> = runs.iter().map(|run| Value::from(Serde(Row::of(run)))).collect();
-    let given = |name: &str| ask.given(name).unwrap_or_default().to_owned();
+    let given = |name: &str| request.given(name).unwrap_or_default().to_owned();
     let names =
         ["verdict", "plan", "target", "rate-min", "read-latency-max", "tag", "since", "until"];
-    let kept = names.iter().filter_map(|name| Some((name, ask.given(name)?)));
+    let kept = names.iter().filter_map(|name| Some((name, request.given(name)?)));
     let kept: String = kept.map(|(name, value)| format!("{name}={}&", quoted(value))).collect();
     let next = shown.saturating_mul(4).min(2_000);
     let values = context! {
@@ -38,9 +38,9 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
         tag => given("tag"),
         since => given("since"),
         until => given("until"),
-        is_filtered => names.iter().any(|name| ask.given(name).is_some()),
+        is_filtered => names.iter().any(|name| request.given(name).is_some()),
         more => (more && next > shown).then(|| format!("/runs?{kept}limit={next}")),
         shown,
     };
-    site.page("runs.html", "Runs", "runs", ask, values)
+    site.page("runs.html", "Runs", "runs", request, values)
 }

@@ -9,27 +9,27 @@ use plimsoll_model::spec::shipped;
 use plimsoll_plan::{field_says, gallery, ready};
 use serde_json::json;
 
-use crate::answer::{Answer, Problem, json as answer};
-use crate::ask::Ask;
-use crate::drafted::{self, Aim, Checked, Field, PLACES};
+use crate::draft::{self, Field, PlanCheck, RunGoal, TARGET_KINDS};
+use crate::request::PageRequest;
+use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
 
 /// The form that comes first.
-const FIRST: &str = "mailbox";
+const DEFAULT_KIND: &str = "mailbox";
 
 /// Shows a form.
 ///
 /// # Errors
 /// A form that there is none of.
-pub fn ask(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let kind = ask.given("kind").unwrap_or(FIRST).to_owned();
+pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let kind = request.given("kind").unwrap_or(DEFAULT_KIND).to_owned();
     let fields = fields_of(&kind)?;
-    let chosen = ask.given("place_kind").zip(ask.given("place"));
+    let chosen = request.given("place_kind").zip(request.given("place"));
     let words = site.allow.words();
     let first = || words.first().and_then(|word| word.split_once(' '));
     let first_place =
         chosen.or_else(first).map(|(kind, place)| (kind.to_owned(), place.to_owned()));
-    let copied = ask.given("plan").and_then(ready).map(|plan| plan.text.to_owned());
+    let copied = request.given("plan").and_then(ready).map(|plan| plan.text.to_owned());
     let given = |name: &str| -> Option<String> {
         let field = fields.iter().find(|field| field.name == name);
         match name {
@@ -40,70 +40,70 @@ pub fn ask(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
             "place" if kind == "fio" && chosen.is_none() => None,
             "place_kind" => first_place.as_ref().map(|(kind, _)| kind.clone()),
             "place" => first_place.as_ref().map(|(_, place)| place.clone()),
-            _ => field.map(|field| field.first.to_owned()),
+            _ => field.map(|field| field.initial.to_owned()),
         }
         .filter(|value| !value.is_empty())
     };
     let checked = match kind.as_str() {
         // Nothing was pasted yet.
-        "fio" => Checked::default(),
-        _ => drafted::of_form(&given, &site.allow)?,
+        "fio" => PlanCheck::default(),
+        _ => draft::check_form(&given, &site.allow)?,
     };
-    form(site, ask, &kind, &fields, &given, &checked)
+    form(site, request, &kind, &fields, &given, &checked)
 }
 
 /// Starts what a form asks for, or shows it again with what is wrong.
 ///
 /// # Errors
 /// A form that there is none of, a run that is under way.
-pub fn start(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let kind = ask.field("kind").unwrap_or_default().to_owned();
+pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let kind = request.field("kind").unwrap_or_default().to_owned();
     let fields = fields_of(&kind)?;
-    let given = |name: &str| ask.field(name).map(str::to_owned);
-    let mut checked = match drafted::of_form(&given, &site.allow) {
+    let given = |name: &str| request.field(name).map(str::to_owned);
+    let mut checked = match draft::check_form(&given, &site.allow) {
         Ok(checked) => checked,
         // Changes that are none.
-        Err(problem) => Checked { refused: Some(problem.says), ..Checked::default() },
+        Err(problem) => PlanCheck { refused: Some(problem.message), ..PlanCheck::default() },
     };
-    if ask.field("do") == Some("start") && checked.can_start {
+    if request.field("do") == Some("start") && checked.can_start {
         begin(site, &mut checked)?;
-        return Ok(Answer::To("/live".to_owned()));
+        return Ok(PageResponse::Redirect("/live".to_owned()));
     }
-    form(site, ask, &kind, &fields, &given, &checked)
+    form(site, request, &kind, &fields, &given, &checked)
 }
 
 /// What is to be said of a plan: of the form that was sent, or of the TOML in the body.
 ///
 /// # Errors
 /// A form that there is none of, changes that are none.
-pub fn check(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    answer(&sent(site, ask)?)
+pub fn check(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    answer(&check_request(site, request)?)
 }
 
 /// Starts the plan in the body.
 ///
 /// # Errors
 /// A plan that is wrong or not allowed, a run that is under way.
-pub fn told(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let mut checked = sent(site, ask)?;
+pub fn start_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let mut checked = check_request(site, request)?;
     if let Some(first) = checked.problems.first() {
         let says = format!("{}: {}", first.field, first.message);
-        return Err(Problem::wrong(says).hint(first.help.clone()));
+        return Err(Problem::bad_request(says).hint(first.help.clone()));
     }
     let plan = checked.work.as_ref().map(|work| work.name().to_owned());
     begin(site, &mut checked)?;
     answer(&json!({"plan": plan, "live": "/api/live"}))
 }
 
-fn sent(site: &Site, ask: &Ask) -> Result<Checked, Problem> {
-    if ask.form.is_empty() {
-        let aim = Aim::of(ask.given("find"))?;
-        return Ok(drafted::check(&String::from_utf8_lossy(&ask.body), aim, &site.allow));
+fn check_request(site: &Site, request: &PageRequest) -> Result<PlanCheck, Problem> {
+    if request.form.is_empty() {
+        let goal = RunGoal::parse(request.given("find"))?;
+        return Ok(draft::check(&String::from_utf8_lossy(&request.body), goal, &site.allow));
     }
-    drafted::of_form(&|name| ask.field(name).map(str::to_owned), &site.allow)
+    draft::check_form(&|name| request.field(name).map(str::to_owned), &site.allow)
 }
 
-fn begin(site: &Site, checked: &mut Checked) -> Result<(), Problem> {
+fn begin(site: &Site, checked: &mut PlanCheck) -> Result<(), Problem> {
     let work = match (checked.work.take(), &checked.refused) {
         (Some(work), None) => work,
         (_, why) => {
@@ -112,7 +112,7 @@ fn begin(site: &Site, checked: &mut Checked) -> Result<(), Problem> {
         }
     };
     // A model that is asked takes processors and memory.
-    let _alone = match site.modelling.try_lock() {
+    let _alone = match site.modelling_lock.try_lock() {
         Ok(alone) => alone,
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
         Err(TryLockError::WouldBlock) => {
@@ -120,22 +120,22 @@ fn begin(site: &Site, checked: &mut Checked) -> Result<(), Problem> {
             return Err(Problem::new(StatusCode::CONFLICT, says).hint("start it again in a while"));
         }
     };
-    let known = Arc::clone(&site.known);
-    site.live.start(work, &site.allow, checked.time_max, move || known.forget())
+    let known = Arc::clone(&site.catalogue);
+    site.live.start(work, &site.allow, checked.time_max, move || known.invalidate())
 }
 
 fn fields_of(kind: &str) -> Result<Vec<Field>, Problem> {
-    drafted::fields(kind).ok_or_else(|| Problem::nothing("there is no such form"))
+    draft::fields(kind).ok_or_else(|| Problem::not_found("there is no such form"))
 }
 
 fn form(
     site: &Site,
-    ask: &Ask,
+    request: &PageRequest,
     kind: &str,
     fields: &[Field],
     given: &dyn Fn(&str) -> Option<String>,
-    checked: &Checked,
-) -> Result<Answer, Problem> {
+    checked: &PlanCheck,
+) -> Result<PageResponse, Problem> {
     let field = |field: &Field| {
         let says = field_says(field.name);
         let default = says.as_ref().map(|says| says.default.clone()).unwrap_or_default();
@@ -164,7 +164,7 @@ fn form(
         name => given("name"),
         place => given("place"),
         place_kind => given("place_kind"),
-        places => PLACES.iter().map(|(name, label, like)| context! { name => *name, label => *label, like => *like }).collect::<Vec<_>>(),
+        places => TARGET_KINDS.iter().map(|(name, label, like)| context! { name => *name, label => *label, like => *like }).collect::<Vec<_>>(),
         models => shipped().iter().map(|model| model.name).collect::<Vec<_>>(),
         more => given("more"),
         plan => given("plan"),
@@ -176,5 +176,5 @@ fn form(
         checked => Value::from(Serde(checked)),
         is_live => site.live.with(|state| state.is_under_way).unwrap_or(false),
     };
-    site.page("start.html", "Start a run", "start", ask, values)
+    site.page("start.html", "Start a run", "start", request, values)
 }

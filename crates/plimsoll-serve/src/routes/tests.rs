@@ -12,8 +12,8 @@ use plimsoll_runner::places::Places;
 use tower::ServiceExt;
 
 use super::*;
-use crate::gate::Gate;
-use crate::known::Known;
+use crate::access::AccessControl;
+use crate::catalogue::CachedCatalogue;
 use crate::pages::api::DESCRIPTION;
 use crate::tokens::{Sessions, Tokens};
 
@@ -27,23 +27,27 @@ fn site(directory: &Path, asks: bool) -> Arc<Site> {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&file, mode).unwrap();
     let tokens = asks.then(|| Tokens::read(&file).unwrap());
-    let gate =
-        Gate { tokens, sessions: Sessions::new().unwrap(), names: Vec::new(), is_secure: false };
+    let access = AccessControl {
+        tokens,
+        sessions: Sessions::new().unwrap(),
+        names: Vec::new(),
+        is_secure: false,
+    };
     let roots = Roots {
         directories: vec![directory.join("runs")],
         ledger: directory.join("ledger.jsonl"),
         index: directory.join("index.sqlite3"),
         is_shared: false,
     };
-    let known = Known::new(Box::new(move || roots.clone()), None);
+    let catalogue = CachedCatalogue::new(Box::new(move || roots.clone()), None);
     let state = directory.join("state");
     let (runs, cache) = (directory.join("runs"), directory.to_path_buf());
     let places = Places { state, runs, cache, signer: None };
-    Arc::new(Site::new(gate, known, places, Allow::default(), None).unwrap())
+    Arc::new(Site::new(access, catalogue, places, Allow::default(), None).unwrap())
 }
 
 /// What comes back: status, headers, text.
-fn asked(site: &Arc<Site>, request: Request<Body>) -> (StatusCode, axum::http::HeaderMap, String) {
+fn send(site: &Arc<Site>, request: Request<Body>) -> (StatusCode, axum::http::HeaderMap, String) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let response = router(site).oneshot(request).await.unwrap();
@@ -70,21 +74,21 @@ fn every_route_asks_for_its_role() {
         // Wrong tokens are counted: each route has its own.
         let site = site(directory.path(), true);
         let named = |token: &str| request(route).header(AUTHORIZATION, format!("Bearer {token}"));
-        let (status, headers, _) = asked(&site, empty(request(route)));
+        let (status, headers, _) = send(&site, empty(request(route)));
         let to_login = status == StatusCode::SEE_OTHER && headers[LOCATION] == "/login";
         if route.role == Role::Anyone {
             assert!(status != StatusCode::UNAUTHORIZED && !to_login, "{}", route.path);
         } else {
             assert!(status == StatusCode::UNAUTHORIZED || to_login, "{}: {status}", route.path);
         }
-        let (status, _, _) = asked(&site, empty(named("no-such-token-at-all")));
+        let (status, _, _) = send(&site, empty(named("no-such-token-at-all")));
         assert_eq!(status, StatusCode::UNAUTHORIZED, "{}", route.path);
-        let (status, _, _) = asked(&site, empty(named(LOOKS)));
+        let (status, _, _) = send(&site, empty(named(LOOKS)));
         match route.role {
             Role::Run => assert_eq!(status, StatusCode::FORBIDDEN, "{}", route.path),
             _ => assert_ne!(status, StatusCode::FORBIDDEN, "{}", route.path),
         }
-        let (status, _, text) = asked(&site, empty(named(RUNS)));
+        let (status, _, text) = send(&site, empty(named(RUNS)));
         let let_in = ![StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&status);
         // Whoever logs in with nothing is no session.
         assert!(let_in || route.path == "/login", "{}: {status} {text}", route.path);
@@ -97,10 +101,10 @@ fn every_route_that_changes_something_asks_for_what_only_a_page_knows() {
     let directory = tempfile::tempdir().unwrap();
     let site = site(directory.path(), false);
     for route in ROUTES.iter().filter(|route| route.method == Method::Post) {
-        let (status, _, text) = asked(&site, empty(request(route)));
+        let (status, _, text) = send(&site, empty(request(route)));
         assert_eq!(status, StatusCode::FORBIDDEN, "{}: {text}", route.path);
         let elsewhere = request(route).header("sec-fetch-site", "cross-site");
-        let (status, _, _) = asked(&site, empty(elsewhere));
+        let (status, _, _) = send(&site, empty(elsewhere));
         assert_eq!(status, StatusCode::FORBIDDEN, "{}", route.path);
     }
 }
@@ -110,18 +114,18 @@ fn every_answer_has_the_policy_and_none_is_for_a_foreign_name() {
     let directory = tempfile::tempdir().unwrap();
     let site = site(directory.path(), false);
     for route in ROUTES {
-        let (_, headers, _) = asked(&site, empty(request(route)));
+        let (_, headers, _) = send(&site, empty(request(route)));
         let policy = headers["content-security-policy"].to_str().unwrap();
         assert!(policy.contains("script-src 'self'") && !policy.contains("http"), "{policy}");
         assert!(!policy.contains("script-src 'self' 'unsafe"), "{policy}");
         let mut rebound = empty(request(route));
         rebound.headers_mut().insert(HOST, HeaderValue::from_static("evil.example:7460"));
-        let (status, _, _) = asked(&site, rebound);
+        let (status, _, _) = send(&site, rebound);
         assert_eq!(status, StatusCode::MISDIRECTED_REQUEST, "{}", route.path);
     }
     for path in ["/nowhere", "/runs/a/b/c", "/assets/../../etc/passwd", "/api/x", "/runs/%ff"] {
         let request = Request::builder().uri(path).header(HOST, "localhost");
-        let (status, headers, text) = asked(&site, empty(request));
+        let (status, headers, text) = send(&site, empty(request));
         assert!((400..500).contains(&status.as_u16()), "{path}: {status} {text}");
         assert!(headers.contains_key("content-security-policy"), "{path}");
     }
@@ -133,7 +137,7 @@ fn whoever_logs_in_may_what_the_token_says() {
     let site = site(directory.path(), true);
     let get = |path: &str, cookie: &str| {
         let request = Request::builder().uri(path).header(HOST, "localhost");
-        asked(&site, empty(request.header(COOKIE, cookie)))
+        send(&site, empty(request.header(COOKIE, cookie)))
     };
     let csrf = |text: &str| {
         let value = text.split("name=\"csrf\" value=\"").nth(1).unwrap();
@@ -143,7 +147,7 @@ fn whoever_logs_in_may_what_the_token_says() {
         let request = Request::builder().method("POST").uri(path).header(HOST, "localhost");
         let request = request.header(COOKIE, cookie);
         let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-        asked(&site, request.body(Body::from(form)).unwrap())
+        send(&site, request.body(Body::from(form)).unwrap())
     };
     let (status, _, page) = get("/login", "");
     assert_eq!(status, StatusCode::OK);

@@ -1,6 +1,6 @@
 //! A password's hash, for a token file.
 
-use plimsoll_serve::hashed;
+use plimsoll_serve::hash_password;
 
 use crate::commands::bundle;
 use crate::error::CliError;
@@ -14,7 +14,7 @@ pub fn print_hash() -> Result<Exit, CliError> {
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
     read.map_err(|error| CliError::environment(format!("cannot read a password: {error}")))?;
-    let hash = hashed(line.trim_end_matches(['\r', '\n']));
+    let hash = hash_password(line.trim_end_matches(['\r', '\n']));
     let hash = hash.map_err(|error| CliError::usage(error.to_string()))?;
     bundle::print(&format!("{hash}\n"))?;
     Ok(Exit::Ok)

@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::watch;
 
 /// Whoever watches is told that there is somebody this often.
-const KEPT_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// What is sent to those who watch, as they are sent it.
 #[derive(Clone, Debug, Default)]
@@ -19,36 +19,36 @@ pub struct Frames {
     pub charts: Bytes,
     /// Changes with the charts.
     pub charts_number: u64,
-    /// Said once, at the end.
+    /// Messages once, at the end.
     pub end: Option<Bytes>,
 }
 
 /// A server-sent event (WHATWG HTML, 9.2): each line of what it says stands behind `data: `.
-pub fn event(name: &str, says: &str) -> Bytes {
-    let mut text = format!("event: {name}\n");
-    for line in says.split('\n') {
-        text.push_str("data: ");
-        text.push_str(line.trim_end_matches('\r'));
-        text.push('\n');
+pub fn event(name: &str, text: &str) -> Bytes {
+    let mut event = format!("event: {name}\n");
+    for line in text.split('\n') {
+        event.push_str("data: ");
+        event.push_str(line.trim_end_matches('\r'));
+        event.push('\n');
     }
-    text.push('\n');
-    text.into()
+    event.push('\n');
+    event.into()
 }
 
 /// Somebody who watches.
 #[derive(Debug)]
 pub struct Viewer {
     frames: watch::Receiver<Frames>,
-    begun: bool,
+    has_started: bool,
     charts_number: u64,
-    ended: bool,
+    has_ended: bool,
     _slot: OwnedSemaphorePermit,
 }
 
 impl Viewer {
     /// Somebody new, who takes one of the places for those who watch.
     pub fn new(frames: watch::Receiver<Frames>, slot: OwnedSemaphorePermit) -> Self {
-        Self { frames, begun: false, charts_number: 0, ended: false, _slot: slot }
+        Self { frames, has_started: false, charts_number: 0, has_ended: false, _slot: slot }
     }
 
     /// What is sent, as it comes about. Whoever is slow is sent the latest, and not what was between.
@@ -60,18 +60,18 @@ impl Viewer {
     }
 
     async fn next(&mut self) -> Option<Bytes> {
-        if self.ended {
+        if self.has_ended {
             return None;
         }
-        if self.begun {
-            match tokio::time::timeout(KEPT_ALIVE, self.frames.changed()).await {
+        if self.has_started {
+            match tokio::time::timeout(KEEP_ALIVE, self.frames.changed()).await {
                 Ok(Ok(())) => {}
                 // The next run took its place.
                 Ok(Err(_)) => return None,
                 Err(_) => return Some(Bytes::from_static(b":\n\n")),
             }
         }
-        self.begun = true;
+        self.has_started = true;
         let frames = self.frames.borrow_and_update();
         let mut all = frames.now.to_vec();
         if frames.charts_number != self.charts_number {
@@ -79,7 +79,7 @@ impl Viewer {
             all.extend_from_slice(&frames.charts);
         }
         if let Some(end) = &frames.end {
-            self.ended = true;
+            self.has_ended = true;
             all.extend_from_slice(end);
         }
         Some(all.into())

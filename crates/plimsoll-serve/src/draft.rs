@@ -1,19 +1,19 @@
 //! A plan or a fio job from a form, or a plan from its text: what is wrong with it, whether it may be started here, and
 //! what it will take.
 
-mod aim;
-mod checked;
+mod check;
+mod goal;
 mod job;
-mod modelled;
+mod model_limits;
 
 use plimsoll_plan::{Change, overlay, ready};
 use plimsoll_runner::allow::Allow;
 use toml::Value as Toml;
 
-use crate::answer::Problem;
+use crate::response::Problem;
 
-pub use aim::Aim;
-pub use checked::{Checked, check};
+pub use check::{PlanCheck, check};
+pub use goal::RunGoal;
 
 /// What a plan is called in what is said of it.
 const NAME: &str = "plan.toml";
@@ -22,12 +22,12 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 
 /// How a field of a form is written into the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum ValueFormat {
     /// In quotes, whatever it is.
     Text,
     /// A number, `true` and `false` as they are, all else in quotes.
     Value,
-    /// As [`Written::Value`], and as a list where commas part it.
+    /// As [`ValueFormat::Value`], and as a list where commas part it.
     Values,
 }
 
@@ -39,21 +39,21 @@ pub struct Field {
     /// What people read.
     pub label: &'static str,
     /// What stands in it at first.
-    pub first: &'static str,
+    pub initial: &'static str,
     /// How it is written.
-    pub written: Written,
+    pub format: ValueFormat,
 }
 
 const fn field(
     name: &'static str,
     label: &'static str,
-    first: &'static str,
-    written: Written,
+    initial: &'static str,
+    format: ValueFormat,
 ) -> Field {
-    Field { name, label, first, written }
+    Field { name, label, initial, format }
 }
 
-use Written::{Text, Value, Values};
+use ValueFormat::{Text, Value, Values};
 
 /// What every form has.
 pub const COMMON: &[Field] = &[
@@ -91,7 +91,7 @@ pub const MATRIX: &[Field] = &[
 ];
 
 /// What the target can be here, in the order of the choice, with what a place of it looks like.
-pub const PLACES: [(&str, &str, &str); 4] = [
+pub const TARGET_KINDS: [(&str, &str, &str); 4] = [
     ("path", "directory", "/mnt/test"),
     ("device", "block device", "/dev/nvme0n1"),
     ("nfs", "NFS export", "nfs://host/export"),
@@ -108,7 +108,7 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
         _ => {
             ready(kind)?;
             // What the plan says stays, but for what is written.
-            return Some(COMMON.iter().map(|one| Field { first: "", ..*one }).collect());
+            return Some(COMMON.iter().map(|one| Field { initial: "", ..*one }).collect());
         }
     };
     Some(own.iter().chain(COMMON).copied().collect())
@@ -118,23 +118,27 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
 ///
 /// # Errors
 /// A kind that there is none of, changes that are none.
-pub fn of_form(given: &dyn Fn(&str) -> Option<String>, allow: &Allow) -> Result<Checked, Problem> {
-    let aim = Aim::of(given("find").as_deref())?;
+pub fn check_form(
+    given: &dyn Fn(&str) -> Option<String>,
+    allow: &Allow,
+) -> Result<PlanCheck, Problem> {
+    let goal = RunGoal::parse(given("find").as_deref())?;
     if given("kind").as_deref() == Some("fio") {
         let name = given("name").unwrap_or_default();
         let text = given("job").unwrap_or_default().replace("\r\n", "\n");
         let place = given("place").map(|place| {
             let place = Toml::String(place.trim().to_owned());
-            Change::set(&format!("target.{}", place_kind(given)), place)
+            Change::set(&format!("target.{}", target_kind(given)), place)
         });
-        return Ok(job::check(&name, &text, place.as_ref(), aim, allow));
+        return Ok(job::check(&name, &text, place.as_ref(), goal, allow));
     }
-    Ok(check(&text(given)?, aim, allow))
+    Ok(check(&text(given)?, goal, allow))
 }
 
 /// The kind of place that is chosen.
-fn place_kind(given: &dyn Fn(&str) -> Option<String>) -> String {
-    let chosen = given("place_kind").filter(|kind| PLACES.iter().any(|(of, _, _)| of == kind));
+fn target_kind(given: &dyn Fn(&str) -> Option<String>) -> String {
+    let chosen =
+        given("place_kind").filter(|kind| TARGET_KINDS.iter().any(|(of, _, _)| of == kind));
     chosen.unwrap_or_else(|| "path".to_owned())
 }
 
@@ -144,43 +148,43 @@ fn place_kind(given: &dyn Fn(&str) -> Option<String>) -> String {
 /// A kind that there is none of, changes that are none.
 pub fn text(given: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
     let kind = given("kind").unwrap_or_default();
-    let wrong = || Problem::wrong("there is no such form");
+    let wrong = || Problem::bad_request("there is no such form");
     let fields = fields(&kind).ok_or_else(wrong)?;
     if kind == "text" {
         let text = given("plan").unwrap_or_default();
         if text.len() > TEXT_BYTES_MAX {
-            return Err(Problem::wrong("a plan has at most 1 MiB"));
+            return Err(Problem::bad_request("a plan has at most 1 MiB"));
         }
         return Ok(text.replace("\r\n", "\n"));
     }
-    let place_kind = place_kind(given);
+    let place_kind = target_kind(given);
     // Exports may be several.
-    let written = if place_kind == "nfs" { Values } else { Text };
-    let place = given("place")
-        .map(|place| (format!("target.{place_kind}"), literal(written, place.trim())));
-    let name = given("name").map(|name| ("name".to_owned(), quoted_text(&name)));
+    let format = if place_kind == "nfs" { Values } else { Text };
+    let place =
+        given("place").map(|place| (format!("target.{place_kind}"), literal(format, place.trim())));
+    let name = given("name").map(|name| ("name".to_owned(), toml_string(&name)));
     let written = fields.iter().filter_map(|field| {
-        Some((field.name.to_owned(), literal(field.written, given(field.name)?.trim())))
+        Some((field.name.to_owned(), literal(field.format, given(field.name)?.trim())))
     });
     let all = name.into_iter().chain(place).chain(written);
     let base = match ready(&kind) {
         Some(plan) => {
             let changes: Vec<String> =
                 all.map(|(field, value)| format!("{field}={value}")).collect();
-            changed(plan.text, &changes)?
+            apply_changes(plan.text, &changes)?
         }
         None => sections(all),
     };
     let more = given("more").unwrap_or_default();
     let more: Vec<String> =
         more.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
-    if more.is_empty() { Ok(base) } else { changed(&base, &more) }
+    if more.is_empty() { Ok(base) } else { apply_changes(&base, &more) }
 }
 
-fn changed(text: &str, changes: &[String]) -> Result<String, Problem> {
+fn apply_changes(text: &str, changes: &[String]) -> Result<String, Problem> {
     let changes = changes.iter().map(|one| Change::parse(one)).collect::<Result<Vec<_>, _>>();
-    let changes = changes.map_err(Problem::wrong)?;
-    overlay(text, NAME, &changes).map_err(|errors| Problem::wrong(errors.to_string()))
+    let changes = changes.map_err(Problem::bad_request)?;
+    overlay(text, NAME, &changes).map_err(|errors| Problem::bad_request(errors.to_string()))
 }
 
 /// Fields with their values as TOML, each section once, in the order in which they come.
@@ -202,10 +206,10 @@ fn sections(fields: impl Iterator<Item = (String, String)>) -> String {
     text.collect::<Vec<_>>().join("\n")
 }
 
-fn literal(written: Written, text: &str) -> String {
+fn literal(format: ValueFormat, text: &str) -> String {
     let bare = text.parse::<f64>().is_ok_and(f64::is_finite) || ["true", "false"].contains(&text);
-    match written {
-        Text => quoted_text(text),
+    match format {
+        Text => toml_string(text),
         Values if text.contains(',') => {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
             format!("[{}]", parts.map(|part| literal(Value, part)).collect::<Vec<_>>().join(", "))
@@ -217,12 +221,12 @@ fn literal(written: Written, text: &str) -> String {
             text.to_owned()
         }
         Value | Values if ["true", "false"].contains(&text) => text.to_owned(),
-        Value | Values => quoted_text(text),
+        Value | Values => toml_string(text),
     }
 }
 
 /// A string of TOML.
-fn quoted_text(text: &str) -> String {
+fn toml_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.trim().chars() {
         match c {
@@ -259,11 +263,11 @@ mod tests {
                 "place" => Some("/nowhere/at \"all\"".to_owned()),
                 name => {
                     let field = fields.iter().find(|field| field.name == name)?;
-                    Some(field.first.to_owned()).filter(|first| !first.is_empty())
+                    Some(field.initial.to_owned()).filter(|first| !first.is_empty())
                 }
             };
             let text = text(&first).unwrap();
-            let checked = check(&text, Aim::Runs, &Allow::default());
+            let checked = check(&text, RunGoal::Runs, &Allow::default());
             assert_eq!(checked.problems, Vec::new(), "{kind}: {text}");
             assert!(!checked.can_start && checked.takes.is_empty(), "{kind}");
             let refused = checked.refused.unwrap();
@@ -279,7 +283,7 @@ mod tests {
         let hostile = "x\"\nnull = true\n#";
         let fields = [("kind", "matrix"), ("place", hostile), ("workload.matrix.sizes", hostile)];
         let text = text(&form(&fields)).unwrap();
-        let checked = check(&text, Aim::Runs, &Allow::default());
+        let checked = check(&text, RunGoal::Runs, &Allow::default());
         assert!(!text.lines().any(|line| line.starts_with("null")), "{text}");
         assert!(checked.problems.iter().any(|p| p.field == "workload.matrix.sizes"), "{checked:?}");
     }
@@ -298,7 +302,7 @@ mod tests {
                 ("evidence.min_measure", "30s"),
                 ("more", more),
             ];
-            check(&text(&form(&fields)).unwrap(), Aim::Runs, &allow)
+            check(&text(&form(&fields)).unwrap(), RunGoal::Runs, &allow)
         };
         let fine = with("");
         assert!(fine.can_start, "{fine:?}");
@@ -313,7 +317,7 @@ mod tests {
                  [workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"30s\"\n[evidence]\n\
                  min_measure = \"30s\"\n[repeat]\nruns = {runs}\n"
             );
-            check(&text, Aim::Runs, &allow)
+            check(&text, RunGoal::Runs, &allow)
         };
         let below = root.path().join("b");
         std::fs::create_dir(&below).unwrap();

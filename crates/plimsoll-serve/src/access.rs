@@ -1,4 +1,4 @@
-//! Who may ask for what.
+//! Identity may ask for what.
 //!
 //! - The name that a browser believes to talk to (`Host`) is an address, `localhost` or one that was stated: a
 //!   foreign name that resolves to this host (DNS rebinding) is refused.
@@ -12,7 +12,7 @@ use axum::http::header::{AUTHORIZATION, COOKIE, HOST};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 
-use crate::answer::Problem;
+use crate::response::Problem;
 use crate::tokens::{Role, Sessions, Tokens};
 
 /// Name of the cookie.
@@ -20,11 +20,11 @@ pub const COOKIE_NAME: &str = "plimsoll";
 /// What stands for the session where no token is asked for.
 const OPEN: &str = "open";
 /// And where nobody was let in yet.
-const NOBODY: &str = "nobody";
+const ANONYMOUS: &str = "nobody";
 
-/// Who asks.
+/// Identity asks.
 #[derive(Clone, Debug, Default)]
-pub struct Who {
+pub struct Identity {
     /// What they may do.
     pub role: Role,
     /// What their forms hold.
@@ -32,13 +32,13 @@ pub struct Who {
     /// Their session, where they have one.
     pub session: Option<String>,
     /// They named a token with the request itself.
-    pub named_token: bool,
+    pub has_bearer_token: bool,
 }
 
 /// Lets in, or does not.
 #[derive(Debug)]
-pub struct Gate {
-    /// Who may ask; `None`: everybody.
+pub struct AccessControl {
+    /// Identity may ask; `None`: everybody.
     pub tokens: Option<Tokens>,
     /// Those who were let in.
     pub sessions: Sessions,
@@ -48,25 +48,30 @@ pub struct Gate {
     pub is_secure: bool,
 }
 
-impl Gate {
-    /// Who asks.
+impl AccessControl {
+    /// Identity asks.
     ///
     /// # Errors
     /// A name of this host that nobody stated, a token that is none.
-    pub fn who(&self, parts: &Parts) -> Result<Who, Problem> {
-        self.knows_host(parts)?;
+    pub fn identify(&self, parts: &Parts) -> Result<Identity, Problem> {
+        self.check_host(parts)?;
         let Some(tokens) = &self.tokens else {
             let csrf = self.sessions.form_token(OPEN);
-            return Ok(Who { role: Role::Run, csrf, session: None, named_token: false });
+            return Ok(Identity { role: Role::Run, csrf, session: None, has_bearer_token: false });
         };
         if let Some(token) = bearer(&parts.headers) {
-            let Some(role) = tokens.role(token) else { return Err(self.wrong_token()) };
-            return Ok(Who { role, csrf: String::new(), session: None, named_token: true });
+            let Some(role) = tokens.role(token) else { return Err(self.reject_token()) };
+            return Ok(Identity {
+                role,
+                csrf: String::new(),
+                session: None,
+                has_bearer_token: true,
+            });
         }
         let session = cookie(&parts.headers).filter(|id| self.sessions.role(id).is_some());
         let role = session.and_then(|id| self.sessions.role(id)).unwrap_or(Role::Anyone);
-        let csrf = self.sessions.form_token(session.unwrap_or(NOBODY));
-        Ok(Who { role, csrf, session: session.map(str::to_owned), named_token: false })
+        let csrf = self.sessions.form_token(session.unwrap_or(ANONYMOUS));
+        Ok(Identity { role, csrf, session: session.map(str::to_owned), has_bearer_token: false })
     }
 
     /// Lets somebody in who knows a token or a password; what the cookie holds. A password takes some tens of
@@ -74,31 +79,31 @@ impl Gate {
     ///
     /// # Errors
     /// What is neither, too many of these.
-    pub fn let_in(&self, secret: &str) -> Result<String, Problem> {
+    pub fn log_in(&self, secret: &str) -> Result<String, Problem> {
         let tokens = self.tokens.as_ref();
         let role = tokens.and_then(|tokens| match tokens.role(secret) {
             // Comparing a password costs so much that it is not done for whoever has tried too often.
-            None if self.sessions.is_open() => tokens.role_of_password(secret),
+            None if self.sessions.allows_attempts() => tokens.role_of_password(secret),
             role => role,
         });
-        let Some(role) = role else { return Err(self.wrong_token()) };
+        let Some(role) = role else { return Err(self.reject_token()) };
         let begun = self.sessions.begin(role);
         begun.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
     }
 
-    fn wrong_token(&self) -> Problem {
-        match self.sessions.may_be_wrong() {
+    fn reject_token(&self) -> Problem {
+        match self.sessions.count_failed_attempt() {
             true => Problem::new(StatusCode::UNAUTHORIZED, "this opens nothing here"),
             false => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong ones")
                 .hint("wait a minute"),
         }
     }
 
-    fn knows_host(&self, parts: &Parts) -> Result<(), Problem> {
+    fn check_host(&self, parts: &Parts) -> Result<(), Problem> {
         let given = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
         let given = given.or_else(|| parts.uri.authority().map(|authority| authority.as_str()));
         let Some(host) = given else {
-            return Err(Problem::wrong("the request does not say whom it is for (Host)"));
+            return Err(Problem::bad_request("the request does not say whom it is for (Host)"));
         };
         let name = without_port(host).to_ascii_lowercase();
         let bare = name.trim_start_matches('[').trim_end_matches(']');
@@ -119,23 +124,27 @@ impl Gate {
 ///
 /// # Errors
 /// Such a request.
-pub fn sent_by_our_page(
-    who: &Who,
+pub fn check_csrf(
+    identity: &Identity,
     headers: &HeaderMap,
     form: &[(String, String)],
 ) -> Result<(), Problem> {
-    if who.named_token {
+    if identity.has_bearer_token {
         return Ok(());
     }
     let from = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
     if from.is_some_and(|from| from != "same-origin" && from != "none") {
-        return Err(Problem::refused("the request comes from a page of another site"));
+        return Err(Problem::forbidden("the request comes from a page of another site"));
     }
     let header = headers.get("x-csrf-token").and_then(|value| value.to_str().ok());
     let field = form.iter().find(|(name, _)| name == "csrf").map(|(_, value)| value.as_str());
     match header.or(field) {
-        Some(given) if !who.csrf.is_empty() && alike(given, &who.csrf) => Ok(()),
-        _ => Err(Problem::refused("the form is not one of this page, or is too old")
+        Some(given)
+            if !identity.csrf.is_empty() && equals_in_constant_time(given, &identity.csrf) =>
+        {
+            Ok(())
+        }
+        _ => Err(Problem::forbidden("the form is not one of this page, or is too old")
             .hint("load the page again and send the form once more")
             .hint(
                 "programs name what GET /api/session gives as `csrf` in the header X-CSRF-Token",
@@ -144,7 +153,7 @@ pub fn sent_by_our_page(
 }
 
 /// Compares in a time that does not tell where two differ.
-fn alike(a: &str, b: &str) -> bool {
+fn equals_in_constant_time(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
@@ -179,9 +188,9 @@ mod tests {
 
     use super::*;
 
-    fn gate(names: &[&str]) -> Gate {
+    fn access(names: &[&str]) -> AccessControl {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Gate { tokens: None, sessions: Sessions::new().unwrap(), names, is_secure: false }
+        AccessControl { tokens: None, sessions: Sessions::new().unwrap(), names, is_secure: false }
     }
 
     fn parts(headers: &[(&str, &str)]) -> Parts {
@@ -194,30 +203,30 @@ mod tests {
 
     #[test]
     fn only_addresses_and_stated_names_are_this_host() {
-        let gate = gate(&["lab.example"]);
+        let access = access(&["lab.example"]);
         for host in ["127.0.0.1:7460", "localhost", "localhost:80", "[::1]:7460", "LAB.example:1"] {
-            assert!(gate.who(&parts(&[("host", host)])).is_ok(), "{host}");
+            assert!(access.identify(&parts(&[("host", host)])).is_ok(), "{host}");
         }
         for host in ["evil.example", "127.0.0.1.evil.example:7460", "localhost.evil", "", "lab"] {
-            let problem = gate.who(&parts(&[("host", host)])).unwrap_err();
+            let problem = access.identify(&parts(&[("host", host)])).unwrap_err();
             assert_eq!(problem.status, StatusCode::MISDIRECTED_REQUEST, "{host}");
         }
-        assert_eq!(gate.who(&parts(&[])).unwrap_err().status, StatusCode::BAD_REQUEST);
+        assert_eq!(access.identify(&parts(&[])).unwrap_err().status, StatusCode::BAD_REQUEST);
     }
 
     #[test]
     fn a_form_of_another_site_is_refused() {
-        let gate = gate(&[]);
-        let who = gate.who(&parts(&[("host", "localhost")])).unwrap();
+        let access = access(&[]);
+        let identity = access.identify(&parts(&[("host", "localhost")])).unwrap();
         let sent = |headers: &[(&str, &str)], csrf: &str| {
             let form = [("csrf".to_owned(), csrf.to_owned())];
-            sent_by_our_page(&who, &parts(headers).headers, &form)
+            check_csrf(&identity, &parts(headers).headers, &form)
         };
-        assert!(sent(&[], &who.csrf).is_ok());
-        assert!(sent(&[("sec-fetch-site", "same-origin")], &who.csrf).is_ok());
-        assert!(sent(&[("x-csrf-token", &who.csrf)], "").is_ok());
+        assert!(sent(&[], &identity.csrf).is_ok());
+        assert!(sent(&[("sec-fetch-site", "same-origin")], &identity.csrf).is_ok());
+        assert!(sent(&[("x-csrf-token", &identity.csrf)], "").is_ok());
         assert!(sent(&[], "").is_err() && sent(&[], "x").is_err());
-        assert!(sent(&[("sec-fetch-site", "cross-site")], &who.csrf).is_err());
-        assert!(sent(&[("sec-fetch-site", "same-site")], &who.csrf).is_err());
+        assert!(sent(&[("sec-fetch-site", "cross-site")], &identity.csrf).is_err());
+        assert!(sent(&[("sec-fetch-site", "same-site")], &identity.csrf).is_err());
     }
 }

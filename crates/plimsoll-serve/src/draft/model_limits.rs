@@ -7,8 +7,8 @@ use std::time::Duration;
 use plimsoll_plan::{Knob, ResolvedPlan, SizeBytes, Target, TargetKind, Workload};
 use plimsoll_runner::search;
 
-use super::aim::Aim;
-use crate::sized::{self, DATA_BYTES_MAX, RATE_PER_S_MAX};
+use super::goal::RunGoal;
+use crate::sizing::{self, DATA_BYTES_MAX, RATE_PER_S_MAX};
 
 /// A run on models that has not ended after so much of this host's time is stopped in order.
 pub const TIME_MAX: Duration = Duration::from_secs(15 * 60);
@@ -28,7 +28,7 @@ const ROWS_MAX: u64 = 2_000_000;
 const CLASSES_OF_ONE: u64 = 8;
 
 /// What is said of such a run before it begins.
-pub fn says() -> String {
+pub fn notice() -> String {
     let minutes = TIME_MAX.as_secs() / 60;
     format!(
         "on a model, in virtual time: nothing is written, and it is stopped after {minutes} minutes of this host's time"
@@ -36,7 +36,7 @@ pub fn says() -> String {
 }
 
 /// Whether a target is a model.
-pub fn is_one(target: &Target) -> bool {
+pub fn is_model(target: &Target) -> bool {
     matches!(target.kind, TargetKind::Model { .. })
 }
 
@@ -45,29 +45,29 @@ pub fn is_one(target: &Target) -> bool {
 ///
 /// # Errors
 /// A sentence that names the bound.
-pub fn bounded(plan: &ResolvedPlan, aim: Aim) -> Result<(), String> {
+pub fn check(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     for target in &plan.targets {
         if let TargetKind::Model { model, set } = &target.kind {
-            let spec = sized::spec(model).map_err(|problem| {
+            let spec = sizing::load_spec(model).map_err(|problem| {
                 format!(
                     "{}: files of this host are not read here; {}",
-                    problem.says,
+                    problem.message,
                     problem.hints.join("; ")
                 )
             })?;
             for (path, value) in set {
-                sized::changed(&spec, path, value).map_err(|problem| problem.says)?;
+                sizing::check_change(&spec, path, value).map_err(|problem| problem.message)?;
             }
-            largest(plan, aim).and_then(|plan| within(&plan))?;
+            largest(plan, goal).and_then(|plan| within(&plan))?;
         }
     }
     Ok(())
 }
 
 /// The plan at the largest load that a search tries.
-fn largest(plan: &ResolvedPlan, aim: Aim) -> Result<ResolvedPlan, String> {
+fn largest(plan: &ResolvedPlan, goal: RunGoal) -> Result<ResolvedPlan, String> {
     let is_auto = plan.workload.mailbox().is_some_and(|store| store.threads_auto);
-    if aim == Aim::Runs && !is_auto {
+    if goal == RunGoal::Runs && !is_auto {
         return Ok(plan.clone());
     }
     let range = search::default_range(plan).map_err(|error| error.message)?;
@@ -80,13 +80,13 @@ fn within(plan: &ResolvedPlan) -> Result<(), String> {
     let at_a_time = u64::from(plan.repeat.runs).clamp(1, cores);
     let all = |one: u64| one.saturating_mul(at_a_time);
     let bytes = |bytes: u64| SizeBytes(bytes).about().to_string();
-    most("data", all(data_bytes(&plan.workload)), DATA_BYTES_MAX, &bytes)?;
+    check_at_most("data", all(data_bytes(&plan.workload)), DATA_BYTES_MAX, &bytes)?;
     let count = |count: u64| count.to_string();
     let (classes, rate_per_s) = match &plan.workload {
         Workload::Mailbox(store) => {
-            most("databases", all(store.databases.into()), DATABASES_MAX, &count)?;
-            most("sessions", all(store.threads.into()), OUTSTANDING_MAX, &count)?;
-            most("the page cache", all(store.cache_bytes), CACHE_BYTES_MAX, &bytes)?;
+            check_at_most("databases", all(store.databases.into()), DATABASES_MAX, &count)?;
+            check_at_most("sessions", all(store.threads.into()), OUTSTANDING_MAX, &count)?;
+            check_at_most("the page cache", all(store.cache_bytes), CACHE_BYTES_MAX, &bytes)?;
             (u64::from(store.databases), store.target_iops_per_s)
         }
         Workload::Matrix(matrix) => {
@@ -101,20 +101,20 @@ fn within(plan: &ResolvedPlan) -> Result<(), String> {
                 let files = &stream.files;
                 sum.saturating_add(u64::from(files.shares) * u64::from(files.files_per_share))
             });
-            most("operations outstanding", all(outstanding), OUTSTANDING_MAX, &count)?;
-            most("files", all(files), FILES_MAX, &count)?;
+            check_at_most("operations outstanding", all(outstanding), OUTSTANDING_MAX, &count)?;
+            check_at_most("files", all(files), FILES_MAX, &count)?;
             let open = Knob::of(plan).is_ok_and(Knob::is_open);
             let rate = if open { Knob::Rate.load(plan) as f64 } else { 0.0 };
             (matrix.streams.len() as u64, rate)
         }
     };
-    most("I/Os per second", rate_per_s as u64, RATE_PER_S_MAX as u64, &count)?;
+    check_at_most("I/Os per second", rate_per_s as u64, RATE_PER_S_MAX as u64, &count)?;
     let interval_ns = plan.evidence.interval_ns.max(1);
     let shown = |ns: u64| plimsoll_report::elapsed(ns as f64);
-    most("an interval", interval_ns, INTERVAL_NS_MAX, &shown)?;
+    check_at_most("an interval", interval_ns, INTERVAL_NS_MAX, &shown)?;
     let lasts_ns = plan.phases.warm_up_ns.saturating_add(plan.phases.measure_ns);
     let rows = (lasts_ns / interval_ns).saturating_mul(classes.saturating_mul(CLASSES_OF_ONE));
-    most("rows of its series", all(rows), ROWS_MAX, &count)
+    check_at_most("rows of its series", all(rows), ROWS_MAX, &count)
 }
 
 /// The data that a workload works on. A model has no directories whose space would be asked for.
@@ -132,7 +132,12 @@ fn data_bytes(workload: &Workload) -> u64 {
     }
 }
 
-fn most(what: &str, asked: u64, bound: u64, shown: &dyn Fn(u64) -> String) -> Result<(), String> {
+fn check_at_most(
+    what: &str,
+    asked: u64,
+    bound: u64,
+    shown: &dyn Fn(u64) -> String,
+) -> Result<(), String> {
     if asked <= bound {
         return Ok(());
     }

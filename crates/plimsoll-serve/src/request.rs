@@ -1,10 +1,10 @@
 //! A request as pages get it: names and values, no paths and no headers.
 
-use crate::gate::Who;
+use crate::access::Identity;
 
 /// A request.
 #[derive(Debug, Default)]
-pub struct Ask {
+pub struct PageRequest {
     /// Parts of the path that have a name.
     pub parts: Vec<(String, String)>,
     /// What stands behind the question mark.
@@ -14,10 +14,10 @@ pub struct Ask {
     /// What was sent, as it came.
     pub body: Vec<u8>,
     /// Who asks.
-    pub who: Who,
+    pub identity: Identity,
 }
 
-impl Ask {
+impl PageRequest {
     /// The part of the path of this name.
     pub fn part(&self, name: &str) -> &str {
         first(&self.parts, name).unwrap_or_default()
@@ -71,10 +71,10 @@ mod tests {
     #[test]
     fn names_and_values_come_as_they_were_meant() {
         let query = pairs(b"run=a%2Fb&run=&run=+c+&plan=x%zz%ff");
-        let ask = Ask { query, ..Ask::default() };
-        assert_eq!(ask.all_given("run"), ["a/b", "c"]);
-        assert_eq!(ask.given("plan"), Some("x%zz\u{fffd}"));
-        assert_eq!(ask.given("tag"), None);
+        let request = PageRequest { query, ..PageRequest::default() };
+        assert_eq!(request.all_given("run"), ["a/b", "c"]);
+        assert_eq!(request.given("plan"), Some("x%zz\u{fffd}"));
+        assert_eq!(request.given("tag"), None);
         assert_eq!(quoted("a b/\"<ü"), "a%20b%2F%22%3C%C3%BC");
     }
 }

@@ -11,7 +11,7 @@ use plimsoll_plan::{DurationNs, SizeBytes};
 use plimsoll_runner::modelled::model_error;
 use plimsoll_runner::sizing::Question;
 
-use crate::answer::Problem;
+use crate::response::Problem;
 
 /// Data that a model is asked to hold: tables of it take about 400 MB for each TiB and size.
 pub const DATA_BYTES_MAX: u64 = 4 << 40;
@@ -47,9 +47,9 @@ const ENDINGS: [&str; 13] = [
 ///
 /// # Errors
 /// There is none.
-pub fn spec(name: &str) -> Result<Spec, Problem> {
+pub fn load_spec(name: &str) -> Result<Spec, Problem> {
     if !shipped().iter().any(|model| model.name == name) {
-        return Err(Problem::nothing(format!("there is no model {name}"))
+        return Err(Problem::not_found(format!("there is no model {name}"))
             .hint("/models lists those that come with the program"));
     }
     Ok(Spec::load(name).map_err(|error| model_error(&error))?)
@@ -75,25 +75,25 @@ pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
 ///
 /// # Errors
 /// One that may not.
-pub fn changed(spec: &Spec, path: &str, value: &str) -> Result<(), Problem> {
+pub fn check_change(spec: &Spec, path: &str, value: &str) -> Result<(), Problem> {
     let fields = fields(spec);
     let Some((_, fact)) = fields.iter().find(|(known, _)| known == path) else {
         let says =
             format!("{path}: it is not changed here, or the model {} has no such field", spec.name);
-        return Err(Problem::wrong(says).hint("/models/NAME lists those that are"));
+        return Err(Problem::bad_request(says).hint("/models/NAME lists those that are"));
     };
-    near(path, number(path, value)?, fact.value)
+    check_near(path, number(path, value)?, fact.value)
 }
 
-fn near(path: &str, number: f64, own: f64) -> Result<(), Problem> {
+fn check_near(path: &str, number: f64, own: f64) -> Result<(), Problem> {
     match own {
-        0.0 => within(path, number, 0.0, CHANGE_MAX),
-        own => within(path, number, own / CHANGE_MAX, own * CHANGE_MAX),
+        0.0 => check_range(path, number, 0.0, CHANGE_MAX),
+        own => check_range(path, number, own / CHANGE_MAX, own * CHANGE_MAX),
     }
 }
 
 /// Fields that can be searched: those that the model names, or else what is counted in it.
-pub fn searched(spec: &Spec) -> Vec<String> {
+pub fn searchable_fields(spec: &Spec) -> Vec<String> {
     let named = spec.size.as_ref().and_then(|table| table.fields.get("fields"));
     if let Some(Field::List(fields)) = named {
         return fields.clone();
@@ -112,7 +112,7 @@ pub fn question<'a>(
     name: &'a str,
     given: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Question<'a>, Problem> {
-    let spec = spec(name)?;
+    let spec = load_spec(name)?;
     let mut set = BTreeMap::new();
     for (path, fact) in fields(&spec) {
         let Some(value) = given(&path) else { continue };
@@ -120,31 +120,31 @@ pub fn question<'a>(
         if number == fact.value {
             continue;
         }
-        near(&path, number, fact.value)?;
+        check_near(&path, number, fact.value)?;
         set.insert(path, number.to_string());
     }
-    let known = searched(&spec);
+    let known = searchable_fields(&spec);
     let field = given("field").or_else(|| known.first().cloned()).unwrap_or_default();
     if !known.contains(&field) {
-        return Err(Problem::wrong(format!("field: there are {}", known.join(", "))));
+        return Err(Problem::bad_request(format!("field: there are {}", known.join(", "))));
     }
     let modelled = Modelled::load(name, &set).map_err(|error| model_error(&error))?;
     let own = modelled.spec().value(&field).unwrap_or(1.0).max(1.0);
     let size = |which: &str, default: f64| -> Result<u64, Problem> {
         let size = given(which).map_or(Ok(default), |value| number(which, &value))?;
-        within(which, size, 1.0, SIZE_MAX as f64)?;
+        check_range(which, size, 1.0, SIZE_MAX as f64)?;
         Ok(size as u64)
     };
     let low = size("from", own.min(SIZE_MAX as f64))?;
     let high = size("to", low as f64)?;
     if high < low {
-        return Err(Problem::wrong(format!("to: {high} is smaller than {low}")));
+        return Err(Problem::bad_request(format!("to: {high} is smaller than {low}")));
     }
     let asked =
         Asked { load: load(given)?, field: Some(field), range: (low, high), ..limits(given)? };
     let failed_nodes =
         given("failed_nodes").map_or(Ok(0.0), |value| number("failed_nodes", &value))?;
-    within("failed_nodes", failed_nodes, 0.0, 8.0)?;
+    check_range("failed_nodes", failed_nodes, 0.0, 8.0)?;
     Ok(Question { model: name, set, failed_nodes: failed_nodes as u64, asked })
 }
 
@@ -157,21 +157,21 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
     let bytes = bytes
         .trim()
         .parse::<SizeBytes>()
-        .map_err(|_| Problem::wrong("mailbox_size: write a size such as 1GiB"))?;
+        .map_err(|_| Problem::bad_request("mailbox_size: write a size such as 1GiB"))?;
     let databases = count("databases", (mailboxes / 250.0).ceil().max(1.0))?.trunc();
-    within("databases", databases, 1.0, DATABASES_MAX as f64)?;
+    check_range("databases", databases, 1.0, DATABASES_MAX as f64)?;
     let rate_ios_per_s = mailboxes * iops;
-    within("I/Os per second", rate_ios_per_s, 0.001, RATE_PER_S_MAX)?;
+    check_range("I/Os per second", rate_ios_per_s, 0.001, RATE_PER_S_MAX)?;
     let data_bytes = mailboxes * bytes.0 as f64;
     if data_bytes > DATA_BYTES_MAX as f64 {
-        return Err(Problem::wrong(
+        return Err(Problem::bad_request(
             "the mailboxes have more than 4 TiB: that is not modelled on a page",
         )
         .hint("`plimsoll model size` has no such limit"));
     }
     let databases = databases as u32;
     let database_bytes = (data_bytes / f64::from(databases)) as u64;
-    within(
+    check_range(
         "bytes of a database",
         database_bytes as f64,
         (1u64 << 20) as f64,
@@ -184,7 +184,7 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
 fn limits(given: &dyn Fn(&str) -> Option<String>) -> Result<Asked, Problem> {
     let duration = |name: &str, default: &str| {
         let text = given(name).unwrap_or_else(|| default.to_owned());
-        let wrong = |_| Problem::wrong(format!("{name}: write a duration such as 20ms"));
+        let wrong = |_| Problem::bad_request(format!("{name}: write a duration such as 20ms"));
         text.trim().parse::<DurationNs>().map(|duration| duration.0).map_err(wrong)
     };
     Ok(Asked {
@@ -200,10 +200,10 @@ fn limits(given: &dyn Fn(&str) -> Option<String>) -> Result<Asked, Problem> {
 fn number(name: &str, text: &str) -> Result<f64, Problem> {
     let bare = text.trim().replace([',', '_'], "");
     let number = bare.parse::<f64>().ok().filter(|number| number.is_finite());
-    number.ok_or_else(|| Problem::wrong(format!("{name}: write a number")))
+    number.ok_or_else(|| Problem::bad_request(format!("{name}: write a number")))
 }
 
-fn within(name: &str, number: f64, low: f64, high: f64) -> Result<(), Problem> {
+fn check_range(name: &str, number: f64, low: f64, high: f64) -> Result<(), Problem> {
     match (low..=high).contains(&number) {
         true => Ok(()),
         false => Err(Problem::new(
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn every_shipped_model_answers_the_first_question_and_none_that_would_take_the_host() {
         for model in shipped() {
-            let spec = spec(model.name).unwrap();
+            let spec = load_spec(model.name).unwrap();
             assert!(!fields(&spec).is_empty(), "{}", model.name);
             let first = |name: &str| match name {
                 "mailboxes" => Some("100".to_owned()),

@@ -1,4 +1,4 @@
-//! A fio job from a form: the plans that its stages become, and what is said of them together.
+//! A fio job from a form: the plans that its stages become, and what is messages of them together.
 
 use plimsoll_import::fio_job::{FioImport, NO_PLACE, import_fio, import_stages};
 use plimsoll_plan::{Change, Plan, PlanErrors, ResolvedPlan, TargetKind, overlay};
@@ -7,8 +7,10 @@ use plimsoll_runner::before;
 use plimsoll_runner::run::Work;
 use plimsoll_runner::stages::Staged;
 
-use super::aim::Aim;
-use super::checked::{Checked, Said, StageText, in_one_line, refused, time_max, weighed};
+use super::check::{
+    Messages, PlanCheck, StageText, check_parsed, check_startable, message_with_hints, time_max,
+};
+use super::goal::RunGoal;
 
 /// A job is no longer than that: fio's own are a few KiB.
 const JOB_BYTES_MAX: usize = 64 << 10;
@@ -18,24 +20,30 @@ const STAGES_MAX: usize = 100;
 const NAME: &str = "fio-job";
 const NAME_LENGTH_MAX: usize = 80;
 
-/// Looks at a job, whose place is taken in place of its own where one is named. Nothing is made or written, and no
+/// Looks at a job, whose place is outcome in place of its own where one is named. Nothing is made or written, and no
 /// file is read.
-pub fn check(name: &str, text: &str, place: Option<&Change>, aim: Aim, allow: &Allow) -> Checked {
-    let name = called(name);
-    let checked = Checked { text: text.to_owned(), ..Checked::default() };
-    let refuse = |says: String| Checked { refused: Some(says), ..Checked::default() };
+pub fn check(
+    name: &str,
+    text: &str,
+    place: Option<&Change>,
+    goal: RunGoal,
+    allow: &Allow,
+) -> PlanCheck {
+    let name = sanitize_name(name);
+    let check = PlanCheck { text: text.to_owned(), ..PlanCheck::default() };
+    let refuse = |says: String| PlanCheck { refused: Some(says), ..PlanCheck::default() };
     if text.trim().is_empty() {
         return refuse("there is no job: paste one, or take it from a file".to_owned());
     }
     if text.len() > JOB_BYTES_MAX {
         return refuse(format!(
-            "the job has {} bytes: at most {JOB_BYTES_MAX} are taken here; `plimsoll run JOB.fio` has no such limit",
+            "the job has {} bytes: at most {JOB_BYTES_MAX} are outcome here; `plimsoll run JOB.fio` has no such limit",
             text.len()
         ));
     }
-    let stages = match read(&name, text, place) {
+    let stages = match import(&name, text, place) {
         Ok(stages) => stages,
-        Err(errors) => return Checked { problems: errors.errors, ..checked },
+        Err(errors) => return PlanCheck { problems: errors.errors, ..check },
     };
     if stages.len() > STAGES_MAX {
         return refuse(format!(
@@ -48,26 +56,26 @@ pub fn check(name: &str, text: &str, place: Option<&Change>, aim: Aim, allow: &A
     let mut known = std::collections::HashSet::new();
     // Without a place it is refused, with what to do here.
     notes.retain(|note| !note.contains(NO_PLACE) && known.insert(note.clone()));
-    let checked = Checked { text: texts.join("\n"), notes, ..checked };
+    let check = PlanCheck { text: texts.join("\n"), notes, ..check };
     let all: Vec<Staged> = stages.into_iter().map(|(stage, _)| stage).collect();
-    if let Err(says) = all.iter().try_for_each(|stage| placed(stage, all.len() > 1)) {
-        return Checked { refused: Some(says), ..checked };
+    if let Err(says) = all.iter().try_for_each(|stage| require_target(stage, all.len() > 1)) {
+        return PlanCheck { refused: Some(says), ..check };
     }
     match <[Staged; 1]>::try_from(all) {
-        Ok([only]) => weighed(checked, only.plan, aim, allow),
-        Err(several) => together(checked, name, several, aim, allow),
+        Ok([only]) => check_parsed(check, only.plan, goal, allow),
+        Err(several) => check_stages(check, name, several, goal, allow),
     }
 }
 
 /// A name that is one of a file, and so of a plan.
-fn called(name: &str) -> String {
+fn sanitize_name(name: &str) -> String {
     let bare = |c: char| if c.is_control() || "/\\.".contains(c) { '-' } else { c };
     let name: String = name.trim().chars().take(NAME_LENGTH_MAX).map(bare).collect();
     if name.is_empty() { NAME.to_owned() } else { name }
 }
 
 /// The stages of a job, on the place that is named, each with what is not carried over.
-fn read(
+fn import(
     name: &str,
     text: &str,
     place: Option<&Change>,
@@ -94,7 +102,7 @@ fn read(
 }
 
 /// Refuses a stage that names no place of its own, or one that depends on where this server was started.
-fn placed(stage: &Staged, is_one_of_several: bool) -> Result<(), String> {
+fn require_target(stage: &Staged, is_one_of_several: bool) -> Result<(), String> {
     let of = match is_one_of_several {
         true => format!("stage {}: ", stage.name),
         false => String::new(),
@@ -120,43 +128,43 @@ fn paths(plan: &ResolvedPlan) -> impl Iterator<Item = &str> {
 }
 
 /// Stages that are run one after the other: each has to lie within what is allowed.
-fn together(
-    checked: Checked,
+fn check_stages(
+    check: PlanCheck,
     job: String,
     stages: Vec<Staged>,
-    aim: Aim,
+    goal: RunGoal,
     allow: &Allow,
-) -> Checked {
-    let mut said = Said::default();
-    let taken = match aim {
-        Aim::LoadLine => Err(format!(
+) -> PlanCheck {
+    let mut messages = Messages::default();
+    let outcome = match goal {
+        RunGoal::LoadLine => Err(format!(
             "the job has {} stages, each with a load line of its own: leave one of them",
             stages.len()
         )),
-        Aim::Runs => stages
+        RunGoal::Runs => stages
             .iter()
             .try_for_each(|stage| {
-                refused(&stage.resolved, aim, allow)
+                check_startable(&stage.resolved, goal, allow)
                     .map_err(|says| format!("stage {}: {says}", stage.name))
             })
             .and_then(|()| {
                 let all: Vec<_> =
                     stages.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
-                before::stages_begin(&all, false, false, &mut said)
+                before::stages_begin(&all, false, false, &mut messages)
                     .map(drop)
-                    .map_err(|error| in_one_line(&error))
+                    .map_err(|error| message_with_hints(&error))
             }),
     };
     let texts = stages
         .iter()
         .map(|one| StageText { name: one.name.clone(), text: one.plan.text().to_owned() });
-    Checked {
-        takes: said.0,
+    PlanCheck {
+        takes: messages.0,
         stages: texts.collect(),
-        can_start: taken.is_ok(),
-        refused: taken.err(),
+        can_start: outcome.is_ok(),
+        refused: outcome.err(),
         time_max: stages.iter().map(|stage| time_max(&stage.resolved)).sum(),
         work: Some(Work::Stages { job, stages }),
-        ..checked
+        ..check
     }
 }

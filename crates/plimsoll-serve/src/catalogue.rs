@@ -9,40 +9,40 @@ use plimsoll_catalogue::{Catalogue, CatalogueError, Entry, Lookup, Roots};
 use plimsoll_evidence::ledger::{Kept, Ledger};
 
 use crate::FindRoots;
-use crate::answer::Problem;
+use crate::response::Problem;
 use crate::team::Team;
 
 /// What was read of the catalogue is taken for true so long without a look.
-const FRESH: Duration = Duration::from_secs(1);
+const RECHECK_AFTER: Duration = Duration::from_secs(1);
 /// And so long where ledger and directories are as they were: each reading looks at every bundle.
-const CURRENT: Duration = Duration::from_secs(30);
+const REREAD_AFTER: Duration = Duration::from_secs(30);
 /// A name is no longer than that.
 const NAME_LENGTH_MAX: usize = 200;
 
 /// The runs of one user.
-pub struct Known {
+pub struct CachedCatalogue {
     roots: FindRoots,
     team: Option<Arc<Team>>,
     fetching: Mutex<()>,
-    read: Mutex<Option<Read>>,
+    snapshot: Mutex<Option<Snapshot>>,
     /// The ledger, with what was read of it.
     ledger: Mutex<Option<Arc<Kept>>>,
 }
 
 /// The catalogue as it was read.
-struct Read {
+struct Snapshot {
     at: Instant,
     looked: Instant,
     catalogue: Catalogue,
     /// What was made of it, by name.
-    made: BTreeMap<&'static str, Arc<str>>,
+    cached: BTreeMap<&'static str, Arc<str>>,
 }
 
-impl Known {
+impl CachedCatalogue {
     /// Not read yet.
     pub fn new(roots: FindRoots, team: Option<Arc<Team>>) -> Self {
-        let (fetching, read, ledger) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { roots, team, fetching, read, ledger }
+        let (fetching, snapshot, ledger) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { roots, team, fetching, snapshot, ledger }
     }
 
     /// Where runs lie.
@@ -69,10 +69,10 @@ impl Known {
     }
 
     /// The bundles of runs of others, unpacked here; where the last lies.
-    fn fetched(&self, runs: &[Entry]) -> Result<PathBuf, Problem> {
-        let nothing = || Problem::nothing("its bundle is not there any more");
+    fn fetch_bundles(&self, runs: &[Entry]) -> Result<PathBuf, Problem> {
+        let nothing = || Problem::not_found("its bundle is not there any more");
         let team = self.team.as_ref().ok_or_else(nothing)?;
-        // Two who ask for one at the same time would unpack it twice.
+        // Two who query for one at the same time would unpack it twice.
         let _one = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fetched = None;
         for run in runs {
@@ -87,55 +87,58 @@ impl Known {
     /// A broken ledger, and what is asked for.
     pub fn with<T>(
         &self,
-        ask: impl FnOnce(&Catalogue) -> Result<T, CatalogueError>,
+        query: impl FnOnce(&Catalogue) -> Result<T, CatalogueError>,
     ) -> Result<T, Problem> {
-        self.read(|read| Ok(ask(&read.catalogue)?))
+        self.read(|read| Ok(query(&read.catalogue)?))
     }
 
     /// What is made of the catalogue and of nothing else, once for as long as it does not change.
     ///
     /// # Errors
     /// As [`Self::with`].
-    pub fn made(
+    pub fn cached(
         &self,
         name: &'static str,
         make: impl FnOnce(&Catalogue) -> Result<String, Problem>,
     ) -> Result<Arc<str>, Problem> {
         self.read(|read| {
-            if let Some(known) = read.made.get(name) {
+            if let Some(known) = read.cached.get(name) {
                 return Ok(Arc::clone(known));
             }
             let made: Arc<str> = make(&read.catalogue)?.into();
-            read.made.insert(name, Arc::clone(&made));
+            read.cached.insert(name, Arc::clone(&made));
             Ok(made)
         })
     }
 
-    fn read<T>(&self, ask: impl FnOnce(&mut Read) -> Result<T, Problem>) -> Result<T, Problem> {
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+    fn read<T>(
+        &self,
+        query: impl FnOnce(&mut Snapshot) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        let mut read = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         let now = match read.take() {
-            Some(known) if known.looked.elapsed() < FRESH => known,
+            Some(known) if known.looked.elapsed() < RECHECK_AFTER => known,
             known => {
                 let (roots, looked) = ((self.roots)(), Instant::now());
-                let current = |known: &Read| {
-                    known.at.elapsed() < CURRENT && known.catalogue.is_current(&roots)
+                let current = |known: &Snapshot| {
+                    known.at.elapsed() < REREAD_AFTER && known.catalogue.is_current(&roots)
                 };
                 match known.filter(current) {
-                    Some(known) => Read { looked, ..known },
+                    Some(known) => Snapshot { looked, ..known },
                     None => {
                         let catalogue =
                             Catalogue::open_with(&roots, &self.ledger_at(&roots.ledger))?;
-                        Read { at: looked, looked, catalogue, made: BTreeMap::new() }
+                        Snapshot { at: looked, looked, catalogue, cached: BTreeMap::new() }
                     }
                 }
             }
         };
-        ask(read.insert(now))
+        query(read.insert(now))
     }
 
     /// Has it read anew the next time: something was changed.
-    pub fn forget(&self) {
-        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    pub fn invalidate(&self) {
+        *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The directory of a run or experiment that is called so.
@@ -144,21 +147,21 @@ impl Known {
     /// Nothing is called so, several are, or its bundle was removed.
     pub fn directory(&self, called: &str) -> Result<PathBuf, Problem> {
         if called.len() > NAME_LENGTH_MAX {
-            return Err(Problem::nothing("no run has so long a name"));
+            return Err(Problem::not_found("no run has so long a name"));
         }
         match self.with(|catalogue| catalogue.find(called))? {
             Lookup::Local(directory) => Ok(directory),
-            Lookup::Remote(entry) => self.fetched(&[*entry]),
+            Lookup::Remote(entry) => self.fetch_bundles(&[*entry]),
             Lookup::RemoteExperiment(runs) => {
-                let one = self.fetched(&runs)?;
+                let one = self.fetch_bundles(&runs)?;
                 Ok(one.parent().map_or(one.clone(), Path::to_path_buf))
             }
-            Lookup::Removed(entry) if self.team.is_some() => self.fetched(&[*entry]),
-            Lookup::Removed(entry) => Err(Problem::nothing(format!(
+            Lookup::Removed(entry) if self.team.is_some() => self.fetch_bundles(&[*entry]),
+            Lookup::Removed(entry) => Err(Problem::not_found(format!(
                 "the bundle of {} is not there any more",
                 entry.run_id
             ))),
-            Lookup::Missing => Err(Problem::nothing(format!("there is no run {called}"))
+            Lookup::Missing => Err(Problem::not_found(format!("there is no run {called}"))
                 .hint("the list of runs holds what there is")),
         }
     }

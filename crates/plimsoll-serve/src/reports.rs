@@ -9,19 +9,19 @@ use plimsoll_report::{html, run_document};
 use plimsoll_runner::custody::Reader;
 use plimsoll_runner::render;
 
-use crate::answer::Problem;
-use crate::known::Known;
+use crate::catalogue::CachedCatalogue;
+use crate::response::Problem;
 
-/// Reports that are kept.
-const KEPT_MAX: usize = 32;
+/// Reports that are cached.
+const CACHED_MAX: usize = 32;
 
 /// A report as the page shows it.
 #[derive(Debug)]
-pub struct Shown {
+pub struct RenderedReport {
     /// Its title.
     pub title: String,
     /// The verdict in capitals, or what stands in its place.
-    pub word: String,
+    pub verdict: String,
     /// The report.
     pub body: String,
     /// The same for programs.
@@ -35,54 +35,58 @@ type Key = (PathBuf, String);
 
 /// Reports that were drawn.
 #[derive(Debug, Default)]
-pub struct Drawn {
-    kept: Mutex<Vec<(Key, Arc<Shown>)>>,
+pub struct ReportCache {
+    cached: Mutex<Vec<(Key, Arc<RenderedReport>)>>,
 }
 
-impl Drawn {
+impl ReportCache {
     /// The report of a run or experiment, judged from its evidence: what lies there as a page is not shown, as
     /// anybody could have written it.
     ///
     /// # Errors
     /// Evidence that can't be read or relied on.
-    pub fn of(&self, directory: &Path, known: &Known) -> Result<Arc<Shown>, Problem> {
+    pub fn get(
+        &self,
+        directory: &Path,
+        catalogue: &CachedCatalogue,
+    ) -> Result<Arc<RenderedReport>, Problem> {
         let key = (directory.to_path_buf(), stamp(directory));
         {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(at) = kept.iter().position(|(earlier, _)| *earlier == key) {
-                let found = kept.remove(at);
+            let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = cached.iter().position(|(earlier, _)| *earlier == key) {
+                let found = cached.remove(at);
                 let shown = Arc::clone(&found.1);
-                kept.push(found);
+                cached.push(found);
                 return Ok(shown);
             }
         }
-        let shown = Arc::new(draw(directory, known)?);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|((path, _), _)| path != directory);
-        if kept.len() >= KEPT_MAX {
-            kept.remove(0);
+        let shown = Arc::new(render_report(directory, catalogue)?);
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        cached.retain(|((path, _), _)| path != directory);
+        if cached.len() >= CACHED_MAX {
+            cached.remove(0);
         }
-        kept.push((key, Arc::clone(&shown)));
+        cached.push((key, Arc::clone(&shown)));
         Ok(shown)
     }
 }
 
-fn draw(directory: &Path, known: &Known) -> Result<Shown, Problem> {
+fn render_report(directory: &Path, catalogue: &CachedCatalogue) -> Result<RenderedReport, Problem> {
     if together::is_one(directory) {
-        let told = together::tell(directory)?;
-        return Ok(Shown {
-            title: told.document.title.clone(),
-            word: told.document.headline.word.clone(),
-            body: html::body(&told.document)?,
-            json: told.json,
-            custody: told.together.lines(),
+        let report = together::tell(directory)?;
+        return Ok(RenderedReport {
+            title: report.document.title.clone(),
+            verdict: report.document.headline.word.clone(),
+            body: html::body(&report.document)?,
+            json: report.json,
+            custody: report.together.lines(),
         });
     }
-    let loaded = Reader::with_ledger(&known.ledger()).load(directory)?;
+    let loaded = Reader::with_ledger(&catalogue.ledger()).load(directory)?;
     let document = run_document(&loaded.bundle, &loaded.verdict);
-    Ok(Shown {
+    Ok(RenderedReport {
         title: document.title.clone(),
-        word: document.headline.word.clone(),
+        verdict: document.headline.word.clone(),
         body: html::body(&document)?,
         json: render::json(&loaded.verdict)?,
         custody: loaded.custody.lines(),

@@ -7,8 +7,8 @@ use minijinja::context;
 use minijinja::value::Value;
 use plimsoll_catalogue::{Labels, export};
 
-use crate::answer::{Answer, Problem};
-use crate::ask::{Ask, quoted};
+use crate::request::{PageRequest, quoted};
+use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
 /// The largest archive that is handed out: it is held in memory.
@@ -23,9 +23,9 @@ const TAG_LENGTH_MAX: usize = 64;
 ///
 /// # Errors
 /// A run that is not there, evidence that can't be relied on.
-pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let directory = site.known.directory(ask.part("id"))?;
-    let shown = site.drawn.of(&directory, &site.known)?;
+pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let directory = site.catalogue.directory(request.part("id"))?;
+    let shown = site.reports.get(&directory, &site.catalogue)?;
     let labels = Labels::of(&directory)?;
     let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
     let id = id.unwrap_or_default();
@@ -38,16 +38,16 @@ pub fn show(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
         note => labels.note.as_str(),
         body => Value::from_safe_string(shown.body.clone()),
     };
-    let title = format!("{}: {}", shown.word, shown.title);
-    site.page("one.html", &title, "runs", ask, values)
+    let title = format!("{}: {}", shown.verdict, shown.title);
+    site.page("run.html", &title, "runs", request, values)
 }
 
 /// Hands the bundle out as one file, as `plimsoll runs export` writes it.
 ///
 /// # Errors
 /// A run that is not there, or is too large.
-pub fn evidence(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let directory = site.known.directory(ask.part("id"))?;
+pub fn evidence(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let directory = site.catalogue.directory(request.part("id"))?;
     let failed = |what: &str, error: std::io::Error| {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot {what}: {error}"))
     };
@@ -59,7 +59,7 @@ pub fn evidence(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
         )
         .hint("`plimsoll runs export` writes it to a file"));
     }
-    let _alone = site.packing.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = site.packing_lock.lock().unwrap_or_else(PoisonError::into_inner);
     let place = site.cache.join(format!("export-{}", std::process::id()));
     std::fs::create_dir_all(&place).map_err(|error| failed("pack the bundle", error))?;
     let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -70,7 +70,7 @@ pub fn evidence(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
         .and_then(|()| std::fs::read(&packed).map_err(|error| failed("read the archive", error)));
     // One that stays is in nobody's way but the next one's, which says so.
     let _ = std::fs::remove_dir_all(&place);
-    Ok(Answer::File("application/gzip", name, bytes?))
+    Ok(PageResponse::File("application/gzip", name, bytes?))
 }
 
 fn bytes_below(directory: &std::path::Path) -> std::io::Result<u64> {
@@ -90,21 +90,21 @@ fn bytes_below(directory: &std::path::Path) -> std::io::Result<u64> {
 ///
 /// # Errors
 /// A run that is not there, too long a note, a directory that can't be written to.
-pub fn label(site: &Site, ask: &Ask) -> Result<Answer, Problem> {
-    let directory = site.known.directory(ask.part("id"))?;
-    let note = ask.field("note").unwrap_or_default().trim();
+pub fn label(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let directory = site.catalogue.directory(request.part("id"))?;
+    let note = request.field("note").unwrap_or_default().trim();
     if note.len() > NOTE_LENGTH_MAX {
-        return Err(Problem::wrong(format!("a note has at most {NOTE_LENGTH_MAX} bytes")));
+        return Err(Problem::bad_request(format!("a note has at most {NOTE_LENGTH_MAX} bytes")));
     }
-    let tags = ask.field("tags").unwrap_or_default().split(',').map(str::trim);
+    let tags = request.field("tags").unwrap_or_default().split(',').map(str::trim);
     let tags: Vec<String> = tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
     if tags.len() > TAGS_MAX || tags.iter().any(|tag| tag.len() > TAG_LENGTH_MAX) {
         let says = format!("at most {TAGS_MAX} tags, each of at most {TAG_LENGTH_MAX} bytes");
-        return Err(Problem::wrong(says));
+        return Err(Problem::bad_request(says));
     }
     let labels = Labels { tags: tags.into_iter().collect(), note: note.to_owned() };
     labels.write(&directory)?;
-    site.known.forget();
+    site.catalogue.invalidate();
     let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
-    Ok(Answer::To(format!("/runs/{}", quoted(&id.unwrap_or_default()))))
+    Ok(PageResponse::Redirect(format!("/runs/{}", quoted(&id.unwrap_or_default()))))
 }

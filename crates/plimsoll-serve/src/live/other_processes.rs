@@ -1,4 +1,4 @@
-//! Runs of this user's other processes, as these tell of them. One that is watched is asked by a thread of its own, for as
+//! Runs of this user's other processes, as these publish of them. One that is streams is asked by a thread of its own, for as
 //! long as somebody watches.
 
 use std::collections::BTreeMap;
@@ -12,56 +12,57 @@ use plimsoll_runner::live::state::State;
 use plimsoll_runner::places::Places;
 use tokio::sync::watch;
 
-use super::{CHARTS_EVERY, DRAWN_EVERY, tell};
-use crate::answer::Problem;
-use crate::watched::Frames;
+use super::{CHARTS_EVERY, DRAWN_EVERY, publish};
+use crate::events::Frames;
+use crate::response::Problem;
 
 /// Processes that are listed.
 const LISTED_MAX: usize = 32;
 /// The longest that a process may take to answer for a list.
-const LISTED_WITHIN: Duration = Duration::from_millis(300);
+const LIST_TIMEOUT: Duration = Duration::from_millis(300);
 /// And one that did not the last time.
-const SILENT_WITHIN: Duration = Duration::from_millis(20);
+const SILENT_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Runs of other processes.
 #[derive(Debug)]
-pub struct Elsewhere {
+pub struct OtherProcesses {
     places: Places,
-    watched: Arc<Mutex<Watched>>,
-    heard: Arc<Mutex<Heard>>,
+    streams: Arc<Mutex<StreamsByProcess>>,
+    last_states: Arc<Mutex<LastStates>>,
 }
 
-/// Those that are watched, by their processes.
-type Watched = BTreeMap<u32, watch::Sender<Frames>>;
+/// Those that are streams, by their processes.
+type StreamsByProcess = BTreeMap<u32, watch::Sender<Frames>>;
 /// What each process told last.
-type Heard = BTreeMap<u32, State>;
+type LastStates = BTreeMap<u32, State>;
 
-impl Elsewhere {
+impl OtherProcesses {
     /// Of the user whose places these are.
     pub fn new(places: Places) -> Self {
-        Self { places, watched: Arc::default(), heard: Arc::default() }
+        Self { places, streams: Arc::default(), last_states: Arc::default() }
     }
 
     /// What each process knows of its run, without charts. All are asked at once: one that is stopped holds nobody up.
     pub fn all(&self) -> Vec<State> {
         let processes: Vec<u32> =
             feed::processes(&self.places).into_iter().take(LISTED_MAX).collect();
-        lock(&self.heard).retain(|process, _| processes.contains(process));
-        let ask = |process: u32| {
-            let was_silent = lock(&self.heard).get(&process).is_some_and(|last| last.is_silent);
-            let patience = if was_silent { SILENT_WITHIN } else { LISTED_WITHIN };
-            asked(&self.places, &self.heard, process, false, patience)
+        lock(&self.last_states).retain(|process, _| processes.contains(process));
+        let poll_one = |process: u32| {
+            let was_silent =
+                lock(&self.last_states).get(&process).is_some_and(|last| last.is_silent);
+            let timeout = if was_silent { SILENT_TIMEOUT } else { LIST_TIMEOUT };
+            poll(&self.places, &self.last_states, process, false, timeout)
         };
         // Most users have one at most.
         if let [one] = processes[..] {
-            return ask(one).into_iter().collect();
+            return poll_one(one).into_iter().collect();
         }
         std::thread::scope(|scope| {
-            let ask = &ask;
+            let poll_one = &poll_one;
             let threads = processes.iter().map(|process| {
                 let process = *process;
                 let thread = std::thread::Builder::new();
-                thread.spawn_scoped(scope, move || ask(process)).ok()
+                thread.spawn_scoped(scope, move || poll_one(process)).ok()
             });
             let threads: Vec<_> = threads.collect();
             // A panic of one is a defect that was told.
@@ -78,8 +79,8 @@ impl Elsewhere {
     /// # Errors
     /// A process that tells of no run.
     pub fn one(&self, process: u32) -> Result<State, Problem> {
-        asked(&self.places, &self.heard, process, true, feed::PATIENCE)
-            .ok_or_else(|| nothing(process))
+        poll(&self.places, &self.last_states, process, true, feed::PATIENCE)
+            .ok_or_else(|| no_run(process))
     }
 
     /// What is sent to those who watch it.
@@ -91,41 +92,41 @@ impl Elsewhere {
         process: u32,
         templates: &Arc<Environment<'static>>,
     ) -> Result<watch::Receiver<Frames>, Problem> {
-        let known = |watched: &Watched| {
-            let known = watched.get(&process).filter(|known| known.borrow().end.is_none());
+        let known = |streams: &StreamsByProcess| {
+            let known = streams.get(&process).filter(|known| known.borrow().end.is_none());
             known.map(watch::Sender::subscribe)
         };
-        if let Some(frames) = known(&lock(&self.watched)) {
+        if let Some(frames) = known(&lock(&self.streams)) {
             return Ok(frames);
         }
         // Others are not held up by one that does not answer.
         let first = self.one(process)?;
-        let mut watched = lock(&self.watched);
-        if let Some(frames) = known(&watched) {
+        let mut streams = lock(&self.streams);
+        if let Some(frames) = known(&streams) {
             return Ok(frames);
         }
         let (sender, frames) = watch::channel(Frames::default());
-        tell(&first, templates, &sender, true);
-        let follow = Follow {
+        publish(&first, templates, &sender, true);
+        let poller = Poller {
             places: self.places.clone(),
             process,
             templates: Arc::clone(templates),
             sender: sender.clone(),
-            watched: Arc::clone(&self.watched),
-            heard: Arc::clone(&self.heard),
+            streams: Arc::clone(&self.streams),
+            last_states: Arc::clone(&self.last_states),
         };
-        let thread = std::thread::Builder::new().name("elsewhere".to_owned());
-        thread.spawn(move || follow.until_nobody_watches(first)).map_err(|error| {
+        let thread = std::thread::Builder::new().name("poller".to_owned());
+        thread.spawn(move || poller.run(first)).map_err(|error| {
             let says = format!("cannot start a thread: {error}");
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, says)
         })?;
-        watched.insert(process, sender);
+        streams.insert(process, sender);
         Ok(frames)
     }
 }
 
-fn nothing(process: u32) -> Problem {
-    Problem::nothing(format!("process {process} of this user tells of no run"))
+fn no_run(process: u32) -> Problem {
+    Problem::not_found(format!("process {process} of this user tells of no run"))
         .hint("one that has ended is in the list of runs")
 }
 
@@ -134,17 +135,17 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Asks a process; `None`: it has ended. Of one that does not answer it is what it told last, which says so.
-fn asked(
+fn poll(
     places: &Places,
-    heard: &Mutex<Heard>,
+    last_states: &Mutex<LastStates>,
     process: u32,
     with_charts: bool,
-    patience: Duration,
+    timeout: Duration,
 ) -> Option<State> {
-    match feed::ask(places, process, with_charts, patience) {
+    match feed::ask(places, process, with_charts, timeout) {
         Ok(state) => {
-            let mut heard = lock(heard);
-            let last = heard.entry(process).or_default();
+            let mut states = lock(last_states);
+            let last = states.entry(process).or_default();
             // A later process may have its number; charts are asked for less often.
             let charts = match with_charts || last.started_unix_ns != state.started_unix_ns {
                 true => state.charts.clone(),
@@ -155,52 +156,52 @@ fn asked(
             Some(state)
         }
         Err(Unheard::Silent) => {
-            let mut heard = lock(heard);
-            let last = heard.entry(process).or_default();
+            let mut states = lock(last_states);
+            let last = states.entry(process).or_default();
             // Nothing is known of it but that it is there.
             last.is_under_way |= last.process.is_none();
             (last.process, last.is_silent) = (Some(process), true);
             Some(last.clone())
         }
         Err(Unheard::Gone) => {
-            lock(heard).remove(&process);
+            lock(last_states).remove(&process);
             None
         }
     }
 }
 
 /// Asks a process, and draws what is sent.
-struct Follow {
+struct Poller {
     places: Places,
     process: u32,
     templates: Arc<Environment<'static>>,
     sender: watch::Sender<Frames>,
-    watched: Arc<Mutex<Watched>>,
-    heard: Arc<Mutex<Heard>>,
+    streams: Arc<Mutex<StreamsByProcess>>,
+    last_states: Arc<Mutex<LastStates>>,
 }
 
-impl Follow {
-    fn until_nobody_watches(self, first: State) {
+impl Poller {
+    fn run(self, first: State) {
         let (mut known, mut charts) = (first, Instant::now());
         loop {
             std::thread::sleep(Duration::min(DRAWN_EVERY, CHARTS_EVERY));
             {
-                // Whoever comes next holds this lock too, and finds it watched or not.
-                let mut watched = lock(&self.watched);
+                // Whoever comes next holds this lock too, and finds it streams or not.
+                let mut streams = lock(&self.streams);
                 if self.sender.receiver_count() == 0 || !known.is_under_way {
                     // A later process may have its number.
-                    if watched.get(&self.process).is_some_and(|of| of.same_channel(&self.sender)) {
-                        watched.remove(&self.process);
+                    if streams.get(&self.process).is_some_and(|of| of.same_channel(&self.sender)) {
+                        streams.remove(&self.process);
                     }
                     return;
                 }
             }
             let with_charts = charts.elapsed() >= CHARTS_EVERY;
-            match asked(&self.places, &self.heard, self.process, with_charts, feed::PATIENCE) {
+            match poll(&self.places, &self.last_states, self.process, with_charts, feed::PATIENCE) {
                 Some(state) => known = state,
                 None => known.is_under_way = false,
             }
-            tell(&known, &self.templates, &self.sender, with_charts && known.is_under_way);
+            publish(&known, &self.templates, &self.sender, with_charts && known.is_under_way);
             if with_charts {
                 charts = Instant::now();
             }

@@ -1,4 +1,4 @@
-//! What is said of a plan before it is started: what is wrong with it, whether it may be started here, what it will take.
+//! What is messages of a plan before it is started: what is wrong with it, whether it may be started here, what it will take.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use plimsoll_runner::run::{Work, check_accepted};
 use plimsoll_runner::search;
 use serde::Serialize;
 
-use super::aim::Aim;
-use super::{NAME, modelled};
+use super::goal::RunGoal;
+use super::{NAME, model_limits};
 
 /// A plan's name is a part of that of a directory.
 const NAME_LENGTH_MAX: usize = 160;
 /// A sweep of more points is for the command line.
 const POINTS_MAX: usize = 1_000;
-/// What is said of a plan before it is started.
+/// What is messages of a plan before it is started.
 #[derive(Debug, Default, Serialize)]
-pub struct Checked {
+pub struct PlanCheck {
     /// Its text; of a job that of the plans that it becomes.
     pub text: String,
     /// What is wrong with it.
@@ -58,37 +58,43 @@ pub struct StageText {
 }
 
 /// Looks at the text of a plan. Nothing is made or written, and no place is looked at that is not allowed.
-pub fn check(text: &str, aim: Aim, allow: &Allow) -> Checked {
-    let checked = Checked { text: text.to_owned(), ..Checked::default() };
+pub fn check(text: &str, goal: RunGoal, allow: &Allow) -> PlanCheck {
+    let check = PlanCheck { text: text.to_owned(), ..PlanCheck::default() };
     match Plan::parse(text, NAME) {
-        Ok(plan) => weighed(checked, plan, aim, allow),
-        Err(PlanErrors { errors, .. }) => Checked { problems: errors, ..checked },
+        Ok(plan) => check_parsed(check, plan, goal, allow),
+        Err(PlanErrors { errors, .. }) => PlanCheck { problems: errors, ..check },
     }
 }
 
 /// The same of a plan that was read.
-pub(super) fn weighed(checked: Checked, plan: Plan, aim: Aim, allow: &Allow) -> Checked {
+pub(super) fn check_parsed(
+    check: PlanCheck,
+    plan: Plan,
+    goal: RunGoal,
+    allow: &Allow,
+) -> PlanCheck {
     let resolved = plan.resolve();
-    let mut said = Said::default();
-    let taken = refused(&resolved, aim, allow)
-        .and_then(|()| takes(&resolved, aim, &mut said).map_err(|error| in_one_line(&error)));
-    let work = match aim {
-        Aim::Runs => Work::Plan(plan),
-        Aim::LoadLine => Work::LoadLine(plan),
+    let mut messages = Messages::default();
+    let outcome = check_startable(&resolved, goal, allow).and_then(|()| {
+        estimate(&resolved, goal, &mut messages).map_err(|error| message_with_hints(&error))
+    });
+    let work = match goal {
+        RunGoal::Runs => Work::Plan(plan),
+        RunGoal::LoadLine => Work::LoadLine(plan),
     };
-    Checked {
+    PlanCheck {
         resolved: resolved.to_toml().ok(),
-        takes: said.0,
-        can_start: taken.is_ok(),
-        refused: taken.err(),
+        takes: messages.0,
+        can_start: outcome.is_ok(),
+        refused: outcome.err(),
         work: Some(work),
         time_max: time_max(&resolved),
-        ..checked
+        ..check
     }
 }
 
 /// How many points a sweep has; `None`: the plan is none.
-fn points(plan: &ResolvedPlan) -> Option<usize> {
+fn point_count(plan: &ResolvedPlan) -> Option<usize> {
     match &plan.workload {
         Workload::Matrix(matrix) => Some(matrix.point_count()).filter(|points| *points > 1),
         _ => None,
@@ -96,15 +102,19 @@ fn points(plan: &ResolvedPlan) -> Option<usize> {
 }
 
 /// Why a plan is not started here.
-pub(super) fn refused(plan: &ResolvedPlan, aim: Aim, allow: &Allow) -> Result<(), String> {
+pub(super) fn check_startable(
+    plan: &ResolvedPlan,
+    goal: RunGoal,
+    allow: &Allow,
+) -> Result<(), String> {
     if plan.name.len() > NAME_LENGTH_MAX {
         return Err(format!(
             "its name has {} bytes: at most {NAME_LENGTH_MAX} do",
             plan.name.len()
         ));
     }
-    let points = points(plan);
-    if aim == Aim::LoadLine && points.is_some() {
+    let points = point_count(plan);
+    if goal == RunGoal::LoadLine && points.is_some() {
         return Err(
             "each point of a sweep has a load line of its own: write one value in the place of \
                     each list"
@@ -117,76 +127,80 @@ pub(super) fn refused(plan: &ResolvedPlan, aim: Aim, allow: &Allow) -> Result<()
         ));
     }
     let runs = plan.repeat.runs as usize;
-    if aim == Aim::Runs && plan.targets.len() > 1 && runs < RUNS_MIN {
+    if goal == RunGoal::Runs && plan.targets.len() > 1 && runs < RUNS_MIN {
         return Err(format!(
             "no difference can be told from noise by fewer than {RUNS_MIN} runs of each target: set repeat.runs"
         ));
     }
     check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)?;
-    modelled::bounded(plan, aim)?;
+    model_limits::check(plan, goal)?;
     // A model writes nothing.
-    let targets = plan.targets.iter().filter(|target| !modelled::is_one(target)).cloned();
+    let targets = plan.targets.iter().filter(|target| !model_limits::is_model(target)).cloned();
     allow.would_take(&ResolvedPlan { targets: targets.collect(), ..plan.clone() })
 }
 
 /// How long a plan may take of this host; `None`: as long as it does.
 pub(super) fn time_max(plan: &ResolvedPlan) -> Option<Duration> {
-    let all = !plan.targets.is_empty() && plan.targets.iter().all(modelled::is_one);
-    all.then_some(modelled::TIME_MAX)
+    let all = !plan.targets.is_empty() && plan.targets.iter().all(model_limits::is_model);
+    all.then_some(model_limits::TIME_MAX)
 }
 
 /// Says what it will take.
-fn takes(plan: &ResolvedPlan, aim: Aim, said: &mut Said) -> Result<(), RunnerError> {
-    let asked = match aim {
-        Aim::Runs => {
+fn estimate(
+    plan: &ResolvedPlan,
+    goal: RunGoal,
+    messages: &mut Messages,
+) -> Result<(), RunnerError> {
+    let scope = match goal {
+        RunGoal::Runs => {
             let runs = Before::runs(plan, false, false);
-            match points(plan) {
+            match point_count(plan) {
                 Some(points) => {
                     Before { measurements: points as u64, called: "point", made: 1, ..runs }
                 }
                 None => runs,
             }
         }
-        Aim::LoadLine => {
+        RunGoal::LoadLine => {
             let range = search::default_range(plan)?;
             search::begun(plan, range, 1)?;
             let steps = Before::steps(plan, &range, false, false, false)?;
             let loads = steps.listed.join(", ");
-            said.say(&format!(
+            messages.say(&format!(
                 "a search for the load line, {loads}: {} steps at most, each a run of its own",
                 steps.measurements
             ));
             steps
         }
     };
-    before::begins(plan, &asked, said)?;
+    before::begins(plan, &scope, messages)?;
     if time_max(plan).is_some() {
-        said.say(&modelled::says());
+        messages.say(&model_limits::notice());
     }
-    // What the model itself takes no numbers of is said before a run begins.
-    for target in plan.targets.iter().filter(|target| modelled::is_one(target)) {
+    // What the model itself takes no numbers of is messages before a run begins.
+    for target in plan.targets.iter().filter(|target| model_limits::is_model(target)) {
         plimsoll_runner::modelled::load(plan, &target.kind)?;
     }
     Ok(())
 }
 
 /// What went wrong, with what to do.
-pub(super) fn in_one_line(error: &RunnerError) -> String {
+pub(super) fn message_with_hints(error: &RunnerError) -> String {
     let hints = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
     format!("{}{hints}", error.message)
 }
 
 /// What a plan will take, sentence by sentence.
 #[derive(Debug, Default)]
-pub(super) struct Said(pub(super) Vec<String>);
+pub(super) struct Messages(pub(super) Vec<String>);
 
-impl Watcher for Said {
+impl Watcher for Messages {
     fn begin(&mut self, _: PhaseKind) {}
     fn progress(&mut self, _: PhaseKind, _: &Progress) {}
     fn end(&mut self, _: &Phase) {}
 }
 
-impl Listener for Said {
+impl Listener for Messages {
     fn say(&mut self, text: &str) {
         self.0.push(text.to_owned());
     }

@@ -9,11 +9,11 @@ use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::exit::Exit;
 use serde::Serialize;
 
-use crate::watched::Viewer;
+use crate::events::Viewer;
 
 /// What a page gives back.
 #[derive(Debug)]
-pub enum Answer {
+pub enum PageResponse {
     /// A page.
     Html(String),
     /// JSON text.
@@ -27,9 +27,9 @@ pub enum Answer {
     /// Events as they come about.
     Events(Box<Viewer>),
     /// Another page, to be asked for (GET).
-    To(String),
+    Redirect(String),
     /// Another page, with a cookie.
-    ToWith(String, String),
+    RedirectWithCookie(String, String),
 }
 
 /// What went wrong, for whoever asked.
@@ -38,30 +38,30 @@ pub struct Problem {
     /// As HTTP says it.
     pub status: StatusCode,
     /// What happened, to what.
-    pub says: String,
+    pub message: String,
     /// What to do, one line each.
     pub hints: Vec<String>,
 }
 
 impl Problem {
     /// A problem of this kind.
-    pub fn new(status: StatusCode, says: impl Into<String>) -> Self {
-        Self { status, says: says.into(), hints: Vec::new() }
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), hints: Vec::new() }
     }
 
     /// There is no such thing.
-    pub fn nothing(says: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, says)
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
     }
 
     /// What was asked makes no sense.
-    pub fn wrong(says: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, says)
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
     }
 
     /// Whoever asks may not.
-    pub fn refused(says: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, says)
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, message)
     }
 
     /// Adds what to do.
@@ -73,9 +73,9 @@ impl Problem {
 
     /// As programs get it.
     pub fn json(&self) -> String {
-        let Self { status, says, hints } = self;
+        let Self { status, message, hints } = self;
         let error = serde_json::json!({
-            "error": {"status": status.as_u16(), "message": says, "hints": hints}
+            "error": {"status": status.as_u16(), "message": message, "hints": hints}
         });
         format!("{error:#}\n")
     }
@@ -89,7 +89,7 @@ impl From<RunnerError> for Problem {
             Exit::NoVerdict | Exit::Fail | Exit::Corruption => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self { status, says: error.message, hints: error.hints }
+        Self { status, message: error.message, hints: error.hints }
     }
 }
 
@@ -97,7 +97,7 @@ impl From<CatalogueError> for Problem {
     fn from(error: CatalogueError) -> Self {
         match error {
             CatalogueError::Evidence(error) => RunnerError::from(error).into(),
-            CatalogueError::Name(says) => Self::wrong(says),
+            CatalogueError::Name(says) => Self::bad_request(says),
             error => Self::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         }
     }
@@ -119,11 +119,11 @@ impl From<minijinja::Error> for Problem {
 ///
 /// # Errors
 /// A value that has no JSON form.
-pub fn json(value: &impl Serialize) -> Result<Answer, Problem> {
-    Ok(Answer::Json(plimsoll_runner::render::json(value)?))
+pub fn json(value: &impl Serialize) -> Result<PageResponse, Problem> {
+    Ok(PageResponse::Json(plimsoll_runner::render::json(value)?))
 }
 
-impl Answer {
+impl PageResponse {
     /// As HTTP.
     pub fn into_response(self, status: StatusCode) -> Response<Body> {
         const HTML: &str = "text/html; charset=utf-8";
@@ -134,8 +134,8 @@ impl Answer {
             Self::Text(kind, text) => response(status, kind, text),
             Self::Asset(kind, text) => {
                 let mut response = response(status, kind, text);
-                let kept = HeaderValue::from_static("private, max-age=3600");
-                response.headers_mut().insert(CACHE_CONTROL, kept);
+                let cacheable = HeaderValue::from_static("private, max-age=3600");
+                response.headers_mut().insert(CACHE_CONTROL, cacheable);
                 response
             }
             Self::File(kind, name, bytes) => {
@@ -152,9 +152,9 @@ impl Answer {
             Self::Events(viewer) => {
                 response(status, "text/event-stream", Body::from_stream(viewer.stream()))
             }
-            Self::To(path) => to(&path),
-            Self::ToWith(path, cookie) => {
-                let mut response = to(&path);
+            Self::Redirect(path) => redirect(&path),
+            Self::RedirectWithCookie(path, cookie) => {
+                let mut response = redirect(&path);
                 if let Ok(cookie) = HeaderValue::from_str(&cookie) {
                     response.headers_mut().insert(SET_COOKIE, cookie);
                 }
@@ -173,7 +173,7 @@ fn response(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Re
     response
 }
 
-fn to(path: &str) -> Response<Body> {
+fn redirect(path: &str) -> Response<Body> {
     let mut response = response(StatusCode::SEE_OTHER, "text/plain", Body::empty());
     if let Ok(path) = HeaderValue::from_str(path) {
         response.headers_mut().insert(LOCATION, path);

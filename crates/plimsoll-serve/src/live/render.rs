@@ -10,7 +10,7 @@ use plimsoll_runner::listener::HostNow;
 use plimsoll_runner::live::gauges::SHARE_PARTS;
 use plimsoll_runner::live::state::{ClassNow, DeviceNow, PER_DECADE, Series, State, Sums};
 
-use crate::ask::quoted;
+use crate::request::quoted;
 
 /// Kinds of operations that have a line of their own.
 const LINES_MAX: usize = 4;
@@ -19,7 +19,7 @@ const LINES_MAX: usize = 4;
 ///
 /// # Errors
 /// A defect in a template.
-pub fn now(
+pub fn status_and_tables(
     state: &State,
     templates: &Environment<'_>,
 ) -> Result<(String, String), minijinja::Error> {
@@ -151,7 +151,7 @@ fn reads_at_devices(state: &State) -> Option<String> {
     })
 }
 
-/// How long ago that was, in words; it is not told where the clock was set back since.
+/// How long ago that was, in words; it is not reported where the clock was set back since.
 fn since(unix_ns: u64) -> Option<String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
     let now_ns = u64::try_from(now.as_nanos()).ok()?;
@@ -168,7 +168,7 @@ fn tone(verdict: &str) -> &'static str {
     }
 }
 
-/// Its charts, as HTML; empty before anything was told.
+/// Its charts, as HTML; empty before anything was reported.
 pub fn charts(state: &State) -> String {
     let places = &state.charts;
     let all = [
@@ -176,22 +176,22 @@ pub fn charts(state: &State) -> String {
         latency(state),
         heat(state),
         hosts(state),
-        moved(state),
-        answered(state, "read"),
-        answered(state, "written"),
+        bytes_moved(state),
+        device_and_cache_split(state, "read"),
+        device_and_cache_split(state, "written"),
         stacked("live-read-of", "Where reads came from", &places.read_of),
         stacked("live-written-to", "Where writes went", &places.written_to),
-        looks("live-working-set", "Working set so far", &places.working_set, Unit::Size, 1.0),
-        looks("live-random", "Share of random I/Os", &places.random, Unit::Share, SHARE_PARTS),
+        means("live-working-set", "Working set so far", &places.working_set, Unit::Size, 1.0),
+        means("live-random", "Share of random I/Os", &places.random, Unit::Share, SHARE_PARTS),
     ];
     all.into_iter().flatten().map(|plot| plot.figure()).collect()
 }
 
 /// Lines of what was looked at, the mean of a column's looks.
-fn looks(id: &str, title: &str, series: &Series, unit: Unit, parts: f64) -> Option<Plot> {
+fn means(id: &str, title: &str, series: &Series, unit: Unit, parts: f64) -> Option<Plot> {
     let value =
         |sums: &Sums| (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64 / parts);
-    drawn(id, title, Axis::linear("read, written", unit), lines(series, value))
+    plot_unless_empty(id, title, Axis::linear("read, written", unit), lines(series, value))
 }
 
 fn kinds(series: &Series) -> Vec<&str> {
@@ -217,7 +217,7 @@ fn lines(series: &Series, value: impl Fn(&Sums) -> Option<f64>) -> Vec<Mark> {
     kinds(series).into_iter().enumerate().map(line).collect()
 }
 
-fn drawn(id: &str, title: &str, y: Axis, marks: Vec<Mark>) -> Option<Plot> {
+fn plot_unless_empty(id: &str, title: &str, y: Axis, marks: Vec<Mark>) -> Option<Plot> {
     let is_empty = marks.iter().all(|mark| match mark {
         Mark::Line(line) => line.points.len() < 2,
         _ => false,
@@ -229,17 +229,22 @@ fn drawn(id: &str, title: &str, y: Axis, marks: Vec<Mark>) -> Option<Plot> {
 fn rate(state: &State) -> Option<Plot> {
     let width_s = state.charts.series.width_ns as f64 / 1e9;
     let marks = lines(&state.charts.series, |sums| Some(sums.count as f64 / width_s));
-    drawn("live-rate", "Rate", Axis::linear("operations", Unit::Rate), marks)
+    plot_unless_empty("live-rate", "Rate", Axis::linear("operations", Unit::Rate), marks)
 }
 
 fn latency(state: &State) -> Option<Plot> {
     let mean = |sums: &Sums| (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64);
     let marks = lines(&state.charts.series, mean);
-    drawn("live-latency", "Mean latency", Axis::linear("mean latency", Unit::Latency), marks)
+    plot_unless_empty(
+        "live-latency",
+        "Mean latency",
+        Axis::linear("mean latency", Unit::Latency),
+        marks,
+    )
 }
 
 /// What the load asked for, and what reached devices: caches stand between the two.
-fn moved(state: &State) -> Option<Plot> {
+fn bytes_moved(state: &State) -> Option<Plot> {
     let moved = &state.charts.moved;
     let width_s = moved.width_ns as f64 / 1e9;
     let mut marks = lines(moved, |sums| Some(sums.count as f64 / width_s));
@@ -250,7 +255,7 @@ fn moved(state: &State) -> Option<Plot> {
         }
     }
     let title = "Bytes of the load and at devices";
-    drawn("live-moved", title, Axis::linear("bytes", Unit::Bandwidth), marks)
+    plot_unless_empty("live-moved", title, Axis::linear("bytes", Unit::Bandwidth), marks)
 }
 
 /// What each host of a fleet carries, on top of each other.
@@ -260,12 +265,12 @@ fn hosts(state: &State) -> Option<Plot> {
 
 /// Where the load's bytes came from or went, where the target does not tell itself: the device below that moved most, and for
 /// the rest what lies above it.
-fn answered(state: &State, way: &str) -> Option<Plot> {
-    let (told, title, above) = match way {
+fn device_and_cache_split(state: &State, way: &str) -> Option<Plot> {
+    let (reported, title, above) = match way {
         "read" => (&state.charts.read_of, "Where reads came from", "caches above it"),
         _ => (&state.charts.written_to, "Where writes went", "caches above it, so far"),
     };
-    if !told.columns.is_empty() {
+    if !reported.columns.is_empty() {
         return None;
     }
     let moved = &state.charts.moved;
@@ -383,11 +388,11 @@ mod tests {
             charts(&state(&[("device.md0.read_bytes", 9e5), ("device.sda.read_bytes", 1e6)]));
         assert!(drawn.contains("live-answered-read"), "{drawn}");
         assert!(drawn.contains("caches above it") && !drawn.contains("live-answered-written"));
-        assert!(!charts(&state(&[])).contains("live-answered"), "what is not seen is not told");
-        let told =
+        assert!(!charts(&state(&[])).contains("live-answered"), "what is not seen is not reported");
+        let reported =
             charts(&state(&[("device.sda.read_bytes", 1e6), (&format!("{READ_OF}dram"), 5.0)]));
         assert!(
-            told.contains("live-read-of") && !told.contains("live-answered-read"),
+            reported.contains("live-read-of") && !reported.contains("live-answered-read"),
             "it tells itself"
         );
     }
