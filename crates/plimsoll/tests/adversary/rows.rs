@@ -102,7 +102,8 @@ fn a_hang_at_the_end_is_in_the_maximum() {
 #[test]
 fn every_row_is_held_by_a_test_that_exists() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join("crates/plimsoll/tests/adversary/README.md")).unwrap();
+    let text =
+        std::fs::read_to_string(root.join("crates/plimsoll/tests/adversary/README.md")).unwrap();
     let (_, tables) = text.split_once("## Tests of each trick and defect").expect("the section");
     let tables = tables.split("\n## ").next().unwrap();
     let mut held = 0;
