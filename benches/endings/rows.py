@@ -1,4 +1,4 @@
-"""The ways for a run to end, each with what docs/endings.md says of it: signals, stops, outputs, limits. What
+"""The ways for a run to end, each with what benches/endings/README.md says of it: signals, stops, outputs, limits. What
 fails beneath and within is in failures.py."""
 
 import os
@@ -129,7 +129,7 @@ def few_operations(case, device, each_s, direction):
     case.group("blkio", (old, [("io.max", f"{numbers} {key}={each_s}")]))
 
 
-@row("SIGTERM while what was in flight at the end of a matrix is waited for", 130, data=("removed", "named"))
+@row("SIGTERM while a matrix waits for operations in flight at its end", 130, data=("removed", "named"))
 def draining(case):
     device, mount = case.file_system()
     load = "reads = 100\nqueue_depth = 32"
@@ -171,7 +171,7 @@ row("SIGTERM twice while a complete run's removal of its data hangs", 5, data=("
 )
 
 
-@row("SIGINT while the host's ceilings are calibrated: there is no run", -2, bundle="none")
+@row("SIGINT during `calibrate`, without a run", -2, bundle="none")
 def calibrating(case):
     case.start("calibrate")
     time.sleep(1.5)
@@ -188,7 +188,7 @@ def calibrating_run(case):
     case.signal(INT)
 
 
-@row("SIGHUP under nohup: the run goes on", (0, 3), bound_s=20)
+@row("SIGHUP under nohup: the run continues", (0, 3), bound_s=20)
 def under_nohup(case):
     case.start("run", case.matrix(measure="4s"), "-q", before=lambda: signal.signal(HUP, signal.SIG_IGN))
     case.wait_load()
@@ -292,10 +292,10 @@ row("stderr full", (0, 3), bound_s=20)(lambda c: completes(c, stderr=full()))
 row("stderr a broken pipe", (0, 3), bound_s=20)(lambda c: completes(c, stderr=broken_pipe()))
 row("stdout and stderr closed", (0, 3), bound_s=20)(lambda c: completes(c, shell='exec "$@" >&- 2>&-'))
 row("stdout full: 5 after the evidence is safe", 5, bound_s=20)(lambda c: completes(c, stdout=full()))
-row("stdout a broken pipe: whoever read it has gone", (0, 3), bound_s=20)(lambda c: completes(c, stdout=broken_pipe()))
+row("stdout a broken pipe: its reader has gone", (0, 3), bound_s=20)(lambda c: completes(c, stdout=broken_pipe()))
 
 
-@row("SIGTERM while nobody takes what a full pipe holds of stdout and stderr", (130, 5))
+@row("SIGTERM while stdout and stderr are full pipes without a reader", (130, 5))
 def unread(case):
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
