@@ -24,9 +24,9 @@
 //!
 //! - a page or route: a file in `pages` with its template and its line in `routes.rs`, which also
 //!   feeds the access tests; `pages/openapi.json` must match
-//! - starting runs: `drafted.rs` (forms), `drafted/checked.rs` (checks), `drafted/job.rs` (fio jobs), `drafted/modelled.rs`
+//! - starting runs: `draft.rs` (forms), `draft/check.rs` (checks), `draft/job.rs` (fio jobs), `draft/model_limits.rs`
 //!   (limits of models)
-//! - access: `gate.rs`, `tokens.rs`; connection limits: `server.rs`
+//! - access: `access.rs`, `tokens.rs`; connection limits: `server.rs`
 //! - runs of other processes: `live/other_processes.rs`
 //! - browser tests: `plimsoll/tests/page.rs` (`PLIMSOLL_SCREENSHOTS=DIR` saves pictures); Grafana:
 //!   `contrib/grafana/plimsoll.json`, checked by `plimsoll/tests/serve.rs`
