@@ -4,7 +4,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Phase, PhaseKind};
 use plimsoll_evidence::series::Data;
-use plimsoll_plan::{LatencyClass, Stream, Workload};
+use plimsoll_plan::{LatencyClass, Stream, SyncKind, Workload};
 
 /// Nanoseconds in a second.
 pub const NS_PER_S: f64 = 1e9;
@@ -31,6 +31,12 @@ pub enum Pick {
     Metadata(Option<u32>),
     /// All three; of one stream where given.
     All(Option<u32>),
+    /// Flushes of a matrix; of one stream where given.
+    Flushes(Option<u32>),
+    /// Writes of a stream that flushes, each to the end of the flush it waits for.
+    Durable(u32),
+    /// All operations of such a stream, its writes as these.
+    AllDurable(u32),
 }
 
 impl Pick {
@@ -49,7 +55,32 @@ impl Pick {
             Self::LogWrites(i) => class.group == "log" && !class.is_read && of(i),
             Self::Metadata(i) => class.group == "metadata" && of(i),
             Self::All(i) => Self::Transactional.takes(class) && of(i),
+            Self::Flushes(i) => class.group == "sync" && of(i),
+            Self::Durable(i) => class.group == DURABLE && i == class.instance,
+            Self::AllDurable(i) => {
+                let durable = Self::Durable(i).takes(class);
+                durable || Self::Reads(Some(i)).takes(class) || Self::Metadata(Some(i)).takes(class)
+            }
         }
+    }
+}
+
+/// Group of writes timed to the end of their flush. The transactional writes have their bytes and the
+/// time of the call.
+pub const DURABLE: &str = "durable";
+
+/// The classes that a latency limit on `pick` is checked against. A write that waits for a flush lasts to
+/// the end of that flush. Bundles of older versions have no such class; their writes end with the call.
+pub fn judged(bundle: &Bundle, pick: Pick) -> Pick {
+    let classes = &bundle.run.classes;
+    let of = |stream: u32| classes.iter().any(|class| Pick::Durable(stream).takes(class));
+    let is_one = classes.iter().all(|class| class.instance == 0);
+    match pick {
+        Pick::Writes(Some(stream)) if of(stream) => Pick::Durable(stream),
+        Pick::All(Some(stream)) if of(stream) => Pick::AllDurable(stream),
+        Pick::Writes(None) if is_one && of(0) => Pick::Durable(0),
+        Pick::All(None) if is_one && of(0) => Pick::AllDurable(0),
+        pick => pick,
     }
 }
 
@@ -220,11 +251,12 @@ pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
 /// Instances that a limit on this latency is on: all that the plan gives such operations, and any that
 /// has some.
 pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
-    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Write};
+    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Sync, Write};
     let pick = |instance| match class {
         DbRead | Read => Pick::Reads(instance),
         DbWrite | Write => Pick::Writes(instance),
         LogWrite => Pick::LogWrites(instance),
+        Sync => Pick::Flushes(instance),
         Metadata => Pick::Metadata(instance),
         All => Pick::All(instance),
     };
@@ -234,6 +266,7 @@ pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
             let has = |stream: &Stream| match class {
                 DbRead | Read => stream.read_percent > 0.0 && stream.metadata_percent < 100.0,
                 DbWrite | Write => stream.read_percent < 100.0 && stream.metadata_percent < 100.0,
+                Sync => matches!(stream.sync.kind, SyncKind::Fsync | SyncKind::Fdatasync),
                 Metadata => stream.metadata_percent > 0.0,
                 LogWrite => false,
                 All => true,

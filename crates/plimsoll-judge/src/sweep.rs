@@ -177,7 +177,9 @@ impl SweepPoint {
         let rate = |pick| figures::rate_per_s(bundle, pick).filter(|_| completed);
         let measured = figures::measured(bundle).filter(|_| completed);
         let all = figures::totals(bundle, Pick::All(None));
-        let percentile = |q| measured.and(figures::percentile_ns(bundle, Pick::All(None), q));
+        // A write that waits for a flush lasts to its end.
+        let latencies = figures::judged(bundle, Pick::All(None));
+        let percentile = |q| measured.and(figures::percentile_ns(bundle, latencies, q));
         let steadiness = steady::of(bundle);
         let relied_on = matches!(verdict.verdict, VerdictKind::Measured | VerdictKind::Pass);
         Some(Self {
@@ -194,7 +196,7 @@ impl SweepPoint {
             rate_interval_per_s: steadiness.interval_per_s.filter(|_| completed),
             bandwidth_bytes_per_s: measured
                 .map(|phase| all.bytes_within() as f64 * NS_PER_S / phase.duration_ns as f64),
-            latency_ns_avg: measured.and(all.mean_ns()),
+            latency_ns_avg: measured.and(figures::totals(bundle, latencies).mean_ns()),
             read_rate_per_s: rate(Pick::Reads(None)),
             write_rate_per_s: rate(Pick::Writes(None)),
             metadata_rate_per_s: rate(Pick::Metadata(None)),

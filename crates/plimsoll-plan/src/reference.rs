@@ -124,7 +124,10 @@ fn write_latencies(text: &mut String) {
                 ("log writes", "mailbox", "avg 10 ms, max 100 ms", "avg 10 ms, max 200 ms")
             }
             LatencyClass::Read => ("reads", "matrix, fio", "", ""),
-            LatencyClass::Write => ("writes", "matrix, fio", "", ""),
+            LatencyClass::Write => {
+                ("writes, each to the end of the flush it waits for", "matrix, fio", "", "")
+            }
+            LatencyClass::Sync => ("flushes (fsync, fdatasync)", "matrix, fio", "", ""),
             LatencyClass::Metadata => ("metadata operations", "matrix, fio", "", ""),
             LatencyClass::All => ("all operations", "matrix, fio", "", ""),
         };

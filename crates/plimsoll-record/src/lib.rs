@@ -18,6 +18,7 @@
 pub mod cells;
 pub mod collect;
 pub mod drain;
+pub mod durable;
 pub mod generator;
 pub mod histogram;
 pub mod late;

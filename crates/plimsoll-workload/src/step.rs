@@ -112,6 +112,8 @@ pub enum ClassGroup {
     Metadata,
     /// What makes earlier writes of a matrix durable.
     Sync,
+    /// Writes of a matrix, each to the end of the flush that made it durable.
+    Durable,
     /// Log writes.
     Log,
     /// Background maintenance: sequential checksum reads.
@@ -130,6 +132,7 @@ impl fmt::Display for ClassGroup {
             Self::Transactional => "transactional",
             Self::Metadata => "metadata",
             Self::Sync => "sync",
+            Self::Durable => "durable",
             Self::Log => "log",
             Self::Maintenance => "maintenance",
             Self::Replication => "replication",
@@ -189,6 +192,15 @@ pub trait StepWorkload {
     /// Tells what was due before the stop in an open loop and was never begun: the class that its I/O
     /// would have had, and when it was due. Asked once, after the end.
     fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
+        let _ = each;
+    }
+    /// Gives the writes that a flush made durable in the last step: its class, when the write was due, and when it
+    /// was handed over.
+    fn durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
+        let _ = each;
+    }
+    /// Gives the writes that no flush has made durable, in the same way. Asked once, after the end.
+    fn never_durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }
     /// Counters since the start by name (stalls, commits, errors…): for the evidence, cumulative.

@@ -54,7 +54,7 @@ pub(super) fn whole(row: &Interval, classes: &[Class]) -> Option<(u64, u64)> {
     }
     let (mut operations, mut written_bytes) = (0, 0);
     for (class, totals) in classes.iter().zip(&row.classes) {
-        if class.group == ClassGroup::Sync {
+        if matches!(class.group, ClassGroup::Sync | ClassGroup::Durable) {
             continue;
         }
         operations += totals.sums.operations;

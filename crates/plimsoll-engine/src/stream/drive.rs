@@ -17,9 +17,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use plimsoll_sys::cpu::{CpuTime, present_cpu, thread_time};
 use plimsoll_sys::op::{OpKind, RingOp};
 
+mod durable;
 mod hand_over;
 mod unfinished;
 
+use self::durable::Completed;
 use super::handover::Outbox;
 use super::pacing::{Pacing, Start};
 use super::source::{Op, Source, UNFOLLOWED, Wants};
@@ -28,6 +30,7 @@ use crate::backend::{Batch, Queue};
 use crate::timer::Timer;
 use plimsoll_record::cells::{Cell, Snapshot};
 use plimsoll_record::drain::{Oldest, Silence};
+use plimsoll_record::durable::DurableWrites;
 
 /// What a driving thread is told.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +166,8 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     /// Since something last came back, or nothing was in flight.
     silence: Silence,
     oldest: Oldest,
+    /// Writes that wait for a flush, where flushes follow the writes.
+    durable: Option<Box<DurableWrites>>,
 }
 
 /// Drives `source` at `pacing` through `queue` until the stop, and hands what it measures to `outbox`.
@@ -203,6 +208,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         cpu: thread_time(),
         silence: Silence::from(now_ns),
         oldest: Oldest::default(),
+        durable: durable::waiting(wants, outbox.current().cells.len(), config.classes, places),
     };
     driver.locate(now_ns);
     outbox.current().interval = driver.interval;
@@ -383,7 +389,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         } else {
             let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
             let scheduled = self.scheduled;
-            let Self { queue, source, pacing, in_flight, config, wants, end, came, .. } = self;
+            let Self {
+                queue, source, pacing, in_flight, config, wants, end, came, durable, ..
+            } = self;
             let mut look_at = None;
             let taken = queue.reap(most, &mut |place, result| {
                 let Some(flown) = in_flight.get_mut(place as usize) else { return };
@@ -393,6 +401,11 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                     came.push((place as u32, result));
                 } else if let Some(cell) = snapshot.cells.get_mut(cell) {
                     record(cell, flown, result, came_ns, scheduled, end);
+                    if let Some(durable) = durable {
+                        let place = place as u32;
+                        let completed = Completed { place, result, came_ns, scheduled };
+                        durable::note(durable, snapshot, flown, completed, config, *wants);
+                    }
                 }
                 if wants.looks && is_whole_read(&flown.op, result) && source.wants_look() {
                     look_at = Some((place as u32, flown.op));
@@ -444,7 +457,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[inline(never)]
     fn settle(&mut self, snapshot: &mut Snapshot, came_ns: u64) -> Result<(), EngineError> {
         let scheduled = self.scheduled;
-        let Self { queue, source, in_flight, config, wants, end, came, .. } = self;
+        let Self { queue, source, in_flight, config, wants, end, came, durable, .. } = self;
         let looks = wants.looks && wants.completions;
         for (place, result) in came.drain(..) {
             let Some(flown) = in_flight.get_mut(place as usize) else { continue };
@@ -467,6 +480,10 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                     source.failed(flown.client, op);
                 }
                 record(cell, flown, result, came_ns, scheduled, end);
+                if let Some(durable) = durable {
+                    let completed = Completed { place, result, came_ns, scheduled };
+                    durable::note(durable, snapshot, flown, completed, config, *wants);
+                }
             }
         }
         Ok(())
@@ -534,6 +551,11 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                     buffer_offset_bytes: u64::from(place) * self.config.buffer_stride_bytes,
                     user_data: u64::from(place),
                 })?,
+            }
+            if let Some(durable) = &mut self.durable
+                && matches!(op.kind, OpKind::Sync | OpKind::Flush)
+            {
+                durable.flush_begins(place, client);
             }
             self.end.started += 1;
             self.fresh.push(place);

@@ -11,11 +11,12 @@ use plimsoll_observe::AccessProfiler;
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::{Content, ContentError};
 use plimsoll_workload::matrix::{
-    self, InFlight, MatrixError, MetadataKind, Sample, Sampler, StreamConfig, StreamPart, Tracker,
+    self, DURABLE_CLASS, InFlight, MatrixError, MetadataKind, Sample, Sampler, StreamConfig,
+    StreamPart, Tracker,
 };
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 
-use super::source::{Op, Source, UNFOLLOWED, Wants};
+use super::source::{Durable, Op, Source, UNFOLLOWED, Wants};
 use crate::backend::NameOp;
 
 /// How often another operation is taken where a write can't be followed.
@@ -399,7 +400,12 @@ impl Source for MatrixSource {
         let completions = matches!(self.work, Work::Followed(_));
         let followed = matches!(self.work, Work::Sampled { .. });
         let (names, looks) = (self.has_names, self.profiler.is_some());
-        Wants { fill, completions, followed, names, looks }
+        let sync = self.part.config().sync;
+        let durable = sync.kind.flushes().then_some(Durable {
+            class: self.first_class + DURABLE_CLASS,
+            every_writes: sync.every_writes.max(1),
+        });
+        Wants { fill, completions, followed, names, looks, durable }
     }
 
     fn names(&self) -> Option<NameOp> {

@@ -39,6 +39,17 @@ pub struct Wants {
     pub looks: bool,
     /// [`Source::names`] after an operation that is none of data ([`OpKind::Nop`]).
     pub names: bool,
+    /// Where flushes follow the writes, the class that records each write to the end of its flush.
+    pub durable: Option<Durable>,
+}
+
+/// How the writes of a source become durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Durable {
+    /// Class of the writes with their flushes.
+    pub class: u16,
+    /// Writes of a client between two flushes.
+    pub every_writes: u32,
 }
 
 /// The operations of a group of clients. Drivers ask most kinds through a pointer, once an operation; their methods

@@ -6,6 +6,7 @@ use plimsoll_plan::SyncKind;
 
 use super::{Rule, Weight, seen};
 use crate::claim::Claim;
+use crate::figures;
 use crate::finding::{Finding, Outcome};
 
 /// A flush that adds less than this share to the write is no matter.
@@ -16,7 +17,8 @@ pub const RULE: Rule = Rule {
     id: "flush-left-out",
     asks: "does the write latency leave out the flushes that made the writes durable?",
     explains: "Where fsync or fdatasync follows the writes, the latency of a write alone is not the \
-        time until it is durable (measured: median 63 us for the write, 127 us with its flush). The \
+        time until it is durable (measured: median 63 us for the write, 127 us with its flush). Where \
+        each write was timed to the end of its flush, that latency is judged. In older evidence the \
         flushes' time is added here and shared among the writes.",
     bears_on: &[(Claim::DurableWrite, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
@@ -34,6 +36,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (flushes, flush_ns) = sum(&|class| class.name.ends_with(".sync"));
     if writes == 0 {
         return None;
+    }
+    if bundle.run.sum(|class| class.group == figures::DURABLE, |class| class.count) > 0 {
+        let says = "the latency of a write lasts to the end of the flush it waits for";
+        return Some(Finding::new(RULE.id, Outcome::Pass, says).with("flushes", flushes));
     }
     let (alone, together) =
         (write_ns as f64 / writes as f64, (write_ns + flush_ns) as f64 / writes as f64);
@@ -71,6 +77,12 @@ mod tests {
         (sync.name, sync.size_bytes) = ("matrix.sync".into(), 0);
         bundle.run.classes.push(sync);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
+        let mut durable = bundle.run.classes[0].clone();
+        (durable.name, durable.group) = ("matrix.durable".into(), figures::DURABLE.into());
+        durable.size_bytes = 0;
+        bundle.run.classes.push(durable);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.run.classes.pop();
         bundle.run.classes[1].latency_ns_sum /= 11;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }

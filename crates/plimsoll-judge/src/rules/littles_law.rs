@@ -7,7 +7,7 @@ use plimsoll_plan::Arrival;
 
 use super::{Rule, Weight, seen};
 use crate::claim::Claim;
-use crate::figures::{NS_PER_S, measured};
+use crate::figures::{self, NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::little;
 
@@ -85,14 +85,16 @@ impl Loop {
 /// The whole run.
 fn whole(bundle: &Bundle) -> Option<Loop> {
     // Operations in flight at the stop count with their full latency. Without the time of the drain,
-    // an outage at the end would seem to have too many in flight.
-    let drained = bundle.run.classes.iter().any(|class| class.drained > 0);
+    // an outage at the end would seem to have too many in flight. A durable write is already counted
+    // as a write and as a flush.
+    let classes = || bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE);
+    let drained = classes().any(|class| class.drained > 0);
     let close = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Close);
     let drain_ns = close.filter(|_| drained).map_or(0, |phase| phase.duration_ns);
     Some(Loop {
         name: String::new(),
-        count: bundle.run.classes.iter().map(|class| class.count).sum(),
-        latency_ns: bundle.run.classes.iter().map(|class| class.latency_ns_sum as f64).sum(),
+        count: classes().map(|class| class.count).sum(),
+        latency_ns: classes().map(|class| class.latency_ns_sum as f64).sum(),
         duration_ns: (measured(bundle)?.duration_ns + drain_ns) as f64,
         outstanding: outstanding(bundle).map(|count| count as f64),
     })
@@ -151,7 +153,8 @@ fn judged(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let advice = "the latency, the rate or the depth is wrong";
     // What was in flight when the measurement began is counted with all of its latency, so that a stall
     // across that moment seems to hold more than there is, by at most its own length.
-    let longest_ns = bundle.run.classes.iter().map(|class| class.latency_ns_max).max().unwrap_or(0);
+    let classes = bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE);
+    let longest_ns = classes.map(|class| class.latency_ns_max).max().unwrap_or(0);
     let edge = if made_elsewhere { 0.0 } else { longest_ns as f64 / one.duration_ns };
     let finding = if law.deviation > little::TOLERANCE + edge || short && !guessed {
         Finding::new(RULE.id, Outcome::Fail, numbers).advise(advice)

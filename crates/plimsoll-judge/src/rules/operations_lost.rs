@@ -64,7 +64,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(finding.advise("measure again with this version"));
     };
     let merged = bundle.run.counters.get(MERGED).copied().unwrap_or(0);
-    let drained: u64 = bundle.run.classes.iter().map(|class| class.drained).sum();
+    let drained: u64 = operations(bundle).map(|class| class.drained).sum();
     Some(
         finding(&lost, merged, drained)
             .with("abandoned", lost.abandoned)
@@ -74,11 +74,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
+/// Classes of operations, without durable writes, which count as a write and a flush already.
+fn operations(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
+    bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE)
+}
+
 /// Counts from the classes, or in older bundles from the driver; `None` without either.
 fn lost(bundle: &Bundle) -> Option<Lost> {
-    let sum = |of: fn(&ClassTotals) -> Option<u64>| {
-        bundle.run.classes.iter().map(of).sum::<Option<u64>>()
-    };
+    let sum = |of: fn(&ClassTotals) -> Option<u64>| operations(bundle).map(of).sum::<Option<u64>>();
     let of_classes = sum(|class| class.abandoned).zip(sum(|class| class.never_started));
     if let Some((abandoned, never_started)) = of_classes {
         let works_off = works_off(bundle);
@@ -94,7 +97,7 @@ fn lost(bundle: &Bundle) -> Option<Lost> {
 fn works_off(bundle: &Bundle) -> bool {
     let waited_s = figures::drain_ns(bundle) as f64 / figures::NS_PER_S;
     let rate = figures::rate_per_s(bundle, Pick::Transactional).unwrap_or(0.0);
-    let unfinished: u64 = bundle.run.classes.iter().filter_map(ClassTotals::unfinished).sum();
+    let unfinished: u64 = operations(bundle).filter_map(ClassTotals::unfinished).sum();
     let drained = figures::totals(bundle, Pick::Transactional).drained;
     let came_back = drained.saturating_sub(unfinished) as f64;
     let open = checks::open_loop(bundle) && waited_s > 0.0 && rate > 0.0;

@@ -9,8 +9,9 @@ use std::ops::Range;
 
 use plimsoll_observe::AccessProfiler;
 use plimsoll_plan::Matrix;
+use plimsoll_record::durable::{DurableWrites, Written};
 use plimsoll_record::replay::{LagTally, Lags};
-use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart, stream_classes};
+use plimsoll_workload::matrix::{DURABLE_CLASS, OpKind, StreamConfig, StreamPart, stream_classes};
 use plimsoll_workload::planned::pace::{Pace, Turns};
 use plimsoll_workload::planned::{PlannedError, StreamPace};
 use plimsoll_workload::step::{
@@ -24,6 +25,8 @@ struct Stream {
     /// The number of its first client among those of all streams here.
     first: u32,
     first_class: u16,
+    /// Whether flushes follow the writes.
+    flushes: bool,
     depth: u32,
     batch: bool,
     think_ns: u64,
@@ -39,6 +42,16 @@ struct Stream {
     waiting: VecDeque<(u32, u64)>,
 }
 
+/// An operation between issue and completion.
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    stream: u32,
+    client: u32,
+    kind: OpKind,
+    file: u32,
+    intended_ns: u64,
+}
+
 /// The clients of all streams that one node runs.
 pub struct Clients {
     streams: Vec<Stream>,
@@ -46,8 +59,12 @@ pub struct Clients {
     files: Vec<FileSpec>,
     /// Clients that think, or whose operation arrives: (time, stream, client).
     timers: BinaryHeap<Reverse<(u64, u32, u32)>>,
-    /// By token: stream and client.
-    operations: Vec<(u32, u32)>,
+    /// By token.
+    operations: Vec<Operation>,
+    /// Writes that wait for a flush.
+    unflushed: DurableWrites,
+    /// Writes that the last completions made durable: their stream's class of them.
+    durable: Vec<(u16, Written)>,
     free: Vec<u32>,
     start_ns: Option<u64>,
     stopping: bool,
@@ -92,6 +109,7 @@ impl Clients {
                 first,
                 clients,
                 first_class,
+                flushes: config.sync.kind.flushes(),
                 depth: config.queue_depth.max(1),
                 batch: false,
                 think_ns: 0,
@@ -124,6 +142,8 @@ impl Clients {
             files,
             timers: BinaryHeap::new(),
             operations: Vec::new(),
+            unflushed: DurableWrites::new(first as usize, 0, 0),
+            durable: Vec::new(),
             free: Vec::new(),
             start_ns: None,
             stopping: false,
@@ -172,7 +192,9 @@ impl Clients {
     }
 
     fn completed(&mut self, completion: &Completion) {
-        let (at, client) = self.operations[completion.token as usize];
+        let operation = self.operations[completion.token as usize];
+        let Operation { stream: at, client, .. } = operation;
+        self.note_flush(operation, completion);
         self.free.push(completion.token as u32);
         self.in_flight -= 1;
         let now_ns = completion.completed_ns;
@@ -190,6 +212,27 @@ impl Clients {
             } else {
                 stream.waiting.push_back((client, now_ns));
             }
+        }
+    }
+
+    /// Notes a write that waits for a flush, or the writes that a flush made durable.
+    fn note_flush(&mut self, operation: Operation, completion: &Completion) {
+        let Operation { stream, client, kind, file, intended_ns } = operation;
+        let stream = &self.streams[stream as usize];
+        if !stream.flushes {
+            return;
+        }
+        let (client, class) = (stream.first + client, stream.first_class + DURABLE_CLASS);
+        match kind {
+            OpKind::Write => {
+                let at = Written { intended_ns, submitted_ns: completion.submitted_ns };
+                self.unflushed.written(client, file, at);
+            }
+            OpKind::Fsync | OpKind::Fdatasync => {
+                let (token, durable) = (completion.token as u32, &mut self.durable);
+                self.unflushed.flushed(token, client, file, &mut |at| durable.push((class, at)));
+            }
+            _ => {}
         }
     }
 
@@ -237,11 +280,21 @@ impl Clients {
                 }
                 stream.waiting.pop_front();
                 let Some(op) = stream.part.next(stream.clients.start + client) else { continue };
+                let operation = Operation {
+                    stream: at,
+                    client,
+                    kind: op.kind,
+                    file: op.file,
+                    intended_ns: intended_ns.min(now_ns),
+                };
                 let token = self.free.pop().unwrap_or_else(|| {
-                    self.operations.push((0, 0));
+                    self.operations.push(operation);
                     self.operations.len() as u32 - 1
                 });
-                self.operations[token as usize] = (at, client);
+                self.operations[token as usize] = operation;
+                if stream.flushes && matches!(op.kind, OpKind::Fsync | OpKind::Fdatasync) {
+                    self.unflushed.flush_begins(token, stream.first + client);
+                }
                 stream.outstanding[client as usize] += 1;
                 stream.in_flight += 1;
                 self.in_flight += 1;
@@ -363,6 +416,22 @@ impl StepWorkload for Clients {
                 }
             }
         }
+    }
+
+    fn durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
+        for (class, at) in self.durable.drain(..) {
+            each(class, at.intended_ns, at.submitted_ns);
+        }
+    }
+
+    fn never_durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
+        let streams = &self.streams;
+        self.unflushed.left(&mut |client, at| {
+            let stream = streams.iter().rev().find(|stream| stream.first <= client);
+            if let Some(stream) = stream {
+                each(stream.first_class + DURABLE_CLASS, at.intended_ns, at.submitted_ns);
+            }
+        });
     }
 
     fn counters(&self, _each: &mut dyn FnMut(&'static str, u32, u64)) {}

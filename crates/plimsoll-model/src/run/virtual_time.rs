@@ -36,7 +36,7 @@ fn kind_of(class: &Class) -> u16 {
         (ClassGroup::Maintenance, _) => 3,
         (ClassGroup::Replication, _) => 4,
         (ClassGroup::Metadata, _) => METADATA,
-        (ClassGroup::Upkeep | ClassGroup::Sync | ClassGroup::Phase, _) => 6,
+        (ClassGroup::Upkeep | ClassGroup::Sync | ClassGroup::Durable | ClassGroup::Phase, _) => 6,
     }
 }
 
@@ -181,6 +181,12 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                 let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
                 late.abandon(io.class.into(), waited_ns(io.intended_ns), waited_ns(io.issued_ns));
             }
+            part.workload.never_durable(&mut |class, intended_ns, submitted_ns| {
+                if intended_ns < late.end_ns() {
+                    let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
+                    late.abandon(class.into(), waited_ns(intended_ns), waited_ns(submitted_ns));
+                }
+            });
             part.workload.never_started(&mut |class, intended_ns| {
                 late.leave(class.into(), now_ns.saturating_sub(intended_ns));
             });
@@ -266,7 +272,10 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         }
         self.out.clear();
         let wait = part.workload.step(now_ns, &self.completions, &mut NoBytes, &mut self.out);
-        self.completions.clear();
+        if !self.completions.is_empty() {
+            part.record_durable(now_ns);
+            self.completions.clear();
+        }
         for io in &self.out {
             part.issue(at, io, self.system);
         }
@@ -300,6 +309,21 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
     /// Length of the intervals of histograms.
     pub fn histogram_interval_ns(&self) -> u64 {
         self.histogram_interval_ns
+    }
+}
+
+impl<W: StepWorkload> Part<W> {
+    /// Records the writes that a flush has made durable by now. Their bytes are counted with the write itself.
+    fn record_durable(&mut self, now_ns: u64) {
+        let Self { workload, recorder, late, .. } = self;
+        workload.durable(&mut |class, intended_ns, submitted_ns| {
+            let took_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
+            let (latency_ns, service_ns) = (took_ns(intended_ns), took_ns(submitted_ns));
+            match late.as_mut().filter(|late| intended_ns < late.end_ns()) {
+                Some(late) => late.record(class.into(), 0, latency_ns, service_ns),
+                None => recorder.record(class.into(), 0, latency_ns, service_ns),
+            }
+        });
     }
 }
 

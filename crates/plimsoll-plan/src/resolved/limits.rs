@@ -21,6 +21,8 @@ words! {
         Read = "read",
         /// Writes of a matrix.
         Write = "write",
+        /// Flushes of a matrix (`fsync`, `fdatasync`).
+        Sync = "sync",
         /// Metadata operations of a matrix.
         Metadata = "metadata",
         /// All operations of a matrix.

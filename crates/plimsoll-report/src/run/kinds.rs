@@ -61,7 +61,8 @@ pub(crate) struct Kind {
 }
 
 /// The order in which groups are shown.
-const ORDER: [&str; 6] = ["transactional", "log", "maintenance", "replication", "upkeep", "phase"];
+const ORDER: [&str; 7] =
+    ["transactional", "durable", "log", "maintenance", "replication", "upkeep", "phase"];
 
 /// The kinds of I/O that occurred in the measured phase, in the order they are shown.
 pub(crate) fn kinds(bundle: &Bundle) -> Vec<Kind> {

@@ -282,6 +282,7 @@ fn latency_plot(bundle: &Bundle, all: &[Timed], time: Axis) -> Plot {
             LatencyClass::LogWrite => "log writes",
             LatencyClass::Read => "reads",
             LatencyClass::Write => "writes",
+            LatencyClass::Sync => "flushes",
             LatencyClass::Metadata => "metadata",
             LatencyClass::All => "all",
         };

@@ -28,6 +28,14 @@ pub enum SyncKind {
     Durable,
 }
 
+impl SyncKind {
+    /// True where a call of its own makes earlier writes durable.
+    #[must_use]
+    pub fn flushes(self) -> bool {
+        matches!(self, Self::Fsync | Self::Fdatasync)
+    }
+}
+
 /// When writes are made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncPolicy {

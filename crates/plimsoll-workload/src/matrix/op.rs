@@ -55,6 +55,8 @@ pub struct Class {
     pub name: String,
     /// What its operations do; durable writes are recorded as writes, both kinds of sync as `sync`.
     pub kind: OpKind,
+    /// True for the writes of a stream that flushes, each timed to the end of the flush that made it durable.
+    pub is_durable: bool,
 }
 
 /// The class of a kind of operation, the same for every stream.
@@ -67,14 +69,25 @@ pub(super) fn class_of(kind: OpKind) -> u16 {
     }
 }
 
-/// The classes of a stream, in the order of [`Op::class`]: read, write, sync and the metadata operations.
+/// Index into [`classes`] of the writes with the flush each waits for; only streams that flush have it.
+pub const DURABLE_CLASS: u16 = 3 + MetadataKind::ALL.len() as u16;
+
+/// The classes of a stream, in the order of [`Op::class`]: read, write, sync and the metadata operations. A stream
+/// that flushes has [`DURABLE_CLASS`] after them.
 #[must_use]
 pub fn classes(stream: &str, sync: SyncKind) -> Vec<Class> {
+    let flushes = sync.flushes();
     let sync = if sync == SyncKind::Fdatasync { OpKind::Fdatasync } else { OpKind::Fsync };
     let data = [(OpKind::Read, "read"), (OpKind::Write, "write"), (sync, "sync")];
     let metadata = MetadataKind::ALL.map(|kind| (OpKind::Metadata(kind), kind.word()));
     data.into_iter()
         .chain(metadata)
-        .map(|(kind, word)| Class { name: format!("{stream}.{word}"), kind })
+        .map(|(kind, word)| (kind, word, false))
+        .chain(flushes.then_some((OpKind::Write, "durable", true)))
+        .map(|(kind, word, is_durable)| Class {
+            name: format!("{stream}.{word}"),
+            kind,
+            is_durable,
+        })
         .collect()
 }

@@ -32,6 +32,7 @@ pub fn stream_classes(streams: &[StreamConfig]) -> Vec<step::Class> {
     for (instance, stream) in (0u32..).zip(streams) {
         for class in stream.classes() {
             let group = match class.kind {
+                _ if class.is_durable => ClassGroup::Durable,
                 OpKind::Fsync | OpKind::Fdatasync => ClassGroup::Sync,
                 OpKind::Metadata(_) => ClassGroup::Metadata,
                 _ => ClassGroup::Transactional,

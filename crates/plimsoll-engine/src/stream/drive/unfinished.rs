@@ -12,6 +12,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Writes down the operations that have not come back, and the arrivals that were due before the
     /// stop and never started: each took at least as long as it has waited.
     pub(super) fn leave(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
+        self.leave_unflushed(snapshot, ended_ns);
         let Self { source, pacing, in_flight, config, end, .. } = self;
         let scheduled = self.scheduled;
         for flown in in_flight.iter_mut().filter(|flown| flown.in_flight) {

@@ -234,7 +234,8 @@ fn inside(bundle: &Bundle, held: &mut Ledgered) {
             .map(|tally| tally.ios)
             .sum();
         let total = count(bundle, |class| {
-            class.is_read == is_read && !["sync", "metadata"].contains(&class.group.as_str())
+            class.is_read == is_read
+                && !["sync", "metadata", "durable"].contains(&class.group.as_str())
         });
         held.hold(near_asked(bundle, entered, total), || {
             format!("{what}: {entered} entered the model, and the totals have {total}")

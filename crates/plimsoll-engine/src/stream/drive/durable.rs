@@ -1,0 +1,85 @@
+//! Records each write to the end of the flush that makes it durable ([`plimsoll_record::durable`]).
+
+use plimsoll_record::cells::Snapshot;
+use plimsoll_record::durable::{DurableWrites, PENDING_MAX, Written};
+use plimsoll_sys::op::OpKind;
+
+use super::{DriveConfig, Driver, InFlight, cell_of};
+use crate::backend::Queue;
+use crate::stream::pacing::Pacing;
+use crate::stream::source::{Source, Wants};
+use crate::timer::Timer;
+
+/// An operation that came back.
+#[derive(Clone, Copy)]
+pub(super) struct Completed {
+    pub place: u32,
+    pub result: Result<u32, i32>,
+    /// When its completion was first there to be taken.
+    pub came_ns: u64,
+    /// Whether its intended start came by a schedule.
+    pub scheduled: bool,
+}
+
+/// Room for the writes that wait for a flush; `None` where no flush follows the writes.
+pub(super) fn waiting(
+    wants: Wants,
+    cells: usize,
+    classes: u32,
+    places: usize,
+) -> Option<Box<DurableWrites>> {
+    let durable = wants.durable?;
+    let clients = (cells / classes.max(1) as usize).max(1);
+    // While a flush is out, the client's other places write on.
+    let depth = places.div_ceil(clients) + 1;
+    let each = (durable.every_writes as usize).saturating_mul(depth).min(PENDING_MAX);
+    Some(Box::new(DurableWrites::new(clients, places, each)))
+}
+
+/// Takes a completed write or flush.
+#[inline(never)]
+pub(super) fn note(
+    waiting: &mut DurableWrites,
+    snapshot: &mut Snapshot,
+    flown: &InFlight,
+    completed: Completed,
+    config: &DriveConfig,
+    wants: Wants,
+) {
+    let Some(durable) = wants.durable.filter(|_| completed.result == Ok(flown.op.size_bytes))
+    else {
+        return;
+    };
+    let (client, file) = (flown.client, flown.op.file);
+    match flown.op.kind {
+        OpKind::Write => {
+            let submitted_ns = flown.submitted_ns;
+            let intended_ns = if completed.scheduled { flown.intended_ns } else { submitted_ns };
+            waiting.written(client, file, Written { intended_ns, submitted_ns });
+        }
+        OpKind::Sync | OpKind::Flush => {
+            let cell = cell_of(client, durable.class, config);
+            let Some(cell) = snapshot.cells.get_mut(cell) else { return };
+            let took_ns = |from_ns: u64| completed.came_ns.saturating_sub(from_ns);
+            waiting.flushed(completed.place, client, file, &mut |at| {
+                // Its bytes are counted with the write call.
+                cell.record(took_ns(at.intended_ns), took_ns(at.submitted_ns), 0);
+            });
+        }
+        _ => {}
+    }
+}
+
+impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
+    /// Records the writes that no flush has made durable: each has waited at least until now.
+    pub(super) fn leave_unflushed(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
+        let Self { durable, config, wants, .. } = self;
+        let (Some(waiting), Some(durable)) = (durable, wants.durable) else { return };
+        waiting.left(&mut |client, at| {
+            if let Some(cell) = snapshot.cells.get_mut(cell_of(client, durable.class, config)) {
+                let waited_ns = |from_ns: u64| ended_ns.saturating_sub(from_ns);
+                cell.abandon(waited_ns(at.intended_ns), waited_ns(at.submitted_ns));
+            }
+        });
+    }
+}

@@ -1,0 +1,151 @@
+//! Writes that wait for a flush. A write is durable when a flush of its file ends that began after the write had
+//! completed; every write that shares the flush waits for its end.
+//!
+//! A driver tells this of each write and flush of its clients. Nothing here allocates while a client has at most
+//! [`PENDING_MAX`] writes that wait.
+
+/// Writes of a client that are remembered one by one. Beyond these, a further write of a file is counted with the
+/// oldest of that file, which makes its latency longer than it was and never shorter.
+pub const PENDING_MAX: usize = 16_384;
+
+/// A completed write, or several, that no flush has made durable.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    file: u32,
+    count: u32,
+    /// Number of the last of them among the client's writes.
+    number: u64,
+    intended_ns: u64,
+    submitted_ns: u64,
+}
+
+/// The writes of one client.
+#[derive(Clone, Debug, Default)]
+struct Client {
+    written: u64,
+    pending: Vec<Pending>,
+}
+
+/// When a write was due and when it was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Intended start.
+    pub intended_ns: u64,
+    /// Hand-over.
+    pub submitted_ns: u64,
+}
+
+/// The writes that wait for a flush, by client.
+#[derive(Clone, Debug, Default)]
+pub struct DurableWrites {
+    clients: Vec<Client>,
+    /// By place: how many writes of its client had completed when the flush in that place began.
+    covered: Vec<u64>,
+}
+
+impl DurableWrites {
+    /// For so many clients and operations in flight, with room for `each` waiting writes of a client.
+    #[must_use]
+    pub fn new(clients: usize, places: usize, each: usize) -> Self {
+        let client = || Client { written: 0, pending: Vec::with_capacity(each.min(PENDING_MAX)) };
+        Self { clients: (0..clients).map(|_| client()).collect(), covered: vec![0; places] }
+    }
+
+    /// Notes a write that has completed.
+    #[inline]
+    pub fn written(&mut self, client: u32, file: u32, at: Written) {
+        let Some(client) = self.clients.get_mut(client as usize) else { return };
+        client.written += 1;
+        let Written { intended_ns, submitted_ns } = at;
+        let number = client.written;
+        if client.pending.len() >= PENDING_MAX
+            && let Some(oldest) = client.pending.iter_mut().find(|pending| pending.file == file)
+        {
+            (oldest.number, oldest.count) = (number, oldest.count.saturating_add(1));
+            return;
+        }
+        client.pending.push(Pending { file, count: 1, number, intended_ns, submitted_ns });
+    }
+
+    /// Notes that the operation which begins in `place` is a flush of a client.
+    #[inline]
+    pub fn flush_begins(&mut self, place: u32, client: u32) {
+        let written = self.clients.get(client as usize).map_or(0, |client| client.written);
+        let place = place as usize;
+        if place >= self.covered.len() {
+            self.covered.resize(place + 1, 0);
+        }
+        if let Some(covered) = self.covered.get_mut(place) {
+            *covered = written;
+        }
+    }
+
+    /// Gives each write that the flush of `file` in `place` made durable, and forgets it.
+    #[inline]
+    pub fn flushed(&mut self, place: u32, client: u32, file: u32, each: &mut dyn FnMut(Written)) {
+        let Some(covered) = self.covered.get(place as usize).copied() else { return };
+        let Some(client) = self.clients.get_mut(client as usize) else { return };
+        client.pending.retain(|pending| {
+            let is_durable = pending.file == file && pending.number <= covered;
+            if is_durable {
+                give(pending, each);
+            }
+            !is_durable
+        });
+    }
+
+    /// Gives each write that still waits, and forgets it.
+    pub fn left(&mut self, each: &mut dyn FnMut(u32, Written)) {
+        for (number, client) in (0u32..).zip(&mut self.clients) {
+            for pending in client.pending.drain(..) {
+                give(&pending, &mut |written| each(number, written));
+            }
+        }
+    }
+}
+
+fn give(pending: &Pending, each: &mut dyn FnMut(Written)) {
+    let Pending { intended_ns, submitted_ns, .. } = *pending;
+    (0..pending.count).for_each(|_| each(Written { intended_ns, submitted_ns }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Written {
+        Written { intended_ns: ns, submitted_ns: ns }
+    }
+
+    fn flushed(writes: &mut DurableWrites, place: u32, file: u32) -> Vec<u64> {
+        let mut all = Vec::new();
+        writes.flushed(place, 0, file, &mut |written| all.push(written.intended_ns));
+        all
+    }
+
+    #[test]
+    fn every_write_before_a_flush_of_its_file_waits_for_it() {
+        let mut writes = DurableWrites::new(1, 2, 4);
+        (1..=3).for_each(|ns| writes.written(0, 7, at(ns)));
+        writes.written(0, 8, at(4));
+        writes.flush_begins(0, 0);
+        writes.written(0, 7, at(5));
+        assert_eq!(flushed(&mut writes, 0, 7), [1, 2, 3], "the last came after the flush began");
+        writes.flush_begins(1, 0);
+        assert_eq!(flushed(&mut writes, 1, 7), [5]);
+        let mut left = Vec::new();
+        writes.left(&mut |client, written| left.push((client, written.intended_ns)));
+        assert_eq!(left, [(0, 4)], "no flush of its file came");
+    }
+
+    #[test]
+    fn writes_beyond_those_remembered_wait_as_long_as_the_oldest() {
+        let mut writes = DurableWrites::new(1, 1, PENDING_MAX);
+        let all = PENDING_MAX as u64 + 10;
+        (1..=all).for_each(|ns| writes.written(0, 0, at(ns)));
+        writes.flush_begins(0, 0);
+        let durable = flushed(&mut writes, 0, 0);
+        assert_eq!(durable.len() as u64, all);
+        assert_eq!(durable.iter().filter(|ns| **ns == 1).count(), 11);
+    }
+}
