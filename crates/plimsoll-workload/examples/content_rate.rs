@@ -11,7 +11,7 @@ use std::hint::black_box;
 use plimsoll_sys::cpu::thread_total_ns;
 use plimsoll_sys::simd::{Kernels, Level};
 use plimsoll_workload::content::{Content, ContentSpec};
-use plimsoll_workload::stamp::{Expected, Verifier};
+use plimsoll_workload::stamp::{ExpectedContent, Verifier};
 
 const PASS_BYTES: usize = 64 << 20;
 
@@ -77,7 +77,7 @@ fn kernels(kernels: Kernels, io_bytes: usize, repeats: usize) {
         assert!(content.fill(0, 0, |_| 1, &mut buffer).is_ok());
         let Some(verifier) = Verifier::new(&content, &[]) else { continue };
         let checked = rate(repeats, io_bytes, |_| {
-            let expected = |_| Expected::exactly(1);
+            let expected = |_| ExpectedContent::exactly(1);
             let good = verifier.check(0, 0, black_box(&buffer), expected, |_, _| {});
             assert_eq!(good.ok(), Some((io_bytes / 4096) as u64));
         });

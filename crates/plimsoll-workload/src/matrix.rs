@@ -36,5 +36,5 @@ pub use names::{NameChange, Names, name_text};
 pub use op::{Class, Op, OpKind, classes};
 pub use part::StreamPart;
 pub use recorded::stream_classes;
-pub use sample::{Sample, Sampled, Sampler};
+pub use sample::{Sample, SampleCounts, Sampler};
 pub use tracker::Tracker;

@@ -11,14 +11,14 @@ mod replay;
 
 pub use figures::{Figures, SizeCount};
 pub use map::Mapping;
-pub use replay::{Cursor, Due, NothingFits, Replay};
+pub use replay::{Cursor, NothingFits, Replay, ReplayTotals};
 
 /// Places are told apart by pieces of this size: what a trace touches, and what is moved as one.
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
 /// What a recorded operation asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum TraceOperation {
     /// To read.
     Read,
     /// To write.
@@ -31,7 +31,7 @@ pub enum Asked {
     DataSync,
 }
 
-impl Asked {
+impl TraceOperation {
     /// Whether it moves data; a flush does not.
     #[must_use]
     pub const fn moves(self) -> bool {
@@ -51,7 +51,7 @@ pub struct Event {
     /// Number of its device.
     pub volume: u16,
     /// What it asks for.
-    pub asked: Asked,
+    pub asked: TraceOperation,
 }
 
 /// Recorded operations in the order of time.

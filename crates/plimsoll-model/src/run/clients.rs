@@ -11,7 +11,7 @@ use plimsoll_observe::AccessProfiler;
 use plimsoll_plan::Matrix;
 use plimsoll_record::replay::{LagTally, Lags};
 use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart, stream_classes};
-use plimsoll_workload::planned::pace::{Pace, Turns};
+use plimsoll_workload::planned::pace::{Pace, StartTimes};
 use plimsoll_workload::planned::{PlannedError, StreamPace};
 use plimsoll_workload::step::{
     Arena, BACKLOG_NS, Class, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,
@@ -30,11 +30,11 @@ struct Stream {
     /// By client: operations in flight.
     outstanding: Vec<u32>,
     /// Open loop: when each client's next operation is due.
-    arrivals: Option<Vec<Turns>>,
+    arrivals: Option<Vec<StartTimes>>,
     places: u32,
     in_flight: u32,
     /// Rate cap of a closed loop.
-    cap: Option<(Turns, u64)>,
+    cap: Option<(StartTimes, u64)>,
     /// Clients that may start an operation, with the time that it was intended for.
     waiting: VecDeque<(u32, u64)>,
 }

@@ -36,7 +36,7 @@ pub struct Duplicates {
 
 /// What a unit of a duplicate extent holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shared {
+pub(super) struct DuplicateContent {
     /// Number of the content of the extent's first unit.
     pub(super) first_id: u64,
     /// Which of the two contents the first generation has, less one.
@@ -97,12 +97,12 @@ impl Duplicates {
 
     /// What the extent holds, or `None` if it has content of its own. Extents outside the space have.
     #[inline]
-    pub(super) fn of_extent(&self, extent: u64) -> Option<Shared> {
+    pub(super) fn of_extent(&self, extent: u64) -> Option<DuplicateContent> {
         if extent >= self.order.n() {
             return None;
         }
         let rank = self.order.at(extent);
-        (rank < self.shared).then(|| Shared {
+        (rank < self.shared).then(|| DuplicateContent {
             first_id: rank / 2 % self.pairs * self.units_per_extent,
             phase: (rank & 1) as u32,
         })

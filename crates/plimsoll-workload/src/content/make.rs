@@ -2,7 +2,7 @@
 
 use plimsoll_sys::simd::{Kernels, STAMP_BYTES, Shape};
 
-use super::duplicates::Shared;
+use super::duplicates::DuplicateContent;
 use super::{ContentError, ContentSpec, Density, Duplicates};
 use crate::stamp::{Origin, Stamp, filler_of, key_of};
 
@@ -202,7 +202,7 @@ pub struct Cursor<'a> {
     content: &'a Content,
     target: u32,
     extent: u64,
-    shared: Option<Shared>,
+    shared: Option<DuplicateContent>,
 }
 
 impl Cursor<'_> {

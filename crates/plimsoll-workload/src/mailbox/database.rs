@@ -10,7 +10,7 @@ use super::geometry::Geometry;
 use super::log::{LogWiring, LogWriter};
 use super::maintenance::Maintenance;
 use super::page::{self, Damage, Directory};
-use super::poison::{Place, Trouble};
+use super::poison::{Failure, Place};
 use super::queue::Queue;
 use super::record::{Change, RECORD_HEADER_BYTES};
 use super::replication::Replication;
@@ -287,7 +287,7 @@ impl Database {
                 Ok(head) => Some((head.directory, head.generation, head.lsn)),
                 Err(fault) => {
                     self.counts.damage[fault.damage as usize] += 1;
-                    ctx.fail(self.id, Place::Page(page), Trouble::Page(fault));
+                    ctx.fail(self.id, Place::Page(page), Failure::Page(fault));
                     None
                 }
             },

@@ -18,7 +18,7 @@ use super::database::{Buffers, Closing, Database, classes};
 use super::geometry::Geometry;
 use super::log::LogWriter;
 use super::maintenance;
-use super::poison::{Place, Poison, Trouble};
+use super::poison::{Failure, Place, Poison};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::rng::Choices;
@@ -410,7 +410,7 @@ impl Group {
             None if self.in_flight > 0 => Wait::Completion,
             None => {
                 let database = self.databases.first().map_or(0, |d| d.id);
-                let (place, trouble) = (Place::File, Trouble::Stuck);
+                let (place, trouble) = (Place::File, Failure::Stuck);
                 self.poison = Some(Poison { database, place, trouble });
                 self.ended = true;
                 Wait::Done

@@ -13,7 +13,7 @@ use crate::step::{Arena, Io, IoKind};
 use super::config::{BLOCK_BYTES, Durability, MailboxConfig};
 use super::context::{Ctx, Purpose, Token, flush};
 use super::geometry::{Geometry, blocks};
-use super::poison::{Place, Trouble};
+use super::poison::{Failure, Place};
 use super::record::{
     BLOCK_HEADER_BYTES, BLOCK_PAYLOAD_BYTES, BlockHead, NO_RECORD, RECORD_HEADER_BYTES, advance,
     seal_block,
@@ -44,7 +44,7 @@ struct Piece {
 
 /// A flush of log files in flight.
 #[derive(Clone, Copy, Debug)]
-struct Syncing {
+struct PendingFlush {
     target: u64,
     checkpoint: u64,
     left: u32,
@@ -96,7 +96,7 @@ pub(crate) struct LogWriter {
     pieces: VecDeque<Piece>,
     next_piece: u32,
     written_checkpoint: u64,
-    syncing: Option<Syncing>,
+    syncing: Option<PendingFlush>,
     last_end: (u32, u64),
     scratch: Vec<u8>,
     #[cfg(test)]
@@ -421,7 +421,7 @@ impl LogWriter {
         }
         let left = (last - first + 1) as u32;
         self.syncing =
-            Some(Syncing { target: self.written, checkpoint: self.written_checkpoint, left });
+            Some(PendingFlush { target: self.written, checkpoint: self.written_checkpoint, left });
     }
 
     /// A flush of a log file has completed.
@@ -436,7 +436,7 @@ impl LogWriter {
     }
 
     /// Fails a run at the position of a log I/O.
-    pub fn fail(&self, trouble: Trouble, ctx: &mut Ctx<'_>) {
+    pub fn fail(&self, trouble: Failure, ctx: &mut Ctx<'_>) {
         ctx.fail(self.wiring.database, Place::Log(self.written), trouble);
     }
 }

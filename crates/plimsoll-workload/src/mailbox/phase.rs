@@ -17,13 +17,13 @@ pub use duplicate::Duplicate;
 pub use format::Format;
 pub use recover::{Recover, ReplayFrom};
 pub use scan::{Scan, ScanKind};
-pub use verify::{Expected, Verify};
+pub use verify::{ExpectedCommits, Verify};
 
 use crate::step::{Arena, Class, ClassGroup, Completion, FileSpec, Io, IoKind, StepWorkload, Wait};
 
 use super::context::{Ctx, trouble};
 use super::page::Damage;
-use super::poison::{Finding, Place, Poison, Trouble};
+use super::poison::{Failure, Finding, Place, Poison};
 use super::store::Store;
 
 /// Findings that are kept; more are only counted.
@@ -163,14 +163,14 @@ pub struct Notes {
 }
 
 impl Notes {
-    pub fn find(&mut self, database: u32, place: Place, trouble: Trouble) {
+    pub fn find(&mut self, database: u32, place: Place, trouble: Failure) {
         self.report.findings += 1;
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { database, place, trouble });
         }
     }
 
-    pub fn find_unconfirmed(&mut self, database: u32, place: Place, trouble: Trouble) {
+    pub fn find_unconfirmed(&mut self, database: u32, place: Place, trouble: Failure) {
         if self.unconfirmed.len() < FINDINGS_MAX {
             self.unconfirmed.push(Finding { database, place, trouble });
         }

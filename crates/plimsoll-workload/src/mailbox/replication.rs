@@ -6,7 +6,7 @@ use super::config::{BLOCK_BYTES, MailboxConfig};
 use super::context::{Ctx, Purpose, Token};
 use super::database::{ClassOf, Database, class};
 use super::geometry::Geometry;
-use super::poison::{Place, Trouble};
+use super::poison::{Failure, Place};
 use super::record::check_block;
 use super::store::log_place;
 
@@ -107,7 +107,7 @@ impl Database {
             checked.err().map(|fault| (lsn, fault))
         });
         if let Some((lsn, fault)) = wrong {
-            ctx.fail(self.id, Place::Log(lsn), Trouble::LogBlock(fault));
+            ctx.fail(self.id, Place::Log(lsn), Failure::LogBlock(fault));
         }
     }
 }

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::InFlight;
 use crate::address::mix;
 use crate::content::{Content, ContentError};
-use crate::stamp::{DamageCounts, Expected, Finding, Generations, Ticket, Verdict, Verifier};
+use crate::stamp::{
+    DamageCounts, ExpectedContent, Finding, Generations, Ticket, Verdict, Verifier,
+};
 
 /// Units of which one is sampled, as a power of two.
 const PERIOD_BITS_MAX: u32 = 8;
@@ -37,7 +39,7 @@ pub struct Sample {
 
 /// A unit of the sample: its group, and its number in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Picked {
+struct SampledUnit {
     group: u64,
     unit: u64,
 }
@@ -75,7 +77,7 @@ impl Sample {
 
     /// The sampled ones of `units` units of a file from `first` on.
     #[inline]
-    fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = Picked> + '_ {
+    fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = SampledUnit> + '_ {
         let bounds = self.first_units.get(file as usize..file as usize + 2);
         let (file_first, file_end) = bounds.map_or((0, 0), |bounds| (bounds[0], bounds[1]));
         let range = file_first + first..(file_first + first + units).min(file_end);
@@ -83,7 +85,7 @@ impl Sample {
         let groups = range.start >> self.period_bits..=last_group;
         groups.filter_map(move |group| {
             let picked = self.picked(group);
-            range.contains(&picked).then(|| Picked { group, unit: picked - file_first })
+            range.contains(&picked).then(|| SampledUnit { group, unit: picked - file_first })
         })
     }
 
@@ -130,7 +132,7 @@ impl Sample {
 /// One sampled unit of an operation in flight.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    picked: Picked,
+    picked: SampledUnit,
     ticket: Option<Ticket>,
     /// The oldest generation that a read may find.
     oldest: u32,
@@ -146,7 +148,7 @@ struct Slot {
 
 /// What checks of sampled units came to.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sampled {
+pub struct SampleCounts {
     /// Reads that held at least one.
     pub reads: u64,
     /// Units that were checked, by verdict.
@@ -162,7 +164,7 @@ pub struct Sampler {
     sample: Arc<Sample>,
     slots: Box<[Slot]>,
     free: Vec<u32>,
-    found: Sampled,
+    found: SampleCounts,
 }
 
 impl Sampler {
@@ -183,13 +185,13 @@ impl Sampler {
             sample,
             slots: (0..in_flight_max).map(|_| slot()).collect(),
             free: (0..in_flight_max).rev().collect(),
-            found: Sampled::default(),
+            found: SampleCounts::default(),
         }
     }
 
     /// What was found so far.
     #[must_use]
-    pub fn found(&self) -> Sampled {
+    pub fn found(&self) -> SampleCounts {
         self.found
     }
 
@@ -328,9 +330,9 @@ fn check(
     slot: &Slot,
     entry: &Entry,
     data: &[u8],
-    found: &mut Sampled,
+    found: &mut SampleCounts,
 ) -> bool {
-    let (Picked { group, unit }, unit_bytes) = (entry.picked, verifier.unit_bytes());
+    let (SampledUnit { group, unit }, unit_bytes) = (entry.picked, verifier.unit_bytes());
     let at = (unit - slot.first) as usize * unit_bytes;
     let Some(bytes) = data.get(at..at + unit_bytes) else { return true };
     let now = generations.expected(group);
@@ -338,7 +340,7 @@ fn check(
         return true;
     }
     let back = now.generation - entry.oldest.min(now.oldest());
-    let expected = Expected { back, ..now };
+    let expected = ExpectedContent { back, ..now };
     let mut verdict = Verdict::Good;
     let offset_bytes = unit * unit_bytes as u64;
     let checked =

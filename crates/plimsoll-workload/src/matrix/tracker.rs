@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use super::{InFlight, Sample};
 use crate::content::{Content, ContentError};
-use crate::stamp::{DamageCounts, Expected, Finding, Generations, Ticket, Verdict, Verifier};
+use crate::stamp::{
+    DamageCounts, ExpectedContent, Finding, Generations, Ticket, Verdict, Verifier,
+};
 
 /// What is kept of an operation in flight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -207,7 +209,7 @@ impl Tracker {
             let now = generations.expected(unit);
             let before = oldest.get((unit - first) as usize).copied().unwrap_or(0);
             let back = now.generation - before.min(now.oldest());
-            Expected { back, ..now }
+            ExpectedContent { back, ..now }
         };
         let (mut all, mut found, mut is_good) = (DamageCounts::default(), None, true);
         for (from, units) in parts(slot, first) {

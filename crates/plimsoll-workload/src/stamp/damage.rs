@@ -6,7 +6,7 @@ use super::{Origin, Stamp};
 
 /// What a unit should hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedContent {
     /// The newest generation that was begun; 0: the unit was not written in this run, and nothing is
     /// expected.
     pub generation: u32,
@@ -19,7 +19,7 @@ pub struct Expected {
     pub seen: bool,
 }
 
-impl Expected {
+impl ExpectedContent {
     /// Exactly this generation.
     #[must_use]
     pub fn exactly(generation: u32) -> Self {
@@ -170,7 +170,7 @@ pub struct Finding {
     /// Where the unit begins in it.
     pub offset_bytes: u64,
     /// What it should have held.
-    pub expected: Expected,
+    pub expected: ExpectedContent,
     /// What is wrong.
     pub damage: Damage,
 }

@@ -4,7 +4,7 @@
 //! differs is looked into, sector by sector.
 
 use super::evidence::Evidence;
-use super::{Damage, Expected, Finding, Origin, Stamp, Verdict};
+use super::{Damage, ExpectedContent, Finding, Origin, Stamp, Verdict};
 use crate::content::{Content, ContentError};
 
 /// Checks units against the content that was to be there.
@@ -79,7 +79,7 @@ impl<'a> Verifier<'a> {
         target: u32,
         offset_bytes: u64,
         data: &[u8],
-        mut expected: impl FnMut(u64) -> Expected,
+        mut expected: impl FnMut(u64) -> ExpectedContent,
         mut each: impl FnMut(u64, Verdict),
     ) -> Result<u64, ContentError> {
         let unit_bytes = self.content.unit_bytes();
@@ -108,7 +108,7 @@ impl<'a> Verifier<'a> {
         target: u32,
         offset_bytes: u64,
         data: &[u8],
-        expected: impl Fn(u64) -> Expected,
+        expected: impl Fn(u64) -> ExpectedContent,
     ) -> Result<Vec<Finding>, ContentError> {
         let unit_bytes = self.content.unit_bytes() as u64;
         let mut found = Vec::new();
@@ -123,7 +123,13 @@ impl<'a> Verifier<'a> {
 
     /// Judges one unit. Slow: for units that are not what was expected.
     #[must_use]
-    pub fn judge(&self, target: u32, unit: u64, bytes: &[u8], expected: Expected) -> Verdict {
+    pub fn judge(
+        &self,
+        target: u32,
+        unit: u64,
+        bytes: &[u8],
+        expected: ExpectedContent,
+    ) -> Verdict {
         if expected.generation == 0 {
             return Verdict::Unknown;
         }
@@ -145,7 +151,7 @@ struct Case<'a> {
     earlier_runs: &'a [u64],
     target: u32,
     unit: u64,
-    expected: Expected,
+    expected: ExpectedContent,
 }
 
 /// How many generations before the possible ones are tried without a hint in the data.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Asked, CHUNK_BYTES, Trace, chunks};
+use super::{CHUNK_BYTES, Trace, TraceOperation, chunks};
 
 /// Sizes that are kept apart.
 const SIZES_MAX: usize = 64;
@@ -69,7 +69,7 @@ impl Trace {
             let size = u64::from(event.size_bytes);
             figures.operations += 1;
             figures.bytes += size;
-            if event.asked == Asked::Read {
+            if event.asked == TraceOperation::Read {
                 figures.reads += 1;
                 figures.read_bytes += size;
             }

@@ -11,7 +11,11 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 fn event(at_ns: u64, offset_bytes: u64, size_bytes: u32) -> Event {
-    let asked = if offset_bytes.is_multiple_of(8192) { Asked::Read } else { Asked::Write };
+    let asked = if offset_bytes.is_multiple_of(8192) {
+        TraceOperation::Read
+    } else {
+        TraceOperation::Write
+    };
     Event { at_ns, offset_bytes, size_bytes, volume: 0, asked }
 }
 

@@ -5,7 +5,7 @@ use crate::step::{ClassGroup, IoKind};
 use super::super::context::Ctx;
 use super::super::generation::Mark;
 use super::super::page::{Directory, PageHead, check, render};
-use super::super::poison::{Place, Trouble};
+use super::super::poison::{Failure, Place};
 use super::super::store::Store;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
@@ -74,7 +74,7 @@ impl DuplicateSteps {
                     match check(&g, state.config.id, page, state.generation_map.get(page), bytes) {
                         Ok(head) => head.directory,
                         Err(fault) => {
-                            ctx.fail(state.config.id, Place::Page(page), Trouble::Page(fault));
+                            ctx.fail(state.config.id, Place::Page(page), Failure::Page(fault));
                             return false;
                         }
                     }

@@ -7,10 +7,10 @@ use super::super::context::Ctx;
 use super::super::generation::Mark;
 use super::super::geometry::Geometry;
 use super::super::page::{PageHead, check, parse, render};
-use super::super::poison::{Place, Trouble};
+use super::super::poison::{Failure, Place};
 use super::super::record::{BlockHead, NO_RECORD, seal_block};
 use super::super::store::{DatabaseState, LogPosition, Store};
-use super::replay::{Found, LogReader, ReadFrom, Replayed};
+use super::replay::{LastChange, LogReader, LogScan, ReadFrom};
 use super::ring;
 use super::ring::Chain;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
@@ -103,10 +103,10 @@ impl RecoverSteps {
         let id = state.config.id;
         let chain = match self.reader.found() {
             None => return,
-            Some(Found::Nothing) => {
-                return ctx.fail(id, Place::Log(LogPosition::FIRST_LSN), Trouble::NoLog);
+            Some(LogScan::Nothing) => {
+                return ctx.fail(id, Place::Log(LogPosition::FIRST_LSN), Failure::NoLog);
             }
-            Some(Found::Log(chain)) => chain,
+            Some(LogScan::Log(chain)) => chain,
         };
         let acknowledged_lsn = match state.generation_map.is_trusted(chain.end_lsn) {
             true => state.generation_map.durable_lsn(),
@@ -114,7 +114,7 @@ impl RecoverSteps {
         };
         let acknowledged_lsn = acknowledged_lsn.max(self.reader.proven_durable_lsn);
         if chain.end_lsn < acknowledged_lsn {
-            let trouble = Trouble::LogEnds { end_lsn: chain.end_lsn, acknowledged_lsn };
+            let trouble = Failure::LogEnds { end_lsn: chain.end_lsn, acknowledged_lsn };
             notes.find(id, Place::Log(chain.end_lsn), trouble);
         }
         state.pages_used = chain.pages_used;
@@ -156,12 +156,12 @@ impl RecoverSteps {
         if replayed.start_lsn < chain.checkpoint && got == g.page_bytes {
             // Nothing that a crash can explain: this page was durable.
             if let Err(fault) = checked {
-                ctx.fail(id, Place::Page(page), Trouble::Page(fault));
+                ctx.fail(id, Place::Page(page), Failure::Page(fault));
                 return None;
             }
         }
         if let Some(head) = head.filter(|head| head.lsn > chain.end_lsn) {
-            let trouble = Trouble::PageAhead { page_lsn: head.lsn, end_lsn: chain.end_lsn };
+            let trouble = Failure::PageAhead { page_lsn: head.lsn, end_lsn: chain.end_lsn };
             notes.find(id, Place::Page(page), trouble);
         }
         let current =
@@ -237,7 +237,7 @@ fn own(g: &Geometry, database: u32, page: u32, bytes: &[u8]) -> Option<PageHead>
 }
 
 /// The page as the log says it is.
-fn rebuilt(g: &Geometry, database: u32, generation: u32, replayed: &Replayed) -> PageHead {
+fn rebuilt(g: &Geometry, database: u32, generation: u32, replayed: &LastChange) -> PageHead {
     PageHead {
         run_id: g.run_id,
         database,

@@ -58,7 +58,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
 
 /// The last change of a page that the log holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Replayed {
+pub(crate) struct LastChange {
     pub start_lsn: u64,
     pub end_lsn: u64,
     pub change: Change,
@@ -73,7 +73,7 @@ pub(crate) struct Parser {
     /// Records that start here or later are counted.
     count_from_lsn: u64,
     pub changes: u64,
-    pub pages: BTreeMap<u32, Replayed>,
+    pub pages: BTreeMap<u32, LastChange>,
 }
 
 impl Parser {
@@ -120,7 +120,7 @@ impl Parser {
         let start_lsn = self.partial_start;
         if let Some(change) = change.filter(|_| start_lsn >= from_lsn) {
             self.changes += u64::from(start_lsn >= self.count_from_lsn);
-            self.pages.insert(change.page, Replayed { start_lsn, end_lsn, change });
+            self.pages.insert(change.page, LastChange { start_lsn, end_lsn, change });
         }
     }
 }
@@ -168,7 +168,7 @@ enum Stage {
 }
 
 /// What a log was found to be.
-pub(crate) enum Found {
+pub(crate) enum LogScan {
     /// There is none.
     Nothing,
     /// This.
@@ -358,15 +358,15 @@ impl LogReader {
             let directory = Default::default();
             let change = Change { page, generation: 0, slot: 0, data_bytes: 0, directory };
             self.parser.changes += 1;
-            self.parser.pages.insert(page, Replayed { start_lsn: 0, end_lsn: 0, change });
+            self.parser.pages.insert(page, LastChange { start_lsn: 0, end_lsn: 0, change });
         }
     }
 
     /// What was found, once everything has been read.
-    pub fn found(&self) -> Option<Found> {
+    pub fn found(&self) -> Option<LogScan> {
         match self.stage {
-            Stage::Ended(None) => Some(Found::Nothing),
-            Stage::Ended(Some(chain)) => Some(Found::Log(chain)),
+            Stage::Ended(None) => Some(LogScan::Nothing),
+            Stage::Ended(Some(chain)) => Some(LogScan::Log(chain)),
             _ => None,
         }
     }
@@ -431,11 +431,11 @@ mod tests {
     }
 
     /// A block as it was written.
-    type Written = (BlockHead, Vec<u8>);
+    type WrittenBlock = (BlockHead, Vec<u8>);
 
     /// Appends records of these sizes, flushing where told, and gives back the blocks written and
     /// the position after each record.
-    fn write(records: &[(u32, bool)]) -> (Vec<Written>, Vec<(u64, u64)>) {
+    fn write(records: &[(u32, bool)]) -> (Vec<WrittenBlock>, Vec<(u64, u64)>) {
         let databases = vec![DatabaseConfig::new(0, 0, 0, 100)];
         let config = MailboxConfig { record_bytes: 9000, ..MailboxConfig::new(7, 8, databases, 1) };
         let config = MailboxConfig { log_buffer_bytes: 1 << 20, ..config };
