@@ -1,16 +1,16 @@
 //! The analysis of a published experiment: its arms run again, beside what was published.
 //!
-//! What was published is data that comes with the experiment ([`Given`]); what was measured or modelled
+//! What was published is data that comes with the experiment ([`PublishedFigure`]); what was measured or modelled
 //! comes from bundles alone. Each published figure says whether a model was fitted to it: a figure that was
 //! an input shows how well the fit went and nothing more. Predictions are those that were not, and they
 //! are scored against what needs no model: copying the nearest row, and drawing a line between rows.
 
-mod against;
 mod answer;
 mod arm;
-mod counted;
+mod comparison;
 mod drives;
 mod failure;
+mod figure_check;
 mod front;
 mod inputs;
 mod mechanism;
@@ -25,7 +25,9 @@ pub use arm::{ArmAnalysis, FigureAnalysis};
 pub use failure::Failure;
 pub use front::Front;
 pub use point::Point;
-pub use points::{Goal, GoalAnalysis, Kept, Layout, LayoutRatio, TableAnalysis, TableScore};
+pub use points::{
+    Goal, GoalAnalysis, Layout, LayoutRatio, TableAnalysis, TableHighlight, TableScore,
+};
 pub use score::{Score, ScoreLine};
 pub use servers::Server;
 
@@ -69,7 +71,7 @@ impl Role {
 
 /// A published figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Given {
+pub struct PublishedFigure {
     /// The arm.
     pub arm: String,
     /// Key of the figure, such as `db_read_latency_ns_avg`.
@@ -125,7 +127,7 @@ pub struct Input<'a> {
     /// The arms in their order.
     pub arms: Vec<Arm<'a>>,
     /// What was published.
-    pub given: Vec<Given>,
+    pub given: Vec<PublishedFigure>,
     /// What is asked.
     pub questions: Vec<Question>,
     /// Published arithmetic that is checked.
@@ -135,7 +137,7 @@ pub struct Input<'a> {
     /// Published tables against themselves.
     pub arithmetic: Vec<Arithmetic>,
     /// What was fitted before the arms ran.
-    pub fitted: Vec<Fitted>,
+    pub fitted: Vec<FittedParameter>,
     /// What else was fitted, or chosen after a look at what came out, in sentences: no figure that follows from
     /// it was predicted.
     pub inputs: Vec<String>,
@@ -169,7 +171,7 @@ pub struct Arithmetic {
 
 /// A parameter that was fitted before the arms ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fitted {
+pub struct FittedParameter {
     /// Its path in the model.
     pub path: String,
     /// The table that it was fitted to.
@@ -321,7 +323,7 @@ pub struct Analysis {
     pub arithmetic: Vec<Arithmetic>,
     /// What was fitted before the arms ran.
     #[serde(default)]
-    pub fitted: Vec<Fitted>,
+    pub fitted: Vec<FittedParameter>,
     /// What else was fitted or chosen for it.
     #[serde(default)]
     pub inputs: Vec<String>,
@@ -341,7 +343,7 @@ pub fn analyse(input: &Input<'_>) -> Analysis {
     let mut arms: Vec<ArmAnalysis> =
         input.arms.iter().map(|arm| arm::arm_analysis(input, arm)).collect();
     arm::form_ratios(input, &mut arms);
-    against::against_others(input, &mut arms);
+    comparison::compare_arms(input, &mut arms);
     let order = order(input, &arms);
     let tables = points::tables(input, &arms);
     let goals = points::goals(input, &tables);
@@ -428,7 +430,7 @@ fn ending(
         return caught(&made);
     }
     let says = if input.modelled { "modelled" } else { "measured" };
-    let counted = counted::counted(input, arms);
+    let counted = figure_check::check_figures(input, arms);
     if counted.is_empty() {
         let runs: u32 = arms.iter().map(|arm| arm.completed).sum();
         let arms = match arms.len() {
@@ -451,8 +453,8 @@ fn ending(
         ),
         None => String::new(),
     };
-    let reason = format!("{} ({says}).{order_says}", counted::says(&counted, input.tolerance));
-    (counted::ending(&counted, input.tolerance, ordered), reason)
+    let reason = format!("{} ({says}).{order_says}", figure_check::says(&counted, input.tolerance));
+    (figure_check::ending(&counted, input.tolerance, ordered), reason)
 }
 
 /// How whole tables end: `missed` are tables without a goal that are off, `roles` those of all published

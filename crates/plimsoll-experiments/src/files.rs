@@ -27,9 +27,9 @@ macro_rules! experiments {
 }
 
 /// Name, and the files with their names.
-type Shipped = (&'static str, &'static [(&'static str, &'static str)]);
+type BuiltinFiles = (&'static str, &'static [(&'static str, &'static str)]);
 
-const SHIPPED: &[Shipped] = experiments![
+const SHIPPED: &[BuiltinFiles] = experiments![
     "e1": ["experiment.toml", "model.toml", "real.toml", "published.csv"],
     "e2": ["experiment.toml", "model.toml", "stream.toml", "real.toml", "published.csv"],
     "e3": ["experiment.toml", "model.toml", "auto.toml", "real.toml", "published.csv"],

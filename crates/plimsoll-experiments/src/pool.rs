@@ -20,7 +20,7 @@ use plimsoll_sys::clock;
 
 use crate::analysis::SearchAnalysis;
 use crate::definition::PlannedArm;
-use crate::planned::search_analysis;
+use crate::experiment_plan::search_analysis;
 
 /// A run to be made.
 pub struct Job<'a> {
@@ -33,7 +33,7 @@ pub struct Job<'a> {
 }
 
 /// What all runs share.
-pub struct Shared<'a> {
+pub struct PoolContext<'a> {
     /// Where bundles are made.
     pub bundles: &'a std::path::Path,
     /// Ledger and generation maps.
@@ -59,7 +59,7 @@ pub enum Work<'a> {
 }
 
 /// What came of it.
-pub enum Done {
+pub enum WorkResult {
     /// A run of the arm.
     Run(usize, Box<Finished>),
     /// A search; `None`: it was cut short.
@@ -94,8 +94,8 @@ impl<'a, 'b> Queue<'a, 'b> {
 /// The first error of a run, a search or of `take`; nothing further is begun then.
 pub fn run_all(
     work: &[Work<'_>],
-    shared: &Shared<'_>,
-    mut take: impl FnMut(Done) -> Result<(), RunnerError>,
+    shared: &PoolContext<'_>,
+    mut take: impl FnMut(WorkResult) -> Result<(), RunnerError>,
 ) -> Result<(), RunnerError> {
     let left = work.iter().collect();
     let queue = Queue { left, took_ns: BTreeMap::new(), in_order: shared.workers == 1 };
@@ -134,17 +134,17 @@ pub fn run_all(
     })
 }
 
-fn carry_out(work: &Work<'_>, shared: &Shared<'_>) -> Result<Done, RunnerError> {
+fn carry_out(work: &Work<'_>, shared: &PoolContext<'_>) -> Result<WorkResult, RunnerError> {
     match work {
-        Work::Run(job) => Ok(Done::Run(job.arm, Box::new(run_job(job, shared)?))),
-        Work::Search(planned) => Ok(Done::Search(search(planned, shared)?)),
+        Work::Run(job) => Ok(WorkResult::Run(job.arm, Box::new(run_job(job, shared)?))),
+        Work::Search(planned) => Ok(WorkResult::Search(search(planned, shared)?)),
     }
 }
 
 /// Each step a run of its own.
 fn search(
     planned: &PlannedArm,
-    shared: &Shared<'_>,
+    shared: &PoolContext<'_>,
 ) -> Result<Option<Box<SearchAnalysis>>, RunnerError> {
     let Some(asked) = &planned.of.search else { return Ok(None) };
     let steps_max = asked.steps.unwrap_or(STEPS_MAX);
@@ -160,7 +160,7 @@ fn search(
     Ok(found.tuning.complete.then(|| Box::new(search_analysis(planned, Some(found.tuning)))))
 }
 
-fn run_job(job: &Job<'_>, shared: &Shared<'_>) -> Result<Finished, RunnerError> {
+fn run_job(job: &Job<'_>, shared: &PoolContext<'_>) -> Result<Finished, RunnerError> {
     let data = DataSlot::fresh();
     let request = Request {
         asked: Asked {

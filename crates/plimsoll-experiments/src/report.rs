@@ -11,7 +11,7 @@ mod searches;
 mod tables;
 
 pub use definition::{definition_document, definition_json};
-pub use list::{Listed, list_document};
+pub use list::{ExperimentSummary, list_document};
 
 use plimsoll_judge::metrics::{self, Figure};
 use plimsoll_report::chart::plot::Dot;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use plimsoll_experiments::together;
+use plimsoll_experiments::directory_report;
 use plimsoll_report::{html, run_document};
 use plimsoll_runner::custody::Reader;
 use plimsoll_runner::render;
@@ -68,8 +68,8 @@ impl Drawn {
 }
 
 fn draw(directory: &Path, known: &Known) -> Result<Shown, Problem> {
-    if together::is_one(directory) {
-        let told = together::tell(directory)?;
+    if directory_report::is_experiment(directory) {
+        let told = directory_report::build_report(directory)?;
         return Ok(Shown {
             title: told.document.title.clone(),
             word: told.document.headline.word.clone(),
@@ -99,7 +99,7 @@ fn stamp(directory: &Path) -> String {
     };
     let files = ["SHA256SUMS", "run.json", "verdict.json", "report.html", "experiment.json"];
     let mut stamps: Vec<u128> = files.iter().map(|name| at(&directory.join(name))).collect();
-    if together::is_one(directory) {
+    if directory_report::is_experiment(directory) {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let mut within: Vec<u128> = entries.map(|entry| at(&entry.path())).collect();
         within.sort_unstable();

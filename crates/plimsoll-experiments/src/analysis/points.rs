@@ -82,12 +82,12 @@ pub struct TableAnalysis {
     pub scores: Vec<TableScore>,
     /// Figures to keep in mind.
     #[serde(default)]
-    pub kept: Vec<Kept>,
+    pub kept: Vec<TableHighlight>,
 }
 
 /// A figure of a table that is worth remembering, in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct TableHighlight {
     /// What it is.
     pub name: String,
     /// What came out.
@@ -302,9 +302,9 @@ struct Pair {
 }
 
 impl Pair {
-    fn kept(self, name: &str, show: impl Fn(f64) -> String) -> Kept {
+    fn kept(self, name: &str, show: impl Fn(f64) -> String) -> TableHighlight {
         let published = self.published.map(&show);
-        Kept { name: name.to_owned(), modelled: show(self.modelled), published }
+        TableHighlight { name: name.to_owned(), modelled: show(self.modelled), published }
     }
 }
 
@@ -327,7 +327,7 @@ fn bytes(point: &Point, rate: f64) -> f64 {
 }
 
 /// What a table comes down to.
-fn keep_in_mind(points: &[(&ArmAnalysis, &Point)]) -> Vec<Kept> {
+fn keep_in_mind(points: &[(&ArmAnalysis, &Point)]) -> Vec<TableHighlight> {
     let rates: Vec<(&Point, Pair)> =
         points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, RATE)?))).collect();
     let mut kept = vec![
@@ -359,12 +359,12 @@ fn most(
     rates: &[(&Point, Pair)],
     of: &dyn Fn(&Point, f64) -> f64,
     show: &dyn Fn(f64) -> String,
-) -> Option<Kept> {
+) -> Option<TableHighlight> {
     let largest = |value: &dyn Fn(&Pair) -> Option<f64>| {
         let all = rates.iter().filter_map(|(p, pair)| Some(of(p, value(pair)?)));
         Some(show(all.reduce(f64::max)?))
     };
-    Some(Kept {
+    Some(TableHighlight {
         name: name.to_owned(),
         modelled: largest(&|pair| Some(pair.modelled))?,
         published: largest(&|pair| pair.published),
@@ -372,7 +372,7 @@ fn most(
 }
 
 /// Writes are limited in bytes: how far their bandwidth depends on the size.
-fn writes(rates: &[(&Point, Pair)]) -> Option<Kept> {
+fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let of: Vec<(&Point, Pair)> = rates
         .iter()
         .filter(|(p, _)| p.read_percent == 0.0 && p.size_bytes >= LARGE_BYTES)
@@ -388,12 +388,12 @@ fn writes(rates: &[(&Point, Pair)]) -> Option<Kept> {
     let published: Option<Vec<f64>> =
         of.iter().map(|(p, pair)| Some(bytes(p, pair.published?))).collect();
     let name = format!("writes from {}", kib(LARGE_BYTES));
-    Some(Kept { name, modelled, published: published.and_then(range) })
+    Some(TableHighlight { name, modelled, published: published.and_then(range) })
 }
 
 /// What a read costs that is added to a stream of writes, at the middle size: time per read over the time
 /// that the writes alone would take.
-fn mixing(rates: &[(&Point, Pair)]) -> Option<Kept> {
+fn mixing(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let size = 32_768;
     let at = |read: f64| {
         rates.iter().find(|(p, _)| p.size_bytes == size && p.read_percent == read).map(|r| r.1)

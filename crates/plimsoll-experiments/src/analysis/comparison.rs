@@ -34,7 +34,7 @@ fn base(input: &Input<'_>, at: usize) -> Option<usize> {
 }
 
 /// Adds to each arm what changed against the arm that it is held against.
-pub(super) fn against_others(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
+pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     let run = |at: usize| input.arms[at].runs.first().map(|run| run.0);
     for at in 0..arms.len() {
         let Some(now) = run(at).filter(|_| arms[at].group.is_empty()) else { continue };

@@ -11,7 +11,7 @@ use crate::analysis::{Claim, Goal, Panel, Question, Role};
 /// `experiment.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Text {
+pub struct ExperimentFile {
     pub(crate) version: u32,
     /// What it is called.
     pub title: String,
