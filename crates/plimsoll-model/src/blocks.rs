@@ -27,10 +27,10 @@ mod streams;
 mod tier;
 
 pub use context::{Block, Builder, Context};
-pub use inside::{Inside, Source, Tally};
+pub use inside::{NodeCounters, Source, Tally};
 pub use request::{Action, Request};
 
-pub(crate) use context::{BlockRef, Blocks, Failing, Launch};
+pub(crate) use context::{BlockRef, Blocks, Launch, NodeFailure};
 pub(crate) use keys::Bits;
 
 use crate::spec::{ModelError, Reader};

@@ -28,7 +28,7 @@ pub(crate) mod shipped;
 pub use error::ModelError;
 pub use fact::{Fact, Provenance, unit_of};
 pub use reader::Reader;
-pub use shipped::{Shipped, shipped};
+pub use shipped::{BuiltinModel, shipped};
 
 pub(crate) use error::most_like;
 

@@ -2,7 +2,7 @@
 
 mod build;
 
-use crate::blocks::{Action, Bits, Block, Blocks, Context, Inside, Launch, Request, Source};
+use crate::blocks::{Action, Bits, Block, Blocks, Context, Launch, NodeCounters, Request, Source};
 use crate::core::{Happening, Program, Sim};
 use crate::spec::Spec;
 
@@ -40,7 +40,7 @@ pub struct System {
     blocks: Blocks,
     entry: crate::blocks::BlockRef,
     ticks: Vec<(u32, u16, u64)>,
-    inside: Vec<Inside>,
+    inside: Vec<NodeCounters>,
     compute_nodes: u16,
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
@@ -95,7 +95,7 @@ impl System {
     }
 
     /// What each node knows of the requests that entered there.
-    pub fn inside(&self) -> &[Inside] {
+    pub fn inside(&self) -> &[NodeCounters] {
         &self.inside
     }
 

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_evidence::{latency, series};
-use plimsoll_model::run::{ModelRun, Modelled, run_plan};
+use plimsoll_model::run::{ConfiguredModel, ModelRun, run_plan};
 use plimsoll_plan::{Plan, TargetKind};
 use plimsoll_record::progress::Unwatched;
 use plimsoll_record::recording::Recording;
@@ -45,7 +45,7 @@ fn bytes(recording: &Recording) -> Vec<u8> {
 fn hash(text: &str) -> String {
     let plan = Plan::parse(text, "golden").unwrap().resolve();
     let TargetKind::Model { model, set } = &plan.targets[0].kind else { panic!("no model") };
-    let model = Modelled::load(model, set).unwrap();
+    let model = ConfiguredModel::load(model, set).unwrap();
     let (seed, interrupt) = (plan.seed, AtomicBool::new(false));
     let run = ModelRun {
         trace: None,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
 use plimsoll_evidence::series::{self, Data};
-use plimsoll_model::run::{ModelRun, Modelled, run_plan};
+use plimsoll_model::run::{ConfiguredModel, ModelRun, run_plan};
 use plimsoll_plan::{Plan, ResolvedPlan, TargetKind};
 use plimsoll_record::progress::{Progress, Unwatched, Watcher};
 use plimsoll_record::recording::Recording;
@@ -28,7 +28,7 @@ fn plan(changes: &[(&str, &str)]) -> ResolvedPlan {
 
 fn run(plan: &ResolvedPlan, interrupt: &AtomicBool, watcher: &mut dyn Watcher) -> Recording {
     let TargetKind::Model { model, set } = &plan.targets[0].kind else { panic!("no model") };
-    let model = Modelled::load(model, set).unwrap();
+    let model = ConfiguredModel::load(model, set).unwrap();
     let seed = plan.seed;
     run_plan(ModelRun { trace: None, plan, model: &model, seed, interrupt, watcher }).unwrap()
 }

@@ -17,7 +17,7 @@ pub(crate) struct Launch {
 }
 
 /// A building block.
-pub trait Block: Send + Copied {
+pub trait Block: Send + CloneBlock {
     /// Handles a request: writes steps into the context's program, and routes onwards.
     fn route(&mut self, request: &Request, cx: &mut Context<'_>);
 
@@ -46,12 +46,12 @@ pub trait Block: Send + Copied {
 }
 
 /// Makes a copy of what is behind a trait object. Whatever can be cloned does.
-pub trait Copied {
+pub trait CloneBlock {
     /// A copy in the same state.
     fn copied(&self) -> Box<dyn Block>;
 }
 
-impl<B: Block + Clone + 'static> Copied for B {
+impl<B: Block + Clone + 'static> CloneBlock for B {
     fn copied(&self) -> Box<dyn Block> {
         Box::new(self.clone())
     }
@@ -216,14 +216,14 @@ impl Context<'_> {
 
 /// Nodes that fail while the load runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failing {
+pub(crate) struct NodeFailure {
     /// Which; empty for none.
     pub(crate) nodes: std::ops::Range<u16>,
     /// From when on.
     pub(crate) at_ns: u64,
 }
 
-impl Failing {
+impl NodeFailure {
     /// The nodes that have failed by now.
     #[inline]
     pub(crate) fn by(&self, now_ns: u64) -> std::ops::Range<u16> {
@@ -241,7 +241,7 @@ pub struct Builder<'a> {
     /// Nodes that have failed.
     pub(crate) failed: std::ops::Range<u16>,
     /// Nodes that fail in mid-run.
-    pub(crate) failing: Failing,
+    pub(crate) failing: NodeFailure,
     /// The block under construction.
     pub(crate) block: u32,
     pub(crate) edges: &'a mut Vec<(u32, u32)>,

@@ -51,7 +51,7 @@ impl Tally {
 /// Front-end I/Os of one node by where they were served. An I/O that touched several places counts
 /// for the slowest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inside {
+pub struct NodeCounters {
     /// Reads by source, in the order of [`Source::ALL`].
     pub reads: [Tally; 5],
     /// Writes by destination, in the same order.
@@ -62,7 +62,7 @@ pub struct Inside {
     pub metas: u64,
 }
 
-impl Inside {
+impl NodeCounters {
     /// All reads.
     pub fn reads_all(&self) -> Tally {
         self.reads.iter().fold(Tally::default(), |sum, t| Tally {

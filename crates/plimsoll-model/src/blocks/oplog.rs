@@ -16,7 +16,7 @@
 //! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J. Menon,
 //! "Simulation study of cached RAID5 designs", HPCA 1995.)
 
-use super::context::{Block, BlockRef, Blocks, Builder, Context, Failing};
+use super::context::{Block, BlockRef, Blocks, Builder, Context, NodeFailure};
 use super::inside::Source;
 use super::keys::{Bits, Table};
 use super::request::{ANY_DEVICE, Action, Request};
@@ -49,7 +49,7 @@ const NONE: u32 = u32::MAX;
 
 /// A unit in the log.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct LogUnit {
     key: u64,
     came_ns: u64,
     /// Which of 64 equal parts of the unit are in the log.
@@ -73,7 +73,7 @@ struct Touch {
 /// A place for a unit where none is free.
 #[cold]
 #[inline(never)]
-fn widen(held: &mut Large<Held>, unit: Held) -> u32 {
+fn widen(held: &mut Large<LogUnit>, unit: LogUnit) -> u32 {
     held.push(unit);
     held.len() as u32 - 1
 }
@@ -105,7 +105,7 @@ struct Oplog {
     nic: Option<BlockRef>,
     cpu: Option<BlockRef>,
     /// Units in the log, anywhere; those of them that are free.
-    held: Large<Held>,
+    held: Large<LogUnit>,
     held_free: Vec<u32>,
     /// Whether a unit is in the log, and its place in `held`. Few are: most look-ups end at the first.
     logged: Bits,
@@ -122,7 +122,7 @@ struct Oplog {
     room: StationId,
     nodes: u16,
     failed: std::ops::Range<u16>,
-    failing: Failing,
+    failing: NodeFailure,
     node: u16,
     own: u32,
     stream: Stream,
@@ -251,7 +251,7 @@ impl Oplog {
             self.units.remove(key, before);
             self.release(before);
         }
-        let unit = Held { key, came_ns: now_ns, parts, drain: NONE, queued: true, gone: false };
+        let unit = LogUnit { key, came_ns: now_ns, parts, drain: NONE, queued: true, gone: false };
         let at = self.held_free.pop().unwrap_or_else(|| widen(&mut self.held, unit));
         self.held[at as usize] = unit;
         self.units.insert(key, at);

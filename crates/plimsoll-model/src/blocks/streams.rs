@@ -34,7 +34,7 @@ struct Run {
 
 /// What an access means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct StreamAccess {
     /// It is part of a stream.
     pub(super) sequential: bool,
     /// Records to be read ahead.
@@ -97,7 +97,7 @@ impl Streams {
     }
 
     /// A read or write of a file.
-    pub(super) fn access(&mut self, request: &Request) -> Seen {
+    pub(super) fn access(&mut self, request: &Request) -> StreamAccess {
         let file = request.file as usize;
         let (stop, units) = (self.end_unit(file), request.units(self.unit_bytes));
         if self.runs.len() <= file {
@@ -128,7 +128,7 @@ impl Streams {
         run.end_bytes = request.offset_bytes + request.size_bytes;
         run.end_unit = units.end;
         runs.insert(0, run);
-        Seen { sequential, ahead, from }
+        StreamAccess { sequential, ahead, from }
     }
 
     /// Where the records came from that the latest access of a file had read ahead.

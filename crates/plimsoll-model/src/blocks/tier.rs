@@ -16,7 +16,7 @@
 //! each node has its own.)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
-use super::keys::{Bits, Keyed};
+use super::keys::{Bits, KeyMap};
 use super::request::{Action, Request};
 use crate::cache::Recent;
 use crate::core::NS_PER_S;
@@ -71,10 +71,10 @@ struct Tier {
     laid: VecDeque<(u32, std::ops::Range<u64>)>,
     laid_extents: u64,
     /// Extents that are planned to move up, or on their way.
-    rising: Keyed<()>,
+    rising: KeyMap<()>,
     ups: VecDeque<u64>,
     /// Moves on their way by number: an extent that goes up, or nothing to do when it has gone down.
-    moving: Keyed<Option<u64>>,
+    moving: KeyMap<Option<u64>>,
     moves: u64,
     /// Extents at which the demotion under way ends.
     demote_to: Option<usize>,
@@ -116,9 +116,9 @@ pub(super) fn make(
         known: Bits::default(),
         laid: VecDeque::new(),
         laid_extents: 0,
-        rising: Keyed::default(),
+        rising: KeyMap::default(),
         ups: VecDeque::new(),
-        moving: Keyed::default(),
+        moving: KeyMap::default(),
         moves: 0,
         demote_to: None,
         window_began_ns: 0,

@@ -12,7 +12,7 @@ use super::FitError;
 use super::table::Row;
 use crate::parallel::side_by_side;
 use crate::run::Requests;
-use crate::run::{Limits, MatrixLoad, Measured, Pattern, simulate};
+use crate::run::{Limits, MatrixLoad, Pattern, RunResult, simulate};
 use crate::spec::{ModelError, Spec};
 use crate::system::System;
 
@@ -59,7 +59,7 @@ pub fn simulate_row(
     row: &Row,
     limits: Limits,
     seed: u64,
-) -> Result<Measured, ModelError> {
+) -> Result<RunResult, ModelError> {
     let load = load_of(spec, row)?;
     let mut system = System::build(spec.clone(), seed)?;
     let limits = Limits { warm_up_ops: limits.warm_up_ops.max(streams_begin(&load)), ..limits };

@@ -5,7 +5,7 @@ use crate::run::Pattern;
 
 /// Which rows a goal is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum RowSet {
     /// The rows that the parameters were fitted to.
     Fitted,
     /// The rows of the other table.
@@ -36,7 +36,7 @@ pub enum Measure {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// Of which rows.
-    pub of: Of,
+    pub of: RowSet,
     /// Of which column.
     pub figure: Figure,
     /// Which number over the rows.
@@ -49,25 +49,25 @@ impl Goal {
     /// The goals that the project set itself for `zfs-flash`, fitted to one published layout and
     /// predicting another. They are what any fit is held to unless it is told otherwise.
     pub const DEFAULTS: [Self; 8] = [
-        Self::new(Of::Fitted, Figure::Ops, Measure::Median, 0.05),
-        Self::new(Of::Fitted, Figure::Latency, Measure::Median, 0.08),
-        Self::new(Of::Predicted, Figure::Ops, Measure::Median, 0.10),
-        Self::new(Of::Predicted, Figure::Latency, Measure::Median, 0.15),
-        Self::new(Of::Predicted, Figure::Ops, Measure::P90, 0.25),
-        Self::new(Of::Predicted, Figure::Latency, Measure::P90, 0.25),
-        Self::new(Of::Predicted, Figure::Ops, Measure::OfCopying, 0.5),
-        Self::new(Of::Predicted, Figure::Latency, Measure::OfCopying, 0.5),
+        Self::new(RowSet::Fitted, Figure::Ops, Measure::Median, 0.05),
+        Self::new(RowSet::Fitted, Figure::Latency, Measure::Median, 0.08),
+        Self::new(RowSet::Predicted, Figure::Ops, Measure::Median, 0.10),
+        Self::new(RowSet::Predicted, Figure::Latency, Measure::Median, 0.15),
+        Self::new(RowSet::Predicted, Figure::Ops, Measure::P90, 0.25),
+        Self::new(RowSet::Predicted, Figure::Latency, Measure::P90, 0.25),
+        Self::new(RowSet::Predicted, Figure::Ops, Measure::OfCopying, 0.5),
+        Self::new(RowSet::Predicted, Figure::Latency, Measure::OfCopying, 0.5),
     ];
 
-    const fn new(of: Of, figure: Figure, measure: Measure, limit: f64) -> Self {
+    const fn new(of: RowSet, figure: Figure, measure: Measure, limit: f64) -> Self {
         Self { of, figure, measure, limit }
     }
 
     /// Its name in options and JSON, such as `predicted.latency.p90`.
     pub fn name(&self) -> String {
         let of = match self.of {
-            Of::Fitted => "fitted",
-            Of::Predicted => "predicted",
+            RowSet::Fitted => "fitted",
+            RowSet::Predicted => "predicted",
         };
         let figure = match self.figure {
             Figure::Ops => "ops",
@@ -135,8 +135,8 @@ pub struct Group {
 /// Holds every goal to what was reached. Goals of rows that there are not are left out.
 pub fn hold(goals: &[Goal], fitted: Side<'_>, predicted: Option<Side<'_>>) -> Vec<Outcome> {
     let of = |goal: &Goal| match goal.of {
-        Of::Fitted => Some(fitted),
-        Of::Predicted => predicted,
+        RowSet::Fitted => Some(fitted),
+        RowSet::Predicted => predicted,
     };
     goals.iter().filter_map(|goal| outcome(goal, of(goal)?)).collect()
 }

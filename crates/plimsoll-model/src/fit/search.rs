@@ -101,13 +101,13 @@ pub struct Fit {
 
 /// A free parameter on its logarithmic scale from 0 to 1.
 #[derive(Clone, Debug)]
-struct Free {
+struct FreeParameter {
     path: String,
     low: f64,
     high: f64,
 }
 
-impl Free {
+impl FreeParameter {
     fn value(&self, x: f64) -> f64 {
         self.low * libm::pow(self.high / self.low, x.clamp(0.0, 1.0))
     }
@@ -117,18 +117,18 @@ impl Free {
     }
 }
 
-fn free_of(spec: &Spec) -> Vec<Free> {
+fn free_of(spec: &Spec) -> Vec<FreeParameter> {
     spec.facts()
         .into_iter()
         .filter_map(|(path, fact)| {
             let (low, high) = fact.free?;
             // A lower bound of 0 has no logarithm: a thousandth of the upper one stands for it.
-            Some(Free { path, low: low.max(high * 1e-3), high })
+            Some(FreeParameter { path, low: low.max(high * 1e-3), high })
         })
         .collect()
 }
 
-fn with_values(spec: &Spec, free: &[Free], x: &[f64]) -> Result<Spec, FitError> {
+fn with_values(spec: &Spec, free: &[FreeParameter], x: &[f64]) -> Result<Spec, FitError> {
     let mut spec = spec.clone();
     for (f, &x) in free.iter().zip(x) {
         spec.set(&f.path, f.value(x))?;
@@ -138,7 +138,7 @@ fn with_values(spec: &Spec, free: &[Free], x: &[f64]) -> Result<Spec, FitError> 
 
 struct Search<'a> {
     spec: &'a Spec,
-    free: &'a [Free],
+    free: &'a [FreeParameter],
     rows: Vec<&'a Row>,
     /// Simulation over analysis, for rate and latency of each row.
     ratios: Vec<(f64, f64)>,

@@ -14,7 +14,7 @@ use crate::blocks::{self, Source};
 use crate::core::{StationId, StationStats};
 use crate::system::System;
 
-use super::modelled::Modelled;
+use super::modelled::ConfiguredModel;
 use super::virtual_time::KINDS;
 
 /// One I/O in this many has its critical path followed: shares to 1 % take 10,000 of them, and
@@ -36,9 +36,9 @@ pub fn word(place: Source) -> &'static str {
 #[derive(Debug)]
 pub struct Gauges {
     stations: Vec<StationStats>,
-    nodes: Vec<blocks::Inside>,
+    nodes: Vec<blocks::NodeCounters>,
     since_ns: u64,
-    opened: Vec<blocks::Inside>,
+    opened: Vec<blocks::NodeCounters>,
     events_before: u64,
 }
 
@@ -120,7 +120,7 @@ impl Gauges {
     }
 
     /// Totals since [`Gauges::open`].
-    pub fn close(&self, system: &mut System, model: &Modelled, seed: u64) -> Inside {
+    pub fn close(&self, system: &mut System, model: &ConfiguredModel, seed: u64) -> Inside {
         let stats = system.sim().close_window();
         let nodes = system.inside().iter().zip(&self.opened).enumerate();
         let nodes = nodes.map(|(node, (now, before))| node_totals(node, now, before)).collect();
@@ -182,7 +182,11 @@ pub fn sources(inside: &Inside) -> Sources {
     sources
 }
 
-fn node_totals(node: usize, now: &blocks::Inside, before: &blocks::Inside) -> inside::Node {
+fn node_totals(
+    node: usize,
+    now: &blocks::NodeCounters,
+    before: &blocks::NodeCounters,
+) -> inside::Node {
     let rise = |now: blocks::Tally, before: blocks::Tally| inside::Tally {
         ios: now.ios - before.ios,
         size_bytes: now.bytes - before.bytes,

@@ -1,13 +1,13 @@
 //! The result of a run.
 
-use crate::blocks::Inside;
+use crate::blocks::NodeCounters;
 use crate::core::StationStats;
 use crate::stats::Estimate;
 use hdrhistogram::Histogram;
 
 /// What a run showed.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct RunResult {
     /// Length of the measured window.
     pub elapsed_ns: u64,
     /// Operations that ended inside it.
@@ -25,7 +25,7 @@ pub struct Measured {
     /// Events that the simulation processed.
     pub events: u64,
     /// What each node knows of the requests that entered there (since the system was built).
-    pub inside: Vec<Inside>,
+    pub inside: Vec<NodeCounters>,
 }
 
 /// A class of operations.
@@ -53,7 +53,7 @@ pub struct ClassResult {
 /// What one station contributes to the latency of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contribution {
-    /// Index into [`Measured::stations`].
+    /// Index into [`RunResult::stations`].
     pub station: usize,
     /// Mean time queued there per operation.
     pub waited_ns_mean: f64,
@@ -84,7 +84,7 @@ pub struct StationResult {
     pub stats: StationStats,
 }
 
-impl Measured {
+impl RunResult {
     /// Mean latency over several classes.
     pub fn latency_ns_mean(&self, classes: impl Fn(&ClassResult) -> bool) -> f64 {
         let chosen = || self.classes.iter().filter(|c| classes(c));

@@ -18,7 +18,7 @@ use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 use thiserror::Error;
 
 use super::gauges::{Gauges, sources};
-use super::modelled::Modelled;
+use super::modelled::ConfiguredModel;
 use super::virtual_time::VirtualTime;
 use crate::spec::ModelError;
 use crate::system::System;
@@ -48,7 +48,7 @@ pub struct ModelRun<'a> {
     /// The plan, with one target and one point of a sweep.
     pub plan: &'a ResolvedPlan,
     /// The system.
-    pub model: &'a Modelled,
+    pub model: &'a ConfiguredModel,
     /// Seed of the load and of the system's own choices.
     pub seed: u64,
     /// The trace that it replays, where it replays one.
@@ -60,7 +60,7 @@ pub struct ModelRun<'a> {
 }
 
 /// A run under way.
-pub(super) struct Running<'a> {
+pub(super) struct ActiveRun<'a> {
     pub(super) run: ModelRun<'a>,
     pub(super) recording: Recording,
     pub(super) gauges: Gauges,
@@ -68,7 +68,7 @@ pub(super) struct Running<'a> {
 
 type Counters = BTreeMap<(u32, u32), Vec<(&'static str, u64)>>;
 
-impl<'a> Running<'a> {
+impl<'a> ActiveRun<'a> {
     /// Begins the recording of a run on this system.
     pub(super) fn new(run: ModelRun<'a>, system: &mut System) -> Self {
         let gauges = Gauges::new(system);
@@ -123,7 +123,7 @@ pub(super) struct Watch<W> {
 
 /// The load under way.
 pub(super) struct Load<'r, 'a, 's, W> {
-    pub(super) running: &'r mut Running<'a>,
+    pub(super) running: &'r mut ActiveRun<'a>,
     pub(super) time: VirtualTime<'s, W>,
     /// Whether a part has warmed up; `None` where its warm-up goes by time alone.
     pub(super) ready: Option<fn(&W) -> bool>,
@@ -146,7 +146,7 @@ struct Latest {
 
 impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
     pub(super) fn new(
-        running: &'r mut Running<'a>,
+        running: &'r mut ActiveRun<'a>,
         time: VirtualTime<'s, W>,
         ready: Option<fn(&W) -> bool>,
     ) -> Self {

@@ -18,7 +18,7 @@ use plimsoll_workload::planned::trace;
 use plimsoll_workload::step::FileSpec;
 
 use super::clients::Clients;
-use super::phases::{Load, ModelRun, RunError, Running, Watch, histogram_interval_ns, on_nodes};
+use super::phases::{ActiveRun, Load, ModelRun, RunError, Watch, histogram_interval_ns, on_nodes};
 use super::virtual_time::{Place, VirtualTime};
 use crate::blocks::{Action, Request};
 use crate::system::{Event, System};
@@ -48,7 +48,7 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
     for part in 0..parts {
         clients.push(Clients::new(matrix, &configs, part, parts)?);
     }
-    let mut running = Running::new(run, &mut system);
+    let mut running = ActiveRun::new(run, &mut system);
     describe(&mut running, matrix, &configs);
     lay_out(&mut running, &mut system, matrix, &configs);
     caches(&mut running, &mut system, &configs);
@@ -89,7 +89,7 @@ pub(super) fn check(matrix: &Matrix, seed: u64) -> Result<(), PlannedError> {
     Clients::new(matrix, &streams(matrix, seed, None)?, 0, 1).map(|_| ())
 }
 
-fn describe(running: &mut Running<'_>, matrix: &Matrix, configs: &[StreamConfig]) {
+fn describe(running: &mut ActiveRun<'_>, matrix: &Matrix, configs: &[StreamConfig]) {
     let engine = &mut running.recording.engine;
     engine.sessions = configs.iter().map(|config| config.clients * config.queue_depth).sum();
     engine.closed_loop = !matrix.streams.iter().all(|stream| stream.arrival.is_open());
@@ -109,7 +109,7 @@ fn describe(running: &mut Running<'_>, matrix: &Matrix, configs: &[StreamConfig]
 }
 
 fn lay_out(
-    running: &mut Running<'_>,
+    running: &mut ActiveRun<'_>,
     system: &mut System,
     matrix: &Matrix,
     configs: &[StreamConfig],
@@ -137,7 +137,7 @@ fn lay_out(
 }
 
 /// Cold caches are as a system begins with them; warm ones have seen every byte once.
-fn caches(running: &mut Running<'_>, system: &mut System, configs: &[StreamConfig]) {
+fn caches(running: &mut ActiveRun<'_>, system: &mut System, configs: &[StreamConfig]) {
     let phase = running.begin(system, PhaseKind::Caches);
     if running.run.plan.phases.cache != CacheState::Warm {
         return running.finish(system, phase, true, "the model begins with empty caches");

@@ -4,7 +4,7 @@ use super::{ModelError, Spec, most_like};
 
 /// A model that comes with the program.
 #[derive(Clone, Copy, Debug)]
-pub struct Shipped {
+pub struct BuiltinModel {
     /// Its name.
     pub name: &'static str,
     /// Its file.
@@ -13,12 +13,12 @@ pub struct Shipped {
 
 macro_rules! models {
     ($($name:literal),* $(,)?) => {
-        &[$(Shipped { name: $name, text: include_str!(concat!("../../../../models/", $name, ".toml")) }),*]
+        &[$(BuiltinModel { name: $name, text: include_str!(concat!("../../../../models/", $name, ".toml")) }),*]
     };
 }
 
 /// The models that come with the program, by name.
-pub fn shipped() -> &'static [Shipped] {
+pub fn shipped() -> &'static [BuiltinModel] {
     models![
         "adsf-hybrid",
         "cloud-volume",
