@@ -29,15 +29,15 @@ pub enum StorageKind {
 /// An experiment.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// Its files.
+    /// Files of the experiment.
     pub files: Files,
-    /// What `experiment.toml` says.
+    /// Parsed `experiment.toml`.
     pub text: ExperimentFile,
     /// Published figures.
     pub given: Vec<PublishedFigure>,
 }
 
-/// What the operator changes.
+/// Changes that the user makes to an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// Fields of every arm's plan: dotted name and TOML value.
@@ -57,19 +57,19 @@ pub struct Overrides {
 /// An arm, or one point of an arm that sweeps, ready to run.
 #[derive(Clone, Debug)]
 pub struct PlannedArm {
-    /// Its name in the analysis.
+    /// Name in the analysis.
     pub name: String,
     /// The arm that it is of.
     pub of: Arm,
-    /// Its plan as a file says it.
+    /// Plan as written in the file.
     pub plan: Plan,
-    /// As it is run.
+    /// Resolved plan, as it runs.
     pub resolved: ResolvedPlan,
-    /// What differs from the arm before: name and value.
+    /// Settings that differ from the previous arm: name and value.
     pub changes: Vec<(String, String)>,
     /// How often it is run.
     pub repeats: u32,
-    /// The achieved rate is shown for one of so many servers.
+    /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
 }
 
@@ -77,7 +77,7 @@ impl Definition {
     /// Reads an experiment's files.
     ///
     /// # Errors
-    /// What is wrong with them, with the file.
+    /// The first error in the files, with the file's name.
     pub fn read(files: Files) -> Result<Self, RunnerError> {
         let name = files.name.clone();
         let wrong = |says: String| RunnerError::usage(format!("{name}/experiment.toml: {says}"));

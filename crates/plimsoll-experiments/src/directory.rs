@@ -1,5 +1,5 @@
-//! What the directory of a published experiment holds: its files beside the bundles, so that it can be
-//! analysed again from them.
+//! Layout of an experiment's directory: its files next to the bundles, so that it can be analysed
+//! again.
 
 use std::path::Path;
 
@@ -22,11 +22,11 @@ const NAME: &str = "name.toml";
 
 /// An experiment's directory, analysed again.
 pub struct Reanalysis {
-    /// What its runs say.
+    /// Analysis of the runs.
     pub analysis: Analysis,
-    /// What stands around that in a report.
+    /// Report text besides the figures.
     pub surroundings: Surroundings,
-    /// Its bundles, and what is in doubt of them.
+    /// Bundles, and doubts about them.
     pub together: Together,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn searched(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchA
 /// The files of an experiment that was run, under the name that it had.
 ///
 /// # Errors
-/// They are not there.
+/// The directory does not contain them.
 pub(crate) fn files_of(directory: &Path) -> Result<Files, RunnerError> {
     let mut files = Files::read(&directory.join(FILES))?;
     if let Some(name) = files.texts.remove(NAME)

@@ -1,5 +1,5 @@
-//! What runs of the catalogue that belong together say, whichever kind it is: repeats, arms, a search, a sweep, a published
-//! experiment, or the hosts of a fleet. Its bundles are judged again.
+//! Builds the report of a directory of related runs: repeats, compared arms, a search, a sweep, a
+//! published experiment, or the hosts of a fleet. The bundles are judged again.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub struct DirectoryReport {
     pub json: String,
     /// The same as a table; `None` where its kind has none.
     pub csv: Option<String>,
-    /// Its bundles, and what is in doubt of them.
+    /// Bundles, and doubts about them.
     pub together: Together,
 }
 

@@ -1,4 +1,5 @@
-//! An experiment with the plans of its arms: what is run, and what its runs are held against.
+//! An experiment with the plans of its arms, and the published figures that its runs are compared
+//! with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -26,11 +27,11 @@ use crate::tables::given_of;
 pub struct CompletedRun {
     /// Which arm.
     pub arm: usize,
-    /// Its number in the experiment.
+    /// Run number in the experiment.
     pub number: u32,
-    /// Its evidence.
+    /// Evidence of the run.
     pub evidence: Bundle,
-    /// Its verdict.
+    /// Verdict on the run.
     pub verdict: Verdict,
 }
 
@@ -45,17 +46,17 @@ pub struct ExtraFigures {
 
 /// An experiment that can be run or analysed.
 pub struct ExperimentPlan {
-    /// What it is.
+    /// Definition of the experiment.
     pub definition: Definition,
     /// Where its arms run.
     pub on: StorageKind,
-    /// Its arms that are runs.
+    /// Arms that are runs.
     pub arms: Vec<PlannedArm>,
     /// The arms that are searches.
     pub searches: Vec<PlannedArm>,
     /// Published figures, those that the operator brought along too.
     pub given: Vec<PublishedFigure>,
-    /// What was fitted before.
+    /// Parameters fitted before the arms ran.
     pub fitted: Vec<FittedParameter>,
 }
 
@@ -81,7 +82,7 @@ impl ExperimentPlan {
         Ok(Self { definition, on, arms, searches, given, fitted })
     }
 
-    /// The analysis of the runs so far.
+    /// Analyses the runs so far.
     pub fn analyse(&self, runs: &[CompletedRun], searched: &[SearchAnalysis]) -> Analysis {
         let text = &self.definition.text;
         let arm = |(at, planned): (usize, &PlannedArm)| {
@@ -151,7 +152,7 @@ impl ExperimentPlan {
         sets.into_iter().flat_map(of_model).collect()
     }
 
-    /// What stands around the analysis in its report.
+    /// Returns the report text besides the figures.
     pub fn surroundings(&self, runs: &[CompletedRun]) -> Surroundings {
         let text = &self.definition.text;
         let mut identity = Vec::new();
@@ -212,7 +213,7 @@ fn model_of(arm: &PlannedArm) -> Option<String> {
     }
 }
 
-/// Parameters of a model that a fit moved or that nobody documents.
+/// Parameters of a model that were fitted, or that are assumed because no documentation gives them.
 fn fitted(model: &str) -> Vec<(String, String)> {
     let Ok(spec) = Spec::load(model) else { return Vec::new() };
     let facts = spec.facts();

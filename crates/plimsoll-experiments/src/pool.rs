@@ -1,5 +1,5 @@
-//! Runs of several plans and searches, as many at a time as there are workers. Each ends up with whoever asked for
-//! them as soon as it is done, so that what is done is kept when the rest is interrupted.
+//! Worker pool for runs of several plans and searches. Each result is handed to the caller as soon
+//! as it is finished, so that finished runs are kept if the rest is interrupted.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,13 +26,13 @@ use crate::experiment_plan::search_analysis;
 pub struct Job<'a> {
     /// Which arm.
     pub arm: usize,
-    /// Its plan.
+    /// Plan of the run.
     pub plan: &'a PlannedArm,
-    /// Its place in the experiment.
+    /// Position of the run in the experiment.
     pub place: Membership,
 }
 
-/// What all runs share.
+/// Parameters that all runs share.
 pub struct PoolContext<'a> {
     /// Where bundles are made.
     pub bundles: &'a std::path::Path,
@@ -42,11 +42,11 @@ pub struct PoolContext<'a> {
     pub interrupt: &'a AtomicBool,
     /// Devices whose data may be overwritten.
     pub destroy: &'a [std::path::PathBuf],
-    /// Who carries runs out.
+    /// Driver that executes the runs.
     pub driver: &'a dyn Driver,
     /// How many at a time.
     pub workers: usize,
-    /// Makes the listener of a run: one for each, as they go on side by side.
+    /// Makes the listener of a run. Each run has its own, because runs are concurrent.
     pub listener: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
@@ -58,7 +58,7 @@ pub enum Work<'a> {
     Search(&'a PlannedArm),
 }
 
-/// What came of it.
+/// Result of a piece of work.
 pub enum WorkResult {
     /// A run of the arm.
     Run(usize, Box<Finished>),
@@ -66,8 +66,9 @@ pub enum WorkResult {
     Search(Option<Box<SearchAnalysis>>),
 }
 
-/// What is left to do. Searches come first, as each is a long chain of runs; then a run of each arm in
-/// their order; then those that took longest, so that all workers are busy to the end.
+/// Work that has not started. Searches come first, because each is a long chain of runs; then one
+/// run of each arm in order; then the runs of the slowest arms, so that all workers stay busy to
+/// the end.
 struct Queue<'a, 'b> {
     left: Vec<&'b Work<'a>>,
     /// Nanoseconds that a run of each arm took, where one has ended.

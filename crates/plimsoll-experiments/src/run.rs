@@ -36,7 +36,7 @@ pub enum Directory<'a> {
     Resumed(&'a Path),
 }
 
-/// What carrying it out needs besides the plans.
+/// Parameters of a run of an experiment, besides its plans.
 pub struct RunOptions<'a> {
     /// Where its directory is.
     pub directory: Directory<'a>,
@@ -46,23 +46,23 @@ pub struct RunOptions<'a> {
     pub places: &'a Places,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
-    /// Who carries runs out.
+    /// Driver that executes the runs.
     pub driver: &'a dyn Driver,
-    /// Makes the listener of a run: one for each, as they may go on side by side.
+    /// Makes the listener of a run. Each run has its own, because runs may be concurrent.
     pub of_run: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
-/// What came of it.
+/// Result of running an experiment.
 pub struct Outcome {
-    /// What the runs say.
+    /// Analysis of the runs.
     pub analysis: Analysis,
-    /// What stands around that in a report.
+    /// Report text besides the figures.
     pub surroundings: Surroundings,
-    /// Its directory.
+    /// Directory of the experiment.
     pub directory: PathBuf,
-    /// Its report.
+    /// Path of the report.
     pub report: PathBuf,
-    /// What scripts act on.
+    /// Exit code for scripts.
     pub exit: Exit,
 }
 
@@ -104,7 +104,7 @@ pub fn carry_out(
     Ok(Outcome { analysis, surroundings, directory, report, exit })
 }
 
-/// An experiment under way: its runs and searches so far.
+/// A running experiment, with its runs and searches so far.
 struct ActiveExperiment<'a> {
     planned: &'a ExperimentPlan,
     experiment: Experiment,
@@ -170,7 +170,7 @@ impl<'a> ActiveExperiment<'a> {
         self.ran.push(CompletedRun { arm, number, evidence, verdict });
     }
 
-    /// Analyses what there is so far, and writes it.
+    /// Analyses the runs so far and writes the result.
     fn write(&mut self) -> Result<Analysis, RunnerError> {
         let analysis = write(self.planned, &self.experiment, &self.ran, &self.searched)?;
         self.written_ns = clock::monotonic_ns();
@@ -190,7 +190,7 @@ fn write(
     Ok(analysis)
 }
 
-/// What an analysis ends with.
+/// Returns the exit code for an analysis.
 fn exit_of(analysis: &Analysis) -> Exit {
     let invalid = |kind: &VerdictKind| *kind == VerdictKind::Invalid;
     match analysis.ending {

@@ -61,7 +61,7 @@ impl Definition {
         all
     }
 
-    /// What each table's columns say of each other.
+    /// Checks whether each table's columns agree with each other.
     pub fn arithmetic(&self) -> Vec<Arithmetic> {
         let one = |table: &TableText| {
             let measured = self.measured(table)?;
@@ -236,7 +236,8 @@ fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
     says
 }
 
-/// What the drives' ports would carry if each write rewrote its record, and if data came in full records.
+/// Bandwidth that the drives' ports would carry if each write rewrote its record, and if data came
+/// in full records.
 fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     let (Some(drives), Some(port), Some(factor)) =
         (table.drives, table.drive_port_bytes_per_s, table.written_per_byte)

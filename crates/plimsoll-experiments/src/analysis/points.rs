@@ -13,12 +13,12 @@ use super::{Input, Role};
 
 /// Mean latency over all operations of a matrix.
 const LATENCY: &str = "latency_ns_avg";
-/// The figures that tables are held against.
+/// Figures that are compared for whole tables.
 const FIGURES: [&str; 2] = [RATE, LATENCY];
 /// From this size on writes are limited by bytes and no longer by operations.
 const LARGE_BYTES: u64 = 8192;
 
-/// What a model is asked to reach on one table.
+/// A goal for a model on one table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
@@ -39,7 +39,7 @@ pub struct Goal {
 pub struct TableScore {
     /// The figure.
     pub figure: String,
-    /// What the published figures were to the model.
+    /// Role of the published figures in the fit.
     pub role: Role,
     /// How many.
     pub rows: usize,
@@ -63,7 +63,7 @@ pub struct GoalAnalysis {
     pub goal: Goal,
     /// Whether it was reached.
     pub reached: bool,
-    /// What was reached, in a sentence.
+    /// Result, as a sentence.
     pub says: String,
 }
 
@@ -72,13 +72,13 @@ pub struct GoalAnalysis {
 pub struct TableAnalysis {
     /// The group of its arms.
     pub group: String,
-    /// What it is of.
+    /// Title of the arm that the table belongs to.
     pub title: String,
     /// I/O sizes, the rows.
     pub sizes_bytes: Vec<u64>,
     /// Read shares in percent, the columns, from the most reads.
     pub read_percents: Vec<f64>,
-    /// Its scores; empty where nothing was published.
+    /// Scores; empty without published figures.
     pub scores: Vec<TableScore>,
     /// Figures to keep in mind.
     #[serde(default)]
@@ -88,22 +88,22 @@ pub struct TableAnalysis {
 /// A figure of a table that is worth remembering, in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableHighlight {
-    /// What it is.
+    /// Name of the figure.
     pub name: String,
-    /// What came out.
+    /// Modelled value.
     pub modelled: String,
-    /// What was published.
+    /// Published value.
     pub published: Option<String>,
 }
 
-/// What one table brings over another: ratios of their rates.
+/// Rate ratios of one table over another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// The table.
     pub group: String,
     /// The one below the line.
     pub over: String,
-    /// Its ratios.
+    /// Ratios, point by point.
     pub ratios: Vec<LayoutRatio>,
 }
 
@@ -114,7 +114,7 @@ pub struct LayoutRatio {
     pub read_percent: f64,
     /// Size of the I/Os.
     pub size_bytes: u64,
-    /// What came out.
+    /// Modelled ratio.
     pub modelled: f64,
     /// The ratio of the published figures.
     pub published: Option<f64>,
@@ -241,7 +241,7 @@ fn twin(
 /// On the line, in logarithms, between the next smaller and the next larger I/O of the same read share.
 fn between(points: &[(&ArmAnalysis, &Point)], point: &Point, key: &str) -> Option<f64> {
     let column = points.iter().filter(|(_, p)| p.read_percent == point.read_percent);
-    // What was kept back, or what the operator brought along, no alternative knows.
+    // Alternatives to the model may not use withheld or user-supplied figures.
     let published = |arm: &ArmAnalysis| -> Option<f64> {
         arm.figure(key).filter(|figure| figure.role.is_some_and(Role::was_known))?.published
     };
@@ -326,7 +326,7 @@ fn bytes(point: &Point, rate: f64) -> f64 {
     rate * (1.0 - point.metadata_percent / 100.0) * point.size_bytes as f64
 }
 
-/// What a table comes down to.
+/// Summarises a table in a few key figures.
 fn keep_in_mind(points: &[(&ArmAnalysis, &Point)]) -> Vec<TableHighlight> {
     let rates: Vec<(&Point, Pair)> =
         points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, RATE)?))).collect();
@@ -391,8 +391,8 @@ fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     Some(TableHighlight { name, modelled, published: published.and_then(range) })
 }
 
-/// What a read costs that is added to a stream of writes, at the middle size: time per read over the time
-/// that the writes alone would take.
+/// Cost of a read that is added to a stream of writes, at the middle size: time per read over the
+/// time that the writes alone would take.
 fn mixing(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let size = 32_768;
     let at = |read: f64| {

@@ -15,9 +15,9 @@ pub struct ScoreLine {
     pub arm: String,
     /// The figure.
     pub figure: String,
-    /// What was published.
+    /// Published value.
     pub published: f64,
-    /// What came out.
+    /// Value that the model predicted.
     pub predicted: f64,
     /// The nearest row that was known, and its arm; `None`: no other row has the figure.
     pub copied: Option<(String, f64)>,

@@ -1,4 +1,4 @@
-//! What an experiment is, before anything is run.
+//! Describes an experiment before anything runs.
 
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::number::Unit;
