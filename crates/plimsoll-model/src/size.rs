@@ -17,7 +17,7 @@ use crate::run::ConfiguredModel;
 use crate::spec::{Field, ModelError};
 use crate::system::System;
 
-/// What is asked for.
+/// Requirements on a size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeRequest {
     /// The load at the required rate.
@@ -69,7 +69,7 @@ pub struct Sizing {
 /// How far a model's rates lay from published ones, by its own record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
-    /// Published settings that it was held against.
+    /// Number of published settings that it was compared with.
     pub settings: usize,
     /// The least and the largest of modelled over published.
     pub ratio: (f64, f64),
@@ -97,7 +97,7 @@ impl Band {
     }
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {
     /// The model.
@@ -118,7 +118,8 @@ const MEASURE_OPS: u64 = 12_000;
 const WARM_UP_OPS: u64 = 4_000;
 /// Simulations of a load line, beyond the one at the required load.
 const LINE_STEPS: usize = 3;
-/// What is taken for full: above this a station's queue grows over longer times than are simulated.
+/// Utilisation above which a station counts as saturated: its queue grows over longer times than
+/// are simulated.
 const FULL: f64 = 0.98;
 
 /// Searches.
@@ -284,7 +285,7 @@ fn load_line(
     let full = required * FULL / utilisation;
     let (mut keeps, mut breaks) =
         if tried.passes { (required, full.max(required)) } else { (0.0, required) };
-    // What is laid out is the same at every load. The last one takes it, the others a copy.
+    // The layout is the same at every load. The last load uses it, the others use a copy.
     let Ok(system) = laid_out(model, asked, field, tried.size)? else { return Ok(None) };
     let mut system = Some(system);
     for step in 0..LINE_STEPS {

@@ -4,9 +4,9 @@
 //! glibc and musl, with or without optimisation of single crates. Run id, environment, wall times and words are
 //! left out. `benches/same-evidence` builds them all and compares.
 //!
-//! A change of a model, of the workload or of the order in which the simulation draws its random numbers
-//! changes them, and is to say so: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test golden` writes the
-//! file anew.
+//! A change of a model, of the workload or of the order of random numbers in the simulation changes
+//! them. The commit must mention it: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test golden`
+//! rewrites the file.
 
 #![allow(clippy::unwrap_used)] // What cannot be read ends the test.
 
@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 
 const GOLDEN: &str = include_str!("../data/golden.txt");
 
-/// What the simulation left: series, histograms, sums, counters, what the system knows of itself.
+/// Returns the recorded results as text: series, histograms, sums, counters, internal statistics.
 fn bytes(recording: &Recording) -> Vec<u8> {
     let mut out = Vec::new();
     series::write(&mut out, &recording.series).unwrap();

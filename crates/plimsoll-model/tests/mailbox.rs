@@ -93,7 +93,7 @@ fn phases_and_evidence_are_those_of_a_real_run() {
     }
 }
 
-/// What the system says of itself agrees with what its load counted, and with itself.
+/// The system's internal statistics agree with the counts of its load and with each other.
 #[test]
 fn the_inner_statistics_agree_with_the_load() {
     let recording = carried_out(&plan(&[]));
@@ -108,7 +108,8 @@ fn the_inner_statistics_agree_with_the_load() {
         .filter(|class| class.name.ends_with("flush"))
         .map(|class| class.count)
         .sum();
-    // Those that straddle the ends of the phase are counted by their start there and by their end here.
+    // Operations that straddle the ends of the phase are counted by their start there and by their
+    // end here.
     let node = &inside.nodes[0];
     let reads: u64 = node.reads.values().map(|tally| tally.ios).sum();
     let writes: u64 = node.writes.values().map(|tally| tally.ios).sum();

@@ -1,8 +1,8 @@
 //! A write log: a persistent buffer on flash that takes random writes, replicates them, and drains them
 //! in the background.
 //!
-//! - A write is done when its log record is on this node's log device and on those of `copies - 1` other
-//!   nodes, drawn anew for each record.
+//! - A write completes when its log record is on this node's log device and on those of `copies -
+//!   1` other nodes, chosen again at random for each record.
 //! - The log holds at most `capacity_bytes` on a node and `file_bytes` of each file. What does not fit in
 //!   the node's log waits (`when_full = "wait"`) or goes straight to the store below ("spill"); what is
 //!   beyond the file's share always goes below.
@@ -27,7 +27,7 @@ use crate::spec::{ModelError, Reader};
 use plimsoll_sys::large::Large;
 use std::collections::VecDeque;
 
-/// What the operator may set.
+/// Parameters.
 #[derive(Clone, Copy)]
 struct Rules {
     copies: u16,
@@ -56,13 +56,14 @@ struct LogUnit {
     parts: u64,
     /// The drain it is part of, [`NONE`] while it waits.
     drain: u32,
-    /// It is in its file's order of coming.
+    /// The unit is in the arrival queue of its file.
     queued: bool,
-    /// It is in the log no more.
+    /// The unit has left the log.
     gone: bool,
 }
 
-/// What a request does to a unit: which parts of it it covers, and where the unit is if it is in the log.
+/// Effect of a request on a unit: the parts of the unit that it covers, and the position of the
+/// unit in the log, if any.
 #[derive(Clone, Copy, Debug)]
 struct Touch {
     key: u64,
@@ -114,7 +115,7 @@ struct Oplog {
     log_of: Table<u32>,
     held_bytes: u64,
     draining_bytes: u64,
-    /// The log that is looked at next when the node's log is too full.
+    /// Index of the log to check next when the node's log is too full.
     turn: usize,
     outstanding: Table<u64>,
     drains: Places<Drain>,
@@ -224,7 +225,7 @@ impl Oplog {
         }
     }
 
-    /// What a request does to a unit, and where the unit is in the log.
+    /// Returns the parts of a unit that a request covers, and the position of the unit in the log.
     #[inline(always)]
     fn touch(&self, request: &Request, unit: u64) -> Touch {
         let key = request.key(unit);
@@ -303,7 +304,7 @@ impl Oplog {
 
     fn write(&mut self, request: &Request, cx: &mut Context<'_>) {
         let streams = request.sequential && self.streams(request);
-        // Most writes are within a unit: it is looked up once.
+        // Most writes are within one unit, so it is looked up only once.
         let units = request.units(self.rules.unit_bytes);
         let one = (units.end - units.start == 1).then(|| self.touch(request, units.start));
         let fresh = match &one {
@@ -396,7 +397,8 @@ impl Oplog {
         cx.program.join(usize::MAX);
     }
 
-    /// Another live node. There is one: the copies are no more than the live nodes.
+    /// Chooses another live node. One exists, because copies are limited to the number of live
+    /// nodes.
     fn partner(&mut self, taken: &[u16], now_ns: u64) -> u16 {
         let failing = self.failing.by(now_ns);
         loop {
@@ -514,7 +516,7 @@ impl Oplog {
         self.draining_bytes -= bytes;
         self.logs[log].draining_bytes -= bytes;
         for key in first..first + count {
-            // What was written again in the meantime stays.
+            // A unit that was rewritten in the meantime stays.
             if let Some(at) = self.find(key)
                 && self.held[at as usize].drain == number
             {

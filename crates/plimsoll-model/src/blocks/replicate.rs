@@ -12,7 +12,7 @@
 //! - A failed node serves nothing. What it held is copied from the other copies to other nodes,
 //!   `rebuild_active` units at a time, in competition with the foreground.
 //!   Nodes may fail in mid-run too; what is under way at them then still ends.
-//! - What was never written is on no node: reads of it are zeros and go no further.
+//! - Data that were never written are on no node: reads return zeros without further I/O.
 //!
 //! One instance serves all nodes.
 
@@ -80,7 +80,7 @@ pub(super) fn make(
         return Err(reader.bad("copies", &reason));
     }
     if lost > 0 {
-        // The rebuild begins a moment after the run does and is looked at ten times a second.
+        // The rebuild starts shortly after the run and is polled ten times a second.
         builder.tick_every(100_000_000);
     }
     let capacity = reader.number_or("node_capacity_bytes", 1e18, 1.0, 1e18)?;

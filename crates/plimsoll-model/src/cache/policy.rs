@@ -32,18 +32,18 @@ pub enum Policy {
 /// A unit that had to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eviction {
-    /// Its key.
+    /// Key of the unit.
     pub key: u64,
     /// It held data that is nowhere else.
     pub dirty: bool,
 }
 
-/// What an access did.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The unit was there.
     pub hit: bool,
-    /// What left to make room.
+    /// Unit evicted to make room.
     pub evicted: Option<Eviction>,
 }
 
@@ -112,7 +112,7 @@ impl Cache {
         self.dirty
     }
 
-    /// Hits and misses so far.
+    /// Returns the hits and misses so far.
     pub fn counts(&self) -> (u64, u64) {
         (self.hits, self.misses)
     }
@@ -227,8 +227,7 @@ impl Cache {
         self.dirty_order.clear();
     }
 
-    /// Marks the unit that has been dirty longest as clean, and gives its key: it is to be written
-    /// back.
+    /// Marks the unit that has been dirty longest as clean and returns its key, for write-back.
     pub fn clean_oldest(&mut self) -> Option<u64> {
         while let Some(key) = self.dirty_order.pop_front() {
             let cleaned = match &mut self.kind {

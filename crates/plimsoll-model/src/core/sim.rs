@@ -182,7 +182,7 @@ impl Sim {
         )
     }
 
-    /// Events processed so far.
+    /// Returns the number of events processed so far.
     pub fn events_done(&self) -> u64 {
         self.events_done
     }

@@ -3,7 +3,7 @@
 use super::program::StepKind;
 use super::sim::Sim;
 
-/// What one traced I/O, or the sum of several, spent at a station on its critical path.
+/// Time that one traced I/O, or the sum of several, spent at a station on its critical path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracedTime {
     /// Visits on the critical path.

@@ -41,7 +41,7 @@ impl Default for FitOptions {
 pub struct RowScore {
     /// The row.
     pub row: Row,
-    /// What the model gives.
+    /// Modelled values.
     pub modelled: Point,
     /// Relative error of the rate.
     pub ops_error: f64,
@@ -62,12 +62,12 @@ pub struct Scores {
     pub latency_p90: f64,
 }
 
-/// What the data say of one parameter.
+/// How well the data determine one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Its path in the model.
+    /// Path in the model.
     pub path: String,
-    /// Its bounds.
+    /// Bounds of the search.
     pub bounds: (f64, f64),
     /// The value in the model file.
     pub given: f64,
@@ -91,7 +91,7 @@ pub struct Fit {
     pub parameters: Vec<Profile>,
     /// The rows it was fitted to, simulated.
     pub rows: Vec<RowScore>,
-    /// Their scores.
+    /// Scores of the rows.
     pub scores: Scores,
     /// Scores of each row when all parameters were fitted without it.
     pub left_out: Option<Scores>,
@@ -122,7 +122,7 @@ fn free_of(spec: &Spec) -> Vec<FreeParameter> {
         .into_iter()
         .filter_map(|(path, fact)| {
             let (low, high) = fact.free?;
-            // A lower bound of 0 has no logarithm: a thousandth of the upper one stands for it.
+            // A lower bound of 0 has no logarithm: a thousandth of the upper bound is used instead.
             Some(FreeParameter { path, low: low.max(high * 1e-3), high })
         })
         .collect()
@@ -345,7 +345,7 @@ fn profile_end(
     }
 }
 
-/// Fits all parameters anew without each row in turn, and scores the simulation of that row.
+/// Refits all parameters without each row in turn, and scores the simulation of that row.
 ///
 /// Nothing of the row is left in what predicts it: neither the fitted values nor those of the model's file, which
 /// may have been fitted to it before, are where a fit begins, and no correction is taken from it.

@@ -54,7 +54,7 @@ pub struct Clients {
     /// When it stopped: what was due before is still started, for a while.
     stop_ns: Option<u64>,
     in_flight: u32,
-    /// What was asked since the measurement began.
+    /// Profile of requests since the measurement began.
     profiler: AccessProfiler,
     /// Of a trace: how long after their times its operations began.
     lag: Option<Box<LagTally>>,
@@ -143,7 +143,8 @@ impl Clients {
         self.profiler.reset();
     }
 
-    /// What was asked since the measurement began. A model's operations carry no content.
+    /// Returns the profile of requests since the measurement began. A model's operations have no
+    /// content.
     pub fn profiler(&self) -> &AccessProfiler {
         &self.profiler
     }

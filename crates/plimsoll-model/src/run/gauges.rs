@@ -1,4 +1,4 @@
-//! What a system knows of itself, as time series and in total.
+//! Statistics of a modelled system, as time series and totals.
 //!
 //! Rows of `series.csv`: `model.STATION.utilisation` and `model.STATION.customers` are means over the
 //! interval; `model.NODE.read.PLACE`, `model.NODE.write.PLACE` and `model.NODE.read.remote` count I/Os;
@@ -17,8 +17,8 @@ use crate::system::System;
 use super::modelled::ConfiguredModel;
 use super::virtual_time::KINDS;
 
-/// One I/O in this many has its critical path followed: shares to 1 % take 10,000 of them, and
-/// following all would cost a tenth of the run.
+/// The critical path of one I/O in this many is traced. Shares to 1 % take 10,000 traces; tracing
+/// every I/O would add a tenth to the run time.
 const TRACE_ONE_IN: u32 = 13;
 
 /// A word for a place in evidence.
@@ -162,7 +162,7 @@ pub fn sources(inside: &Inside) -> Sources {
     let mut sources = Sources::default();
     for node in &inside.nodes {
         for (place, tally) in &node.reads {
-            // A write log lies on flash, and pages that know only tiers count it there.
+            // A write log is on flash, and pages that only know tiers count it there.
             let name = match place.as_str() {
                 "dram" => "cache",
                 "log" => "ssd",

@@ -146,7 +146,7 @@ pub(super) fn run(system: &mut System, load: &MatrixLoad, limits: Limits, seed: 
     let mut recorder = Recorder::new(system, &CLASSES);
     let nodes = system.compute_nodes();
     if !system.has_layout() {
-        // A file lies where its first client is.
+        // A file is on the node of its first client.
         let node = |file: u32| (file % u32::from(nodes)) as u16;
         let files: Vec<_> = (0..load.files).map(|f| (f, load.file_bytes, node(f))).collect();
         system.lay_files(&files);

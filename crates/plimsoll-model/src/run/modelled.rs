@@ -34,7 +34,7 @@ impl ConfiguredModel {
             spec.assign(path, value)?;
         }
         let modelled = Self { spec, origin, text_sha256, set: set.clone() };
-        // What is wrong with a block or a changed parameter is said before a run begins.
+        // Reports errors in blocks and changed parameters before a run starts.
         modelled.build(0)?;
         Ok(modelled)
     }

@@ -1,4 +1,4 @@
-//! What the runs of all workloads on a model share: phases, the load's three intervals, counters.
+//! Common parts of all runs on a model: phases, the three intervals of the load, counters.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +24,8 @@ use crate::spec::ModelError;
 use crate::system::System;
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
-/// Histograms are a quarter of a megabyte for each class: so many intervals of them over the measured
-/// phase.
+/// Number of intervals with histograms in the measured phase. A class needs a quarter of a megabyte
+/// for each.
 const HISTOGRAM_INTERVALS: u64 = 12;
 /// Samples of the stations over the measured phase.
 const GAUGE_INTERVALS: u64 = 120;
@@ -111,13 +111,13 @@ impl<'a> ActiveRun<'a> {
     }
 }
 
-/// How a workload is asked what it asked for.
+/// Access to the request counts of a workload.
 pub(super) struct Watch<W> {
     /// The measurement begins.
     pub(super) begins: fn(&mut W),
     /// Looks on at what a part counts.
     pub(super) live: fn(&W) -> LiveAccess,
-    /// What all parts together asked for.
+    /// Combined access profile of all parts.
     pub(super) access_profile: fn(&mut dyn Iterator<Item = &W>) -> AccessProfile,
 }
 
@@ -129,8 +129,8 @@ pub(super) struct Load<'r, 'a, 's, W> {
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
     looks: WorkloadWatch,
-    /// How long what is in flight at the end is waited for; `None`: until it has come back, as a store
-    /// cannot be closed without it.
+    /// Time allowed at the end for operations in flight; `None` waits for all of them, because a
+    /// store cannot be closed before.
     drain_ns: Option<u64>,
     latest: Latest,
     counters: Counters,
@@ -162,7 +162,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         Self { watch: Some(watch), looks, ..self }
     }
 
-    /// Gives up what has not come back so long after the end.
+    /// Drops operations that have not completed this long after the end.
     pub(super) fn drained_within(self, drain_ns: u64) -> Self {
         Self { drain_ns: Some(drain_ns), ..self }
     }
@@ -209,7 +209,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
                 return false;
             }
             if self.time.has_ended() {
-                // A schedule that has come to its end; a trace is then whole.
+                // The schedule is finished; a trace is then complete.
                 return self.running.run.plan.workload.trace().is_some();
             }
             let now_ns = self.time.now_ns();
@@ -289,7 +289,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         running.run.watcher.end(&running.recording.phases[phase as usize]);
     }
 
-    /// Has every group close; gives the phase, which the caller ends.
+    /// Tells every group to close, and returns the phase for the caller to end.
     fn close(&mut self) -> u32 {
         let phase = self.start(PhaseKind::Close);
         self.time.stop();
@@ -321,7 +321,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
     }
 }
 
-/// What takes the intervals of all parts in.
+/// Returns the closure that records the intervals of all parts.
 fn taker<'t>(
     recording: &'t mut Recording,
     latest: &'t mut Latest,

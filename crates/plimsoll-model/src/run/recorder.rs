@@ -6,8 +6,8 @@ use crate::stats::BatchMeans;
 use crate::system::System;
 use hdrhistogram::Histogram;
 
-/// One I/O in this many has its critical path followed: enough for shares to 1 % within 10,000
-/// traced I/Os, at a few per cent of the run's cost.
+/// The critical path of one I/O in this many is traced. That is enough for shares to 1 % within
+/// 10,000 traced I/Os, at a few per cent of the run's cost.
 const TRACE_ONE_IN: u32 = 13;
 
 struct Class {

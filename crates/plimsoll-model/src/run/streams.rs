@@ -1,7 +1,7 @@
 //! Streams of reads, writes and metadata operations on a modelled system, in virtual time.
 //!
-//! Each file is a virtual disk; clients are dealt to the nodes that run load. Files are laid out in bulk
-//! as the plan says; a sparse or allocated file holds nothing, and reads of it are zeros.
+//! Each file is a virtual disk; clients are distributed over the nodes that run load. Files are
+//! laid out in bulk as the plan says; reads of a sparse or allocated file return zeros.
 
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Instance, PhaseKind};
@@ -25,7 +25,7 @@ use crate::system::{Event, System};
 
 /// Size of the reads that warm caches.
 const WARMING_BYTES: u64 = 1 << 20;
-/// How many of them are in flight.
+/// Operations in flight while warming.
 const WARMING_DEPTH: u64 = 32;
 
 /// Carries a matrix run out and gives its evidence.
@@ -75,7 +75,7 @@ fn live(part: &Clients) -> LiveAccess {
     part.profiler().live()
 }
 
-/// What the clients of all nodes asked for.
+/// Returns the access profile of the clients of all nodes.
 fn access_profile(parts: &mut dyn Iterator<Item = &Clients>) -> AccessProfile {
     let Some(mut all) = parts.next().map(|part| part.profiler().clone()) else {
         return AccessProfile::default();

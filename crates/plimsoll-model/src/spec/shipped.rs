@@ -5,9 +5,9 @@ use super::{ModelError, Spec, most_like};
 /// A model that comes with the program.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinModel {
-    /// Its name.
+    /// Name of the model.
     pub name: &'static str,
-    /// Its file.
+    /// Text of the model file.
     pub text: &'static str,
 }
 

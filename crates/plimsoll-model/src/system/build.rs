@@ -32,10 +32,10 @@ impl System {
         let entry = head.block("entry", "the block that requests enter by")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
         let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
-        // Those that fail are the last ones of those that run load: what they hold is used most.
+        // The last of the nodes with load fail, because their data are used most.
         let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
         let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
-        // Those that fail in mid-run are storage-only: no load has to move.
+        // Nodes that fail in mid-run are storage-only, so no load has to move.
         let failing = head.count_or("failing_nodes", 0, 0, nodes - compute_nodes)?;
         let at_s = head.number_or("failing_at_s", 0.0, 0.0, 1e9)?;
         let failing = NodeFailure {

@@ -6,7 +6,7 @@ use plimsoll_model::run::{Limits, MatrixLoad, Pattern, RunResult, simulate};
 use plimsoll_model::spec::Spec;
 use plimsoll_model::system::System;
 
-/// What a run showed, and the system after it.
+/// Results of a run, with the system after it.
 pub struct Run {
     pub measured: RunResult,
     pub system: System,
