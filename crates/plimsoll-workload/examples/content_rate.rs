@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p plimsoll-workload --example content_rate [REPEATS]`
 //!
-//! Each rate is the median of the repeats (default 9) of 64 MiB each, into one buffer that stays where the
-//! cache puts it; the best stands beside it. Time is the thread's CPU time, so that other work on the machine
-//! counts only as far as it slows the core down.
+//! Each rate is the median of the repeats (default 9) of 64 MiB each, into one buffer that stays in
+//! cache; the best rate is shown as well. Time is the thread's CPU time, so other work on the
+//! machine counts only as far as it slows the core down.
 
 use std::hint::black_box;
 

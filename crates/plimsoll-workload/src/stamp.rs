@@ -13,8 +13,8 @@
 //! | corrupt | something of which at least one sector is nothing that was ever written |
 //! | unwritten | zeros |
 //!
-//! Sectors are told apart by content and not by a mark: the generator can be run backwards
-//! ([`plimsoll_sys::simd::invert`]), so any 16 bytes of it say which write they are from.
+//! Sectors are distinguished by content and not by a mark: the generator can be inverted
+//! ([`plimsoll_sys::simd::invert`]), so any 16 bytes of it identify the write that they are from.
 
 mod damage;
 mod evidence;

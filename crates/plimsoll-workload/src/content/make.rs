@@ -134,7 +134,7 @@ impl Content {
         Ok(())
     }
 
-    /// What a unit of a target holds at a generation.
+    /// Returns the stamp of a unit of a target at a generation.
     #[must_use]
     pub fn stamp(&self, target: u32, unit: u64, generation: u32) -> Stamp {
         self.cursor(target).stamp(unit, generation)
@@ -168,7 +168,7 @@ impl Content {
         &self.shapes[usize::from(stamp.random_parts > self.density.parts_min())]
     }
 
-    /// The first bytes of a unit: its stamp, or content where there are no stamps.
+    /// Returns the first bytes of a unit: its stamp, or content if there are no stamps.
     #[inline]
     fn head(&self, stamp: &Stamp) -> [u8; STAMP_BYTES] {
         if self.stamps {
@@ -206,7 +206,7 @@ pub struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// What a unit holds at a generation.
+    /// Returns the stamp of a unit at a generation.
     #[inline]
     pub fn stamp(&mut self, unit: u64, generation: u32) -> Stamp {
         let content = self.content;

@@ -1,4 +1,4 @@
-//! What a step hands down: time, memory, the I/Os to issue; and the tokens of I/Os.
+//! Context of a step: time, memory, the I/Os to issue; and the tokens of I/Os.
 
 use crate::step::{Arena, Completion, Io, IoKind};
 
@@ -30,7 +30,7 @@ pub(crate) fn trouble(completion: &Completion, wanted_bytes: u32) -> Option<Fail
     }
 }
 
-/// What an I/O is for; the top byte of its token.
+/// Purpose of an I/O; the top byte of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     PageRead = 1,

@@ -138,7 +138,7 @@ pub(crate) struct Database {
     pub mutant: super::Mutant,
 }
 
-/// What came of looking for a page.
+/// Result of looking up a page.
 pub(crate) enum Seek {
     Cached(u32),
     /// The session waits for the page, which it reads into a frame.
@@ -277,7 +277,8 @@ impl Database {
         self.cache.touch(at);
     }
 
-    /// A page has been read into a frame: checks it and gives back the sessions that waited for it.
+    /// Handles the completed read of a page: checks the page and returns the sessions that waited
+    /// for it.
     #[inline(always)]
     pub fn read_done(&mut self, g: &Geometry, at: u32, buffer_at: u64, ctx: &mut Ctx<'_>) -> Queue {
         let page = self.cache.frames[at as usize].page;

@@ -24,7 +24,7 @@ const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Blocks of the ring that only a checkpoint may use, so that a full log can still be relieved.
 const RESERVED_BLOCKS: u64 = 8;
 
-/// What is known of a block until it is sealed.
+/// State of a block until it is sealed.
 #[derive(Clone, Copy, Debug)]
 struct Meta {
     used: u16,
@@ -198,9 +198,9 @@ impl LogWriter {
         in_buffer && last + reserve <= blocks(self.recorded_checkpoint) + ring
     }
 
-    /// Whether recording this checkpoint in a block of its own releases so much more of the ring than
-    /// the block takes that it is worth it. Were each step of the checkpoint recorded, the blocks that
-    /// record it would fill the ring.
+    /// Returns whether recording this checkpoint in a block of its own is worthwhile: it must
+    /// release much more of the ring than the block occupies. If each step of the checkpoint were
+    /// recorded, the recording blocks would fill the ring.
     pub fn is_worth_recording(&self, checkpoint: u64) -> bool {
         let released = blocks(checkpoint).saturating_sub(blocks(self.recorded_checkpoint));
         released >= (blocks(self.ring_bytes) / 16).max(4)

@@ -21,7 +21,7 @@ const DEBT_MAX: u64 = 64;
 struct Reading {
     busy: bool,
     first_page: u32,
-    /// What was known of each page when the read was issued.
+    /// Map entry of each page when the read was issued.
     marks: Vec<Mark>,
 }
 

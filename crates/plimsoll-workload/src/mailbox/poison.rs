@@ -1,4 +1,4 @@
-//! What ends a run: the first I/O error or failed check.
+//! Errors that end a run: the first I/O error or failed check.
 
 use core::fmt;
 
@@ -26,7 +26,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What went wrong.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The target returned an error: the `errno`.
@@ -75,7 +75,7 @@ pub enum Failure {
         /// Version that is there.
         found_version: u32,
     },
-    /// A session waits for something that can't come any more: a defect in Plimsoll.
+    /// A session waits for an event that cannot occur: a defect in Plimsoll.
     Stuck,
 }
 
@@ -86,7 +86,7 @@ pub struct Finding {
     pub database: u32,
     /// Where.
     pub place: Place,
-    /// What.
+    /// Kind of failure.
     pub trouble: Failure,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Replication {
 impl Replication {
     pub fn new(config: &MailboxConfig, place: usize, buffer_at: u64, lsn: u64) -> Self {
         let readers = vec![Reader { lsn, reading: 0 }; config.copies as usize - 1];
-        // One read lies in one file.
+        // One read covers one file.
         let read_bytes = config.replication_bytes.min(config.log_file_bytes);
         Self { readers, read_bytes, place, buffer_at }
     }

@@ -24,7 +24,7 @@ pub struct StreamPart {
     cursor: Option<Cursor>,
 }
 
-/// What one client has decided so far.
+/// Choices of one client so far.
 #[derive(Clone, Debug)]
 struct Client {
     share: u32,
@@ -112,7 +112,7 @@ impl StreamPart {
         })
     }
 
-    /// What the stream is.
+    /// Returns the configuration of the stream.
     #[must_use]
     pub fn config(&self) -> &StreamConfig {
         &self.config
@@ -200,7 +200,7 @@ fn replayed(config: &StreamConfig, event: Event) -> Op {
 }
 
 impl Client {
-    /// Counts a write, and notes when it is to be synced.
+    /// Counts a write and decides whether a sync follows.
     fn write_kind(&mut self, config: &StreamConfig, file: u32) -> OpKind {
         match config.sync.kind {
             SyncKind::None => OpKind::Write,

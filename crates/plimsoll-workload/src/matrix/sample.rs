@@ -45,8 +45,8 @@ struct SampledUnit {
 }
 
 impl Sample {
-    /// A sample of files of so many units each, of which operations reach `reached_units` in all. `seed`
-    /// picks it.
+    /// Creates a sample of files with the given numbers of units, of which operations reach
+    /// `reached_units` in all. `seed` selects the sample.
     #[must_use]
     pub fn new(units: impl Iterator<Item = u64>, reached_units: u64, seed: u64) -> Self {
         let period_bits = (reached_units / SAMPLED_MIN).max(1).ilog2().min(PERIOD_BITS_MAX);
@@ -138,7 +138,7 @@ struct Entry {
     oldest: u32,
 }
 
-/// What is kept of an operation in flight.
+/// State of an operation in flight.
 #[derive(Clone, Debug, Default)]
 struct Slot {
     file: u32,
@@ -146,7 +146,7 @@ struct Slot {
     entries: Vec<Entry>,
 }
 
-/// What checks of sampled units came to.
+/// Results of checking sampled units.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SampleCounts {
     /// Reads that held at least one.
@@ -189,13 +189,13 @@ impl Sampler {
         }
     }
 
-    /// What was found so far.
+    /// Returns the results so far.
     #[must_use]
     pub fn found(&self) -> SampleCounts {
         self.found
     }
 
-    /// Counts anew: the measured phase begins. What was damaged before stays.
+    /// Resets the counts when the measured phase starts. Earlier damage is kept.
     pub fn measure_begins(&mut self) {
         self.found.reads = 0;
         self.found.counts.good = 0;
@@ -235,8 +235,8 @@ impl Sampler {
         free.pop().map(InFlight::from_number)
     }
 
-    /// Counts a write; `None` where it holds no sampled unit. One that can't be followed, as too many writes
-    /// of it are in flight, is followed no longer.
+    /// Counts a write; `None` if it contains no sampled unit. A unit with too many writes in flight
+    /// is no longer tracked.
     #[must_use]
     #[inline]
     pub fn begin_write(

@@ -1,8 +1,9 @@
 //! The content of writes, and the check of reads against it.
 //!
-//! A write is counted when its place is chosen and settled when it completes. A read remembers, for each
-//! unit, the oldest generation that was possible when it was issued; when it completes, anything from there
-//! to the newest that was begun meanwhile is right. So reads are checked while writes go on.
+//! A write is counted when its place is chosen and settled when it completes. A read records, for
+//! each unit, the oldest generation that was possible when it was issued. When it completes, any
+//! generation from there to the newest that was started meanwhile is right. So reads are checked
+//! while writes are in flight.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::stamp::{
     DamageCounts, ExpectedContent, Finding, Generations, Ticket, Verdict, Verifier,
 };
 
-/// What is kept of an operation in flight.
+/// State of an operation in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     file: u32,
@@ -61,7 +62,7 @@ impl Tracker {
         }
     }
 
-    /// What was found in all reads so far.
+    /// Returns the results of all reads so far.
     #[must_use]
     pub fn counts(&self) -> DamageCounts {
         self.counts
@@ -103,8 +104,9 @@ impl Tracker {
             let ticket = self.files[file as usize].begin(first + i as u64);
             self.tickets[base + i] = ticket;
             if ticket.is_none() {
-                // What was begun so far never reaches the target, but an older generation may not be told
-                // from one that failed: it stays unsure until the next write.
+                // Writes that were started so far never reach the target, but an older generation
+                // may not be distinguishable from one that failed: it stays unsure until the next
+                // write.
                 self.slots[number as usize].units = i;
                 self.end_write(InFlight::from_number(number), false);
                 return None;

@@ -61,7 +61,7 @@ impl std::fmt::Debug for CapTurns {
     }
 }
 
-/// Buffers of a group in an open loop take at most this much.
+/// Limit of the buffers of a group in an open loop.
 const OPEN_ARENA_BYTES: u64 = 64 << 20;
 /// Most operations that one thread of an open loop has in flight.
 const OPEN_PLACES_MAX: u64 = 1024;

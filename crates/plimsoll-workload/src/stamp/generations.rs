@@ -143,7 +143,7 @@ impl Generations {
         });
     }
 
-    /// What the unit should hold; of a unit that does not exist, nothing.
+    /// Returns the expected content of the unit; nothing is expected of a unit that does not exist.
     #[must_use]
     #[inline]
     pub fn expected(&self, unit: u64) -> ExpectedContent {

@@ -1,23 +1,23 @@
 //! Checks what was read.
 //!
-//! The common case makes the expected unit again and compares it in one pass. Only a unit that
-//! differs is looked into, sector by sector.
+//! The common case regenerates the expected unit and compares it in one pass. Only a unit that
+//! differs is examined sector by sector.
 
 use super::evidence::Evidence;
 use super::{Damage, ExpectedContent, Finding, Origin, Stamp, Verdict};
 use crate::content::{Content, ContentError};
 
-/// Checks units against the content that was to be there.
+/// Checks units against their expected content.
 #[derive(Clone, Copy, Debug)]
 pub struct Verifier<'a> {
     content: &'a Content,
     earlier_runs: &'a [u64],
 }
 
-/// What a unit says of itself, without knowing what should be there.
+/// Result of examining a unit without knowing its expected content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// It is whole: exactly what its stamp says.
+    /// The unit is whole: it matches its stamp exactly.
     Whole(Stamp),
     /// It has a stamp, and sectors that are not what the stamp says.
     Broken {
@@ -26,7 +26,7 @@ pub enum Inspection {
         /// How many of the unit's sectors differ.
         sectors: u8,
     },
-    /// It is all zeros.
+    /// The unit is all zeros.
     Zero,
     /// It has no stamp: another's data, or a stamp that is damaged.
     Foreign,
@@ -133,7 +133,8 @@ impl<'a> Verifier<'a> {
         if expected.generation == 0 {
             return Verdict::Unknown;
         }
-        // What was there before a first write is not known: until that is settled, anything may be.
+        // The content before the first write is unknown: until that write is settled, anything is
+        // accepted.
         if expected.oldest() == 0 {
             let newest = self.content.stamp(target, unit, expected.generation);
             let is_good = self.content.is_unit(&newest, bytes);
@@ -145,7 +146,7 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// One unit that is looked into.
+/// A unit under examination.
 struct Case<'a> {
     content: &'a Content,
     earlier_runs: &'a [u64],
@@ -158,7 +159,7 @@ struct Case<'a> {
 const LOOK_BACK: u32 = 8;
 
 impl Case<'_> {
-    /// What the place holds at a generation.
+    /// Returns the stamp of the place at a generation.
     fn own(&self, generation: u32) -> Stamp {
         self.content.stamp(self.target, self.unit, generation)
     }

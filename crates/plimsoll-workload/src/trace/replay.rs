@@ -17,7 +17,7 @@ pub struct NothingFits {
     pub target_bytes: u64,
 }
 
-/// What was to be asked for in the measured phase.
+/// Operations due in the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayTotals {
     /// Reads and writes.
@@ -82,7 +82,7 @@ impl Replay {
         &self.mapping
     }
 
-    /// What was to be asked for in the measured phase.
+    /// Returns the operations due in the measured phase.
     #[must_use]
     pub fn due(&self) -> ReplayTotals {
         self.due
@@ -112,7 +112,7 @@ impl Replay {
         self.events.iter().map(|event| event.size_bytes).max().unwrap_or(0)
     }
 
-    /// Its operations from the first on.
+    /// Returns a cursor at the first operation.
     #[must_use]
     pub fn cursor(self: &Arc<Self>) -> Cursor {
         Cursor { replay: Arc::clone(self), next: 0 }

@@ -18,7 +18,7 @@ const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 2;
 
-/// What [`Duplicate`] does.
+/// Steps of [`Duplicate`].
 #[derive(Debug)]
 pub struct DuplicateSteps {
     chunk_pages: u32,
@@ -27,7 +27,7 @@ pub struct DuplicateSteps {
     databases: usize,
     flushes_issued: usize,
     flushes_done: usize,
-    /// What each lane has read, page by page.
+    /// Directories that each lane has read, page by page.
     read: Vec<Vec<Directory>>,
 }
 

@@ -27,8 +27,8 @@ pub type Recover = Machine<RecoverSteps>;
 pub enum ReplayFrom {
     /// From the checkpoint: what must be replayed, and no more.
     Checkpoint,
-    /// So many log files back from the end at least, as far as they are still there, every page
-    /// written again: the soft recovery phase, for its I/O.
+    /// At least this many log files before the end, as far as they still exist, with every page
+    /// rewritten: the soft recovery phase, for its I/O.
     LogFiles(u32),
 }
 
@@ -47,7 +47,7 @@ enum Stage {
     Ended,
 }
 
-/// What [`Recover`] does.
+/// Steps of [`Recover`].
 #[derive(Debug)]
 pub struct RecoverSteps {
     from: ReplayFrom,
@@ -128,8 +128,8 @@ impl RecoverSteps {
         self.stage = Stage::Pages;
     }
 
-    /// Judges a page that was read against the last change of it in the log. The page is rendered
-    /// into the lane's buffer where it is to be written.
+    /// Compares a page that was read with its last change in the log. A page that must be written
+    /// is rendered into the lane's buffer.
     fn judge(
         &self,
         store: &mut Store,

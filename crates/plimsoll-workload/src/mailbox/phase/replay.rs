@@ -46,7 +46,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
         }
         let (start_lsn, end_lsn) = (heads[first].lsn, last.lsn + BLOCK);
         first = i + 1;
-        // The checkpoint may be the end: then nothing is to be replayed.
+        // The checkpoint may be the end of the log: there is then nothing to replay.
         if last.checkpoint >= start_lsn && last.checkpoint <= end_lsn {
             let BlockHead { checkpoint, pages_used, clean, .. } = last;
             best =
@@ -99,7 +99,8 @@ impl Parser {
                 have @ 0..4 => 4 - have,
                 have => match u32_at(&self.partial, 0) as usize {
                     size @ RECORD_HEADER_BYTES..RECORD_BYTES_MAX if size > have => size - have,
-                    // No record is like that; the checksum says otherwise, so nobody wrote it.
+                    // Records cannot have this form, and yet the checksum is right: the block was
+                    // not written by a store.
                     _ => return self.partial.clear(),
                 },
             };
@@ -128,9 +129,9 @@ impl Parser {
 /// Which records of a log are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFrom {
-    /// Those after the checkpoint.
+    /// Records after the checkpoint.
     Checkpoint,
-    /// Those of so many bytes before the end, and those after the checkpoint.
+    /// Records in this many bytes before the end, and those after the checkpoint.
     Back(u64),
     /// All that are still there; those after the checkpoint are counted.
     All,
@@ -167,9 +168,9 @@ enum Stage {
     Ended(Option<Chain>),
 }
 
-/// What a log was found to be.
+/// Result of reading a log.
 pub(crate) enum LogScan {
-    /// There is none.
+    /// There is no log.
     Nothing,
     /// This.
     Log(Chain),
@@ -362,7 +363,7 @@ impl LogReader {
         }
     }
 
-    /// What was found, once everything has been read.
+    /// Returns the result, once everything has been read.
     pub fn found(&self) -> Option<LogScan> {
         match self.stage {
             Stage::Ended(None) => Some(LogScan::Nothing),
@@ -504,8 +505,8 @@ mod tests {
             }
         }
 
-        /// A log cut after any block gives the records that end before the cut, and the log that
-        /// goes on after a recovery is read on.
+        /// A log cut after any block yields the records that end before the cut, and a log that
+        /// continues after a recovery is read to its new end.
         #[test]
         fn a_cut_log_gives_what_was_whole(records in records(), cut in 0usize..80) {
             let (written, ends) = write(&records);
@@ -515,7 +516,7 @@ mod tests {
             written[..kept].iter().for_each(|(head, block)| parser.block(head, block, 0));
             let whole = ends.iter().filter(|(_, e)| *e <= end).count();
             prop_assert_eq!(parser.changes as usize, whole);
-            // What follows starts with a record of its own.
+            // The following block starts with a record of its own.
             for (head, block) in &written {
                 parser.block(head, block, 0);
             }

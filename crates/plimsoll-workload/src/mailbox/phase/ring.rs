@@ -70,7 +70,7 @@ pub(crate) struct Ring {
     misdirected: BTreeMap<u64, u64>,
 }
 
-/// What is at a place of the ring.
+/// State of a slot of the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RingBlock {
     /// It could not be read: its file ends before it.
@@ -83,7 +83,7 @@ enum RingBlock {
 }
 
 impl Ring {
-    /// Forgets everything, for a ring of that many bytes.
+    /// Resets the state, for a ring of this many bytes.
     pub fn clear(&mut self, ring_bytes: u64) {
         self.ring_bytes = ring_bytes;
         self.misdirected.clear();

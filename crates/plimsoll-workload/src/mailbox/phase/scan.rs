@@ -29,7 +29,7 @@ pub enum ScanKind {
     Backup,
 }
 
-/// What [`Scan`] does.
+/// Steps of [`Scan`].
 #[derive(Debug)]
 pub struct ScanSteps {
     kind: ScanKind,

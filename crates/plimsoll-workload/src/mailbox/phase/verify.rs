@@ -17,11 +17,12 @@ use super::{Lane, Machine, Notes, PhaseIo, Report, Request, Steps, chunk_pages};
 
 /// Reads each database's log, then every page.
 ///
-/// Every block of the ring that was acknowledged must be there, and the log must reach as far as commits
-/// were acknowledged. A page that the log mentions after the checkpoint may be in whatever state a crash
-/// leaves: the log then says what it is to be. One that it mentions before the checkpoint only must hold
-/// that change. Any other must be exactly what the generation map says was last acknowledged; where the
-/// map cannot be trusted, the page must be whole and in its place, and is counted as unknown.
+/// Every acknowledged block of the ring must exist, and the log must reach the last acknowledged
+/// commit. A page that the log mentions after the checkpoint may be in any state that a crash can
+/// leave: the log determines its content. A page that the log mentions only before the checkpoint
+/// must contain that change. Any other page must be exactly as the generation map last acknowledged
+/// it. If the map is not reliable, the page must be whole and in its place, and is counted as
+/// unknown.
 pub type Verify = Machine<VerifySteps>;
 
 const LOG_READ: u16 = 0;
@@ -69,7 +70,7 @@ fn missing(commit: &Commit, found_version: u32, notes: &mut Notes) {
     notes.find(commit.database, Place::Page(commit.page), trouble);
 }
 
-/// What [`Verify`] does.
+/// Steps of [`Verify`].
 #[derive(Debug)]
 pub struct VerifySteps {
     chunk_pages: u32,
@@ -81,7 +82,7 @@ pub struct VerifySteps {
     checkpoint: u64,
     /// Whether the generation map of the database in hand can be trusted.
     map_trusted: bool,
-    /// What the log last says of pages, as far as it goes back.
+    /// Last change of each page in the log, as far back as the log reaches.
     replayed: BTreeMap<u32, LastChange>,
     next_page: u32,
     open_chunks: u32,

@@ -1,4 +1,4 @@
-//! What is on the disk: nothing twice, nothing zero, as compressible as asked for.
+//! Content on the disk: nothing twice, nothing zero, as compressible as configured.
 
 use std::collections::HashSet;
 

@@ -1,9 +1,9 @@
-//! Crashes: whatever was not flushed is lost, reordered or torn, and nothing acknowledged is
+//! Crashes: data that were not flushed are lost, reordered or torn, and nothing acknowledged is
 //! missing.
 //!
-//! The witness is told of each durable commit when the store acknowledges it, and is not part of
-//! the store. A failure prints the seed of its history; `CRASH_SEED=n` repeats that one alone,
-//! and `CRASH_SHAPES=n` tries so many random shapes.
+//! The witness receives each durable commit when the store acknowledges it, and is not part of the
+//! store. A failure prints the seed of its history; `CRASH_SEED=n` repeats that one alone, and
+//! `CRASH_SHAPES=n` tries `n` random shapes.
 
 use std::sync::{Arc, Mutex};
 
@@ -45,7 +45,7 @@ impl Base {
     }
 }
 
-/// What came of one history of crashes.
+/// Result of one history of crashes.
 #[derive(Debug, Default)]
 struct History {
     crashes: u64,

@@ -60,7 +60,7 @@ pub struct Disk {
     pub groups: BTreeMap<ClassGroup, Tally>,
     /// Hash over every I/O issued, for comparing runs.
     pub trace: u64,
-    /// What becomes of an I/O instead, by its number: an `errno`, or fewer bytes.
+    /// Injected results of I/Os, by number: an `errno`, or fewer bytes.
     pub failures: BTreeMap<u64, Result<u32, i32>>,
     /// Writes that are acknowledged and not done as asked, by their number.
     pub lies: BTreeMap<u64, WriteFault>,
@@ -73,20 +73,20 @@ pub struct Disk {
     pub issued: u64,
 }
 
-/// What a disk does with a write that it acknowledges.
+/// Fault of a write that the disk acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
-    /// Nothing of it is written.
+    /// Nothing is written.
     Dropped,
-    /// Its last sector is not written.
+    /// The last sector is not written.
     Torn,
-    /// One bit of it is another.
+    /// One bit is flipped.
     Flipped,
-    /// It is written a block further on, or at the start of the file.
+    /// The data are written one block later, or at the start of the file.
     Misdirected,
 }
 
-/// What the driver does after an event.
+/// Action of the driver after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     On,

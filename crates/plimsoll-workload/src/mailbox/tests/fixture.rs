@@ -22,7 +22,7 @@ impl SharedGenerationMap {
         Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), self.1)
     }
 
-    /// The same as it is now, as one that cannot be trusted.
+    /// A copy in the current state, marked as unreliable.
     pub fn untrusted(&self) -> Self {
         Self(self.copy().0, false)
     }

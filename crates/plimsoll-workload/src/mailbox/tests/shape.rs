@@ -36,7 +36,7 @@ fn counters(group: &Group) -> Counters {
     all
 }
 
-/// What was counted in 60 s after the warm-up.
+/// Counts over 60 s after the warm-up.
 #[derive(Debug)]
 struct Shape {
     counted: Counters,
@@ -209,8 +209,8 @@ fn the_open_loop_does_not_wait_for_the_disk() {
     assert!(lag_ns > 10 * SECOND, "arrivals waited for the disk: lag of only {lag_ns} ns");
     let rate = ios_at_stop.unwrap() as f64 / 20.0;
     assert!(rate < 2000.0, "{rate}");
-    // What had arrived was taken for a minute more; what was left then is told, and none of it came
-    // after the stop.
+    // Operations that had arrived were started for another minute. The rest is counted as backlog,
+    // and none of it arrived after the stop.
     assert!(disk.now_ns >= 20 * SECOND + BACKLOG_NS, "ended at {} ns", disk.now_ns);
     let mut left = Vec::new();
     group.never_started(&mut |_, due_ns| left.push(due_ns));

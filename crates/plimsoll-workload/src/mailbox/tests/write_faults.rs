@@ -148,8 +148,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
     }
 }
 
-/// A map that is older than the data, as after a crash of the host: it accuses nobody; what the log proves is
-/// told from what nothing proves.
+/// A map that is older than the data, as after a crash of the host, causes no findings; damage that
+/// the log proves is reported separately from unproven suspicions.
 #[test]
 fn a_map_that_is_not_trusted_never_accuses() {
     let base = Base::new(Durability::DSync);
@@ -169,7 +169,8 @@ fn a_map_that_is_not_trusted_never_accuses() {
         assert_eq!(report.pages_by_log, trusted.pages_by_log);
         assert_eq!(report.pages_unknown, trusted.pages_by_map);
         assert_eq!(report.pages_checked, report.pages_by_log + report.pages_unknown);
-        // Commits that it says were acknowledged beyond the log's end are told, and held against nobody.
+        // Commits that the map records beyond the log's end are reported, but are not evidence
+        // against the target.
         let mut ahead = maps[1].untrusted();
         ahead.set_durable_lsn(1 << 40);
         let verify = base.verify(&disk, &[maps[0].untrusted(), ahead], end);
