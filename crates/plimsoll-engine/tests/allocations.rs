@@ -9,7 +9,7 @@ use plimsoll_engine::stream::run::{Group, RunConfig, Target, run};
 use plimsoll_engine::stream::source::{Op, Source, Wants};
 use plimsoll_sys::alloc::{CountingAllocator, allocations};
 use plimsoll_sys::op::OpKind;
-use plimsoll_workload::planned::pace::{CapTurns, Pace, Turns};
+use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
 #[global_allocator]
 static COUNTING: CountingAllocator = CountingAllocator;
@@ -89,7 +89,7 @@ fn no_operation_allocates() {
         Target::Files(BackendConfig { files, prefer, direct, ..BackendConfig::default() })
     };
     let closed = |depth| Pace::Closed { depth };
-    let turns = || -> Turns { Box::new((0u64..).map(|k| k * 2_000)) };
+    let turns = || -> StartTimes { Box::new((0u64..).map(|k| k * 2_000)) };
     let cases = [
         ("null", allocations_of(Target::Null, closed(32), None)),
         ("barrier", allocations_of(Target::Null, Pace::Barrier { depth: 8 }, None)),

@@ -1,16 +1,17 @@
 //! The analysis of a published experiment: its arms run again, beside what was published.
 //!
-//! What was published is data that comes with the experiment ([`Given`]); what was measured or modelled
-//! comes from bundles alone. Each published figure says whether a model was fitted to it: a figure that was
-//! an input shows how well the fit went and nothing more. Predictions are those that were not, and they
-//! are scored against what needs no model: copying the nearest row, and drawing a line between rows.
+//! Published figures are data that comes with the experiment ([`PublishedFigure`]); measured and
+//! modelled figures come from bundles alone. Each published figure records whether a model was
+//! fitted to it. A fitted figure only shows how well the fit went. The others are predictions: they
+//! are scored against two alternatives without a model, copying the nearest row and interpolating
+//! between rows.
 
-mod against;
 mod answer;
 mod arm;
-mod counted;
+mod comparison;
 mod drives;
 mod failure;
+mod figure_check;
 mod front;
 mod inputs;
 mod mechanism;
@@ -25,7 +26,9 @@ pub use arm::{ArmAnalysis, FigureAnalysis};
 pub use failure::Failure;
 pub use front::Front;
 pub use point::Point;
-pub use points::{Goal, GoalAnalysis, Kept, Layout, LayoutRatio, TableAnalysis, TableScore};
+pub use points::{
+    Goal, GoalAnalysis, Layout, LayoutRatio, TableAnalysis, TableHighlight, TableScore,
+};
 pub use score::{Score, ScoreLine};
 pub use servers::Server;
 
@@ -35,7 +38,7 @@ use plimsoll_judge::tuning::Tuning;
 use plimsoll_judge::verdict::{Verdict, VerdictKind};
 use serde::{Deserialize, Serialize};
 
-/// What a published figure was to the model.
+/// How a published figure was used when the model was fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -51,7 +54,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// What it was, as reports say it.
+    /// Text for reports.
     pub fn label(self) -> &'static str {
         match self {
             Self::Input => "an input: fitted to",
@@ -69,29 +72,29 @@ impl Role {
 
 /// A published figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Given {
+pub struct PublishedFigure {
     /// The arm.
     pub arm: String,
     /// Key of the figure, such as `db_read_latency_ns_avg`.
     pub figure: String,
-    /// Its value in the base unit of the key.
+    /// Value in the base unit of the key.
     pub value: f64,
-    /// What it was to the model.
+    /// Role in the fit.
     pub role: Role,
     /// Where it was published; may be empty.
     pub source: String,
 }
 
-/// An arm as it was planned, with its runs so far.
+/// A planned arm with its runs so far.
 #[derive(Clone, Debug)]
 pub struct Arm<'a> {
-    /// Its short name, as in the published figures.
+    /// Short name, as in the published figures.
     pub name: String,
-    /// What it is.
+    /// Descriptive title.
     pub title: String,
     /// Arms of one table belong together; empty where there is one table only.
     pub group: String,
-    /// The achieved rate is shown for one of so many servers.
+    /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
     /// Settings that differ from the arm before: name and value.
     pub changes: Vec<(String, String)>,
@@ -99,7 +102,7 @@ pub struct Arm<'a> {
     pub expects: Option<VerdictKind>,
     /// Rules of which each has to find the arm's trick.
     pub caught_by: Vec<String>,
-    /// Its runs with their verdicts.
+    /// Runs with their verdicts.
     pub runs: Vec<(&'a Bundle, &'a Verdict)>,
     /// How many runs it is to have.
     pub planned: u32,
@@ -110,7 +113,7 @@ pub struct Arm<'a> {
 pub struct Input<'a> {
     /// Short name of the experiment.
     pub name: String,
-    /// What it is called.
+    /// Descriptive title.
     pub title: String,
     /// True where the arms are runs of models.
     pub modelled: bool,
@@ -124,20 +127,20 @@ pub struct Input<'a> {
     pub cumulative: bool,
     /// The arms in their order.
     pub arms: Vec<Arm<'a>>,
-    /// What was published.
-    pub given: Vec<Given>,
-    /// What is asked.
+    /// Published figures.
+    pub given: Vec<PublishedFigure>,
+    /// Questions that the analysis answers.
     pub questions: Vec<Question>,
     /// Published arithmetic that is checked.
     pub claims: Vec<Claim>,
-    /// What a model is asked to reach on whole tables; with any, they decide how the analysis ends.
+    /// Goals for a model on whole tables. If there are any, they decide the ending.
     pub goals: Vec<Goal>,
     /// Published tables against themselves.
     pub arithmetic: Vec<Arithmetic>,
-    /// What was fitted before the arms ran.
-    pub fitted: Vec<Fitted>,
-    /// What else was fitted, or chosen after a look at what came out, in sentences: no figure that follows from
-    /// it was predicted.
+    /// Parameters fitted before the arms ran.
+    pub fitted: Vec<FittedParameter>,
+    /// Other fitted inputs, and inputs chosen after looking at results, as sentences. Figures that
+    /// depend on them are not predictions.
     pub inputs: Vec<String>,
     /// Parameters of models that the experiment sets for all of its arms, over those of the model.
     pub own_parameters: Vec<OwnParameter>,
@@ -152,9 +155,9 @@ pub struct Input<'a> {
 pub struct OwnParameter {
     /// The model.
     pub model: String,
-    /// Its path in the model.
+    /// Path of the parameter in the model.
     pub path: String,
-    /// Its values, each once, in the order of the arms.
+    /// Distinct values, in the order of the arms.
     pub values: Vec<String>,
 }
 
@@ -163,14 +166,15 @@ pub struct OwnParameter {
 pub struct Arithmetic {
     /// The table.
     pub group: String,
-    /// What its columns say of each other and of what its parts can carry, in sentences.
+    /// Results as sentences: whether the columns agree with each other and stay within what the
+    /// hardware can sustain.
     pub says: Vec<String>,
 }
 
 /// A parameter that was fitted before the arms ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fitted {
-    /// Its path in the model.
+pub struct FittedParameter {
+    /// Path of the parameter in the model.
     pub path: String,
     /// The table that it was fitted to.
     pub table: String,
@@ -183,16 +187,16 @@ pub struct Fitted {
 /// A search for the load line and for the fewest threads that meet the requirement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchAnalysis {
-    /// Its short name.
+    /// Short name.
     pub name: String,
-    /// What it is.
+    /// Descriptive title.
     pub title: String,
-    /// Rates are shown for one of so many servers.
+    /// Number of servers; reports show rates per server.
     pub servers: u32,
-    /// What the load is counted in, where that is not what the plan calls it.
+    /// Unit of load, if it differs from the plan's name for it.
     #[serde(default)]
     pub load_name: Option<String>,
-    /// What it found; `None`: it was not carried out.
+    /// Result; `None` if the search has not run.
     pub found: Option<Tuning>,
 }
 
@@ -200,13 +204,13 @@ pub struct SearchAnalysis {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
-    /// Its heading.
+    /// Heading of the panel.
     pub title: String,
     /// The figure.
     pub figure: String,
-    /// The arms. Where there is no `along`, they are shown here and in no other table.
+    /// Arms of the panel. Without `along`, they appear in this panel and in no other table.
     pub arms: Vec<String>,
-    /// What grows from arm to arm, such as `nodes`.
+    /// Quantity that grows from arm to arm, such as `nodes`.
     #[serde(default)]
     pub along: String,
     /// How much of it each arm has.
@@ -215,7 +219,7 @@ pub struct Panel {
 }
 
 impl SearchAnalysis {
-    /// What the load is counted in.
+    /// Returns the unit of load.
     pub fn counted_in(&self) -> &str {
         let own = self.found.as_ref().map_or("threads", |found| found.knob.load_name());
         self.load_name.as_deref().unwrap_or(own)
@@ -226,8 +230,8 @@ impl SearchAnalysis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// Every published figure is met within the tolerance, and all of them were inputs: the fit went well,
-    /// and nothing was predicted.
+    /// Every published figure is met within the tolerance, and all of them were used in the fit.
+    /// The fit went well; nothing was predicted.
     #[serde(alias = "as-published")]
     Fitted,
     /// Every published figure is met within the tolerance, and some were no inputs.
@@ -285,7 +289,7 @@ impl Order {
 pub struct Analysis {
     /// Short name of the experiment.
     pub name: String,
-    /// What it is called.
+    /// Descriptive title.
     pub title: String,
     /// True where the arms are runs of models.
     pub modelled: bool,
@@ -305,12 +309,12 @@ pub struct Analysis {
     pub order: Option<Order>,
     /// Predictions against naive alternatives; `None` where no published figure is a prediction.
     pub score: Option<Score>,
-    /// What was asked, with its answer.
+    /// Questions and their answers.
     pub answers: Vec<Answer>,
     /// Whole tables, where groups of arms are such.
     #[serde(default)]
     pub tables: Vec<TableAnalysis>,
-    /// What tables of one load bring over the first of them.
+    /// Rate ratios of tables with the same load, over the first of them.
     #[serde(default)]
     pub layouts_over: Vec<Layout>,
     /// Goals, and what came of them.
@@ -319,10 +323,10 @@ pub struct Analysis {
     /// Published tables against themselves.
     #[serde(default)]
     pub arithmetic: Vec<Arithmetic>,
-    /// What was fitted before the arms ran.
+    /// Parameters fitted before the arms ran.
     #[serde(default)]
-    pub fitted: Vec<Fitted>,
-    /// What else was fitted or chosen for it.
+    pub fitted: Vec<FittedParameter>,
+    /// Other inputs that were fitted or chosen for this experiment.
     #[serde(default)]
     pub inputs: Vec<String>,
     /// Parameters that it sets over those of its models.
@@ -336,12 +340,12 @@ pub struct Analysis {
     pub panels: Vec<Panel>,
 }
 
-/// The analysis of the runs so far.
+/// Analyses the runs so far.
 pub fn analyse(input: &Input<'_>) -> Analysis {
     let mut arms: Vec<ArmAnalysis> =
         input.arms.iter().map(|arm| arm::arm_analysis(input, arm)).collect();
     arm::form_ratios(input, &mut arms);
-    against::against_others(input, &mut arms);
+    comparison::compare_arms(input, &mut arms);
     let order = order(input, &arms);
     let tables = points::tables(input, &arms);
     let goals = points::goals(input, &tables);
@@ -428,7 +432,7 @@ fn ending(
         return caught(&made);
     }
     let says = if input.modelled { "modelled" } else { "measured" };
-    let counted = counted::counted(input, arms);
+    let counted = figure_check::check_figures(input, arms);
     if counted.is_empty() {
         let runs: u32 = arms.iter().map(|arm| arm.completed).sum();
         let arms = match arms.len() {
@@ -451,8 +455,8 @@ fn ending(
         ),
         None => String::new(),
     };
-    let reason = format!("{} ({says}).{order_says}", counted::says(&counted, input.tolerance));
-    (counted::ending(&counted, input.tolerance, ordered), reason)
+    let reason = format!("{} ({says}).{order_says}", figure_check::says(&counted, input.tolerance));
+    (figure_check::ending(&counted, input.tolerance, ordered), reason)
 }
 
 /// How whole tables end: `missed` are tables without a goal that are off, `roles` those of all published

@@ -8,17 +8,17 @@ use plimsoll_plan::{Plan, ResolvedPlan, merge_plans};
 use plimsoll_runner::error::RunnerError;
 use toml::{Table, Value};
 
-use crate::analysis::{Given, Panel, Role};
+use crate::analysis::{Panel, PublishedFigure, Role};
+use crate::experiment_file::{Arm, ExperimentFile, merge};
 use crate::files::Files;
-use crate::given::given;
-use crate::text::{Arm, Text, merge};
+use crate::published_figures::parse_figures;
 
 /// The form of `experiment.toml` that this build reads.
 const VERSION: u32 = 1;
 
 /// Where the arms run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum On {
+pub enum StorageKind {
     /// On the experiment's model, in virtual time.
     #[default]
     Model,
@@ -29,15 +29,15 @@ pub enum On {
 /// An experiment.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// Its files.
+    /// Files of the experiment.
     pub files: Files,
-    /// What `experiment.toml` says.
-    pub text: Text,
+    /// Parsed `experiment.toml`.
+    pub text: ExperimentFile,
     /// Published figures.
-    pub given: Vec<Given>,
+    pub given: Vec<PublishedFigure>,
 }
 
-/// What the operator changes.
+/// Changes that the user makes to an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// Fields of every arm's plan: dotted name and TOML value.
@@ -57,19 +57,19 @@ pub struct Overrides {
 /// An arm, or one point of an arm that sweeps, ready to run.
 #[derive(Clone, Debug)]
 pub struct PlannedArm {
-    /// Its name in the analysis.
+    /// Name in the analysis.
     pub name: String,
     /// The arm that it is of.
     pub of: Arm,
-    /// Its plan as a file says it.
+    /// Plan as written in the file.
     pub plan: Plan,
-    /// As it is run.
+    /// Resolved plan, as it runs.
     pub resolved: ResolvedPlan,
-    /// What differs from the arm before: name and value.
+    /// Settings that differ from the previous arm: name and value.
     pub changes: Vec<(String, String)>,
     /// How often it is run.
     pub repeats: u32,
-    /// The achieved rate is shown for one of so many servers.
+    /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
 }
 
@@ -77,17 +77,18 @@ impl Definition {
     /// Reads an experiment's files.
     ///
     /// # Errors
-    /// What is wrong with them, with the file.
+    /// The first error in the files, with the file's name.
     pub fn read(files: Files) -> Result<Self, RunnerError> {
         let name = files.name.clone();
         let wrong = |says: String| RunnerError::usage(format!("{name}/experiment.toml: {says}"));
         let text = files.texts.get("experiment.toml").map_or("", String::as_str);
-        let text: Text = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let text: ExperimentFile =
+            toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if text.version != VERSION {
             return Err(wrong(format!("version {} is not known, {VERSION} is", text.version)));
         }
         let given = match files.texts.get("published.csv") {
-            Some(text) => given(&format!("{name}/published.csv"), text, Role::Given)?,
+            Some(text) => parse_figures(&format!("{name}/published.csv"), text, Role::Given)?,
             None => Vec::new(),
         };
         let definition = Self { files, text, given };
@@ -142,7 +143,11 @@ impl Definition {
     ///
     /// # Errors
     /// No arms of this kind, an unknown arm or place, a plan that is wrong.
-    pub fn arms(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, RunnerError> {
+    pub fn arms(
+        &self,
+        on: StorageKind,
+        overrides: &Overrides,
+    ) -> Result<Vec<PlannedArm>, RunnerError> {
         let mut all = self.planned(on, overrides)?;
         all.retain(|arm| arm.of.search.is_none());
         Ok(all)
@@ -152,16 +157,24 @@ impl Definition {
     ///
     /// # Errors
     /// As [`Self::arms`].
-    pub fn searches(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, RunnerError> {
+    pub fn searches(
+        &self,
+        on: StorageKind,
+        overrides: &Overrides,
+    ) -> Result<Vec<PlannedArm>, RunnerError> {
         let mut all = self.planned(on, overrides)?;
         all.retain(|arm| arm.of.search.is_some());
         Ok(all)
     }
 
-    fn planned(&self, on: On, overrides: &Overrides) -> Result<Vec<PlannedArm>, RunnerError> {
+    fn planned(
+        &self,
+        on: StorageKind,
+        overrides: &Overrides,
+    ) -> Result<Vec<PlannedArm>, RunnerError> {
         let arms = match on {
-            On::Model => &self.text.arm,
-            On::Real => &self.text.real,
+            StorageKind::Model => &self.text.arm,
+            StorageKind::Real => &self.text.real,
         };
         if arms.is_empty() {
             let says = format!("{} has no arms for real storage", self.files.name);
@@ -221,7 +234,7 @@ impl Definition {
     fn plan_arm(
         &self,
         arm: &Arm,
-        on: On,
+        on: StorageKind,
         mut changes: Table,
         overrides: &Overrides,
     ) -> Result<Vec<PlannedArm>, RunnerError> {
@@ -241,7 +254,7 @@ impl Definition {
         }
         changes.insert("name".to_owned(), Value::String(format!("{experiment}-{}", arm.name)));
         let base = (self.files.texts.get(&arm.plan).map_or("", String::as_str), arm.plan.as_str());
-        if on == On::Model {
+        if on == StorageKind::Model {
             changes = self.with_fitted(base.0, changes, &overrides.fitted);
         }
         let text = toml::to_string(&changes).map_err(|error| wrong(&error))?;
@@ -251,7 +264,7 @@ impl Definition {
         let plan = Plan::parse(&merged, &source).map_err(|error| wrong(&error))?;
         let resolved = plan.resolve();
         // On real storage the published number of servers is not there unless an arm says so.
-        let servers = if on == On::Model { self.text.servers } else { 1 };
+        let servers = if on == StorageKind::Model { self.text.servers } else { 1 };
         if arm.search.is_some() && resolved.points().len() > 1 {
             return Err(wrong(&"a search has one plan, and this is a table of points"));
         }

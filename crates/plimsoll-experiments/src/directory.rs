@@ -1,5 +1,5 @@
-//! What the directory of a published experiment holds: its files beside the bundles, so that it can be
-//! analysed again from them.
+//! Layout of an experiment's directory: its files next to the bundles, so that it can be analysed
+//! again.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::experiment::result_of;
 
 use crate::analysis::{Analysis, SearchAnalysis};
-use crate::definition::{Definition, On, Overrides, PlannedArm};
+use crate::definition::{Definition, Overrides, PlannedArm, StorageKind};
+use crate::experiment_plan::{CompletedRun, ExperimentPlan, search_analysis};
 use crate::files::Files;
-use crate::planned::{Planned, Ran, search_analysis};
 use crate::report::Surroundings;
 
 /// Directory of the experiment's files beside its bundles.
@@ -21,12 +21,12 @@ pub const FILES: &str = "published";
 const NAME: &str = "name.toml";
 
 /// An experiment's directory, analysed again.
-pub struct Again {
-    /// What its runs say.
+pub struct Reanalysis {
+    /// Analysis of the runs.
     pub analysis: Analysis,
-    /// What stands around that in a report.
+    /// Report text besides the figures.
     pub surroundings: Surroundings,
-    /// Its bundles, and what is in doubt of them.
+    /// Bundles, and doubts about them.
     pub together: Together,
 }
 
@@ -34,15 +34,15 @@ pub struct Again {
 ///
 /// # Errors
 /// A directory without its files or bundles.
-pub fn analyse_again(directory: &Path) -> Result<Again, RunnerError> {
+pub fn analyse_again(directory: &Path) -> Result<Reanalysis, RunnerError> {
     let definition = Definition::read(files_of(directory)?)?;
     let together = Reader::new().load_all(directory)?;
     let real = together.runs.iter().any(|run| run.bundle.observed.inside.is_none());
-    let on = if real { On::Real } else { On::Model };
+    let on = if real { StorageKind::Real } else { StorageKind::Model };
     // Where it ran is in the bundles; any word will do for the places here.
     let arms = match on {
-        On::Model => &definition.text.arm,
-        On::Real => &definition.text.real,
+        StorageKind::Model => &definition.text.arm,
+        StorageKind::Real => &definition.text.real,
     };
     let place = |name: &String| (name.clone(), "/".to_owned());
     let places = arms.iter().flat_map(|arm| &arm.places).map(place).collect();
@@ -53,10 +53,10 @@ pub fn analyse_again(directory: &Path) -> Result<Again, RunnerError> {
     let given = definition.published(&arms);
     let before: Option<Analysis> = result_of(directory).ok();
     let fitted = before.map_or_else(Vec::new, |before| before.fitted);
-    let planned = Planned { definition, on, arms, searches, given, fitted };
+    let planned = ExperimentPlan { definition, on, arms, searches, given, fitted };
     let analysis = planned.analyse(&ran, &searched(directory, &planned.searches));
     let surroundings = planned.surroundings(&ran);
-    Ok(Again { analysis, surroundings, together })
+    Ok(Reanalysis { analysis, surroundings, together })
 }
 
 /// The searches that an experiment's directory holds.
@@ -76,7 +76,7 @@ pub(crate) fn searched(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchA
 /// The files of an experiment that was run, under the name that it had.
 ///
 /// # Errors
-/// They are not there.
+/// The directory does not contain them.
 pub(crate) fn files_of(directory: &Path) -> Result<Files, RunnerError> {
     let mut files = Files::read(&directory.join(FILES))?;
     if let Some(name) = files.texts.remove(NAME)
@@ -100,14 +100,14 @@ pub(crate) fn write_files(definition: &Definition, directory: &Path) -> Result<(
 }
 
 /// Bundles of an experiment by the arms that they are of; those of other arms are left out.
-pub(crate) fn of_bundles(arms: &[PlannedArm], runs: &[Loaded]) -> Vec<Ran> {
+pub(crate) fn of_bundles(arms: &[PlannedArm], runs: &[Loaded]) -> Vec<CompletedRun> {
     let mut all = Vec::new();
     for Loaded { bundle: evidence, verdict, .. } in runs {
         let Some(place) = &evidence.run.experiment else { continue };
         let Some(arm) = arms.iter().position(|arm| arm.name == place.arm) else { continue };
         if evidence.run.end.kind == EndKind::Completed {
             let (number, evidence, verdict) = (place.number, evidence.clone(), verdict.clone());
-            all.push(Ran { arm, number, evidence, verdict });
+            all.push(CompletedRun { arm, number, evidence, verdict });
         }
     }
     all

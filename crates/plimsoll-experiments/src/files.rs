@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plimsoll_runner::error::RunnerError;
 
-/// A larger file is no plan and no table of published figures.
+/// Size limit of a plan or a table of published figures.
 const FILE_MAX_BYTES: u64 = 1 << 20;
 
 /// The files of one experiment, by name.
@@ -13,7 +13,7 @@ const FILE_MAX_BYTES: u64 = 1 << 20;
 pub struct Files {
     /// Name of the experiment: that of its directory.
     pub name: String,
-    /// Their texts.
+    /// Texts by file name.
     pub texts: BTreeMap<String, String>,
 }
 
@@ -27,9 +27,9 @@ macro_rules! experiments {
 }
 
 /// Name, and the files with their names.
-type Shipped = (&'static str, &'static [(&'static str, &'static str)]);
+type BuiltinFiles = (&'static str, &'static [(&'static str, &'static str)]);
 
-const SHIPPED: &[Shipped] = experiments![
+const SHIPPED: &[BuiltinFiles] = experiments![
     "e1": ["experiment.toml", "model.toml", "real.toml", "published.csv"],
     "e2": ["experiment.toml", "model.toml", "stream.toml", "real.toml", "published.csv"],
     "e3": ["experiment.toml", "model.toml", "auto.toml", "real.toml", "published.csv"],

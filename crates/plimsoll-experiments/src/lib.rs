@@ -1,10 +1,10 @@
 //! Published experiments: a directory with `experiment.toml`, the plans that it names and
 //! `published.csv`. Those below `plans/experiments` are built into the program.
 //!
-//! - [`files`], [`text`], [`definition`], [`given`], [`tables`]: what an experiment is, what was published, and the fit to it.
-//! - [`planned`]: its arms with their plans; [`run`]: carries them out, several at a time on models ([`pool`]).
+//! - [`files`], [`experiment_file`], [`definition`], [`published_figures`], [`tables`]: what an experiment is, what was published, and the fit to it.
+//! - [`experiment_plan`]: its arms with their plans; [`run`]: carries them out, several at a time on models ([`pool`]).
 //! - [`directory`]: what an experiment leaves beside its bundles, and its analysis from them.
-//! - [`together`]: what an experiment of the catalogue says, whichever kind it is.
+//! - [`directory_report`]: what an experiment of the catalogue says, whichever kind it is.
 //! - [`analysis`]: what the runs say beside what was published, a pure function of evidence; [`report`]: how that
 //!   is shown.
 //!
@@ -17,21 +17,21 @@
 pub mod analysis;
 pub mod definition;
 pub mod directory;
+pub mod directory_report;
+pub mod experiment_file;
+pub mod experiment_plan;
 pub mod files;
-pub mod given;
-pub mod planned;
 mod pool;
+pub mod published_figures;
 pub mod report;
 pub mod run;
 pub mod tables;
-pub mod text;
-pub mod together;
 
 #[cfg(test)]
 #[path = "../../plimsoll-judge/tests/fixtures/mod.rs"]
 mod fixtures;
 
-pub use definition::{Definition, On, Overrides, PlannedArm};
+pub use definition::{Definition, Overrides, PlannedArm, StorageKind};
+pub use experiment_file::Arm;
+pub use experiment_plan::ExperimentPlan;
 pub use files::{Files, shipped};
-pub use planned::Planned;
-pub use text::Arm;

@@ -1,5 +1,5 @@
-//! Runs of several plans and searches, as many at a time as there are workers. Each ends up with whoever asked for
-//! them as soon as it is done, so that what is done is kept when the rest is interrupted.
+//! Worker pool for runs of several plans and searches. Each result is handed to the caller as soon
+//! as it is finished, so that finished runs are kept if the rest is interrupted.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,20 +20,20 @@ use plimsoll_sys::clock;
 
 use crate::analysis::SearchAnalysis;
 use crate::definition::PlannedArm;
-use crate::planned::search_analysis;
+use crate::experiment_plan::search_analysis;
 
 /// A run to be made.
 pub struct Job<'a> {
     /// Which arm.
     pub arm: usize,
-    /// Its plan.
+    /// Plan of the run.
     pub plan: &'a PlannedArm,
-    /// Its place in the experiment.
+    /// Position of the run in the experiment.
     pub place: Membership,
 }
 
-/// What all runs share.
-pub struct Shared<'a> {
+/// Parameters that all runs share.
+pub struct PoolContext<'a> {
     /// Where bundles are made.
     pub bundles: &'a std::path::Path,
     /// Ledger and generation maps.
@@ -42,11 +42,11 @@ pub struct Shared<'a> {
     pub interrupt: &'a AtomicBool,
     /// Devices whose data may be overwritten.
     pub destroy: &'a [std::path::PathBuf],
-    /// Who carries runs out.
+    /// Driver that executes the runs.
     pub driver: &'a dyn Driver,
     /// How many at a time.
     pub workers: usize,
-    /// Makes the listener of a run: one for each, as they go on side by side.
+    /// Makes the listener of a run. Each run has its own, because runs are concurrent.
     pub listener: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
@@ -58,16 +58,17 @@ pub enum Work<'a> {
     Search(&'a PlannedArm),
 }
 
-/// What came of it.
-pub enum Done {
+/// Result of a piece of work.
+pub enum WorkResult {
     /// A run of the arm.
     Run(usize, Box<Finished>),
     /// A search; `None`: it was cut short.
     Search(Option<Box<SearchAnalysis>>),
 }
 
-/// What is left to do. Searches come first, as each is a long chain of runs; then a run of each arm in
-/// their order; then those that took longest, so that all workers are busy to the end.
+/// Work that has not started. Searches come first, because each is a long chain of runs; then one
+/// run of each arm in order; then the runs of the slowest arms, so that all workers stay busy to
+/// the end.
 struct Queue<'a, 'b> {
     left: Vec<&'b Work<'a>>,
     /// Nanoseconds that a run of each arm took, where one has ended.
@@ -94,8 +95,8 @@ impl<'a, 'b> Queue<'a, 'b> {
 /// The first error of a run, a search or of `take`; nothing further is begun then.
 pub fn run_all(
     work: &[Work<'_>],
-    shared: &Shared<'_>,
-    mut take: impl FnMut(Done) -> Result<(), RunnerError>,
+    shared: &PoolContext<'_>,
+    mut take: impl FnMut(WorkResult) -> Result<(), RunnerError>,
 ) -> Result<(), RunnerError> {
     let left = work.iter().collect();
     let queue = Queue { left, took_ns: BTreeMap::new(), in_order: shared.workers == 1 };
@@ -134,17 +135,17 @@ pub fn run_all(
     })
 }
 
-fn carry_out(work: &Work<'_>, shared: &Shared<'_>) -> Result<Done, RunnerError> {
+fn carry_out(work: &Work<'_>, shared: &PoolContext<'_>) -> Result<WorkResult, RunnerError> {
     match work {
-        Work::Run(job) => Ok(Done::Run(job.arm, Box::new(run_job(job, shared)?))),
-        Work::Search(planned) => Ok(Done::Search(search(planned, shared)?)),
+        Work::Run(job) => Ok(WorkResult::Run(job.arm, Box::new(run_job(job, shared)?))),
+        Work::Search(planned) => Ok(WorkResult::Search(search(planned, shared)?)),
     }
 }
 
 /// Each step a run of its own.
 fn search(
     planned: &PlannedArm,
-    shared: &Shared<'_>,
+    shared: &PoolContext<'_>,
 ) -> Result<Option<Box<SearchAnalysis>>, RunnerError> {
     let Some(asked) = &planned.of.search else { return Ok(None) };
     let steps_max = asked.steps.unwrap_or(STEPS_MAX);
@@ -160,7 +161,7 @@ fn search(
     Ok(found.tuning.complete.then(|| Box::new(search_analysis(planned, Some(found.tuning)))))
 }
 
-fn run_job(job: &Job<'_>, shared: &Shared<'_>) -> Result<Finished, RunnerError> {
+fn run_job(job: &Job<'_>, shared: &PoolContext<'_>) -> Result<Finished, RunnerError> {
     let data = DataSlot::fresh();
     let request = Request {
         asked: Asked {

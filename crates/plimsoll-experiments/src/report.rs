@@ -11,7 +11,7 @@ mod searches;
 mod tables;
 
 pub use definition::{definition_document, definition_json};
-pub use list::{Listed, list_document};
+pub use list::{ExperimentSummary, list_document};
 
 use plimsoll_judge::metrics::{self, Figure};
 use plimsoll_report::chart::plot::Dot;
@@ -25,17 +25,17 @@ use crate::analysis::{Analysis, ArmAnalysis, Ending, FigureAnalysis, Role};
 
 /// The rate of transactional I/Os of one server.
 const RATE: &str = "achieved_iops_per_s";
-/// Above so many arms the terminal shows tables by group and no sentence for each arm.
+/// Above this many arms the terminal shows tables by group, without a sentence for each arm.
 const ARMS_FEW: usize = 16;
 
-/// What stands around an analysis and is no figure.
+/// Report text besides the figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Surroundings {
-    /// What was done, in a paragraph.
+    /// Description, as a paragraph.
     pub about: String,
     /// Where it was published.
     pub source: String,
-    /// What the published experiment taught.
+    /// Lessons from the published experiment.
     pub taught: Vec<String>,
     /// Parameters of the model that were fitted, with what they were fitted to.
     pub fitted: Vec<(String, String)>,
@@ -66,7 +66,7 @@ pub fn analysis_document(analysis: &Analysis, around: &Surroundings) -> Document
     sections.extend(searches::searches(analysis));
     sections.push(panels::failures(analysis));
     sections.push(why(analysis));
-    // Heroes are no goal: whether a model hits their figures is not asked.
+    // Inflated results are not goals: a model does not have to match their figures.
     let made = analysis.arms.iter().any(|arm| arm.expects.is_some());
     if let Some(score) = analysis.score.as_ref().filter(|_| analysis.tables.is_empty() && !made) {
         sections.push(predictions::predictions(analysis, score));

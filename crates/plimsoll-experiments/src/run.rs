@@ -18,10 +18,10 @@ use plimsoll_runner::render;
 use plimsoll_sys::clock;
 
 use crate::analysis::{Analysis, Ending, SearchAnalysis};
-use crate::definition::{On, PlannedArm};
+use crate::definition::{PlannedArm, StorageKind};
 use crate::directory;
-use crate::planned::{Planned, Ran};
-use crate::pool::{Done, Job, Shared, Work, run_all};
+use crate::experiment_plan::{CompletedRun, ExperimentPlan};
+use crate::pool::{Job, PoolContext, Work, WorkResult, run_all};
 use crate::report::{Surroundings, analysis_document};
 
 /// How often the analysis is written while runs end, at most: making it takes as long as a short run.
@@ -36,8 +36,8 @@ pub enum Directory<'a> {
     Resumed(&'a Path),
 }
 
-/// What carrying it out needs besides the plans.
-pub struct Asked<'a> {
+/// Parameters of a run of an experiment, besides its plans.
+pub struct RunOptions<'a> {
     /// Where its directory is.
     pub directory: Directory<'a>,
     /// Devices whose data may be overwritten.
@@ -46,23 +46,23 @@ pub struct Asked<'a> {
     pub places: &'a Places,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
-    /// Who carries runs out.
+    /// Driver that executes the runs.
     pub driver: &'a dyn Driver,
-    /// Makes the listener of a run: one for each, as they may go on side by side.
+    /// Makes the listener of a run. Each run has its own, because runs may be concurrent.
     pub of_run: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
-/// What came of it.
+/// Result of running an experiment.
 pub struct Outcome {
-    /// What the runs say.
+    /// Analysis of the runs.
     pub analysis: Analysis,
-    /// What stands around that in a report.
+    /// Report text besides the figures.
     pub surroundings: Surroundings,
-    /// Its directory.
+    /// Directory of the experiment.
     pub directory: PathBuf,
-    /// Its report.
+    /// Path of the report.
     pub report: PathBuf,
-    /// What scripts act on.
+    /// Exit code for scripts.
     pub exit: Exit,
 }
 
@@ -71,26 +71,28 @@ pub struct Outcome {
 /// # Errors
 /// A target that can't be used, a bundle that can't be written. What was measured before stays.
 pub fn carry_out(
-    planned: &Planned,
-    asked: &Asked<'_>,
+    planned: &ExperimentPlan,
+    asked: &RunOptions<'_>,
     listener: &mut dyn Listener,
 ) -> Result<Outcome, RunnerError> {
     let (experiment, ran) = begin(planned, asked)?;
     let directory = experiment.directory().to_path_buf();
-    let shared = Shared {
+    let shared = PoolContext {
         bundles: &directory,
         places: asked.places,
         interrupt: asked.interrupt,
         destroy: asked.destroy,
         driver: asked.driver,
         workers: match planned.on {
-            On::Model => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            StorageKind::Model => {
+                std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+            }
             // Arms on real storage would disturb each other.
-            On::Real => 1,
+            StorageKind::Real => 1,
         },
         listener: asked.of_run,
     };
-    let mut under_way = UnderWay::new(planned, experiment, ran);
+    let mut under_way = ActiveExperiment::new(planned, experiment, ran);
     under_way.run(&shared, listener).map_err(|error| {
         error.hint(format!("to go on once that is mended: --resume {}", directory.display()))
     })?;
@@ -102,25 +104,29 @@ pub fn carry_out(
     Ok(Outcome { analysis, surroundings, directory, report, exit })
 }
 
-/// An experiment under way: its runs and searches so far.
-struct UnderWay<'a> {
-    planned: &'a Planned,
+/// A running experiment, with its runs and searches so far.
+struct ActiveExperiment<'a> {
+    planned: &'a ExperimentPlan,
     experiment: Experiment,
-    ran: Vec<Ran>,
+    ran: Vec<CompletedRun>,
     searched: Vec<SearchAnalysis>,
     exits: Vec<Exit>,
     written_ns: u64,
 }
 
-impl<'a> UnderWay<'a> {
-    fn new(planned: &'a Planned, experiment: Experiment, ran: Vec<Ran>) -> Self {
+impl<'a> ActiveExperiment<'a> {
+    fn new(planned: &'a ExperimentPlan, experiment: Experiment, ran: Vec<CompletedRun>) -> Self {
         let searched = directory::searched(experiment.directory(), &planned.searches);
         let (exits, written_ns) = (Vec::new(), clock::monotonic_ns());
         Self { planned, experiment, ran, searched, exits, written_ns }
     }
 
     /// The runs and searches that are missing.
-    fn run(&mut self, shared: &Shared<'_>, listener: &mut dyn Listener) -> Result<(), RunnerError> {
+    fn run(
+        &mut self,
+        shared: &PoolContext<'_>,
+        listener: &mut dyn Listener,
+    ) -> Result<(), RunnerError> {
         let jobs = jobs(self.planned, &self.experiment, &self.ran);
         let (total, arms) = (jobs.len(), &self.planned.arms);
         let title = &self.planned.definition.text.title;
@@ -135,13 +141,13 @@ impl<'a> UnderWay<'a> {
         let mut done = 0;
         run_all(&work, shared, |ended| {
             match ended {
-                Done::Run(arm, finished) => {
+                WorkResult::Run(arm, finished) => {
                     done += 1;
                     let says = format!("{done:>3} of {total}: arm {}", arms[arm].name);
                     listener.say(&format!("{says}, {}", brief(&finished)));
                     self.take(arm, *finished);
                 }
-                Done::Search(found) => {
+                WorkResult::Search(found) => {
                     if let Some(search) = found {
                         listener.say(&format!("search {} has ended", search.name));
                         self.searched.push(*search);
@@ -161,10 +167,10 @@ impl<'a> UnderWay<'a> {
         self.exits.push(finished.exit());
         let number = finished.evidence.run.experiment.as_ref().map_or(0, |place| place.number);
         let Finished { evidence, verdict, .. } = finished;
-        self.ran.push(Ran { arm, number, evidence, verdict });
+        self.ran.push(CompletedRun { arm, number, evidence, verdict });
     }
 
-    /// Analyses what there is so far, and writes it.
+    /// Analyses the runs so far and writes the result.
     fn write(&mut self) -> Result<Analysis, RunnerError> {
         let analysis = write(self.planned, &self.experiment, &self.ran, &self.searched)?;
         self.written_ns = clock::monotonic_ns();
@@ -173,9 +179,9 @@ impl<'a> UnderWay<'a> {
 }
 
 fn write(
-    planned: &Planned,
+    planned: &ExperimentPlan,
     experiment: &Experiment,
-    ran: &[Ran],
+    ran: &[CompletedRun],
     searched: &[SearchAnalysis],
 ) -> Result<Analysis, RunnerError> {
     let analysis = planned.analyse(ran, searched);
@@ -184,7 +190,7 @@ fn write(
     Ok(analysis)
 }
 
-/// What an analysis ends with.
+/// Returns the exit code for an analysis.
 fn exit_of(analysis: &Analysis) -> Exit {
     let invalid = |kind: &VerdictKind| *kind == VerdictKind::Invalid;
     match analysis.ending {
@@ -199,7 +205,10 @@ fn exit_of(analysis: &Analysis) -> Exit {
 }
 
 /// A new experiment, or one that is gone on with and what it has.
-fn begin(planned: &Planned, asked: &Asked<'_>) -> Result<(Experiment, Vec<Ran>), RunnerError> {
+fn begin(
+    planned: &ExperimentPlan,
+    asked: &RunOptions<'_>,
+) -> Result<(Experiment, Vec<CompletedRun>), RunnerError> {
     const KIND: ExperimentKind = ExperimentKind::Published;
     let name = &planned.definition.files.name;
     let directory = match asked.directory {
@@ -229,13 +238,17 @@ fn begin(planned: &Planned, asked: &Asked<'_>) -> Result<(Experiment, Vec<Ran>),
 
 /// The runs that are missing. Each has the number that it would have in the whole experiment, from which
 /// its seed follows: leaving arms out changes nothing of the others.
-fn jobs<'a>(planned: &'a Planned, experiment: &Experiment, ran: &[Ran]) -> Vec<Job<'a>> {
+fn jobs<'a>(
+    planned: &'a ExperimentPlan,
+    experiment: &Experiment,
+    ran: &[CompletedRun],
+) -> Vec<Job<'a>> {
     let arms = &planned.arms;
     let rounds = arms.iter().map(|arm| arm.repeats).max().unwrap_or(1);
     let seed = arms.first().map_or(0, |arm| arm.resolved.seed);
     let order = match planned.on {
-        On::Model => (0..rounds).flat_map(|_| 0..arms.len()).collect(),
-        On::Real => arms::order(arms.len(), rounds, seed),
+        StorageKind::Model => (0..rounds).flat_map(|_| 0..arms.len()).collect(),
+        StorageKind::Real => arms::order(arms.len(), rounds, seed),
     };
     let mut jobs = Vec::new();
     let mut counts = vec![0u32; arms.len()];
@@ -245,13 +258,13 @@ fn jobs<'a>(planned: &'a Planned, experiment: &Experiment, ran: &[Ran]) -> Vec<J
         // The same number, and so the same seed, for all arms of a round: what differs between arms on a
         // model is then the setting and not the dice.
         let number = match planned.on {
-            On::Model => repeat + 1,
-            On::Real => jobs.len() as u32 + 1,
+            StorageKind::Model => repeat + 1,
+            StorageKind::Real => jobs.len() as u32 + 1,
         };
         let done = ran.iter().filter(|one| one.arm == arm).count() as u32;
         let has = match planned.on {
-            On::Model => ran.iter().any(|one| one.arm == arm && one.number == number),
-            On::Real => repeat < done,
+            StorageKind::Model => ran.iter().any(|one| one.arm == arm && one.number == number),
+            StorageKind::Real => repeat < done,
         };
         if repeat >= arms[arm].repeats || has {
             continue;

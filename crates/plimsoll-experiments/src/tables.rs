@@ -12,9 +12,9 @@ use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::modelled::{fit_error, model_error};
 use toml::{Table, Value};
 
-use crate::analysis::{Arithmetic, Fitted, Given, Role};
+use crate::analysis::{Arithmetic, FittedParameter, PublishedFigure, Role};
 use crate::definition::{Definition, PlannedArm};
-use crate::text::{TableText, merge};
+use crate::experiment_file::{TableText, merge};
 
 /// Rounds of a fit that begins near its end.
 const ROUNDS: usize = 2;
@@ -44,14 +44,14 @@ impl Definition {
     }
 
     /// All that comes with it: published figures, and the rows of published tables as figures of these arms.
-    pub fn published(&self, arms: &[PlannedArm]) -> Vec<Given> {
+    pub fn published(&self, arms: &[PlannedArm]) -> Vec<PublishedFigure> {
         let mut all = self.given.clone();
         all.extend(self.given_by_tables(arms));
         all
     }
 
     /// The rows of published tables as figures of the points that ran.
-    fn given_by_tables(&self, arms: &[PlannedArm]) -> Vec<Given> {
+    fn given_by_tables(&self, arms: &[PlannedArm]) -> Vec<PublishedFigure> {
         let mut all = Vec::new();
         for table in &self.text.table {
             let Some(measured) = self.measured(table) else { continue };
@@ -61,7 +61,7 @@ impl Definition {
         all
     }
 
-    /// What each table's columns say of each other.
+    /// Checks whether each table's columns agree with each other.
     pub fn arithmetic(&self) -> Vec<Arithmetic> {
         let one = |table: &TableText| {
             let measured = self.measured(table)?;
@@ -74,7 +74,7 @@ impl Definition {
     ///
     /// # Errors
     /// A model that is not there or has nothing free, a table with too few rows.
-    pub fn fit(&self) -> Result<Vec<Fitted>, RunnerError> {
+    pub fn fit(&self) -> Result<Vec<FittedParameter>, RunnerError> {
         let Some(asked) = &self.text.fit else { return Ok(Vec::new()) };
         let table = self.text.table.iter().find(|table| table.arm == asked.arm);
         let Some((table, measured)) = table.and_then(|t| Some((t, self.measured(t)?))) else {
@@ -87,7 +87,7 @@ impl Definition {
         let options =
             FitOptions { starts: 0, rounds: ROUNDS, diagnose: false, ..FitOptions::default() };
         let found = fit::fit(&spec, &measured, &options).map_err(|error| fit_error(&error))?;
-        let one = |parameter: fit::Profile| Fitted {
+        let one = |parameter: fit::Profile| FittedParameter {
             path: parameter.path,
             table: table.file.clone(),
             value: parameter.fitted,
@@ -142,14 +142,19 @@ fn nested(field: &str, value: Value) -> Table {
 }
 
 /// The rows of a table as figures of an arm's points.
-pub fn given_of(measured: &Measured, arms: &[&PlannedArm], role: Role, source: &str) -> Vec<Given> {
+pub fn given_of(
+    measured: &Measured,
+    arms: &[&PlannedArm],
+    role: Role,
+    source: &str,
+) -> Vec<PublishedFigure> {
     let mut all = Vec::new();
     for arm in arms {
         let Some(row) = measured.matrix().find(|row| is_of(row, arm)) else { continue };
         let mut add = |figure: &str, value: f64| {
             let source = format!("{source}, line {}", row.line);
             let (arm, figure) = (arm.name.clone(), figure.to_owned());
-            all.push(Given { arm, figure, value, role, source });
+            all.push(PublishedFigure { arm, figure, value, role, source });
         };
         add("achieved_iops_per_s", row.ops_per_s);
         add("latency_ns_avg", 1e6 * row.latency_ms);
@@ -231,7 +236,8 @@ fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
     says
 }
 
-/// What the drives' ports would carry if each write rewrote its record, and if data came in full records.
+/// Bandwidth that the drives' ports would carry if each write rewrote its record, and if data came
+/// in full records.
 fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     let (Some(drives), Some(port), Some(factor)) =
         (table.drives, table.drive_port_bytes_per_s, table.written_per_byte)

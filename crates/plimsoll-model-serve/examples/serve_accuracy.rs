@@ -15,7 +15,7 @@ use std::sync::mpsc::channel;
 
 use plimsoll_model::blocks::{Action, Request};
 use plimsoll_model::core::rng::Stream;
-use plimsoll_model::run::{Limits, MatrixLoad, Modelled, Pattern, simulate};
+use plimsoll_model::run::{ConfiguredModel, Limits, MatrixLoad, Pattern, simulate};
 use plimsoll_model::system::{Event, System};
 use plimsoll_model_serve::{ServeOptions, Served, serve};
 use plimsoll_nfs::mount::mount;
@@ -73,7 +73,7 @@ fn content(offset: u64, bytes: &mut [u8]) {
 }
 
 /// The system with its file written.
-fn filled(model: &Modelled) -> Result<System, Failed> {
+fn filled(model: &ConfiguredModel) -> Result<System, Failed> {
     let mut system = model.build(1)?;
     for offset in (0..FILE_BYTES).step_by(FILL_BYTES as usize) {
         let mut request = Request::new(Action::Write, FILE, offset, FILL_BYTES);
@@ -86,7 +86,7 @@ fn filled(model: &Modelled) -> Result<System, Failed> {
 }
 
 /// Busy share of the busiest station when reads come at a rate.
-fn busy_share(model: &Modelled, rate_per_s: f64) -> Result<f64, Failed> {
+fn busy_share(model: &ConfiguredModel, rate_per_s: f64) -> Result<f64, Failed> {
     let load = MatrixLoad {
         clients: 1,
         depth: 1,
@@ -118,7 +118,7 @@ fn mean_ns(latencies_ns: &[u64]) -> f64 {
 }
 
 /// The loop in virtual time: an open one has the same reads at the same times as the client's.
-fn expected_ns(model: &Modelled, how: Loop) -> Result<f64, Failed> {
+fn expected_ns(model: &ConfiguredModel, how: Loop) -> Result<f64, Failed> {
     let mut system = filled(model)?;
     let mut stream = reads();
     let mut next_ns = system.now_ns();
@@ -262,7 +262,7 @@ impl Asking {
 }
 
 /// Every loop against a served model; whether all are within the bound.
-fn compare(name: &str, model: &Modelled, served: Served) -> Result<bool, Failed> {
+fn compare(name: &str, model: &ConfiguredModel, served: Served) -> Result<bool, Failed> {
     let mut asking = Asking::begin(served)?;
     let loops = [
         ("1 outstanding", Loop::Closed(1)),
@@ -297,7 +297,7 @@ fn compare(name: &str, model: &Modelled, served: Served) -> Result<bool, Failed>
 }
 
 fn try_one(name: &str) -> Result<bool, Failed> {
-    let model = Modelled::load(name, &BTreeMap::new())?;
+    let model = ConfiguredModel::load(name, &BTreeMap::new())?;
     let stop = AtomicBool::new(false);
     let (tell, told) = channel();
     let nfs = SocketAddr::from(([127, 0, 0, 1], 0));

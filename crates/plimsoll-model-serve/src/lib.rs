@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plimsoll_model::run::Modelled;
+use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model::spec::ModelError;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::unbounded_channel;
@@ -83,7 +83,7 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError`]: a model that cannot be built, an address that is taken.
 pub fn serve(
-    model: &Modelled,
+    model: &ConfiguredModel,
     options: ServeOptions,
     stop: &AtomicBool,
     ready: impl FnOnce(Served),
@@ -96,7 +96,7 @@ pub fn serve(
 /// # Errors
 /// As [`serve`].
 pub fn serve_told(
-    model: &Modelled,
+    model: &ConfiguredModel,
     options: ServeOptions,
     gauges: Arc<Metrics>,
     stop: &AtomicBool,

@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-use plimsoll_model::run::{Limits, MatrixLoad, Modelled, Pattern, simulate};
+use plimsoll_model::run::{ConfiguredModel, Limits, MatrixLoad, Pattern, simulate};
 use plimsoll_model_serve::{ServeOptions, Served, serve};
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{
@@ -30,12 +30,12 @@ const FILE_BYTES: u64 = 4 << 20;
 const DEPTH: usize = 4;
 const READS: usize = 240;
 
-fn model() -> Modelled {
+fn model() -> ConfiguredModel {
     // A file for each test: they run side by side.
     let test = std::thread::current().name().unwrap_or("main").replace("::", "-");
     let path = format!("{}/two-drives-{test}.toml", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&path, MODEL).unwrap();
-    Modelled::load(&path, &BTreeMap::new()).unwrap()
+    ConfiguredModel::load(&path, &BTreeMap::new()).unwrap()
 }
 
 /// What is at an offset: its own number, again and again.

@@ -1,7 +1,7 @@
 //! Wall time of a mail store run on a model: `cargo run --release -p plimsoll-model --example mailbox_rate
 //! PLAN`, where the plan's target is a model.
 
-use plimsoll_model::run::{ModelRun, Modelled, run_plan};
+use plimsoll_model::run::{ConfiguredModel, ModelRun, run_plan};
 use plimsoll_plan::{Plan, TargetKind};
 use plimsoll_record::progress::Unwatched;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let TargetKind::Model { model, set } = &plan.targets[0].kind else {
         return Err("the plan's target is no model".into());
     };
-    let model = Modelled::load(model, set)?;
+    let model = ConfiguredModel::load(model, set)?;
     let started = std::time::Instant::now();
     let recording = run_plan(ModelRun {
         trace: None,

@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::run::Modelled;
-use plimsoll_model::size::{Asked, MailLoad, size};
+use plimsoll_model::run::ConfiguredModel;
+use plimsoll_model::size::{MailLoad, SizeRequest, size};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let set = BTreeMap::from([("model.failed_nodes".to_owned(), "1".to_owned())]);
-    let model = Modelled::load("adsf-hybrid", &set)?;
+    let model = ConfiguredModel::load("adsf-hybrid", &set)?;
     let load = MailLoad { databases: 40, database_bytes: 250 << 30, rate_ios_per_s: 2_000.0 };
     let (read_ns_max, log_ns_max) = (20_000_000, 10_000_000);
-    let asked = Asked { load, read_ns_max, log_ns_max, field: None, range: (3, 64), seed: 1 };
+    let asked = SizeRequest { load, read_ns_max, log_ns_max, field: None, range: (3, 64), seed: 1 };
     let started = std::time::Instant::now();
     let sizing = size(&model, &asked)?;
     println!("{:.2} s: {} = {:?}", started.elapsed().as_secs_f64(), sizing.field, sizing.smallest);

@@ -1,10 +1,10 @@
 //! Building blocks of storage systems. Each file holds one block with its model and its source.
 //!
-//! A block gets a [`Request`], decides what it means at this level (which units are cached, which tier
-//! and which replicas hold an extent, which columns a stripe has), writes visits to its stations into
-//! the I/O's program, and routes what is left to the blocks below it. Decisions are taken when the I/O
-//! is issued; times come out of the simulation. A block that has work of its own (draining, moving,
-//! rebuilding) launches programs that nobody waits for, and hears of their progress by notices.
+//! A block gets a [`Request`] and decides what it means at this level: which units are cached,
+//! which tier and which replicas hold an extent, which columns a stripe has. It writes visits to
+//! its stations into the I/O's program and routes the rest to the blocks below. Decisions are made
+//! when the I/O is issued; times come from the simulation. A block with work of its own (draining,
+//! moving, rebuilding) launches detached programs and is notified of their progress.
 
 mod cache;
 mod compress;
@@ -27,10 +27,10 @@ mod streams;
 mod tier;
 
 pub use context::{Block, Builder, Context};
-pub use inside::{Inside, Source, Tally};
+pub use inside::{NodeCounters, Source, Tally};
 pub use request::{Action, Request};
 
-pub(crate) use context::{BlockRef, Blocks, Failing, Launch};
+pub(crate) use context::{BlockRef, Blocks, Launch, NodeFailure};
 pub(crate) use keys::Bits;
 
 use crate::spec::{ModelError, Reader};

@@ -8,5 +8,5 @@ mod store;
 
 pub use che::lru_hit_ratio;
 pub(crate) use index::Index;
-pub use policy::{Access, Cache, Evicted, Policy};
+pub use policy::{Access, Cache, Eviction, Policy};
 pub(crate) use recent::Recent;

@@ -17,7 +17,7 @@ pub(crate) use places::Places;
 pub use program::{Program, StationId};
 pub use sim::{Happening, Sim};
 pub use station::{Order, StationStats};
-pub use trace::Traced;
+pub use trace::TracedTime;
 
 /// Nanoseconds in a second.
 pub const NS_PER_S: u64 = 1_000_000_000;

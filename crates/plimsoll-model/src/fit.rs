@@ -31,13 +31,13 @@ pub enum FitError {
     /// The model cannot be built.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// There is nothing to fit.
+    /// The model has no free parameter.
     #[error("{model} has no free parameter: mark at least one with `free = [lowest, highest]`")]
     NothingFree {
         /// The model.
         model: String,
     },
-    /// There is nothing to fit to.
+    /// The table has too few usable rows.
     #[error(
         "the table has {rows} rows with an I/O size and a read share, fewer than the {free} free parameters"
     )]

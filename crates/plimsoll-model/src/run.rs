@@ -14,8 +14,8 @@ mod virtual_time;
 pub use gauges::{Gauges, word};
 pub use mailbox::run_mailbox;
 pub use matrix::{MatrixLoad, Pattern};
-pub use measured::{ClassResult, Contribution, Measured, StationResult};
-pub use modelled::Modelled;
+pub use measured::{ClassResult, Contribution, RunResult, StationResult};
+pub use modelled::ConfiguredModel;
 pub use phases::{ModelRun, RunError};
 pub use streams::run_matrix;
 pub use virtual_time::{Place, VirtualTime};
@@ -58,7 +58,7 @@ pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
 ///
 /// # Errors
 /// As [`run_plan`].
-pub fn check_plan(plan: &ResolvedPlan, model: &Modelled) -> Result<(), RunError> {
+pub fn check_plan(plan: &ResolvedPlan, model: &ConfiguredModel) -> Result<(), RunError> {
     model.build(plan.seed)?;
     match &plan.workload {
         Workload::Mailbox(mailbox) => mailbox::store(mailbox, plan.seed, plan.seed).map(|_| ())?,
@@ -68,6 +68,6 @@ pub fn check_plan(plan: &ResolvedPlan, model: &Modelled) -> Result<(), RunError>
 }
 
 /// Runs a matrix load on a system.
-pub fn simulate(system: &mut System, load: &MatrixLoad, limits: Limits, seed: u64) -> Measured {
+pub fn simulate(system: &mut System, load: &MatrixLoad, limits: Limits, seed: u64) -> RunResult {
     matrix::run(system, load, limits, seed)
 }

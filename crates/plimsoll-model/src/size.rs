@@ -13,13 +13,13 @@ mod load;
 pub use load::{MailLoad, lay_out, simulate};
 
 use crate::parallel::side_by_side;
-use crate::run::Modelled;
+use crate::run::ConfiguredModel;
 use crate::spec::{Field, ModelError};
 use crate::system::System;
 
-/// What is asked for.
+/// Requirements on a size.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct SizeRequest {
     /// The load at the required rate.
     pub load: MailLoad,
     /// Mean latency that database reads may have.
@@ -36,7 +36,7 @@ pub struct Asked {
 
 /// One size, tried.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tried {
+pub struct SizeTrial {
     /// The size.
     pub size: u64,
     /// Whether the load is carried within the limits.
@@ -63,13 +63,13 @@ pub struct Sizing {
     /// The smallest size that passes; `None`: none in the range does.
     pub smallest: Option<u64>,
     /// Every size that was tried, ascending.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<SizeTrial>,
 }
 
 /// How far a model's rates lay from published ones, by its own record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
-    /// Published settings that it was held against.
+    /// Number of published settings that it was compared with.
     pub settings: usize,
     /// The least and the largest of modelled over published.
     pub ratio: (f64, f64),
@@ -77,7 +77,7 @@ pub struct Band {
 
 impl Band {
     /// The record of a model (`[size] record`: `NAME: +11 %`); `None`: it has none, or one that can't be read.
-    pub fn of(model: &Modelled) -> Option<Self> {
+    pub fn of(model: &ConfiguredModel) -> Option<Self> {
         let table = model.spec().size.as_ref()?;
         let Some(Field::List(record)) = table.fields.get("record") else { return None };
         let ratio = |line: &String| {
@@ -97,7 +97,7 @@ impl Band {
     }
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {
     /// The model.
@@ -118,16 +118,17 @@ const MEASURE_OPS: u64 = 12_000;
 const WARM_UP_OPS: u64 = 4_000;
 /// Simulations of a load line, beyond the one at the required load.
 const LINE_STEPS: usize = 3;
-/// What is taken for full: above this a station's queue grows over longer times than are simulated.
+/// Utilisation above which a station counts as saturated: its queue grows over longer times than
+/// are simulated.
 const FULL: f64 = 0.98;
 
 /// Searches.
 ///
 /// # Errors
 /// [`SizeError`]: a model that names no field, a size that it cannot be built at.
-pub fn size(model: &Modelled, asked: &Asked) -> Result<Sizing, SizeError> {
+pub fn size(model: &ConfiguredModel, asked: &SizeRequest) -> Result<Sizing, SizeError> {
     let field = field_of(model, asked)?;
-    let mut tried: Vec<Tried> = Vec::new();
+    let mut tried: Vec<SizeTrial> = Vec::new();
     let (low, high) = asked.range;
     let mut size = low.max(1);
     'doubling: loop {
@@ -161,7 +162,7 @@ pub fn size(model: &Modelled, asked: &Asked) -> Result<Sizing, SizeError> {
     Ok(Sizing { field, smallest: Some(least), tried })
 }
 
-fn field_of(model: &Modelled, asked: &Asked) -> Result<String, SizeError> {
+fn field_of(model: &ConfiguredModel, asked: &SizeRequest) -> Result<String, SizeError> {
     if let Some(field) = &asked.field {
         return Ok(field.clone());
     }
@@ -189,8 +190,8 @@ struct Point {
 
 /// A system of one size that holds its data; in words, why it cannot.
 fn laid_out(
-    model: &Modelled,
-    asked: &Asked,
+    model: &ConfiguredModel,
+    asked: &SizeRequest,
     field: &str,
     size: u64,
 ) -> Result<Result<System, String>, SizeError> {
@@ -212,7 +213,7 @@ fn laid_out(
 }
 
 /// One load on a system that holds its data and has done nothing yet.
-fn point(mut system: System, asked: &Asked, rate_ios_per_s: f64) -> Result<Point, String> {
+fn point(mut system: System, asked: &SizeRequest, rate_ios_per_s: f64) -> Result<Point, String> {
     let load = MailLoad { rate_ios_per_s, ..asked.load };
     let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, asked.seed) else {
         return Err("the load is not carried: queues grow without end".to_owned());
@@ -227,8 +228,13 @@ fn point(mut system: System, asked: &Asked, rate_ios_per_s: f64) -> Result<Point
     })
 }
 
-fn attempt(model: &Modelled, asked: &Asked, field: &str, size: u64) -> Result<Tried, SizeError> {
-    let failed = |why: String| Tried {
+fn attempt(
+    model: &ConfiguredModel,
+    asked: &SizeRequest,
+    field: &str,
+    size: u64,
+) -> Result<SizeTrial, SizeError> {
+    let failed = |why: String| SizeTrial {
         size,
         passes: false,
         why,
@@ -254,7 +260,7 @@ fn attempt(model: &Modelled, asked: &Asked, field: &str, size: u64) -> Result<Tr
 }
 
 /// Which limit is not kept; empty: all are.
-fn beyond(point: &Point, asked: &Asked) -> String {
+fn beyond(point: &Point, asked: &SizeRequest) -> String {
     let ms = |ns: f64| ns / 1e6;
     if point.read_ns > asked.read_ns_max as f64 {
         format!("reads take {:.1} ms", ms(point.read_ns))
@@ -269,17 +275,17 @@ fn beyond(point: &Point, asked: &Asked) -> String {
 
 /// The highest load that keeps the limits, to about 5 %.
 fn load_line(
-    model: &Modelled,
-    asked: &Asked,
+    model: &ConfiguredModel,
+    asked: &SizeRequest,
     field: &str,
-    tried: &Tried,
+    tried: &SizeTrial,
 ) -> Result<Option<f64>, SizeError> {
     let required = asked.load.rate_ios_per_s;
     let Some(utilisation) = tried.utilisation.filter(|u| *u > 0.0) else { return Ok(None) };
     let full = required * FULL / utilisation;
     let (mut keeps, mut breaks) =
         if tried.passes { (required, full.max(required)) } else { (0.0, required) };
-    // What is laid out is the same at every load. The last one takes it, the others a copy.
+    // The layout is the same at every load. The last load uses it, the others use a copy.
     let Ok(system) = laid_out(model, asked, field, tried.size)? else { return Ok(None) };
     let mut system = Some(system);
     for step in 0..LINE_STEPS {

@@ -28,7 +28,7 @@ pub(crate) mod shipped;
 pub use error::ModelError;
 pub use fact::{Fact, Provenance, unit_of};
 pub use reader::Reader;
-pub use shipped::{Shipped, shipped};
+pub use shipped::{BuiltinModel, shipped};
 
 pub(crate) use error::most_like;
 
@@ -50,18 +50,18 @@ pub enum Field {
 /// A table of a model file: a block, the model's head, its load, its sizing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Its fields.
+    /// Fields of the block.
     pub fields: BTreeMap<String, Field>,
 }
 
 /// A model file, read and checked for form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Its name.
+    /// Name of the model.
     pub name: String,
     /// One line for lists.
     pub title: String,
-    /// What it stands for, its sources and its limits.
+    /// The system it represents, with sources and limits.
     pub about: String,
     /// Which structure it lacks, as far as that is known: told when a fit misses a goal.
     pub missing: String,

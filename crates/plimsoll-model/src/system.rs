@@ -2,11 +2,11 @@
 
 mod build;
 
-use crate::blocks::{Action, Bits, Block, Blocks, Context, Inside, Launch, Request, Source};
+use crate::blocks::{Action, Bits, Block, Blocks, Context, Launch, NodeCounters, Request, Source};
 use crate::core::{Happening, Program, Sim};
 use crate::spec::Spec;
 
-/// The tag of work that nobody waits for.
+/// Tag of detached work.
 const BACKGROUND: u64 = u64::MAX;
 
 /// Holes are known by units of this size.
@@ -15,24 +15,24 @@ const HOLE_BYTES: u64 = 4096;
 /// Timers with this bit are the blocks' own.
 const TICK: u32 = 1 << 31;
 
-/// What the driver of a system has to know of.
+/// Event that the driver of a system handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A request ended.
     Done {
-        /// Its tag.
+        /// Tag of the program.
         tag: u64,
         /// When it was submitted.
         submitted_ns: u64,
     },
     /// A timer of the driver went off.
     Timer {
-        /// Its tag.
+        /// Tag of the timer.
         tag: u32,
     },
 }
 
-/// A modelled storage system in virtual time. A clone goes on from the same state, apart from it.
+/// A modelled storage system in virtual time. A clone continues from the same state, independently.
 #[derive(Clone)]
 pub struct System {
     spec: Spec,
@@ -40,7 +40,7 @@ pub struct System {
     blocks: Blocks,
     entry: crate::blocks::BlockRef,
     ticks: Vec<(u32, u16, u64)>,
-    inside: Vec<Inside>,
+    inside: Vec<NodeCounters>,
     compute_nodes: u16,
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
@@ -82,7 +82,7 @@ impl System {
         self.compute_nodes - self.failed.len() as u16
     }
 
-    /// Nodes that have failed. They hold data that were laid out, which are not to be had there.
+    /// Nodes that have failed. Data that were laid out there are unavailable.
     pub fn failed_nodes(&self) -> std::ops::Range<u16> {
         self.failed.clone()
     }
@@ -94,8 +94,8 @@ impl System {
         }
     }
 
-    /// What each node knows of the requests that entered there.
-    pub fn inside(&self) -> &[Inside] {
+    /// Returns the counters of the requests that entered at each node.
+    pub fn inside(&self) -> &[NodeCounters] {
         &self.inside
     }
 
@@ -161,7 +161,8 @@ impl System {
         let rounds = largest.div_ceil(STEP).max(1);
         for round in 0..rounds {
             for &(file, size_bytes, node) in files {
-                // Steps of a mebibyte at least, so that all of them are whole units of most blocks.
+                // Steps are at least one mebibyte, so that all of them are whole units of most
+                // blocks.
                 let step = size_bytes.div_ceil(rounds).next_multiple_of(1 << 20);
                 let start = (round * step).min(size_bytes);
                 let end = (start + step).min(size_bytes);
@@ -175,8 +176,8 @@ impl System {
         }
     }
 
-    /// A file that is there and was never written: reads of it are zeros until it is. (Where a block
-    /// below places data itself, as a cluster does, it knows this, too.)
+    /// Marks a file that exists and was never written: reads of it return zeros until it is. (If a
+    /// block below places data itself, as a cluster does, it knows this, too.)
     pub fn leave_empty(&mut self, file: u32) {
         self.has_layout = true;
         let at = file as usize;
@@ -295,7 +296,7 @@ impl System {
         let mut program = std::mem::take(&mut self.program);
         let reference = crate::blocks::BlockRef(block);
         self.write_program(&mut program, |cx, _| cx.with(reference, node, act));
-        // Whatever a block wants done on its own account it launches; it has no request to extend.
+        // A block launches work of its own as a new program: there is no request to extend.
         program.clear();
         self.program = program;
         self.shut();

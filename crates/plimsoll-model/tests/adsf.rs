@@ -119,8 +119,8 @@ fn hot(changes: &[(&str, &str)], measure_ops: u64) -> Run {
 
 #[test]
 fn hot_extents_move_up_after_three_touches() {
-    // The hot data lie on the disks at first. 954 extents of 1 MiB a node, touched at 200 a second and
-    // more, have had three touches within the warm-up; then nearly all reads come from the SSD.
+    // The hot data are initially on the disks. 954 extents of 1 MiB a node, touched at 200 a second
+    // and more, have had three touches within the warm-up; then nearly all reads come from the SSD.
     let (fixed, moving) = (hot(&[], 4_000), hot(&[("extents.promote_touches", "3")], 4_000));
     assert!(fixed.reads_from(Source::Hdd) > 0.999);
     let promoted = moving.reading("extents", "promoted_extents");

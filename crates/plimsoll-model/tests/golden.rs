@@ -4,9 +4,9 @@
 //! glibc and musl, with or without optimisation of single crates. Run id, environment, wall times and words are
 //! left out. `benches/same-evidence` builds them all and compares.
 //!
-//! A change of a model, of the workload or of the order in which the simulation draws its random numbers
-//! changes them, and is to say so: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test golden` writes the
-//! file anew.
+//! A change of a model, of the workload or of the order of random numbers in the simulation changes
+//! them. The commit must mention it: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test golden`
+//! rewrites the file.
 
 #![allow(clippy::unwrap_used)] // What cannot be read ends the test.
 
@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_evidence::{latency, series};
-use plimsoll_model::run::{ModelRun, Modelled, run_plan};
+use plimsoll_model::run::{ConfiguredModel, ModelRun, run_plan};
 use plimsoll_plan::{Plan, TargetKind};
 use plimsoll_record::progress::Unwatched;
 use plimsoll_record::recording::Recording;
@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 
 const GOLDEN: &str = include_str!("../data/golden.txt");
 
-/// What the simulation left: series, histograms, sums, counters, what the system knows of itself.
+/// Returns the recorded results as text: series, histograms, sums, counters, internal statistics.
 fn bytes(recording: &Recording) -> Vec<u8> {
     let mut out = Vec::new();
     series::write(&mut out, &recording.series).unwrap();
@@ -45,7 +45,7 @@ fn bytes(recording: &Recording) -> Vec<u8> {
 fn hash(text: &str) -> String {
     let plan = Plan::parse(text, "golden").unwrap().resolve();
     let TargetKind::Model { model, set } = &plan.targets[0].kind else { panic!("no model") };
-    let model = Modelled::load(model, set).unwrap();
+    let model = ConfiguredModel::load(model, set).unwrap();
     let (seed, interrupt) = (plan.seed, AtomicBool::new(false));
     let run = ModelRun {
         trace: None,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
 use plimsoll_evidence::series::{self, Data};
-use plimsoll_model::run::{ModelRun, Modelled, run_plan};
+use plimsoll_model::run::{ConfiguredModel, ModelRun, run_plan};
 use plimsoll_plan::{Plan, ResolvedPlan, TargetKind};
 use plimsoll_record::progress::{Progress, Unwatched, Watcher};
 use plimsoll_record::recording::Recording;
@@ -28,7 +28,7 @@ fn plan(changes: &[(&str, &str)]) -> ResolvedPlan {
 
 fn run(plan: &ResolvedPlan, interrupt: &AtomicBool, watcher: &mut dyn Watcher) -> Recording {
     let TargetKind::Model { model, set } = &plan.targets[0].kind else { panic!("no model") };
-    let model = Modelled::load(model, set).unwrap();
+    let model = ConfiguredModel::load(model, set).unwrap();
     let seed = plan.seed;
     run_plan(ModelRun { trace: None, plan, model: &model, seed, interrupt, watcher }).unwrap()
 }
@@ -93,7 +93,7 @@ fn phases_and_evidence_are_those_of_a_real_run() {
     }
 }
 
-/// What the system says of itself agrees with what its load counted, and with itself.
+/// The system's internal statistics agree with the counts of its load and with each other.
 #[test]
 fn the_inner_statistics_agree_with_the_load() {
     let recording = carried_out(&plan(&[]));
@@ -108,7 +108,8 @@ fn the_inner_statistics_agree_with_the_load() {
         .filter(|class| class.name.ends_with("flush"))
         .map(|class| class.count)
         .sum();
-    // Those that straddle the ends of the phase are counted by their start there and by their end here.
+    // Operations that straddle the ends of the phase are counted by their start there and by their
+    // end here.
     let node = &inside.nodes[0];
     let reads: u64 = node.reads.values().map(|tally| tally.ios).sum();
     let writes: u64 = node.writes.values().map(|tally| tally.ios).sum();

@@ -1,6 +1,6 @@
-//! Stations against queueing theory: the simulated mean has to be known to 0.5 % (load up to 0.8) or
-//! 1 % (above), the exact value has to lie in its 95 % confidence interval, and Little's law has to
-//! hold at every station. The seeds are the run's only freedom; they are the small integers.
+//! Compares stations with queueing theory: the simulated mean has a 95 % confidence interval of 0.5
+//! % (load up to 0.8) or 1 % (above), the exact value is within it, and Little's law holds at every
+//! station. The seeds are the run's only freedom; they are the small integers.
 
 #![allow(clippy::expect_used)] // A simulation that ends early ends the test.
 

@@ -9,9 +9,9 @@ use plimsoll_model::run::{MatrixLoad, Pattern};
 use plimsoll_model::spec::Spec;
 use support::{Run, model, run};
 
-/// What four ports of 10 Gbit/s carry.
+/// Bandwidth of four ports of 10 Gbit/s.
 const PORTS_BYTES_PER_S: f64 = 4.0 * 1.25e9;
-/// What rates and latencies of runs of 8,000 operations differ by without any reason.
+/// Scatter of rates and latencies between runs of 8,000 operations.
 const NOISE: f64 = 0.05;
 
 fn raidz(groups: &str, width: &str, parity: &str) -> Spec {
@@ -134,8 +134,8 @@ fn streams_are_read_as_fast_as_ports_or_processors_allow() {
             let rate = stream(spec.clone(), &reads).rate();
             let random = carry(spec.clone(), &load(io_kib, 1.0, 4, Pattern::Random)).rate();
             assert!(rate >= factor * random, "{io_kib} KiB: {rate} of {random}");
-            // What an operation takes of a port, and of the cores: its own work, that of a name now and
-            // then, and the checksum of its part of a record.
+            // Load of an operation on a port and on the cores: its own work, an occasional name
+            // operation, and the checksum of its part of a record.
             let data = 1.0 - reads.metadata_share;
             let bytes = reads.io_bytes as f64;
             let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
@@ -246,7 +246,7 @@ fn a_lone_read_takes_the_sum_of_its_path() {
     for spec in [narrow(), wide()] {
         let of = |path: &str| spec.value(path).unwrap();
         let record = of("records.record_bytes");
-        // Data of a record lie on four drives of either layout.
+        // Data of a record are on four drives in either layout.
         let drive_us = of("drive.read_us") + record / 4.0 / of("drive.read_bytes_per_s") * 1e6;
         let way_us = way_us(&spec, 4, "nfs.read_us");
         let sum_us = way_us + 1e-3 * record * of("pool.read_ns_per_byte") + drive_us;

@@ -8,7 +8,7 @@ use plimsoll_model::fit::goals::{self, Goal, Side};
 use plimsoll_model::fit::{
     Checks, Fit, FitOptions, Row, RowScore, Scores, Table as Measured, check, fit, predict, score,
 };
-use plimsoll_model::run::{MatrixLoad, Modelled};
+use plimsoll_model::run::{ConfiguredModel, MatrixLoad};
 use plimsoll_model::spec::Spec;
 use plimsoll_report::document::Document;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::modelled::{fit_error, model_error};
 /// What is asked of a fit.
 pub struct Asked<'a> {
     /// The model with its free parameters.
-    pub model: &'a Modelled,
+    pub model: &'a ConfiguredModel,
     /// What was measured.
     pub table: &'a Measured,
     /// A table to be predicted, which the fit does not see.
@@ -186,7 +186,7 @@ fn outcome(
     });
     let held = goals::hold(goals, own, other);
     let goals = held.iter().map(|one| {
-        let side = if one.goal.of == goals::Of::Fitted { own } else { other.unwrap_or(own) };
+        let side = if one.goal.of == goals::RowSet::Fitted { own } else { other.unwrap_or(own) };
         goal_out(one, side)
     });
     let missing = fitted.spec.missing.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,7 +1,7 @@
 //! Runs on a model: what `session` needs of them, and repeats side by side on cores.
 
 use plimsoll_model::fit::FitError;
-use plimsoll_model::run::{ModelRun, Modelled, RunError, check_plan, run_plan};
+use plimsoll_model::run::{ConfiguredModel, ModelRun, RunError, check_plan, run_plan};
 use plimsoll_model::spec::ModelError;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
 use plimsoll_record::recording::Recording;
@@ -23,11 +23,11 @@ pub fn named(plan: &ResolvedPlan) -> Option<&TargetKind> {
 ///
 /// # Errors
 /// A model that is not there or is wrong, numbers that do not fit.
-pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<Modelled, RunnerError> {
+pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<ConfiguredModel, RunnerError> {
     let TargetKind::Model { model, set } = kind else {
         return Err(RunnerError::usage("the target is no model"));
     };
-    let modelled = Modelled::load(model, set).map_err(|error| model_error(&error))?;
+    let modelled = ConfiguredModel::load(model, set).map_err(|error| model_error(&error))?;
     check_plan(plan, &modelled).map_err(|error| run_error(&error))?;
     Ok(modelled)
 }
@@ -38,7 +38,7 @@ pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<Modelled, RunnerEr
 /// As [`load`].
 pub fn carry_out(
     request: &Request<'_>,
-    model: &Modelled,
+    model: &ConfiguredModel,
     trace: Option<ToReplay>,
     progress: &mut dyn Listener,
 ) -> Result<Recording, RunnerError> {

@@ -1,6 +1,6 @@
 //! What a model stands for, and every parameter with its unit and source.
 
-use plimsoll_model::run::Modelled;
+use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model::spec::{Field, Spec, unit_of};
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::table::{Cell, Column, Table};
@@ -18,7 +18,7 @@ struct Parameter {
 }
 
 /// A model with every parameter, for people.
-pub fn document(model: &Modelled) -> Document {
+pub fn document(model: &ConfiguredModel) -> Document {
     let spec = model.spec();
     let mut sections = Vec::new();
     if !spec.about.trim().is_empty() {
@@ -67,7 +67,7 @@ fn parameters(spec: &Spec) -> Vec<Parameter> {
 }
 
 /// A model with every parameter, for programs.
-pub fn as_json(model: &Modelled) -> Value {
+pub fn as_json(model: &ConfiguredModel) -> Value {
     let spec = model.spec();
     let mut words = Map::new();
     for place in places(spec) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::run::Modelled;
-use plimsoll_model::size::{Asked, Band, SizeError, Sizing, Tried, size};
+use plimsoll_model::run::ConfiguredModel;
+use plimsoll_model::size::{Band, SizeError, SizeRequest, SizeTrial, Sizing, size};
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
 use plimsoll_report::document::{Block, Document, Headline, Section};
@@ -24,13 +24,13 @@ pub struct Question<'a> {
     /// Nodes that have failed in the question that is asked beside that of the whole system; 0: it is not asked.
     pub failed_nodes: u64,
     /// The load, its limits, and the sizes that are tried.
-    pub asked: Asked,
+    pub asked: SizeRequest,
 }
 
 /// What a model says.
 pub struct Answer {
-    model: Modelled,
-    asked: Asked,
+    model: ConfiguredModel,
+    asked: SizeRequest,
     sizing: Sizing,
     /// The same with nodes that failed, and how many did.
     failed: Option<(u64, Sizing)>,
@@ -43,7 +43,8 @@ impl Question<'_> {
     /// # Errors
     /// A model that is not there or is wrong, and a field that it does not have.
     pub fn answer(self) -> Result<Answer, RunnerError> {
-        let model = Modelled::load(self.model, &self.set).map_err(|error| model_error(&error))?;
+        let model =
+            ConfiguredModel::load(self.model, &self.set).map_err(|error| model_error(&error))?;
         let sizing = size(&model, &self.asked).map_err(told)?;
         let failed = self.with_failed_nodes(&sizing);
         let band = Band::of(&model);
@@ -61,8 +62,8 @@ impl Question<'_> {
         let mut set = self.set.clone();
         set.insert(FIELD.to_owned(), self.failed_nodes.to_string());
         // A model without nodes has no such field.
-        let model = Modelled::load(self.model, &set).ok()?;
-        let asked = Asked { range: (smallest, self.asked.range.1), ..self.asked.clone() };
+        let model = ConfiguredModel::load(self.model, &set).ok()?;
+        let asked = SizeRequest { range: (smallest, self.asked.range.1), ..self.asked.clone() };
         // A system of one node can't be built without it: then there is nothing to ask.
         size(&model, &asked).ok().map(|sizing| (self.failed_nodes, sizing))
     }
@@ -138,16 +139,16 @@ fn told(error: SizeError) -> RunnerError {
     }
 }
 
-fn smallest(sizing: &Sizing) -> Option<&Tried> {
+fn smallest(sizing: &Sizing) -> Option<&SizeTrial> {
     sizing.tried.iter().find(|tried| Some(tried.size) == sizing.smallest)
 }
 
-fn headroom(tried: &Tried, asked: &Asked) -> Option<f64> {
+fn headroom(tried: &SizeTrial, asked: &SizeRequest) -> Option<f64> {
     tried.load_line_ios_per_s.map(|line| line / asked.load.rate_ios_per_s - 1.0)
 }
 
-fn as_json(sizing: &Sizing, asked: &Asked) -> Value {
-    let tried = |tried: &Tried| {
+fn as_json(sizing: &Sizing, asked: &SizeRequest) -> Value {
+    let tried = |tried: &SizeTrial| {
         json!({
             "size": tried.size, "passes": tried.passes, "why": tried.why,
             "read_latency_ns": tried.read_ns, "log_latency_ns": tried.log_ns,
@@ -186,11 +187,11 @@ fn band_says(line: f64, required: f64, band: Option<Band>) -> String {
 }
 
 fn document(
-    model: &Modelled,
+    model: &ConfiguredModel,
     sizing: &Sizing,
     failed: Option<&(u64, Sizing)>,
     band: Option<Band>,
-    asked: &Asked,
+    asked: &SizeRequest,
 ) -> Document {
     let required = asked.load.rate_ios_per_s;
     let mut said = Vec::new();
@@ -274,8 +275,8 @@ fn sizes(sizing: &Sizing) -> Table {
 }
 
 /// Load line against size, with what is required.
-fn chart(sizing: &Sizing, asked: &Asked) -> Plot {
-    let dot = |tried: &Tried| {
+fn chart(sizing: &Sizing, asked: &SizeRequest) -> Plot {
+    let dot = |tried: &SizeTrial| {
         let y = tried.load_line_ios_per_s?;
         let label = if Some(tried.size) == sizing.smallest { "smallest that passes" } else { "" };
         Some(Dot { x: tried.size as f64, y, label: label.to_owned(), ..Dot::default() })
@@ -298,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_band_is_that_of_the_models_own_record() {
-        let model = Modelled::load("adsf-hybrid", &Default::default()).ok();
+        let model = ConfiguredModel::load("adsf-hybrid", &Default::default()).ok();
         let band = model
             .and_then(|model| Band::of(&model))
             .map(|band| (band.settings, band.about(1_110.0)));

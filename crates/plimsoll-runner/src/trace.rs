@@ -6,7 +6,7 @@ use plimsoll_evidence::observed::{Replay, TraceFile};
 use plimsoll_import::trace::{self, Account};
 use plimsoll_plan::{DurationNs, ResolvedPlan, SizeBytes};
 use plimsoll_record::replay::ToReplay;
-use plimsoll_workload::trace::{Asked, Event, Figures, Trace};
+use plimsoll_workload::trace::{Event, Figures, Trace, TraceOperation};
 
 use crate::error::RunnerError;
 
@@ -77,13 +77,13 @@ fn file(path: &str, account: &Account) -> TraceFile {
 }
 
 /// What a record asks for, as the workload's own word.
-fn asked(asked: trace::Asked) -> Asked {
+fn asked(asked: trace::Asked) -> TraceOperation {
     match asked {
-        trace::Asked::Read => Asked::Read,
-        trace::Asked::Write => Asked::Write,
-        trace::Asked::WriteDurable => Asked::WriteDurable,
-        trace::Asked::Sync => Asked::Sync,
-        trace::Asked::DataSync => Asked::DataSync,
+        trace::Asked::Read => TraceOperation::Read,
+        trace::Asked::Write => TraceOperation::Write,
+        trace::Asked::WriteDurable => TraceOperation::WriteDurable,
+        trace::Asked::Sync => TraceOperation::Sync,
+        trace::Asked::DataSync => TraceOperation::DataSync,
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use plimsoll_experiments::together;
+use plimsoll_experiments::directory_report;
 use plimsoll_report::{html, run_document};
 use plimsoll_runner::custody::Reader;
 use plimsoll_runner::render;
@@ -72,8 +72,8 @@ impl ReportCache {
 }
 
 fn render_report(directory: &Path, catalogue: &CachedCatalogue) -> Result<RenderedReport, Problem> {
-    if together::is_one(directory) {
-        let report = together::tell(directory)?;
+    if directory_report::is_experiment(directory) {
+        let report = directory_report::build_report(directory)?;
         return Ok(RenderedReport {
             title: report.document.title.clone(),
             verdict: report.document.headline.word.clone(),
@@ -103,7 +103,7 @@ fn stamp(directory: &Path) -> String {
     };
     let files = ["SHA256SUMS", "run.json", "verdict.json", "report.html", "experiment.json"];
     let mut stamps: Vec<u128> = files.iter().map(|name| at(&directory.join(name))).collect();
-    if together::is_one(directory) {
+    if directory_report::is_experiment(directory) {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let mut within: Vec<u128> = entries.map(|entry| at(&entry.path())).collect();
         within.sort_unstable();

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use plimsoll_model::run::Modelled;
-use plimsoll_model::size::{Asked, MailLoad};
+use plimsoll_model::run::ConfiguredModel;
+use plimsoll_model::size::{MailLoad, SizeRequest};
 use plimsoll_model::spec::{Fact, Field, Spec, shipped};
 use plimsoll_plan::{DurationNs, SizeBytes};
 use plimsoll_runner::modelled::model_error;
@@ -128,7 +128,7 @@ pub fn question<'a>(
     if !known.contains(&field) {
         return Err(Problem::bad_request(format!("field: there are {}", known.join(", "))));
     }
-    let modelled = Modelled::load(name, &set).map_err(|error| model_error(&error))?;
+    let modelled = ConfiguredModel::load(name, &set).map_err(|error| model_error(&error))?;
     let own = modelled.spec().value(&field).unwrap_or(1.0).max(1.0);
     let size = |which: &str, default: f64| -> Result<u64, Problem> {
         let size = given(which).map_or(Ok(default), |value| number(which, &value))?;
@@ -140,8 +140,12 @@ pub fn question<'a>(
     if high < low {
         return Err(Problem::bad_request(format!("to: {high} is smaller than {low}")));
     }
-    let asked =
-        Asked { load: load(given)?, field: Some(field), range: (low, high), ..limits(given)? };
+    let asked = SizeRequest {
+        load: load(given)?,
+        field: Some(field),
+        range: (low, high),
+        ..limits(given)?
+    };
     let failed_nodes =
         given("failed_nodes").map_or(Ok(0.0), |value| number("failed_nodes", &value))?;
     check_range("failed_nodes", failed_nodes, 0.0, 8.0)?;
@@ -181,13 +185,13 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
 }
 
 /// A question of which only the limits of latency count.
-fn limits(given: &dyn Fn(&str) -> Option<String>) -> Result<Asked, Problem> {
+fn limits(given: &dyn Fn(&str) -> Option<String>) -> Result<SizeRequest, Problem> {
     let duration = |name: &str, default: &str| {
         let text = given(name).unwrap_or_else(|| default.to_owned());
         let wrong = |_| Problem::bad_request(format!("{name}: write a duration such as 20ms"));
         text.trim().parse::<DurationNs>().map(|duration| duration.0).map_err(wrong)
     };
-    Ok(Asked {
+    Ok(SizeRequest {
         load: MailLoad { databases: 1, database_bytes: 0, rate_ios_per_s: 0.0 },
         read_ns_max: duration("read_latency", "20ms")?,
         log_ns_max: duration("log_latency", "10ms")?,

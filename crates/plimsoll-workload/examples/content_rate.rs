@@ -2,16 +2,16 @@
 //!
 //! `cargo run --release -p plimsoll-workload --example content_rate [REPEATS]`
 //!
-//! Each rate is the median of the repeats (default 9) of 64 MiB each, into one buffer that stays where the
-//! cache puts it; the best stands beside it. Time is the thread's CPU time, so that other work on the machine
-//! counts only as far as it slows the core down.
+//! Each rate is the median of the repeats (default 9) of 64 MiB each, into one buffer that stays in
+//! cache; the best rate is shown as well. Time is the thread's CPU time, so other work on the
+//! machine counts only as far as it slows the core down.
 
 use std::hint::black_box;
 
 use plimsoll_sys::cpu::thread_total_ns;
 use plimsoll_sys::simd::{Kernels, Level};
 use plimsoll_workload::content::{Content, ContentSpec};
-use plimsoll_workload::stamp::{Expected, Verifier};
+use plimsoll_workload::stamp::{ExpectedContent, Verifier};
 
 const PASS_BYTES: usize = 64 << 20;
 
@@ -77,7 +77,7 @@ fn kernels(kernels: Kernels, io_bytes: usize, repeats: usize) {
         assert!(content.fill(0, 0, |_| 1, &mut buffer).is_ok());
         let Some(verifier) = Verifier::new(&content, &[]) else { continue };
         let checked = rate(repeats, io_bytes, |_| {
-            let expected = |_| Expected::exactly(1);
+            let expected = |_| ExpectedContent::exactly(1);
             let good = verifier.check(0, 0, black_box(&buffer), expected, |_, _| {});
             assert_eq!(good.ok(), Some((io_bytes / 4096) as u64));
         });

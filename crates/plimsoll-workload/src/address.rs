@@ -31,5 +31,5 @@ pub use permutation::Permutation;
 pub use slots::Slots;
 pub use space::{Place, Region, Space};
 pub use stride::Stride;
-pub use walk::{Walk, Walks};
+pub use walk::{AddressWalks, Walk};
 pub use zipf::Zipf;

@@ -2,11 +2,11 @@
 //!
 //! [`Arrivals`] is an endless (or, recorded, finite) iterator. What it gives never depends on when it is
 //! asked, so a driver that falls behind knows by how much. [`Schedule::part`] divides a stream among
-//! clients or threads, whose starts together are those of the whole ([`Merged`] puts them back
+//! clients or threads, whose starts together are those of the whole ([`MergedArrivals`] puts them back
 //! together).
 
 mod exponential;
-mod merged;
+mod merge;
 mod rate;
 mod recorded;
 mod schedule;
@@ -14,9 +14,9 @@ mod steady;
 mod warp;
 
 pub use exponential::Exponential;
-pub use merged::Merged;
+pub use merge::MergedArrivals;
 pub use rate::{Rate, RateError};
 pub use recorded::{RecordedError, Recording};
 pub use schedule::{Arrivals, Schedule};
-pub use steady::Steady;
+pub use steady::SteadyArrivals;
 pub use warp::Warp;

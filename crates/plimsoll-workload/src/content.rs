@@ -1,9 +1,9 @@
-//! What blocks hold.
+//! Content of blocks.
 //!
-//! Content is a pure function of run, target, place and generation (how many times the place was written
-//! in this run): nothing is kept, nothing is copied from a pool, and no two units are alike unless
-//! duplicates are asked for. It comes in units of at most 4 KiB whose bounds don't depend on the size of
-//! the I/O: so how far it compresses and how much of it is duplicate doesn't either.
+//! Content is a pure function of run, target, place and generation (how many times the place was
+//! written in this run): nothing is stored, nothing is copied from a pool, and no two units are
+//! alike unless duplicates are requested. Units are at most 4 KiB and their bounds do not depend on
+//! the I/O size, so neither do compression ratio and share of duplicates.
 //!
 //! * *Incompressible bytes* come from a counter-based generator ([`plimsoll_sys::simd`]): each 16 bytes have a
 //!   counter of their own and a permutation keeps them different, so there is nothing that a compressor

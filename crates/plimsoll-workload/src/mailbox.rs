@@ -57,10 +57,10 @@ pub use geometry::{Geometry, SECTOR_BYTES};
 pub use group::{Group, WarmUp};
 pub use page::{Damage, Directory, Fault, PageHead, check, parse, render};
 pub use phase::{
-    Create, Duplicate, Expected, Format, Phase, PhaseIo, Progress, Recover, ReplayFrom, Report,
-    Scan, ScanKind, Verify,
+    Create, Duplicate, ExpectedCommits, Format, Phase, PhaseIo, Progress, Recover, ReplayFrom,
+    Report, Scan, ScanKind, Verify,
 };
-pub use poison::{Finding, Place, Poison, Trouble};
+pub use poison::{Failure, Finding, Place, Poison};
 pub use record::LogFault;
 pub use session::{Commit, OperationKind, Witness};
 pub use store::{DatabaseState, GroupPart, LogPosition, Store, spread};

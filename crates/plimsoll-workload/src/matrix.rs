@@ -2,7 +2,7 @@
 //!
 //! | part | decides |
 //! |---|---|
-//! | [`StreamConfig`] | what a stream is to be |
+//! | [`StreamConfig`] | parameters of a stream |
 //! | [`FileSet`] | which regions of which files it works on |
 //! | [`Choice`] | which of several things comes next, so that shares are exact and the order is random |
 //! | [`Names`] | which small files are created, renamed and removed |
@@ -36,5 +36,5 @@ pub use names::{NameChange, Names, name_text};
 pub use op::{Class, DURABLE_CLASS, Op, OpKind, classes};
 pub use part::StreamPart;
 pub use recorded::stream_classes;
-pub use sample::{Sample, Sampled, Sampler};
+pub use sample::{Sample, SampleCounts, Sampler};
 pub use tracker::Tracker;

@@ -13,8 +13,8 @@
 //! | corrupt | something of which at least one sector is nothing that was ever written |
 //! | unwritten | zeros |
 //!
-//! Sectors are told apart by content and not by a mark: the generator can be run backwards
-//! ([`plimsoll_sys::simd::invert`]), so any 16 bytes of it say which write they are from.
+//! Sectors are distinguished by content and not by a mark: the generator can be inverted
+//! ([`plimsoll_sys::simd::invert`]), so any 16 bytes of it identify the write that they are from.
 
 mod damage;
 mod evidence;
@@ -22,7 +22,7 @@ mod format;
 mod generations;
 mod verify;
 
-pub use damage::{Damage, DamageCounts, Expected, Finding, Verdict};
+pub use damage::{Damage, DamageCounts, ExpectedContent, Finding, Verdict};
 pub use format::{Origin, Stamp};
 pub(crate) use format::{filler_of, key_of};
 pub use generations::{Generations, Ticket};

@@ -12,7 +12,7 @@ use core::fmt;
 /// target's backlog has no end; a minute is enough for one that was held up.
 pub const BACKLOG_NS: u64 = 60_000_000_000;
 
-/// What an [`Io`] asks of the target.
+/// Kind of an [`Io`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IoKind {
     /// Read `size_bytes` at `offset_bytes` into the buffer.
@@ -31,7 +31,7 @@ pub enum IoKind {
 pub struct Io {
     /// Chosen by the workload, handed back in the [`Completion`]. Unique among those in flight.
     pub token: u64,
-    /// What to do.
+    /// Kind of the I/O.
     pub kind: IoKind,
     /// Index into the file table that the workload was built with ([`StepWorkload::files`]).
     pub file: u32,
@@ -63,7 +63,7 @@ pub struct Completion {
     pub completed_ns: u64,
 }
 
-/// What a workload waits for after a step.
+/// Event that a workload waits for after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Nothing until at least one of its I/Os completes.
@@ -74,7 +74,7 @@ pub enum Wait {
     Done,
 }
 
-/// The memory that I/O buffers lie in.
+/// Memory of I/O buffers.
 pub trait Arena {
     /// The bytes of a range, or `None` where the driver carries no data (a model): then the
     /// workload neither fills nor parses buffers and answers from what it knows to be there.
@@ -102,15 +102,15 @@ impl Arena for HeapArena {
     }
 }
 
-/// What a class of I/O is part of, which decides in which table it is reported and whether it counts
-/// as transactional.
+/// Group of an I/O class, which decides in which table it is reported and whether it counts as
+/// transactional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClassGroup {
     /// The I/O that the achieved rate counts: database reads and writes, data of a matrix.
     Transactional,
     /// Operations on names and attributes.
     Metadata,
-    /// What makes earlier writes of a matrix durable.
+    /// Syncs, which make earlier writes of a matrix durable.
     Sync,
     /// Writes of a matrix, each to the end of the flush that made it durable.
     Durable,
@@ -147,7 +147,7 @@ impl fmt::Display for ClassGroup {
 pub struct Class {
     /// Tag of the histogram and of the series rows.
     pub name: String,
-    /// What it is part of.
+    /// Group of the class.
     pub group: ClassGroup,
     /// True for reads.
     pub is_read: bool,
@@ -172,7 +172,7 @@ pub trait StepWorkload {
     fn files(&self) -> &[FileSpec];
     /// The classes it records under; [`Io::class`] indexes this.
     fn classes(&self) -> &[Class];
-    /// Arena size it needs; its driver makes that much before the first step.
+    /// Returns the required arena size; the driver allocates it before the first step.
     fn arena_size_bytes(&self) -> u64;
     /// The most I/Os it ever has in flight.
     fn depth_max(&self) -> usize;

@@ -11,14 +11,14 @@ mod replay;
 
 pub use figures::{Figures, SizeCount};
 pub use map::Mapping;
-pub use replay::{Cursor, Due, NothingFits, Replay};
+pub use replay::{Cursor, NothingFits, Replay, ReplayTotals};
 
-/// Places are told apart by pieces of this size: what a trace touches, and what is moved as one.
+/// Size of the pieces in which a trace's footprint is counted and moved.
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
-/// What a recorded operation asks for.
+/// Kind of a recorded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum TraceOperation {
     /// To read.
     Read,
     /// To write.
@@ -31,7 +31,7 @@ pub enum Asked {
     DataSync,
 }
 
-impl Asked {
+impl TraceOperation {
     /// Whether it moves data; a flush does not.
     #[must_use]
     pub const fn moves(self) -> bool {
@@ -50,8 +50,8 @@ pub struct Event {
     pub size_bytes: u32,
     /// Number of its device.
     pub volume: u16,
-    /// What it asks for.
-    pub asked: Asked,
+    /// Kind of the operation.
+    pub asked: TraceOperation,
 }
 
 /// Recorded operations in the order of time.
@@ -129,7 +129,7 @@ fn bases(events: &[Event]) -> (Vec<u64>, u64) {
     (bases, extent)
 }
 
-/// The pieces that a stretch of bytes lies in.
+/// Returns the pieces that a range of bytes covers.
 fn chunks(offset_bytes: u64, size_bytes: u32) -> std::ops::RangeInclusive<u64> {
     let last = offset_bytes.saturating_add(u64::from(size_bytes.max(1)) - 1);
     offset_bytes / CHUNK_BYTES..=last / CHUNK_BYTES

@@ -30,7 +30,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
 }
 
-/// The value that chi-square with this many degrees of freedom exceeds with a chance of 0.1 %.
+/// The value that chi-square with this number of degrees of freedom exceeds with a probability of
+/// 0.1 %.
 fn limit(degrees: usize) -> f64 {
     let rows = rows("chi-square-99.9");
     float(rows.iter().find(|row| number(row[0]) == degrees as u64).unwrap()[1])
@@ -135,7 +136,7 @@ fn poisson_gaps_pass_kolmogorov_and_smirnov() {
     let n = gaps.len() as f64;
     let mut distance: f64 = 0.0;
     for (i, gap) in gaps.iter().enumerate() {
-        // Whole nanoseconds: a gap stands for the half nanosecond around it as well.
+        // In whole nanoseconds, a gap represents the half nanosecond around it as well.
         let f = 1.0 - (-(*gap as f64 + 0.5) / 5_000.0).exp();
         distance = distance.max((f - i as f64 / n).abs()).max(((i + 1) as f64 / n - f).abs());
     }

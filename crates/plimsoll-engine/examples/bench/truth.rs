@@ -15,7 +15,7 @@ use plimsoll_engine::stream::source::{Op, Source};
 use plimsoll_sys::clock::{Clock, monotonic_ns};
 use plimsoll_workload::arrival::{Rate, Schedule, Warp};
 use plimsoll_workload::matrix::StreamConfig;
-use plimsoll_workload::planned::pace::{Pace, Turns};
+use plimsoll_workload::planned::pace::{Pace, StartTimes};
 use serde_json::{Value, json};
 
 /// Gaps that are kept, and every how many of them the Kolmogorov-Smirnov tests look at: 5,000 show a
@@ -86,12 +86,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-fn arrivals(options: &Options, poisson: bool, clients: u64) -> Result<Vec<Turns>, String> {
+fn arrivals(options: &Options, poisson: bool, clients: u64) -> Result<Vec<StartTimes>, String> {
     let rate = Rate::per_s(options.rate_per_s).map_err(|error| error.to_string())?;
     let warp = Warp::None;
     let schedule =
         if poisson { Schedule::Poisson { rate, warp } } else { Schedule::Constant { rate, warp } };
-    Ok((0..clients).map(|part| Box::new(schedule.part(part, clients, 42)) as Turns).collect())
+    Ok((0..clients).map(|part| Box::new(schedule.part(part, clients, 42)) as StartTimes).collect())
 }
 
 /// Notes when operations were really started.

@@ -10,7 +10,7 @@ use plimsoll_evidence::run::{Damage, PhaseKind};
 use plimsoll_record::progress::Watcher;
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{
-    Finding, MailboxConfig, Phase, PhaseIo, Store, Trouble, Verify, spread,
+    Failure, Finding, MailboxConfig, Phase, PhaseIo, Store, Verify, spread,
 };
 use plimsoll_workload::step::{FileSpec, StepWorkload};
 
@@ -196,7 +196,7 @@ impl StoreCheck {
         let (absent, other): (Vec<&Finding>, Vec<&Finding>) = machine
             .findings()
             .iter()
-            .partition(|finding| matches!(finding.trouble, Trouble::FileEnds { .. }));
+            .partition(|finding| matches!(finding.trouble, Failure::FileEnds { .. }));
         self.damage_count += report.findings.saturating_sub(absent.len() as u64);
         self.damage.extend(other.into_iter().map(|finding| locator.damage(finding)));
         self.unconfirmed.extend(machine.unconfirmed().iter().map(|finding| locator.says(finding)));

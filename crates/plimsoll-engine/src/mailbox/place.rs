@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use plimsoll_evidence::run::Damage;
-use plimsoll_workload::mailbox::{Finding, MailboxConfig, Place, Trouble};
+use plimsoll_workload::mailbox::{Failure, Finding, MailboxConfig, Place};
 
 /// Where the parts of a store lie.
 #[derive(Clone, Debug)]
@@ -54,14 +54,14 @@ impl Locator {
             Place::File => 0,
         };
         let kind = match finding.trouble {
-            Trouble::Page(fault) => fault.damage.name(),
-            Trouble::LogBlock(fault) => fault.damage.name(),
-            Trouble::NoLog => "corrupt",
-            Trouble::LogEnds { .. } | Trouble::PageAhead { .. } => "lost",
-            Trouble::CommitMissing { .. } => "lost",
-            Trouble::FileEnds { .. } => "truncated",
-            Trouble::Io(_) | Trouble::Short { .. } => "unreadable",
-            Trouble::Stuck => "defect",
+            Failure::Page(fault) => fault.damage.name(),
+            Failure::LogBlock(fault) => fault.damage.name(),
+            Failure::NoLog => "corrupt",
+            Failure::LogEnds { .. } | Failure::PageAhead { .. } => "lost",
+            Failure::CommitMissing { .. } => "lost",
+            Failure::FileEnds { .. } => "truncated",
+            Failure::Io(_) | Failure::Short { .. } => "unreadable",
+            Failure::Stuck => "defect",
         };
         Damage {
             target: format!("db{}", finding.database),

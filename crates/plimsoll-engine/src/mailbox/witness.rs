@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use plimsoll_sys::SysError;
-use plimsoll_workload::mailbox::{Commit, Expected, Witness};
+use plimsoll_workload::mailbox::{Commit, ExpectedCommits, Witness};
 
 use crate::EngineError;
 use crate::work_dir::failed;
@@ -90,7 +90,7 @@ fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
 #[derive(Debug, Default)]
 pub struct Witnessed {
     /// The commits that must be there.
-    pub expected: Expected,
+    pub expected: ExpectedCommits,
     /// How many commits of the store it saw.
     pub count: u64,
     /// How many it saw of other stores, which are not asked after.

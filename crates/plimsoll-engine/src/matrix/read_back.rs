@@ -8,7 +8,7 @@ use plimsoll_evidence::run::PhaseKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::Content;
-use plimsoll_workload::matrix::{InFlight, Sampled, Sampler};
+use plimsoll_workload::matrix::{InFlight, SampleCounts, Sampler};
 use plimsoll_workload::planned::pace::Pace;
 
 use super::data::pass_classes;
@@ -46,8 +46,8 @@ impl Places {
     }
 
     /// What all checks came to.
-    fn found(&self) -> Sampled {
-        let mut all = Sampled::default();
+    fn found(&self) -> SampleCounts {
+        let mut all = SampleCounts::default();
         for found in self.samplers.iter().map(Sampler::found) {
             all.reads += found.reads;
             all.counts.merge(&found.counts);
@@ -123,9 +123,9 @@ impl Running<'_> {
         }
         let found = match &outcome {
             Ok((_, sources)) => {
-                sources.iter().flatten().next().map_or_else(Sampled::default, Places::found)
+                sources.iter().flatten().next().map_or_else(SampleCounts::default, Places::found)
             }
-            Err(_) => Sampled::default(),
+            Err(_) => SampleCounts::default(),
         };
         let blocks = found.counts.good + found.counts.damaged();
         let note = format!("a sample of what was written: {blocks} blocks read back");

@@ -1,4 +1,4 @@
-//! What an experiment asks, answered from its figures, and published arithmetic held against itself.
+//! Answers an experiment's questions from its figures, and checks published arithmetic.
 
 use plimsoll_judge::metrics::{self, Counted};
 use plimsoll_judge::tuning::Tuning;
@@ -13,25 +13,25 @@ use super::{Input, SearchAnalysis};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Its text.
+    /// Text of the question.
     pub text: String,
     /// The arm that it is about.
     pub arm: Option<String>,
-    /// The arm that it is held against.
+    /// Arm to compare with.
     pub over: Option<String>,
     /// The figure; without it the arm's verdict and mechanism answer.
     pub figure: Option<String>,
-    /// The arms of which the best is asked for.
+    /// Arms to rank; empty for all.
     #[serde(default)]
     pub among: Vec<String>,
 }
 
-/// A published statement that one result lies below another and that both are alike once corrected for
-/// the speed of their CPUs.
+/// A published statement that one result is below another by some share, and that both are equal
+/// once corrected for the speed of their CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// What was published, in a sentence.
+    /// The published statement, as a sentence.
     pub text: String,
     /// How far below the other the result is said to be, as a share.
     pub below: f64,
@@ -167,7 +167,8 @@ fn compared(
     )
 }
 
-/// What an arm is called in a sentence; the point of a table by its place there.
+/// Returns the name of an arm for use in a sentence; a table point is named by its size and read
+/// share.
 fn named(arm: &ArmAnalysis) -> String {
     match arm.point.as_ref().filter(|_| !arm.group.is_empty()) {
         Some(point) => format!(
@@ -198,7 +199,7 @@ fn stands(arm: &ArmAnalysis) -> String {
     if arm.point.is_some() && !arm.group.is_empty() {
         return format!("{}: {why}", capital(&named(arm)));
     }
-    // A verdict that is no plain yes says why, unless the arm was made for it.
+    // A verdict other than MEASURED or PASS is explained, unless the arm was made to get it.
     let plain = |kind: &VerdictKind| matches!(kind, VerdictKind::Measured | VerdictKind::Pass);
     let rate = arm.servers > 1 && arm.reason.contains("iops");
     let all = if rate { " (all servers together)" } else { "" };
@@ -232,7 +233,7 @@ fn ranked(arms: &[ArmAnalysis], among: &[String], key: &str) -> Option<String> {
     Some(format!("From the best: {}.", parts.join(", ")))
 }
 
-/// What a search found, in words.
+/// Describes the result of a search.
 fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
     let parts = f64::from(search.servers.max(1));
     let each = if search.servers > 1 { " a server" } else { "" };

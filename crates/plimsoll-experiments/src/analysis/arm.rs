@@ -20,21 +20,22 @@ pub(super) const RATE: &str = "achieved_iops_per_s";
 /// A figure of an arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureAnalysis {
-    /// Its key.
+    /// Key of the figure.
     pub key: String,
     /// One value per completed run.
     pub values: Vec<f64>,
-    /// Their mean.
+    /// Mean over the runs.
     pub mean: Option<f64>,
     /// 95 % interval of the mean by Student's t; `None` for fewer than two runs.
     pub interval: Option<[f64; 2]>,
-    /// What was published.
+    /// Published value.
     pub published: Option<f64>,
-    /// What that was to the model; `None` without it.
+    /// Role in the fit; `None` without a published value.
     pub role: Option<Role>,
     /// Mean over published.
     pub ratio: Option<f64>,
-    /// Its 95 % interval, of the runs alone: the published figure's own error is not known.
+    /// 95 % interval of the ratio, from the scatter of the runs alone: the error of the published
+    /// figure is unknown.
     pub ratio_interval: Option<[f64; 2]>,
     /// Over the same figure of the reference arm.
     pub over_reference: Option<f64>,
@@ -52,13 +53,13 @@ impl FigureAnalysis {
 /// An arm and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmAnalysis {
-    /// Its short name.
+    /// Short name.
     pub name: String,
-    /// What it is.
+    /// Descriptive title.
     pub title: String,
     /// The table that it belongs to.
     pub group: String,
-    /// The achieved rate is shown for one of so many servers.
+    /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
     /// Settings that differ from the arm before.
     pub changes: Vec<(String, String)>,
@@ -66,9 +67,9 @@ pub struct ArmAnalysis {
     pub planned: u32,
     /// How many came to their end.
     pub completed: u32,
-    /// Its runs.
+    /// Ids of the runs.
     pub run_ids: Vec<String>,
-    /// Their verdicts, in the same order.
+    /// Verdicts, in the order of the runs.
     pub verdicts: Vec<VerdictKind>,
     /// Why: the reason of the first run.
     pub reason: String,
@@ -80,15 +81,15 @@ pub struct ArmAnalysis {
     pub caught_by: Vec<String>,
     /// Least headroom over the requirement.
     pub headroom: Option<f64>,
-    /// Its figures.
+    /// Figures of the arm.
     pub figures: Vec<FigureAnalysis>,
-    /// What limits it and where its time goes, in sentences.
+    /// Bottleneck and breakdown of latency, as sentences.
     pub mechanism: Vec<String>,
-    /// What the load saw beside what the drives did.
+    /// Front-end I/O next to drive I/O.
     pub front: Option<Front>,
     /// Each server of the first run; empty with fewer than two.
     pub per_server: Vec<Server>,
-    /// Where it stands in the table of its group.
+    /// Position in the table of its group.
     #[serde(default)]
     pub point: Option<Point>,
     /// Threads of the mail store, of all servers together.

@@ -1,4 +1,4 @@
-//! What a model's stations and nodes say of drives and of other nodes.
+//! Finds drives and remote accesses among a model's stations and nodes.
 
 use plimsoll_evidence::inside::Inside;
 use plimsoll_judge::inside::shares;

@@ -12,7 +12,7 @@ const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];
 /// Width of the intervals that are drawn.
 const INTERVAL_NS: u64 = 5_000_000_000;
 
-/// What happened when nodes failed, and how rate and latency went on.
+/// A node failure during the measured phase, with rate and latency over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     /// When and what it cost, in a sentence.
@@ -28,7 +28,8 @@ pub struct Failure {
     pub read_latency_ns: Vec<Option<f64>>,
 }
 
-/// What the load carried before and after a node failed, where the plan has one fail while it measures.
+/// Compares the load before and after a node failure, if the plan has a node fail during the
+/// measured phase.
 pub(super) fn failure(bundle: &Bundle, servers: u32) -> Option<Failure> {
     let target = bundle.plan.targets.first()?;
     let TargetKind::Model { set, .. } = &target.kind else { return None };

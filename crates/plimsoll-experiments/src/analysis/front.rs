@@ -1,6 +1,6 @@
-//! What the load saw beside what the drives did: the page of a storage system on which a hero number is
-//! recognised. Front-end I/O without I/O at the drives, a front-end latency below that of the drives, a
-//! working set that fits a cache, and reads that come from memory or from nowhere.
+//! Front-end I/O next to drive I/O, which exposes inflated results: front-end I/O without drive
+//! I/O, a front-end latency below that of the drives, a working set that fits a cache, or reads
+//! served from memory or unwritten space.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::inside::{Inside, Station};
@@ -79,8 +79,9 @@ fn stream(bundle: &Bundle) -> Option<&plimsoll_plan::Stream> {
     }
 }
 
-/// Distinct bytes that I/Os of one pattern touch in a set of files: all that they moved, where they go on
-/// from each other; of n at random over b blocks b (1 - e^(-n/b)), the occupancy of n balls in b urns.
+/// Distinct bytes that I/Os of one pattern touch in a set of files. Sequential patterns touch every
+/// byte that they move. n random I/Os over b blocks touch b (1 - e^(-n/b)) of them, the occupancy
+/// of n balls in b urns.
 fn expected_set(bundle: &Bundle, pick: Pick) -> Option<u64> {
     let sums = totals(bundle, pick);
     if sums.count == 0 {

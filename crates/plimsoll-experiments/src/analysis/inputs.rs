@@ -1,4 +1,5 @@
-//! What an analysis rests on besides published figures: parameters and loads that were fitted or chosen for it.
+//! Inputs of an analysis besides published figures: parameters and loads that were fitted or chosen
+//! for it.
 
 use super::{Input, OwnParameter};
 

@@ -34,7 +34,7 @@ pub(super) fn called(station: &str) -> String {
     }
 }
 
-/// What a place of reads or writes is called.
+/// Returns the display name of a source of reads or a destination of writes.
 pub(super) fn place(word: &str) -> &str {
     match word {
         "zero" => "holes and zeroes",
@@ -161,7 +161,7 @@ fn full_first(inside: &Inside, window_ns: u64) -> Option<String> {
     ))
 }
 
-/// What this host saw of a real system beneath.
+/// Describes device and CPU utilisation on this host, for runs on real storage.
 fn outside(bundle: &Bundle) -> Vec<String> {
     let mut all = Vec::new();
     for device in bundle.observed.devices.iter().filter(|device| device.top) {

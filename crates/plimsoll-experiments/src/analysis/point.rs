@@ -1,9 +1,9 @@
-//! Where an arm stands in its table.
+//! Position of an arm in its table.
 
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
-/// Where an arm stands in its table.
+/// Position of an arm in its table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Size of the I/Os.

@@ -13,12 +13,12 @@ use super::{Input, Role};
 
 /// Mean latency over all operations of a matrix.
 const LATENCY: &str = "latency_ns_avg";
-/// The figures that tables are held against.
+/// Figures that are compared for whole tables.
 const FIGURES: [&str; 2] = [RATE, LATENCY];
 /// From this size on writes are limited by bytes and no longer by operations.
 const LARGE_BYTES: u64 = 8192;
 
-/// What a model is asked to reach on one table.
+/// A goal for a model on one table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
@@ -39,7 +39,7 @@ pub struct Goal {
 pub struct TableScore {
     /// The figure.
     pub figure: String,
-    /// What the published figures were to the model.
+    /// Role of the published figures in the fit.
     pub role: Role,
     /// How many.
     pub rows: usize,
@@ -63,7 +63,7 @@ pub struct GoalAnalysis {
     pub goal: Goal,
     /// Whether it was reached.
     pub reached: bool,
-    /// What was reached, in a sentence.
+    /// Result, as a sentence.
     pub says: String,
 }
 
@@ -72,38 +72,38 @@ pub struct GoalAnalysis {
 pub struct TableAnalysis {
     /// The group of its arms.
     pub group: String,
-    /// What it is of.
+    /// Title of the arm that the table belongs to.
     pub title: String,
     /// I/O sizes, the rows.
     pub sizes_bytes: Vec<u64>,
     /// Read shares in percent, the columns, from the most reads.
     pub read_percents: Vec<f64>,
-    /// Its scores; empty where nothing was published.
+    /// Scores; empty without published figures.
     pub scores: Vec<TableScore>,
     /// Figures to keep in mind.
     #[serde(default)]
-    pub kept: Vec<Kept>,
+    pub kept: Vec<TableHighlight>,
 }
 
 /// A figure of a table that is worth remembering, in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
-    /// What it is.
+pub struct TableHighlight {
+    /// Name of the figure.
     pub name: String,
-    /// What came out.
+    /// Modelled value.
     pub modelled: String,
-    /// What was published.
+    /// Published value.
     pub published: Option<String>,
 }
 
-/// What one table brings over another: ratios of their rates.
+/// Rate ratios of one table over another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// The table.
     pub group: String,
     /// The one below the line.
     pub over: String,
-    /// Its ratios.
+    /// Ratios, point by point.
     pub ratios: Vec<LayoutRatio>,
 }
 
@@ -114,7 +114,7 @@ pub struct LayoutRatio {
     pub read_percent: f64,
     /// Size of the I/Os.
     pub size_bytes: u64,
-    /// What came out.
+    /// Modelled ratio.
     pub modelled: f64,
     /// The ratio of the published figures.
     pub published: Option<f64>,
@@ -241,7 +241,7 @@ fn twin(
 /// On the line, in logarithms, between the next smaller and the next larger I/O of the same read share.
 fn between(points: &[(&ArmAnalysis, &Point)], point: &Point, key: &str) -> Option<f64> {
     let column = points.iter().filter(|(_, p)| p.read_percent == point.read_percent);
-    // What was kept back, or what the operator brought along, no alternative knows.
+    // Alternatives to the model may not use withheld or user-supplied figures.
     let published = |arm: &ArmAnalysis| -> Option<f64> {
         arm.figure(key).filter(|figure| figure.role.is_some_and(Role::was_known))?.published
     };
@@ -302,9 +302,9 @@ struct Pair {
 }
 
 impl Pair {
-    fn kept(self, name: &str, show: impl Fn(f64) -> String) -> Kept {
+    fn kept(self, name: &str, show: impl Fn(f64) -> String) -> TableHighlight {
         let published = self.published.map(&show);
-        Kept { name: name.to_owned(), modelled: show(self.modelled), published }
+        TableHighlight { name: name.to_owned(), modelled: show(self.modelled), published }
     }
 }
 
@@ -326,8 +326,8 @@ fn bytes(point: &Point, rate: f64) -> f64 {
     rate * (1.0 - point.metadata_percent / 100.0) * point.size_bytes as f64
 }
 
-/// What a table comes down to.
-fn keep_in_mind(points: &[(&ArmAnalysis, &Point)]) -> Vec<Kept> {
+/// Summarises a table in a few key figures.
+fn keep_in_mind(points: &[(&ArmAnalysis, &Point)]) -> Vec<TableHighlight> {
     let rates: Vec<(&Point, Pair)> =
         points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, RATE)?))).collect();
     let mut kept = vec![
@@ -359,12 +359,12 @@ fn most(
     rates: &[(&Point, Pair)],
     of: &dyn Fn(&Point, f64) -> f64,
     show: &dyn Fn(f64) -> String,
-) -> Option<Kept> {
+) -> Option<TableHighlight> {
     let largest = |value: &dyn Fn(&Pair) -> Option<f64>| {
         let all = rates.iter().filter_map(|(p, pair)| Some(of(p, value(pair)?)));
         Some(show(all.reduce(f64::max)?))
     };
-    Some(Kept {
+    Some(TableHighlight {
         name: name.to_owned(),
         modelled: largest(&|pair| Some(pair.modelled))?,
         published: largest(&|pair| pair.published),
@@ -372,7 +372,7 @@ fn most(
 }
 
 /// Writes are limited in bytes: how far their bandwidth depends on the size.
-fn writes(rates: &[(&Point, Pair)]) -> Option<Kept> {
+fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let of: Vec<(&Point, Pair)> = rates
         .iter()
         .filter(|(p, _)| p.read_percent == 0.0 && p.size_bytes >= LARGE_BYTES)
@@ -388,12 +388,12 @@ fn writes(rates: &[(&Point, Pair)]) -> Option<Kept> {
     let published: Option<Vec<f64>> =
         of.iter().map(|(p, pair)| Some(bytes(p, pair.published?))).collect();
     let name = format!("writes from {}", kib(LARGE_BYTES));
-    Some(Kept { name, modelled, published: published.and_then(range) })
+    Some(TableHighlight { name, modelled, published: published.and_then(range) })
 }
 
-/// What a read costs that is added to a stream of writes, at the middle size: time per read over the time
-/// that the writes alone would take.
-fn mixing(rates: &[(&Point, Pair)]) -> Option<Kept> {
+/// Cost of a read that is added to a stream of writes, at the middle size: time per read over the
+/// time that the writes alone would take.
+fn mixing(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let size = 32_768;
     let at = |read: f64| {
         rates.iter().find(|(p, _)| p.size_bytes == size && p.read_percent == read).map(|r| r.1)

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::arm::ArmAnalysis;
-use super::{Given, Input, Role, points};
+use super::{Input, PublishedFigure, Role, points};
 
 /// One prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,9 +15,9 @@ pub struct ScoreLine {
     pub arm: String,
     /// The figure.
     pub figure: String,
-    /// What was published.
+    /// Published value.
     pub published: f64,
-    /// What came out.
+    /// Value that the model predicted.
     pub predicted: f64,
     /// The nearest row that was known, and its arm; `None`: no other row has the figure.
     pub copied: Option<(String, f64)>,
@@ -54,7 +54,7 @@ pub(super) fn score(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Score> {
         let Some(at) = place(&given.arm) else { continue };
         let mean = arms[at].figure(&given.figure).and_then(|figure| figure.mean);
         let Some(predicted) = mean.filter(|mean| *mean > 0.0) else { continue };
-        let known: Vec<(usize, &Given)> = input
+        let known: Vec<(usize, &PublishedFigure)> = input
             .given
             .iter()
             .filter(|other| other.figure == given.figure && other.arm != given.arm)
@@ -92,7 +92,11 @@ pub(super) fn score(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Score> {
 }
 
 /// The row to copy: of another table the row of the same label, of this one the nearest arm.
-fn nearest(arms: &[ArmAnalysis], at: usize, known: &[(usize, &Given)]) -> Option<(String, f64)> {
+fn nearest(
+    arms: &[ArmAnalysis],
+    at: usize,
+    known: &[(usize, &PublishedFigure)],
+) -> Option<(String, f64)> {
     let label =
         |arm: &ArmAnalysis| arm.name.strip_prefix(&arm.group).unwrap_or(&arm.name).to_owned();
     let (own, group) = (label(&arms[at]), &arms[at].group);
@@ -104,7 +108,7 @@ fn nearest(arms: &[ArmAnalysis], at: usize, known: &[(usize, &Given)]) -> Option
 }
 
 /// On the line between the nearest known rows on both sides, by their places in the order of the arms.
-fn between(at: usize, known: &[(usize, &Given)]) -> Option<f64> {
+fn between(at: usize, known: &[(usize, &PublishedFigure)]) -> Option<f64> {
     let before = known.iter().filter(|(other, _)| *other < at).max_by_key(|(other, _)| *other)?;
     let after = known.iter().filter(|(other, _)| *other > at).min_by_key(|(other, _)| *other)?;
     let share = (at - before.0) as f64 / (after.0 - before.0) as f64;
@@ -121,9 +125,9 @@ mod tests {
 
     const RATE: &str = "achieved_iops_per_s";
 
-    fn given(arm: &str, value: f64, role: Role) -> Given {
+    fn given(arm: &str, value: f64, role: Role) -> PublishedFigure {
         let (arm, figure) = (arm.to_owned(), RATE.to_owned());
-        Given { arm, figure, value, role, source: String::new() }
+        PublishedFigure { arm, figure, value, role, source: String::new() }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What an experiment is, before anything is run.
+//! Describes an experiment before anything runs.
 
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::number::Unit;
@@ -7,8 +7,8 @@ use plimsoll_runner::error::RunnerError;
 use serde_json::json;
 
 use super::one_line;
-use crate::definition::{Definition, On, Overrides};
-use crate::text::Arm;
+use crate::definition::{Definition, Overrides, StorageKind};
+use crate::experiment_file::Arm;
 
 /// An experiment as programs read it.
 ///
@@ -16,9 +16,9 @@ use crate::text::Arm;
 /// A plan that is wrong.
 pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, RunnerError> {
     let text = &definition.text;
-    let mut planned = definition.arms(On::Model, &Overrides::default())?;
+    let mut planned = definition.arms(StorageKind::Model, &Overrides::default())?;
     let published = definition.published(&planned);
-    planned.extend(definition.searches(On::Model, &Overrides::default())?);
+    planned.extend(definition.searches(StorageKind::Model, &Overrides::default())?);
     let arms: Vec<_> = planned
         .iter()
         .map(|arm| {

@@ -1,5 +1,5 @@
-//! What the load saw beside what the drives did: the page on which a hero number is recognised. Arms stand
-//! side by side, one a column, as the statistics pages of storage systems show one.
+//! Front-end I/O next to drive I/O, which exposes inflated results. Each arm is a column, as on the
+//! statistics pages of storage systems.
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_report::document::{Block, Section};
@@ -37,7 +37,7 @@ fn share(value: f64) -> String {
     }
 }
 
-/// What the load saw, and what the drives did.
+/// Section on front-end and drive I/O.
 pub(super) fn fronts(analysis: &Analysis) -> Section {
     let arms: Vec<(&ArmAnalysis, &Front)> =
         analysis.arms.iter().filter_map(|arm| Some((arm, arm.front.as_ref()?))).collect();
@@ -59,7 +59,7 @@ fn taken_apart(arm: &ArmAnalysis, front: &Front) -> String {
     let rate = Unit::Rate.show(front.front_ios_per_s, Letters::Unicode);
     let bytes = Unit::Bandwidth.show(front.front_bytes_per_s, Letters::Unicode);
     let latency = |ns: f64| Unit::Latency.show(ns, Letters::Unicode);
-    // Who sells operations shows operations, who sells streams shows bandwidth.
+    // Vendors quote operations for random patterns and bandwidth for sequential ones.
     let figure = if front.pattern == "random" { format!("{rate} I/Os") } else { bytes };
     let at = front.front_latency_ns.map_or(String::new(), |ns| format!(" at {}", latency(ns)));
     let mut against = Vec::new();

@@ -8,7 +8,7 @@ use crate::definition::Definition;
 
 /// An experiment in a list.
 #[derive(Clone, Debug, Serialize)]
-pub struct Listed {
+pub struct ExperimentSummary {
     name: String,
     title: String,
     arms: usize,
@@ -17,7 +17,7 @@ pub struct Listed {
     questions: Vec<String>,
 }
 
-impl From<&Definition> for Listed {
+impl From<&Definition> for ExperimentSummary {
     fn from(definition: &Definition) -> Self {
         let text = &definition.text;
         Self {
@@ -32,7 +32,7 @@ impl From<&Definition> for Listed {
 }
 
 /// The list as a table.
-pub fn list_document(all: &[Listed]) -> Document {
+pub fn list_document(all: &[ExperimentSummary]) -> Document {
     let mut table = Table::new(
         "",
         vec![

@@ -63,7 +63,7 @@ fn table(analysis: &Analysis, panel: &Panel, arms: &[&ArmAnalysis]) -> Table {
     table
 }
 
-/// What came out along what grows, published figures beside it.
+/// Plots a figure along the growing quantity, with published figures.
 fn line(analysis: &Analysis, panel: &Panel) -> Plot {
     let unit = unit(&panel.figure);
     let dots = |published: bool| -> Vec<Dot> {

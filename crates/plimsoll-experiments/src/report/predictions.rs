@@ -73,7 +73,7 @@ pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
     section
 }
 
-/// The errors of whole tables, and the goals that they were held to.
+/// Section on the errors of whole tables and their goals.
 pub(super) fn of_tables(analysis: &Analysis) -> Section {
     let section = Section::brief("scores", "How well whole tables were predicted");
     if analysis.tables.iter().all(|table| table.scores.is_empty()) {

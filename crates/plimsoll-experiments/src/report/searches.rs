@@ -9,7 +9,7 @@ use plimsoll_report::tuning::curve;
 
 use crate::analysis::{Analysis, SearchAnalysis};
 
-/// What each search found, its curve, and its steps from the smallest load.
+/// Sections on searches: results, curves, and steps from the smallest load.
 pub(super) fn searches(analysis: &Analysis) -> Vec<Section> {
     let found: Vec<(&SearchAnalysis, &Tuning)> = analysis
         .searches
@@ -36,7 +36,7 @@ fn plot(search: &SearchAnalysis, tuning: &Tuning) -> Plot {
         step.rate_per_s /= parts;
         step.rate_interval = step.rate_interval.map(|(low, high)| (low / parts, high / parts));
     }
-    // Means tell where the curve bends; the largest of intervals lie beside them and hide it.
+    // Mean latencies show where the curve bends; interval maxima would hide it.
     let means = |name: &String| !name.ends_with("max");
     let kept: Vec<bool> = curve.latency_names.iter().map(means).collect();
     keep(&mut curve.latency_names, &kept);

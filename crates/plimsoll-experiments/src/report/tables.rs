@@ -16,7 +16,7 @@ const FIGURES: [&str; 2] = ["achieved_iops_per_s", "latency_ns_avg"];
 /// An error of more is set off.
 const ERROR_LARGE: f64 = 0.25;
 
-/// What tables come down to, then each table.
+/// Sections on tables: a summary, then each table.
 pub(super) fn tables(analysis: &Analysis) -> Vec<Section> {
     let mut sections = vec![keep_in_mind(analysis), layouts(analysis), scatters(analysis)];
     for table in &analysis.tables {
@@ -71,7 +71,7 @@ fn keep_in_mind(analysis: &Analysis) -> Section {
     section.with(Block::Table(grid))
 }
 
-/// What one layout brings over another: a row for each pair.
+/// Section on rate ratios of one layout over another, one row for each pair.
 fn layouts(analysis: &Analysis) -> Section {
     let section = Section::brief("layouts", "One layout over another");
     let Some(first) = analysis.layouts_over.iter().max_by_key(|layout| layout.ratios.len()) else {
@@ -128,7 +128,7 @@ fn map(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Plot {
     // Whole percents: more would not be read in a cell.
     let held = |size, read| {
         let ratio = figure(size, read).and_then(|figure| figure.ratio)?;
-        // Plus zero: there is no "-0 %".
+        // Adding 0.0 turns "-0 %" into "0 %".
         Some((100.0 * (ratio - 1.0)).round() / 100.0 + 0.0)
     };
     let all = || reads.iter().flat_map(|read| sizes.iter().map(move |size| (*size, *read)));
@@ -288,7 +288,7 @@ pub(super) fn is_corner(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
     ends(&sizes, point.size_bytes as f64) && ends(&table.read_percents, point.read_percent)
 }
 
-/// What was fitted before the arms ran.
+/// Section on the parameters fitted before the arms ran.
 pub(super) fn fitted(analysis: &Analysis) -> Section {
     let section = Section::brief("fitted", "What was fitted before");
     let Some(first) = analysis.fitted.first() else { return section };

@@ -141,7 +141,8 @@ impl CacheBlock {
                 cx.route(device, &request.range(request.offset_bytes, bytes));
                 cx.program.end_branch();
             }
-            // A unit that is still on its way in is not asked for again, but waited for.
+            // A unit that is already being fetched is not requested again: this request waits for
+            // it.
             for i in 0..self.waits.len() {
                 cx.program.branch();
                 cx.program.take(self.doors, u64::from(self.waits[i]));
@@ -180,7 +181,7 @@ impl CacheBlock {
         let fetch = self.fetches.put((request.key(first), end - first));
         for unit in first..end {
             if is_empty {
-                // There is nothing to keep: the map answers for what was never written.
+                // Nothing to cache: the map already records unwritten units.
                 self.cache.remove(request.key(unit));
             } else {
                 self.coming.insert(request.key(unit), fetch);
@@ -283,7 +284,7 @@ impl Block for CacheBlock {
     }
 
     fn forget(&mut self) {
-        // What only the cache holds stays, and flash keeps what it has.
+        // Dirty units of memory stay, and flash keeps its contents.
         if self.label == Source::Dram && self.cache.dirty() == 0 {
             self.cache.clear();
         }

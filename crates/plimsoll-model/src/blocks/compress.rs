@@ -60,7 +60,7 @@ impl Compress {
     }
 
     fn zero(&self, request: &Request) -> bool {
-        // The same blocks are zeros every time they are asked for.
+        // A hash decides, so the same blocks are zeros on every request.
         let hash = scatter(request.key(request.offset_bytes / 4096)) >> 11;
         self.zero_share > 0.0 && (hash as f64) < self.zero_share * (1u64 << 53) as f64
     }

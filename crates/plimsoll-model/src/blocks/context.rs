@@ -1,4 +1,4 @@
-//! What a block can use while it handles a request, and what it is built with.
+//! Interfaces that a block uses while it handles a request and when it is built.
 
 use super::inside::Source;
 use super::request::Request;
@@ -17,7 +17,7 @@ pub(crate) struct Launch {
 }
 
 /// A building block.
-pub trait Block: Send + Copied {
+pub trait Block: Send + CloneBlock {
     /// Handles a request: writes steps into the context's program, and routes onwards.
     fn route(&mut self, request: &Request, cx: &mut Context<'_>);
 
@@ -46,12 +46,12 @@ pub trait Block: Send + Copied {
 }
 
 /// Makes a copy of what is behind a trait object. Whatever can be cloned does.
-pub trait Copied {
+pub trait CloneBlock {
     /// A copy in the same state.
     fn copied(&self) -> Box<dyn Block>;
 }
 
-impl<B: Block + Clone + 'static> Copied for B {
+impl<B: Block + Clone + 'static> CloneBlock for B {
     fn copied(&self) -> Box<dyn Block> {
         Box::new(self.clone())
     }
@@ -59,7 +59,7 @@ impl<B: Block + Clone + 'static> Copied for B {
 
 impl Clone for Box<dyn Block> {
     fn clone(&self) -> Self {
-        // Of what is in the box: the box itself is no block.
+        // Clones the content of the box: the box itself is not a block.
         (**self).copied()
     }
 }
@@ -90,7 +90,7 @@ impl Blocks {
     }
 }
 
-/// What a block sees while it handles a request.
+/// State that a block can use while it handles a request.
 pub struct Context<'a> {
     /// The program of the request.
     pub program: &'a mut Program,
@@ -99,7 +99,7 @@ pub struct Context<'a> {
     pub(crate) blocks: &'a mut Blocks,
     pub(crate) launched: &'a mut Vec<Launch>,
     pub(crate) spare: &'a mut Vec<Program>,
-    /// The slowest place that was touched so far.
+    /// Slowest source touched so far.
     pub(crate) served: Option<Source>,
     pub(crate) landed: Option<Source>,
     pub(crate) remote: bool,
@@ -149,7 +149,7 @@ impl Context<'_> {
         let index = self.blocks.index(block, node);
         let Some(mut instance) = self.blocks.instances[index].take() else { return };
         act(instance.as_mut(), self);
-        // Its place is still empty: there is nothing to drop.
+        // The slot is still empty: there is nothing to drop.
         let empty = self.blocks.instances[index].replace(instance);
         std::mem::forget(empty);
     }
@@ -216,14 +216,14 @@ impl Context<'_> {
 
 /// Nodes that fail while the load runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failing {
+pub(crate) struct NodeFailure {
     /// Which; empty for none.
     pub(crate) nodes: std::ops::Range<u16>,
     /// From when on.
     pub(crate) at_ns: u64,
 }
 
-impl Failing {
+impl NodeFailure {
     /// The nodes that have failed by now.
     #[inline]
     pub(crate) fn by(&self, now_ns: u64) -> std::ops::Range<u16> {
@@ -231,7 +231,7 @@ impl Failing {
     }
 }
 
-/// What a block is built with.
+/// State that a block can use when it is built.
 pub struct Builder<'a> {
     pub(crate) sim: &'a mut Sim,
     pub(crate) seed: u64,
@@ -241,7 +241,7 @@ pub struct Builder<'a> {
     /// Nodes that have failed.
     pub(crate) failed: std::ops::Range<u16>,
     /// Nodes that fail in mid-run.
-    pub(crate) failing: Failing,
+    pub(crate) failing: NodeFailure,
     /// The block under construction.
     pub(crate) block: u32,
     pub(crate) edges: &'a mut Vec<(u32, u32)>,
@@ -280,7 +280,7 @@ impl Builder<'_> {
         Stream::new(self.seed, &self.name("random"))
     }
 
-    /// Has the block's [`Block::tick`] called every `period_ns`.
+    /// Schedules calls of the block's [`Block::tick`] every `period_ns`.
     pub(crate) fn tick_every(&mut self, period_ns: u64) {
         self.ticks.push((self.block, self.node, period_ns.max(1)));
     }

@@ -1,5 +1,5 @@
-//! What the system knows of itself: where reads were served from and where writes went, as the
-//! statistics pages of storage systems show it, and here it is the truth.
+//! Sources of reads and destinations of writes, as the statistics pages of storage systems show
+//! them. In a model these figures are exact.
 
 /// A place that serves reads or takes writes, from the fastest to the slowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ impl Source {
     /// All, in order.
     pub const ALL: [Self; 5] = [Self::Zero, Self::Dram, Self::Log, Self::Ssd, Self::Hdd];
 
-    /// Its name in reports.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Zero => "zero",
@@ -51,7 +51,7 @@ impl Tally {
 /// Front-end I/Os of one node by where they were served. An I/O that touched several places counts
 /// for the slowest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Inside {
+pub struct NodeCounters {
     /// Reads by source, in the order of [`Source::ALL`].
     pub reads: [Tally; 5],
     /// Writes by destination, in the same order.
@@ -62,7 +62,7 @@ pub struct Inside {
     pub metas: u64,
 }
 
-impl Inside {
+impl NodeCounters {
     /// All reads.
     pub fn reads_all(&self) -> Tally {
         self.reads.iter().fold(Tally::default(), |sum, t| Tally {

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by key. It is never iterated over: the order would mean nothing.
-pub(crate) type Keyed<V> = HashMap<u64, V, BuildHasherDefault<Scattered>>;
+pub(crate) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<ScatterHasher>>;
 
 /// Hashes a key by [`scatter`]: without a random seed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Scattered(u64);
+pub(crate) struct ScatterHasher(u64);
 
-impl Hasher for Scattered {
+impl Hasher for ScatterHasher {
     #[inline]
     fn write_u64(&mut self, key: u64) {
         self.0 = scatter(self.0 ^ key);

@@ -1,8 +1,8 @@
 //! A write log: a persistent buffer on flash that takes random writes, replicates them, and drains them
 //! in the background.
 //!
-//! - A write is done when its log record is on this node's log device and on those of `copies - 1` other
-//!   nodes, drawn anew for each record.
+//! - A write completes when its log record is on this node's log device and on those of `copies -
+//!   1` other nodes, chosen again at random for each record.
 //! - The log holds at most `capacity_bytes` on a node and `file_bytes` of each file. What does not fit in
 //!   the node's log waits (`when_full = "wait"`) or goes straight to the store below ("spill"); what is
 //!   beyond the file's share always goes below.
@@ -16,7 +16,7 @@
 //! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J. Menon,
 //! "Simulation study of cached RAID5 designs", HPCA 1995.)
 
-use super::context::{Block, BlockRef, Blocks, Builder, Context, Failing};
+use super::context::{Block, BlockRef, Blocks, Builder, Context, NodeFailure};
 use super::inside::Source;
 use super::keys::{Bits, Table};
 use super::request::{ANY_DEVICE, Action, Request};
@@ -27,7 +27,7 @@ use crate::spec::{ModelError, Reader};
 use plimsoll_sys::large::Large;
 use std::collections::VecDeque;
 
-/// What the operator may set.
+/// Parameters.
 #[derive(Clone, Copy)]
 struct Rules {
     copies: u16,
@@ -49,20 +49,21 @@ const NONE: u32 = u32::MAX;
 
 /// A unit in the log.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct LogUnit {
     key: u64,
     came_ns: u64,
     /// Which of 64 equal parts of the unit are in the log.
     parts: u64,
     /// The drain it is part of, [`NONE`] while it waits.
     drain: u32,
-    /// It is in its file's order of coming.
+    /// The unit is in the arrival queue of its file.
     queued: bool,
-    /// It is in the log no more.
+    /// The unit has left the log.
     gone: bool,
 }
 
-/// What a request does to a unit: which parts of it it covers, and where the unit is if it is in the log.
+/// Effect of a request on a unit: the parts of the unit that it covers, and the position of the
+/// unit in the log, if any.
 #[derive(Clone, Copy, Debug)]
 struct Touch {
     key: u64,
@@ -73,7 +74,7 @@ struct Touch {
 /// A place for a unit where none is free.
 #[cold]
 #[inline(never)]
-fn widen(held: &mut Large<Held>, unit: Held) -> u32 {
+fn widen(held: &mut Large<LogUnit>, unit: LogUnit) -> u32 {
     held.push(unit);
     held.len() as u32 - 1
 }
@@ -105,7 +106,7 @@ struct Oplog {
     nic: Option<BlockRef>,
     cpu: Option<BlockRef>,
     /// Units in the log, anywhere; those of them that are free.
-    held: Large<Held>,
+    held: Large<LogUnit>,
     held_free: Vec<u32>,
     /// Whether a unit is in the log, and its place in `held`. Few are: most look-ups end at the first.
     logged: Bits,
@@ -114,7 +115,7 @@ struct Oplog {
     log_of: Table<u32>,
     held_bytes: u64,
     draining_bytes: u64,
-    /// The log that is looked at next when the node's log is too full.
+    /// Index of the log to check next when the node's log is too full.
     turn: usize,
     outstanding: Table<u64>,
     drains: Places<Drain>,
@@ -122,7 +123,7 @@ struct Oplog {
     room: StationId,
     nodes: u16,
     failed: std::ops::Range<u16>,
-    failing: Failing,
+    failing: NodeFailure,
     node: u16,
     own: u32,
     stream: Stream,
@@ -224,7 +225,7 @@ impl Oplog {
         }
     }
 
-    /// What a request does to a unit, and where the unit is in the log.
+    /// Returns the parts of a unit that a request covers, and the position of the unit in the log.
     #[inline(always)]
     fn touch(&self, request: &Request, unit: u64) -> Touch {
         let key = request.key(unit);
@@ -251,7 +252,7 @@ impl Oplog {
             self.units.remove(key, before);
             self.release(before);
         }
-        let unit = Held { key, came_ns: now_ns, parts, drain: NONE, queued: true, gone: false };
+        let unit = LogUnit { key, came_ns: now_ns, parts, drain: NONE, queued: true, gone: false };
         let at = self.held_free.pop().unwrap_or_else(|| widen(&mut self.held, unit));
         self.held[at as usize] = unit;
         self.units.insert(key, at);
@@ -303,7 +304,7 @@ impl Oplog {
 
     fn write(&mut self, request: &Request, cx: &mut Context<'_>) {
         let streams = request.sequential && self.streams(request);
-        // Most writes are within a unit: it is looked up once.
+        // Most writes are within one unit, so it is looked up only once.
         let units = request.units(self.rules.unit_bytes);
         let one = (units.end - units.start == 1).then(|| self.touch(request, units.start));
         let fresh = match &one {
@@ -396,7 +397,8 @@ impl Oplog {
         cx.program.join(usize::MAX);
     }
 
-    /// Another live node. There is one: the copies are no more than the live nodes.
+    /// Chooses another live node. One exists, because copies are limited to the number of live
+    /// nodes.
     fn partner(&mut self, taken: &[u16], now_ns: u64) -> u16 {
         let failing = self.failing.by(now_ns);
         loop {
@@ -514,7 +516,7 @@ impl Oplog {
         self.draining_bytes -= bytes;
         self.logs[log].draining_bytes -= bytes;
         for key in first..first + count {
-            // What was written again in the meantime stays.
+            // A unit that was rewritten in the meantime stays.
             if let Some(at) = self.find(key)
                 && self.held[at as usize].drain == number
             {

@@ -271,7 +271,8 @@ impl Raid {
         self.parity_commands(request, chunks, parity, cx);
     }
 
-    /// One command for each chunk, and `parity` for each stripe that they lie in.
+    /// Returns one command for each chunk, and `parity` commands for each stripe that contains
+    /// them.
     fn parity_commands(
         &mut self,
         request: &Request,

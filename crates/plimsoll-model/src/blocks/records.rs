@@ -1,18 +1,18 @@
 //! A file system that keeps files as records of a fixed size: ZFS, and file systems with large
 //! allocation units, checksums or copy-on-write.
 //!
-//! A read needs every record that it touches, whole, because the checksum is over the record. A write
-//! that covers part of a record needs the rest of it (read, modify, write), unless the other parts are
-//! written before the transaction group closes: `gathered_share` is the part of the writes that are
-//! gathered into whole records in memory (1 where files are rewritten in full, 0 for lone updates).
-//! Gathered writes carry only their own bytes to the device. (ZFS: M. Bonwick and others, "The
-//! zettabyte file system", 2003; record size and transaction groups as in the OpenZFS manual.)
-//! Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record once,
-//! whatever their size: they are gathered, and the indirect blocks above their records, of
-//! `pointers_per_block` pointers each, are written once for all of these. Records ahead of a
-//! stream's reads are fetched without being waited for.
-//! Without checksums and copy-on-write (`whole = false`), reads and writes touch only their own range,
-//! rounded to the allocation unit's sectors.
+//! A read needs every record that it touches, whole, because the checksum is over the record. A
+//! write that covers part of a record needs the rest of it (read, modify, write), unless the other
+//! parts are written before the transaction group closes: `gathered_share` is the part of the
+//! writes that are gathered into whole records in memory (1 if files are rewritten in full, 0 for
+//! single updates). Gathered writes send only their own bytes to the device. (ZFS: M. Bonwick and
+//! others, "The zettabyte file system", 2003; record size and transaction groups as in the OpenZFS
+//! manual.) Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record
+//! once, whatever their size. They are gathered; the indirect blocks above their records, with
+//! `pointers_per_block` pointers each, are written once for all of them. Records ahead of a
+//! stream's reads are prefetched without delaying the read. Without checksums and copy-on-write
+//! (`whole = false`), reads and writes touch only their own range, rounded to the allocation unit's
+//! sectors.
 
 use super::context::{Block, BlockRef, Builder, Context};
 use super::request::{Action, Request};
@@ -90,7 +90,7 @@ impl Records {
 }
 
 impl Records {
-    /// Whether a request is part of a stream; launches what is to be read ahead of it.
+    /// Returns whether a request is part of a stream, and launches the stream's prefetch.
     fn follow(&mut self, request: &Request, cx: &mut Context<'_>) -> bool {
         let Some(streams) = &mut self.streams else { return request.sequential };
         if !matches!(request.action, Action::Read | Action::Write) {
@@ -98,7 +98,7 @@ impl Records {
         }
         let seen = streams.access(request);
         if let Some(source) = seen.from {
-            // The drives read it for this stream: it is no hit of a cache that was there before.
+            // The drives read it for this stream, so it does not count as a cache hit.
             cx.serve(source);
         }
         if !seen.ahead.is_empty() {
@@ -107,7 +107,7 @@ impl Records {
                 let range = request.range(unit * self.record_bytes, self.record_bytes);
                 let record = Request { sequential: true, ..range };
                 cx.launch(|cx| {
-                    // It is waited for soon: not work that yields to other work.
+                    // A read will need it soon, so it does not yield to foreground work.
                     cx.program.set_background(false);
                     cx.route(below, &record);
                     from = from.max(cx.served);

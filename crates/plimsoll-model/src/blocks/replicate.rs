@@ -12,11 +12,11 @@
 //! - A failed node serves nothing. What it held is copied from the other copies to other nodes,
 //!   `rebuild_active` units at a time, in competition with the foreground.
 //!   Nodes may fail in mid-run too; what is under way at them then still ends.
-//! - What was never written is on no node: reads of it are zeros and go no further.
+//! - Data that were never written are on no node: reads return zeros without further I/O.
 //!
 //! One instance serves all nodes.
 
-use super::context::{Block, BlockRef, Blocks, Builder, Context, Failing};
+use super::context::{Block, BlockRef, Blocks, Builder, Context, NodeFailure};
 use super::inside::Source;
 use super::request::{Action, Request, scatter};
 use crate::spec::{ModelError, Reader};
@@ -38,7 +38,7 @@ struct Replicate {
     local: bool,
     nodes: u16,
     failed: std::ops::Range<u16>,
-    failing: Failing,
+    failing: NodeFailure,
     capacity_units: f64,
     used: Vec<f64>,
     /// By node: the range that is being laid out.
@@ -80,7 +80,7 @@ pub(super) fn make(
         return Err(reader.bad("copies", &reason));
     }
     if lost > 0 {
-        // The rebuild begins a moment after the run does and is looked at ten times a second.
+        // The rebuild starts shortly after the run and is polled ten times a second.
         builder.tick_every(100_000_000);
     }
     let capacity = reader.number_or("node_capacity_bytes", 1e18, 1.0, 1e18)?;
@@ -158,7 +158,7 @@ impl Replicate {
 
     /// The emptier of two nodes that a hash picks among those that do not hold a copy yet.
     fn emptier(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> u16 {
-        let free = Free::new(self.nodes, taken, failed);
+        let free = CopyTargets::new(self.nodes, taken, failed);
         if free.count == 0 {
             return taken.first().copied().unwrap_or(0);
         }
@@ -302,14 +302,14 @@ impl Replicate {
 }
 
 /// Nodes that can take a copy: all but some.
-struct Free {
+struct CopyTargets {
     /// Ranges of nodes that cannot, in ascending order, apart from each other.
     gaps: [(u16, u16); COPIES + 1],
     gaps_len: usize,
     count: u64,
 }
 
-impl Free {
+impl CopyTargets {
     fn new(nodes: u16, taken: &[u16], failed: &std::ops::Range<u16>) -> Self {
         let mut free = Self { gaps: [(0, 0); COPIES + 1], gaps_len: 0, count: u64::from(nodes) };
         let failed = (failed.start.min(nodes), failed.end.min(nodes));
@@ -438,7 +438,7 @@ mod tests {
             let failed = failed.0..failed.0 + failed.1;
             let left = |n: &u16| !taken.contains(n) && !failed.contains(n);
             let left: Vec<u16> = (0..nodes).filter(left).collect();
-            let free = Free::new(nodes, &taken, &failed);
+            let free = CopyTargets::new(nodes, &taken, &failed);
             prop_assert_eq!(free.count, left.len() as u64);
             for hash in 0..2 * left.len() as u64 {
                 prop_assert_eq!(free.pick(hash), left[hash as usize % left.len()]);

@@ -1,6 +1,6 @@
-//! What is asked of a system, or of a block within it.
+//! Requests to a system, or to a block within it.
 
-/// What a request does.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Read data.
@@ -19,7 +19,7 @@ pub(crate) const ANY_DEVICE: u32 = u32::MAX;
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// What it does.
+    /// Operation.
     pub action: Action,
     /// Which file, virtual disk or object.
     pub file: u32,
@@ -29,7 +29,7 @@ pub struct Request {
     pub size_bytes: u64,
     /// The node on which it is being handled.
     pub node: u16,
-    /// Who issued it.
+    /// Issuing client.
     pub client: u32,
     /// Part of a sequential stream.
     pub sequential: bool,
@@ -110,7 +110,7 @@ fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     }
 }
 
-/// Out of the way of the others: it is asked for in a dozen places.
+/// Not inlined: called in a dozen places.
 #[cold]
 #[inline(never)]
 fn divide(bytes: u64, unit_bytes: u64) -> u64 {

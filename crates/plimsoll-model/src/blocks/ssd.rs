@@ -1,15 +1,15 @@
 //! A flash drive from the inside: port, write buffer, dies and what garbage collection costs.
 //!
-//! - A command passes the port (a fixed controller cost and the transfer). A read then needs its pages
-//!   from their dies (sensing, then the channel); pages lie where a hash puts them. A write is done when
-//!   its bytes are in the buffer; pages are programmed die after die in the background, and a full
-//!   buffer makes writers wait.
-//! - Garbage collection multiplies random writes. For uniform overwriting and collection in order of
-//!   age the factor is `a / (a + W(-a e^-a))`, `a` being physical over used capacity and `W` Lambert's
-//!   function (P. Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012). Moved pages
-//!   are read and programmed; erasures are spread over the pages of a block. Sequential overwriting
-//!   costs nothing extra. What is in use is `filled_share` of the capacity, or, where `capacity_bytes`
-//!   is given, what has been laid out and written so far.
+//! - A command passes the port (a fixed controller cost and the transfer). A read then needs its
+//!   pages from their dies (sensing, then the channel); a hash places the pages. A write completes
+//!   when its bytes are in the buffer; pages are programmed die after die in the background, and a
+//!   full buffer makes writers wait.
+//! - Garbage collection multiplies random writes. For uniform overwriting and collection in order
+//!   of age the factor is `a / (a + W(-a e^-a))`, `a` being physical over used capacity and `W`
+//!   Lambert's function (P. Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012).
+//!   Moved pages are read and programmed; erasures are spread over the pages of a block. Sequential
+//!   overwriting costs nothing extra. Used capacity is `filled_share` of the capacity or, if
+//!   `capacity_bytes` is given, the bytes laid out and written so far.
 //! - Some drives write the first `burst_bytes` at a higher rate (single-bit mode) and give the space
 //!   back when idle.
 
@@ -54,7 +54,7 @@ struct Ssd {
     stream: Stream,
 }
 
-/// What a page costs its die.
+/// Costs of a page on its die.
 #[derive(Clone, Copy)]
 struct Flash {
     sense_ns: f64,

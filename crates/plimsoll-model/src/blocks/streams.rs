@@ -2,11 +2,11 @@
 //!
 //! Modelled on the file-level prefetch of ZFS (`zfetch`: `dmu_zfetch.c` of illumos, 2015, and of
 //! OpenZFS; `zfetch_max_streams`, `zfetch_min_distance` and `zfetch_max_distance` in the manual
-//! zfs(4)). Each file has a few streams, each known by where its last access ended. An access
-//! that begins there goes on with the stream, whether it reads or writes; any other access begins
-//! a stream, in place of the one that rested longest. Whenever a read of a stream enters a new
-//! record, records after it are fetched: as many more as it has ahead of it already, so that the
-//! distance doubles, up to the longest one.
+//! zfs(4)). Each file has a few streams, each identified by the end of its last access. An access
+//! that starts there continues the stream, whether it reads or writes; any other access starts a
+//! stream and replaces the one that was idle longest. Whenever a read of a stream enters a new
+//! record, records after it are prefetched: as many more as are already ahead of it, so the
+//! distance doubles, up to the maximum.
 //!
 //! The original compares record numbers. Here bytes have to follow each other, and
 //! `recognised_after` times: in a modelled random pass, which leaves out some blocks after each
@@ -32,10 +32,10 @@ struct Run {
     from: Option<Source>,
 }
 
-/// What an access means.
+/// Classification of an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
-    /// It is part of a stream.
+pub(super) struct StreamAccess {
+    /// Whether the access is part of a stream.
     pub(super) sequential: bool,
     /// Records to be read ahead.
     pub(super) ahead: Range<u64>,
@@ -97,7 +97,7 @@ impl Streams {
     }
 
     /// A read or write of a file.
-    pub(super) fn access(&mut self, request: &Request) -> Seen {
+    pub(super) fn access(&mut self, request: &Request) -> StreamAccess {
         let file = request.file as usize;
         let (stop, units) = (self.end_unit(file), request.units(self.unit_bytes));
         if self.runs.len() <= file {
@@ -128,7 +128,7 @@ impl Streams {
         run.end_bytes = request.offset_bytes + request.size_bytes;
         run.end_unit = units.end;
         runs.insert(0, run);
-        Seen { sequential, ahead, from }
+        StreamAccess { sequential, ahead, from }
     }
 
     /// Where the records came from that the latest access of a file had read ahead.
@@ -184,7 +184,7 @@ mod tests {
         let mut streams = streams(1 << 30);
         let ranges = ahead(&mut streams, Action::Read, 0..32 * 40, 4 * KIB);
         let fetched: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        // Records 0 and 1 are read when they are asked for; 39 is the last, 8 are ahead of it.
+        // Records 0 and 1 are read on demand; 39 is the last, 8 are ahead of it.
         assert_eq!(fetched, 39 - 1 + 8);
         assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
     }

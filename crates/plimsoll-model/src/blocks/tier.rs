@@ -16,14 +16,14 @@
 //! each node has its own.)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
-use super::keys::{Bits, Keyed};
+use super::keys::{Bits, KeyMap};
 use super::request::{Action, Request};
 use crate::cache::Recent;
 use crate::core::NS_PER_S;
 use crate::spec::{ModelError, Reader};
 use std::collections::VecDeque;
 
-/// What the operator may set.
+/// Parameters.
 #[derive(Clone, Copy)]
 struct Rules {
     extent_bytes: u64,
@@ -38,7 +38,7 @@ struct Rules {
     moves_queued: usize,
 }
 
-/// Windows that are told apart: what was counted in another one counts no more.
+/// Number of distinct windows; counts from another window are expired.
 const WINDOWS: u32 = 1 << 12;
 
 /// The most touches that can be asked for.
@@ -67,14 +67,14 @@ struct Tier {
     held: Recent<u64>,
     /// Extents that were ever written.
     known: Bits,
-    /// What was laid out and has not been placed yet, oldest first, and its number of extents.
+    /// Extents that were laid out and have not been placed yet, oldest first, with their number.
     laid: VecDeque<(u32, std::ops::Range<u64>)>,
     laid_extents: u64,
     /// Extents that are planned to move up, or on their way.
-    rising: Keyed<()>,
+    rising: KeyMap<()>,
     ups: VecDeque<u64>,
     /// Moves on their way by number: an extent that goes up, or nothing to do when it has gone down.
-    moving: Keyed<Option<u64>>,
+    moving: KeyMap<Option<u64>>,
     moves: u64,
     /// Extents at which the demotion under way ends.
     demote_to: Option<usize>,
@@ -116,9 +116,9 @@ pub(super) fn make(
         known: Bits::default(),
         laid: VecDeque::new(),
         laid_extents: 0,
-        rising: Keyed::default(),
+        rising: KeyMap::default(),
         ups: VecDeque::new(),
-        moving: Keyed::default(),
+        moving: KeyMap::default(),
         moves: 0,
         demote_to: None,
         window_began_ns: 0,
@@ -317,8 +317,8 @@ impl Block for Tier {
         self.start_moves(cx);
     }
 
-    /// What was laid last is what the fast tier still holds, the rest has moved down. How far the last
-    /// demotion went is not known: half a step below the mark.
+    /// The fast tier still holds the newest extents, and the rest has been demoted. How far the
+    /// last demotion went is unknown: half a step below the mark is assumed.
     fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
         self.resize(request);
         let units = request.units(self.rules.extent_bytes);

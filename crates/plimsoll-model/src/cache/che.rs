@@ -6,7 +6,7 @@
 //! references a unit stays for a time `t` that is nearly the same for all, so unit `i` hits with
 //! probability `1 - exp(-p_i t)`, where `t` solves `sum(1 - exp(-p_i t)) = capacity`.
 
-/// The hit ratio of LRU with `capacity` units when unit `i` is asked for with probability
+/// Returns the hit ratio of LRU with `capacity` units if unit `i` is requested with probability
 /// `probabilities[i]`.
 pub fn lru_hit_ratio(probabilities: &[f64], capacity: f64) -> f64 {
     let held = |t: f64| -> f64 { probabilities.iter().map(|p| -libm::expm1(-p * t)).sum() };

@@ -47,7 +47,7 @@ impl Index {
         hint::prefetch(&self.table[mix(key) as usize & self.mask]);
     }
 
-    /// The entry of a key; `is` tells of an entry whether it is the key's.
+    /// Returns the entry of a key; `is` returns whether an entry has the key.
     #[inline]
     pub(crate) fn find(&self, key: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = mix(key);

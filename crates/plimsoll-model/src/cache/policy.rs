@@ -31,20 +31,20 @@ pub enum Policy {
 
 /// A unit that had to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Evicted {
-    /// Its key.
+pub struct Eviction {
+    /// Key of the unit.
     pub key: u64,
     /// It held data that is nowhere else.
     pub dirty: bool,
 }
 
-/// What an access did.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The unit was there.
     pub hit: bool,
-    /// What left to make room.
-    pub evicted: Option<Evicted>,
+    /// Unit evicted to make room.
+    pub evicted: Option<Eviction>,
 }
 
 /// A cache of equal units. A capacity of 0 holds nothing and misses always.
@@ -112,7 +112,7 @@ impl Cache {
         self.dirty
     }
 
-    /// Hits and misses so far.
+    /// Returns the hits and misses so far.
     pub fn counts(&self) -> (u64, u64) {
         (self.hits, self.misses)
     }
@@ -209,7 +209,7 @@ impl Cache {
     }
 
     /// Drops the unit that would have to leave next.
-    pub fn remove_oldest(&mut self) -> Option<Evicted> {
+    pub fn remove_oldest(&mut self) -> Option<Eviction> {
         let evicted = match &mut self.kind {
             Kind::Lru(store) => evict(store, 0),
             Kind::Segmented { store, .. } => {
@@ -227,8 +227,7 @@ impl Cache {
         self.dirty_order.clear();
     }
 
-    /// Marks the unit that has been dirty longest as clean, and gives its key: it is to be written
-    /// back.
+    /// Marks the unit that has been dirty longest as clean and returns its key, for write-back.
     pub fn clean_oldest(&mut self) -> Option<u64> {
         while let Some(key) = self.dirty_order.pop_front() {
             let cleaned = match &mut self.kind {
@@ -266,10 +265,10 @@ fn soil<const N: usize>(store: &mut Store<N>, entry: u32, write: bool) -> bool {
 }
 
 #[inline]
-fn evict<const N: usize>(store: &mut Store<N>, list: usize) -> Option<Evicted> {
+fn evict<const N: usize>(store: &mut Store<N>, list: usize) -> Option<Eviction> {
     let entry = store.oldest(list)?;
     let (key, dirty) = store.remove(entry);
-    Some(Evicted { key, dirty })
+    Some(Eviction { key, dirty })
 }
 
 #[inline]
@@ -318,12 +317,12 @@ fn segmented(
 
 /// REPLACE of the paper: moves the oldest of T1 or T2 to its ghosts.
 #[inline]
-fn replace(store: &mut Store<4>, target: f64, in_b2: bool) -> Option<Evicted> {
+fn replace(store: &mut Store<4>, target: f64, in_b2: bool) -> Option<Eviction> {
     let t1 = store.len(T1) as f64;
     let from_t1 = t1 >= 1.0 && ((in_b2 && t1 == target) || t1 > target);
     let (list, ghosts) = if from_t1 { (T1, B1) } else { (T2, B2) };
     let entry = store.oldest(list)?;
-    let evicted = Evicted { key: store.key(entry), dirty: store.dirty(entry) };
+    let evicted = Eviction { key: store.key(entry), dirty: store.dirty(entry) };
     store.set_dirty(entry, false);
     store.renew(entry, ghosts);
     Some(evicted)

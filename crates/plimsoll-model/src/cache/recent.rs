@@ -1,4 +1,4 @@
-//! What was used last among extents that files are full of: an exact LRU order for keys that are dense.
+//! Exact LRU order of extents, for dense keys.
 //!
 //! Every extent has a place of its own, found by file and number without a search, with the stamp of its
 //! last use: a use costs one line of memory, where linked entries cost four anywhere. Nothing else is kept
@@ -17,7 +17,8 @@ use plimsoll_sys::large::{Large, Zero};
 /// How far ahead of the queue's end extents are brought near.
 const AHEAD: usize = 8;
 
-/// What is known of an extent: when it was used last (0: it is not held), with room for a note or without.
+/// State of an extent: time of the last use (0 if it is not cached), with or without room for a
+/// note.
 pub(crate) trait Extent: Zero + Default {
     /// When it was used last.
     fn stamp(self) -> u32;
@@ -190,8 +191,8 @@ impl<E: Extent> Recent<E> {
         held
     }
 
-    /// Uses an extent: true if it was held, else it is from now on, in place of the one that was used
-    /// longest ago where there is no room.
+    /// Uses an extent. Returns true if it was cached; otherwise inserts it, replacing the least
+    /// recently used one if there is no room.
     #[inline(always)]
     pub(crate) fn access(&mut self, key: u64) -> bool {
         if self.touch(key) {
@@ -327,7 +328,7 @@ impl<E: Extent> Recent<E> {
 }
 
 impl Recent<u64> {
-    /// What is noted of an extent, held or not; 0 at first.
+    /// Returns the note on an extent, cached or not; initially 0.
     #[inline]
     pub(crate) fn note(&mut self, key: u64) -> u32 {
         (*self.extent(key) >> 32) as u32
@@ -354,7 +355,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// What is done: use if held, use, remove the oldest, note, put in order, sort, and clear it now and then.
+    /// Random actions: use if cached, use, remove the oldest, note, put in order, sort, and an
+    /// occasional clear.
     fn acts() -> impl Strategy<Value = Vec<(u8, u64)>> {
         let act = prop_oneof![100 => 0u8..7, 1 => Just(7)];
         prop::collection::vec((act, 0u64..60), 0..800)

@@ -53,7 +53,7 @@ struct Command {
     write: bool,
     background: bool,
     queued_ns: u64,
-    /// What follows from the address: the radius, the cylinder, and the angle where it begins.
+    /// Derived from the address: radius, cylinder, and start angle.
     radius: f64,
     cylinder: f64,
     angle: f64,
@@ -124,13 +124,13 @@ impl Arm {
         if distance > 0.0 { seek_ns } else { 0.0 }
     }
 
-    /// Whether a command goes on where the last one ended, within a turn of it.
+    /// Returns whether a command starts where the last one ended, within one revolution of it.
     fn follows(&self, command: &Command, now_ns: u64) -> bool {
         command.address == self.end_address
             && (now_ns.saturating_sub(self.end_ns) as f64) < self.turn_ns
     }
 
-    /// What passes before a command can transfer, if it started now: seek, settling and rotation.
+    /// Returns seek, settling and rotation time of a command if it started now.
     #[inline(always)]
     fn positioning_ns(&self, command: &Command, now_ns: u64) -> f64 {
         let seek_ns = self.seek_ns((command.cylinder - self.cylinder).abs());

@@ -35,7 +35,7 @@ impl<T> Places<T> {
         place
     }
 
-    /// The number of a free place with whatever was there last, or with what `make` makes where none is free.
+    /// Returns the index of a free slot with its old contents, or of a new one made by `make`.
     #[inline(always)]
     pub(crate) fn reuse(&mut self, make: impl FnOnce() -> T) -> u32 {
         if self.free_len == 0 { self.widen(make()) } else { self.take() }

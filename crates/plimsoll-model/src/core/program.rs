@@ -1,23 +1,23 @@
-//! What one I/O does to the system, as a small program of steps.
+//! Program of one I/O: a short list of steps.
 //!
-//! Blocks decide where an I/O goes when it is issued and write those decisions down as steps: visits
-//! to stations in series, and forks whose branches run in parallel until enough of them have ended (a
-//! quorum of replicas, all columns of a stripe, or none for work that nobody waits for). The event
-//! loop then only interprets steps, and neither allocates nor calls a block while it does so. This is
-//! the series-parallel form of a fork-join queueing network (F. Baccelli, W. A. Massey and D.
-//! Towsley, "Acyclic fork-join queueing networks", JACM 36(3), 1989).
+//! Blocks decide the route of an I/O when it is issued and write it down as steps: visits to
+//! stations in series, and forks whose branches run in parallel until enough of them have finished
+//! (a quorum of replicas, all columns of a stripe, or none for detached work). The event loop then
+//! only interprets steps; it neither allocates nor calls a block. This is the series-parallel form
+//! of a fork-join queueing network (F. Baccelli, W. A. Massey and D. Towsley, "Acyclic fork-join
+//! queueing networks", JACM 36(3), 1989).
 
 /// Index of a station in its [`Sim`](crate::core::Sim).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StationId(pub u32);
 
-/// What a step does.
+/// Kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
     /// Queue at station `target` and be served: `amount` is the demand in nanoseconds (a queue), the
     /// bytes to move (a disk; `extra` is the address), or the tokens to take (a gate or a bucket).
     Visit,
-    /// Start `count` branches; go on when `extra` of them have ended.
+    /// Starts `count` branches; continues when `extra` of them have finished.
     Fork,
     /// Head of a branch whose body is the next `count` steps, the last of them `End`.
     Branch,
@@ -151,8 +151,8 @@ impl Program {
         }
     }
 
-    /// Closes the innermost fork: the program goes on when `need` of its branches have ended (all of
-    /// them if there are fewer).
+    /// Closes the innermost fork: the program continues when `need` of its branches have finished
+    /// (all of them if there are fewer).
     pub fn join(&mut self, need: usize) {
         let Some(open) = self.open.pop() else { return };
         let fork = open.fork as usize;
@@ -160,7 +160,7 @@ impl Program {
             (0, _) => {
                 self.steps.remove(fork);
             }
-            // A single branch that is waited for is plain series: no fork is needed.
+            // A single branch with a join is plain series: no fork is needed.
             (1, 1..) => {
                 self.steps.pop();
                 self.steps.drain(fork..fork + 2);
@@ -172,7 +172,7 @@ impl Program {
         }
     }
 
-    /// Closes the innermost fork without waiting: its branches are work that nobody waits for.
+    /// Closes the innermost fork without waiting: its branches are detached work.
     pub fn detach(&mut self) {
         self.join(0);
     }

@@ -17,7 +17,7 @@ const PAYLOAD_BITS: u32 = 32;
 #[repr(align(64))]
 struct Line([u128; 4]);
 
-/// What lies in a place without an event: later than all events.
+/// Marks a slot without an event; sorts after all events.
 const EMPTY: u128 = u128::MAX;
 
 /// A queue of events, each a time and a 32-bit payload.

@@ -50,8 +50,8 @@ impl Sim {
         }
     }
 
-    /// A token has arrived at a station that is no queue. Models have few of these: their code stays out of
-    /// the way of that which every event runs through.
+    /// Handles the arrival of a token at a station that is not a queue. Models have few of these,
+    /// so the code is kept out of the hot path.
     #[inline(never)]
     fn enter_otherwise(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
@@ -168,7 +168,7 @@ impl Sim {
         }
     }
 
-    /// Lets the disk choose its next command, or rest.
+    /// Starts the disk's next command, if any is waiting.
     fn start_disk(&mut self, target: u32) {
         let station = &mut self.stations[target as usize];
         let Discipline::Disk(arm) = &mut station.discipline else { return };
@@ -269,8 +269,8 @@ impl Sim {
         }
     }
 
-    /// Closes a door: whoever comes to it waits until a program gives its number. There is a place for
-    /// every number up to the largest, so that numbers should be small.
+    /// Closes a door: arriving tokens wait until a program opens it by its number. Every number up
+    /// to the largest needs a slot, so numbers should be small.
     pub fn close(&mut self, doors: StationId, door: u64) {
         if let Discipline::Doors { doors } = &mut self.stations[doors.0 as usize].discipline {
             let number = door as usize;

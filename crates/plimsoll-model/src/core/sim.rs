@@ -10,7 +10,7 @@ use super::places::Places;
 use super::program::{Program, Step, StepKind};
 use super::queue::EventQueue;
 use super::station::{Discipline, NONE, Order, Station};
-use super::trace::{Mark, Traced};
+use super::trace::{Mark, TracedTime};
 
 pub(super) const EVENT_STATION: u32 = 1 << 30;
 const EVENT_TIMER: u32 = 2 << 30;
@@ -98,7 +98,7 @@ pub struct Sim {
     pub(super) events_done: u64,
     pub(super) trace_every: u32,
     pub(super) trace_count: u32,
-    pub(super) traced: Vec<Traced>,
+    pub(super) traced: Vec<TracedTime>,
     pub(super) traced_ios: Vec<(u64, u64)>,
 }
 
@@ -182,7 +182,7 @@ impl Sim {
         )
     }
 
-    /// Events processed so far.
+    /// Returns the number of events processed so far.
     pub fn events_done(&self) -> u64 {
         self.events_done
     }

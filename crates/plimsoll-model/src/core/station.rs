@@ -24,8 +24,8 @@ pub enum Order {
         /// Foreground services after which one waiting background visit is served. 0: strict.
         background_every: u32,
     },
-    /// The oldest of those that wait, or, for this share of the services, a uniformly random one. 1
-    /// is service in random order; small values stand for schedulers that keep the order roughly.
+    /// Serves the oldest waiting token or, for this share of services, a uniformly random one. 1 is
+    /// service in random order; small values model schedulers that roughly keep the order.
     Disordered {
         /// Share of the services that are chosen at random.
         random_share: f64,
@@ -41,8 +41,8 @@ pub enum Order {
         /// Whether those that wait are let in in random order.
         random: bool,
     },
-    /// Doors that open once: whoever comes to a closed door waits until it opens, and passes an open
-    /// one. Doors are named by small numbers and closed by [`Sim::close`](crate::core::Sim::close).
+    /// Doors that open once: a token at a closed door waits until it opens, and passes an open one.
+    /// Doors are identified by small numbers and closed by [`Sim::close`](crate::core::Sim::close).
     Doors,
     /// Tokens that flow in at a rate: a token bucket as the generic cell rate algorithm (ITU-T I.371).
     Bucket {
@@ -55,14 +55,14 @@ pub enum Order {
     Delay,
 }
 
-/// What a station counts. Times are integrals since the start of the measured window.
+/// Counters of a station. Times are integrals since the start of the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
     /// Visits that began.
     pub arrivals: u64,
     /// Visits that ended.
     pub departures: u64,
-    /// Of which background.
+    /// Background departures, included above.
     pub background_departures: u64,
     /// Integral of the number of busy servers.
     pub busy_ns: u64,

@@ -3,9 +3,9 @@
 use super::program::StepKind;
 use super::sim::Sim;
 
-/// What one traced I/O, or the sum of several, spent at a station on its critical path.
+/// Time that one traced I/O, or the sum of several, spent at a station on its critical path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traced {
+pub struct TracedTime {
     /// Visits on the critical path.
     pub visits: u64,
     /// Time queued.
@@ -26,13 +26,13 @@ impl Sim {
     /// Follows the critical path of one I/O in `every` (0: none), over `classes` classes.
     pub fn trace_one_in(&mut self, every: u32, classes: usize) {
         self.trace_every = every;
-        self.traced = vec![Traced::default(); classes * self.stations.len()];
+        self.traced = vec![TracedTime::default(); classes * self.stations.len()];
         self.traced_ios = vec![(0, 0); classes];
     }
 
     /// Sums over the traced I/Os of a class: their number, their latencies, and per station what
     /// they spent there. The sum over stations is the sum of the latencies, exactly.
-    pub fn traced(&self, class: usize) -> (u64, u64, &[Traced]) {
+    pub fn traced(&self, class: usize) -> (u64, u64, &[TracedTime]) {
         let n = self.stations.len();
         let (ios, latency_ns) = self.traced_ios.get(class).copied().unwrap_or_default();
         (ios, latency_ns, self.traced.get(class * n..(class + 1) * n).unwrap_or(&[]))

@@ -4,7 +4,7 @@ use super::StationId;
 use super::program::StepKind;
 use super::sim::{OUTSIDE, Sim};
 use super::station::StationStats;
-use super::trace::Traced;
+use super::trace::TracedTime;
 
 impl Sim {
     /// Starts a measured window: counters and traces restart, what is in flight stays.
@@ -12,7 +12,7 @@ impl Sim {
         for station in &mut self.stations {
             station.open_window(self.now_ns);
         }
-        self.traced.iter_mut().for_each(|t| *t = Traced::default());
+        self.traced.iter_mut().for_each(|t| *t = TracedTime::default());
         self.traced_ios.iter_mut().for_each(|t| *t = (0, 0));
     }
 

@@ -9,10 +9,10 @@
 
 use super::table::{Row, Table};
 
-/// What the columns of a table say of each other.
+/// Consistency checks between the columns of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checks {
-    /// What a unit of the bandwidth column is: 1e6 or 2^20 bytes.
+    /// Unit of the bandwidth column: 1e6 or 2^20 bytes.
     pub unit_bytes: f64,
     /// Protocol bytes per data operation that fit best.
     pub protocol_bytes: f64,

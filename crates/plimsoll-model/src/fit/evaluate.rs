@@ -1,4 +1,4 @@
-//! What a model gives for the rows of a table: by simulation, or quickly by analysis.
+//! Evaluates a model for the rows of a table: by simulation, or quickly by analysis.
 //!
 //! The quick way rehearses a few hundred requests of a row through the blocks, which gives the mean
 //! demand of an operation on every station exactly as the simulation would charge it, and solves the
@@ -12,7 +12,7 @@ use super::FitError;
 use super::table::Row;
 use crate::parallel::side_by_side;
 use crate::run::Requests;
-use crate::run::{Limits, MatrixLoad, Measured, Pattern, simulate};
+use crate::run::{Limits, MatrixLoad, Pattern, RunResult, simulate};
 use crate::spec::{ModelError, Spec};
 use crate::system::System;
 
@@ -25,8 +25,9 @@ pub struct Point {
     pub latency_ms: f64,
 }
 
-/// What each client passes of a sequential stream before it counts: a system that reads ahead fetches more
-/// than is read until it is as far ahead as it goes, doubling from record to record.
+/// Bytes that each client passes of a sequential stream before it is measured: a system with
+/// read-ahead fetches more than is read until its distance, which doubles from record to record,
+/// has reached its maximum.
 const BEGINNING_BYTES: u64 = 8 << 20;
 
 /// Requests that are rehearsed for a row.
@@ -59,7 +60,7 @@ pub fn simulate_row(
     row: &Row,
     limits: Limits,
     seed: u64,
-) -> Result<Measured, ModelError> {
+) -> Result<RunResult, ModelError> {
     let load = load_of(spec, row)?;
     let mut system = System::build(spec.clone(), seed)?;
     let limits = Limits { warm_up_ops: limits.warm_up_ops.max(streams_begin(&load)), ..limits };

@@ -1,11 +1,11 @@
-//! What a fit should reach, whether it did, and which rows make the gap where it did not.
+//! Goals of a fit, whether they were reached, and which rows cause a gap.
 
 use super::search::{RowScore, Scores};
 use crate::run::Pattern;
 
 /// Which rows a goal is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum RowSet {
     /// The rows that the parameters were fitted to.
     Fitted,
     /// The rows of the other table.
@@ -35,9 +35,9 @@ pub enum Measure {
 /// A goal: at most this error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
-    /// Of which rows.
-    pub of: Of,
-    /// Of which column.
+    /// Rows that the goal is about.
+    pub of: RowSet,
+    /// Column that the goal is about.
     pub figure: Figure,
     /// Which number over the rows.
     pub measure: Measure,
@@ -46,28 +46,28 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// The goals that the project set itself for `zfs-flash`, fitted to one published layout and
-    /// predicting another. They are what any fit is held to unless it is told otherwise.
+    /// Goals that the project set itself for `zfs-flash`, fitted to one published layout and
+    /// predicting another. They are the default for every fit.
     pub const DEFAULTS: [Self; 8] = [
-        Self::new(Of::Fitted, Figure::Ops, Measure::Median, 0.05),
-        Self::new(Of::Fitted, Figure::Latency, Measure::Median, 0.08),
-        Self::new(Of::Predicted, Figure::Ops, Measure::Median, 0.10),
-        Self::new(Of::Predicted, Figure::Latency, Measure::Median, 0.15),
-        Self::new(Of::Predicted, Figure::Ops, Measure::P90, 0.25),
-        Self::new(Of::Predicted, Figure::Latency, Measure::P90, 0.25),
-        Self::new(Of::Predicted, Figure::Ops, Measure::OfCopying, 0.5),
-        Self::new(Of::Predicted, Figure::Latency, Measure::OfCopying, 0.5),
+        Self::new(RowSet::Fitted, Figure::Ops, Measure::Median, 0.05),
+        Self::new(RowSet::Fitted, Figure::Latency, Measure::Median, 0.08),
+        Self::new(RowSet::Predicted, Figure::Ops, Measure::Median, 0.10),
+        Self::new(RowSet::Predicted, Figure::Latency, Measure::Median, 0.15),
+        Self::new(RowSet::Predicted, Figure::Ops, Measure::P90, 0.25),
+        Self::new(RowSet::Predicted, Figure::Latency, Measure::P90, 0.25),
+        Self::new(RowSet::Predicted, Figure::Ops, Measure::OfCopying, 0.5),
+        Self::new(RowSet::Predicted, Figure::Latency, Measure::OfCopying, 0.5),
     ];
 
-    const fn new(of: Of, figure: Figure, measure: Measure, limit: f64) -> Self {
+    const fn new(of: RowSet, figure: Figure, measure: Measure, limit: f64) -> Self {
         Self { of, figure, measure, limit }
     }
 
-    /// Its name in options and JSON, such as `predicted.latency.p90`.
+    /// Name in options and JSON, such as `predicted.latency.p90`.
     pub fn name(&self) -> String {
         let of = match self.of {
-            Of::Fitted => "fitted",
-            Of::Predicted => "predicted",
+            RowSet::Fitted => "fitted",
+            RowSet::Predicted => "predicted",
         };
         let figure = match self.figure {
             Figure::Ops => "ops",
@@ -93,25 +93,25 @@ pub struct Side<'a> {
     pub copied: Option<&'a Scores>,
 }
 
-/// A goal, held to what was reached.
+/// A goal and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The goal.
     pub goal: Goal,
-    /// What was reached.
+    /// Value reached.
     pub reached: f64,
     /// For [`Measure::OfCopying`]: the error of copying.
     pub copying: Option<f64>,
-    /// What makes the gap; `None` where the goal is reached.
+    /// Cause of the gap; `None` if the goal is reached.
     pub gap: Option<Gap>,
 }
 
-/// What makes a gap.
+/// Cause of a gap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
     /// By how much the goal is missed, in its own unit: reached less limit.
     pub over: f64,
-    /// The error of a single row from which on it stands in the way.
+    /// Error of a single row above which it contributes to the gap.
     pub row_limit: f64,
     /// Rows beyond that, by their place among the rows and with their signed error, the largest first.
     pub rows: Vec<(usize, f64)>,
@@ -122,7 +122,7 @@ pub struct Gap {
 /// Rows that have something in common and err to the same side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// What they have in common, such as `16 KiB` or `25 % read`.
+    /// Property shared by the rows, such as `16 KiB` or `25 % read`.
     pub name: String,
     /// How many there are.
     pub rows: usize,
@@ -135,8 +135,8 @@ pub struct Group {
 /// Holds every goal to what was reached. Goals of rows that there are not are left out.
 pub fn hold(goals: &[Goal], fitted: Side<'_>, predicted: Option<Side<'_>>) -> Vec<Outcome> {
     let of = |goal: &Goal| match goal.of {
-        Of::Fitted => Some(fitted),
-        Of::Predicted => predicted,
+        RowSet::Fitted => Some(fitted),
+        RowSet::Predicted => predicted,
     };
     goals.iter().filter_map(|goal| outcome(goal, of(goal)?)).collect()
 }
@@ -282,7 +282,7 @@ mod tests {
         let scores = score(&good);
         let side = Side { rows: &good, scores: &scores, copied: None };
         assert_eq!(hold(&Goal::DEFAULTS, side, None).len(), 2);
-        // Without a row to copy there is no copy to be better than.
+        // Without a row to copy, the goal of beating the copy does not apply.
         assert_eq!(hold(&Goal::DEFAULTS, side, Some(side)).len(), 6);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn loss(residuals: &[f64]) -> f64 {
     residuals.iter().map(|r| 2.0 * (libm::sqrt(1.0 + r * r) - 1.0)).sum()
 }
 
-/// Minimises from `start`; `fixed` parameters stay. Every parameter lies in [0, 1].
+/// Minimises from `start`; `fixed` parameters stay. Every parameter is in [0, 1].
 pub(crate) fn minimise<P: Problem>(
     problem: &mut P,
     start: &[f64],

@@ -41,7 +41,7 @@ impl Default for FitOptions {
 pub struct RowScore {
     /// The row.
     pub row: Row,
-    /// What the model gives.
+    /// Modelled values.
     pub modelled: Point,
     /// Relative error of the rate.
     pub ops_error: f64,
@@ -62,12 +62,12 @@ pub struct Scores {
     pub latency_p90: f64,
 }
 
-/// What the data say of one parameter.
+/// How well the data determine one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Its path in the model.
+    /// Path in the model.
     pub path: String,
-    /// Its bounds.
+    /// Bounds of the search.
     pub bounds: (f64, f64),
     /// The value in the model file.
     pub given: f64,
@@ -91,7 +91,7 @@ pub struct Fit {
     pub parameters: Vec<Profile>,
     /// The rows it was fitted to, simulated.
     pub rows: Vec<RowScore>,
-    /// Their scores.
+    /// Scores of the rows.
     pub scores: Scores,
     /// Scores of each row when all parameters were fitted without it.
     pub left_out: Option<Scores>,
@@ -101,13 +101,13 @@ pub struct Fit {
 
 /// A free parameter on its logarithmic scale from 0 to 1.
 #[derive(Clone, Debug)]
-struct Free {
+struct FreeParameter {
     path: String,
     low: f64,
     high: f64,
 }
 
-impl Free {
+impl FreeParameter {
     fn value(&self, x: f64) -> f64 {
         self.low * libm::pow(self.high / self.low, x.clamp(0.0, 1.0))
     }
@@ -117,18 +117,18 @@ impl Free {
     }
 }
 
-fn free_of(spec: &Spec) -> Vec<Free> {
+fn free_of(spec: &Spec) -> Vec<FreeParameter> {
     spec.facts()
         .into_iter()
         .filter_map(|(path, fact)| {
             let (low, high) = fact.free?;
-            // A lower bound of 0 has no logarithm: a thousandth of the upper one stands for it.
-            Some(Free { path, low: low.max(high * 1e-3), high })
+            // A lower bound of 0 has no logarithm: a thousandth of the upper bound is used instead.
+            Some(FreeParameter { path, low: low.max(high * 1e-3), high })
         })
         .collect()
 }
 
-fn with_values(spec: &Spec, free: &[Free], x: &[f64]) -> Result<Spec, FitError> {
+fn with_values(spec: &Spec, free: &[FreeParameter], x: &[f64]) -> Result<Spec, FitError> {
     let mut spec = spec.clone();
     for (f, &x) in free.iter().zip(x) {
         spec.set(&f.path, f.value(x))?;
@@ -138,7 +138,7 @@ fn with_values(spec: &Spec, free: &[Free], x: &[f64]) -> Result<Spec, FitError> 
 
 struct Search<'a> {
     spec: &'a Spec,
-    free: &'a [Free],
+    free: &'a [FreeParameter],
     rows: Vec<&'a Row>,
     /// Simulation over analysis, for rate and latency of each row.
     ratios: Vec<(f64, f64)>,
@@ -345,7 +345,7 @@ fn profile_end(
     }
 }
 
-/// Fits all parameters anew without each row in turn, and scores the simulation of that row.
+/// Refits all parameters without each row in turn, and scores the simulation of that row.
 ///
 /// Nothing of the row is left in what predicts it: neither the fitted values nor those of the model's file, which
 /// may have been fitted to it before, are where a fit begins, and no correction is taken from it.

@@ -66,7 +66,7 @@ impl Row {
 /// A measured table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its rows.
+    /// Rows of the table.
     pub rows: Vec<Row>,
     /// Columns that say nothing to a fit.
     pub passed_over: Vec<String>,
@@ -104,7 +104,7 @@ impl Table {
 const NEEDED: [&str; 4] = ["io_kib", "read_percent", "ops_per_s", "latency_ms"];
 /// Columns that may be there.
 const OTHERS: [&str; 4] = ["pattern", "bandwidth_mb_per_s", "read_ops_per_s", "write_ops_per_s"];
-/// What the operations are called that each client has outstanding.
+/// Column names for the operations that each client has outstanding.
 const DEPTHS: [&str; 3] = ["depth", "queue_depth", "outstanding"];
 const DEPTH_MAX: f64 = 65_536.0;
 

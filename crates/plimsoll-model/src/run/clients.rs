@@ -12,7 +12,7 @@ use plimsoll_plan::Matrix;
 use plimsoll_record::durable::{DurableWrites, Written};
 use plimsoll_record::replay::{LagTally, Lags};
 use plimsoll_workload::matrix::{DURABLE_CLASS, OpKind, StreamConfig, StreamPart, stream_classes};
-use plimsoll_workload::planned::pace::{Pace, Turns};
+use plimsoll_workload::planned::pace::{Pace, StartTimes};
 use plimsoll_workload::planned::{PlannedError, StreamPace};
 use plimsoll_workload::step::{
     Arena, BACKLOG_NS, Class, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,
@@ -33,11 +33,11 @@ struct Stream {
     /// By client: operations in flight.
     outstanding: Vec<u32>,
     /// Open loop: when each client's next operation is due.
-    arrivals: Option<Vec<Turns>>,
+    arrivals: Option<Vec<StartTimes>>,
     places: u32,
     in_flight: u32,
     /// Rate cap of a closed loop.
-    cap: Option<(Turns, u64)>,
+    cap: Option<(StartTimes, u64)>,
     /// Clients that may start an operation, with the time that it was intended for.
     waiting: VecDeque<(u32, u64)>,
 }
@@ -71,7 +71,7 @@ pub struct Clients {
     /// When it stopped: what was due before is still started, for a while.
     stop_ns: Option<u64>,
     in_flight: u32,
-    /// What was asked since the measurement began.
+    /// Profile of requests since the measurement began.
     profiler: AccessProfiler,
     /// Of a trace: how long after their times its operations began.
     lag: Option<Box<LagTally>>,
@@ -163,7 +163,8 @@ impl Clients {
         self.profiler.reset();
     }
 
-    /// What was asked since the measurement began. A model's operations carry no content.
+    /// Returns the profile of requests since the measurement began. A model's operations have no
+    /// content.
     pub fn profiler(&self) -> &AccessProfiler {
         &self.profiler
     }

@@ -1,4 +1,4 @@
-//! What a system knows of itself, as time series and in total.
+//! Statistics of a modelled system, as time series and totals.
 //!
 //! Rows of `series.csv`: `model.STATION.utilisation` and `model.STATION.customers` are means over the
 //! interval; `model.NODE.read.PLACE`, `model.NODE.write.PLACE` and `model.NODE.read.remote` count I/Os;
@@ -14,11 +14,11 @@ use crate::blocks::{self, Source};
 use crate::core::{StationId, StationStats};
 use crate::system::System;
 
-use super::modelled::Modelled;
+use super::modelled::ConfiguredModel;
 use super::virtual_time::KINDS;
 
-/// One I/O in this many has its critical path followed: shares to 1 % take 10,000 of them, and
-/// following all would cost a tenth of the run.
+/// The critical path of one I/O in this many is traced. Shares to 1 % take 10,000 traces; tracing
+/// every I/O would add a tenth to the run time.
 const TRACE_ONE_IN: u32 = 13;
 
 /// A word for a place in evidence.
@@ -36,9 +36,9 @@ pub fn word(place: Source) -> &'static str {
 #[derive(Debug)]
 pub struct Gauges {
     stations: Vec<StationStats>,
-    nodes: Vec<blocks::Inside>,
+    nodes: Vec<blocks::NodeCounters>,
     since_ns: u64,
-    opened: Vec<blocks::Inside>,
+    opened: Vec<blocks::NodeCounters>,
     events_before: u64,
 }
 
@@ -120,7 +120,7 @@ impl Gauges {
     }
 
     /// Totals since [`Gauges::open`].
-    pub fn close(&self, system: &mut System, model: &Modelled, seed: u64) -> Inside {
+    pub fn close(&self, system: &mut System, model: &ConfiguredModel, seed: u64) -> Inside {
         let stats = system.sim().close_window();
         let nodes = system.inside().iter().zip(&self.opened).enumerate();
         let nodes = nodes.map(|(node, (now, before))| node_totals(node, now, before)).collect();
@@ -162,7 +162,7 @@ pub fn sources(inside: &Inside) -> Sources {
     let mut sources = Sources::default();
     for node in &inside.nodes {
         for (place, tally) in &node.reads {
-            // A write log lies on flash, and pages that know only tiers count it there.
+            // A write log is on flash, and pages that only know tiers count it there.
             let name = match place.as_str() {
                 "dram" => "cache",
                 "log" => "ssd",
@@ -182,7 +182,11 @@ pub fn sources(inside: &Inside) -> Sources {
     sources
 }
 
-fn node_totals(node: usize, now: &blocks::Inside, before: &blocks::Inside) -> inside::Node {
+fn node_totals(
+    node: usize,
+    now: &blocks::NodeCounters,
+    before: &blocks::NodeCounters,
+) -> inside::Node {
     let rise = |now: blocks::Tally, before: blocks::Tally| inside::Tally {
         ios: now.ios - before.ios,
         size_bytes: now.bytes - before.bytes,

@@ -20,7 +20,7 @@ use plimsoll_workload::planned::{PlannedError, store as planned_store};
 use plimsoll_workload::step::FileSpec;
 
 use super::phases::{
-    Load, ModelRun, RunError, Running, SECOND_NS, histogram_interval_ns, on_nodes,
+    ActiveRun, Load, ModelRun, RunError, SECOND_NS, histogram_interval_ns, on_nodes,
 };
 use super::virtual_time::{Place, VirtualTime};
 use crate::system::System;
@@ -33,7 +33,7 @@ pub fn run_mailbox<'a>(run: ModelRun<'a>, mailbox: &'a Mailbox) -> Result<Record
     let store = store(mailbox, run.plan.seed, run.seed)?;
     let mut system = run.model.build(run.seed)?;
     let parts = spread(store.config(), u32::from(system.compute_nodes()));
-    let mut mail = Mail { parts, mailbox, running: Running::new(run, &mut system) };
+    let mut mail = Mail { parts, mailbox, running: ActiveRun::new(run, &mut system) };
     mail.describe(&store);
     mail.phases(&mut system, store)?;
     Ok(mail.running.recording)
@@ -71,7 +71,7 @@ impl GenerationMap for NoGenerationMap {
 }
 
 struct Mail<'a> {
-    running: Running<'a>,
+    running: ActiveRun<'a>,
     mailbox: &'a Mailbox,
     parts: Vec<GroupPart>,
 }

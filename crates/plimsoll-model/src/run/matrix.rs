@@ -12,7 +12,7 @@
 //! touched before with probability 1 - (1 - e^-x) / x, x = density × r / s.) `Uniform` draws from the
 //! whole file instead.
 
-use super::{Limits, Measured, Recorder};
+use super::{Limits, Recorder, RunResult};
 use crate::blocks::{Action, Request};
 use crate::core::rng::Stream;
 use crate::spec::{ModelError, Reader, Spec, Table};
@@ -142,11 +142,11 @@ impl Requests {
 }
 
 /// Runs the load until enough operations have ended.
-pub(super) fn run(system: &mut System, load: &MatrixLoad, limits: Limits, seed: u64) -> Measured {
+pub(super) fn run(system: &mut System, load: &MatrixLoad, limits: Limits, seed: u64) -> RunResult {
     let mut recorder = Recorder::new(system, &CLASSES);
     let nodes = system.compute_nodes();
     if !system.has_layout() {
-        // A file lies where its first client is.
+        // A file is on the node of its first client.
         let node = |file: u32| (file % u32::from(nodes)) as u16;
         let files: Vec<_> = (0..load.files).map(|f| (f, load.file_bytes, node(f))).collect();
         system.lay_files(&files);

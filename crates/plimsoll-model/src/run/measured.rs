@@ -1,18 +1,18 @@
 //! The result of a run.
 
-use crate::blocks::Inside;
+use crate::blocks::NodeCounters;
 use crate::core::StationStats;
 use crate::stats::Estimate;
 use hdrhistogram::Histogram;
 
-/// What a run showed.
+/// Results of a run.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct RunResult {
     /// Length of the measured window.
     pub elapsed_ns: u64,
     /// Operations that ended inside it.
     pub ops: u64,
-    /// Their rate.
+    /// Operations per second.
     pub ops_per_s: f64,
     /// Half-width of the 95 % confidence interval of the rate.
     pub ops_per_s_half_width: f64,
@@ -24,14 +24,14 @@ pub struct Measured {
     pub little_error_max: f64,
     /// Events that the simulation processed.
     pub events: u64,
-    /// What each node knows of the requests that entered there (since the system was built).
-    pub inside: Vec<Inside>,
+    /// Counters of the requests that entered at each node (since the system was built).
+    pub inside: Vec<NodeCounters>,
 }
 
 /// A class of operations.
 #[derive(Clone, Debug)]
 pub struct ClassResult {
-    /// Its name, such as `read`.
+    /// Name, such as `read`.
     pub name: String,
     /// Operations.
     pub ops: u64,
@@ -45,15 +45,15 @@ pub struct ClassResult {
     pub latency_ns_mean: f64,
     /// Latencies.
     pub histogram: Histogram<u64>,
-    /// What the stations contributed to the mean latency, largest first: waiting and service on the
+    /// Contributions of the stations to the mean latency, largest first: waiting and service on the
     /// critical path of a sample of operations.
     pub path: Vec<Contribution>,
 }
 
-/// What one station contributes to the latency of a class.
+/// Contribution of one station to the latency of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contribution {
-    /// Index into [`Measured::stations`].
+    /// Index into [`RunResult::stations`].
     pub station: usize,
     /// Mean time queued there per operation.
     pub waited_ns_mean: f64,
@@ -66,7 +66,7 @@ pub struct Contribution {
 /// A station over the window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StationResult {
-    /// Its name.
+    /// Name of the station.
     pub name: String,
     /// Servers.
     pub servers: u32,
@@ -84,7 +84,7 @@ pub struct StationResult {
     pub stats: StationStats,
 }
 
-impl Measured {
+impl RunResult {
     /// Mean latency over several classes.
     pub fn latency_ns_mean(&self, classes: impl Fn(&ClassResult) -> bool) -> f64 {
         let chosen = || self.classes.iter().filter(|c| classes(c));

@@ -10,14 +10,14 @@ use crate::system::System;
 
 /// A model to be run.
 #[derive(Clone, Debug)]
-pub struct Modelled {
+pub struct ConfiguredModel {
     spec: Spec,
     origin: String,
     text_sha256: String,
     set: BTreeMap<String, String>,
 }
 
-impl Modelled {
+impl ConfiguredModel {
     /// A shipped model by name, or a model file by its path, with parameters changed: dotted name and
     /// TOML value.
     ///
@@ -34,7 +34,7 @@ impl Modelled {
             spec.assign(path, value)?;
         }
         let modelled = Self { spec, origin, text_sha256, set: set.clone() };
-        // What is wrong with a block or a changed parameter is said before a run begins.
+        // Reports errors in blocks and changed parameters before a run starts.
         modelled.build(0)?;
         Ok(modelled)
     }
@@ -62,7 +62,7 @@ impl Modelled {
     /// Builds the system.
     ///
     /// # Errors
-    /// As [`Modelled::load`].
+    /// As [`ConfiguredModel::load`].
     pub fn build(&self, seed: u64) -> Result<System, ModelError> {
         System::build(self.spec.clone(), seed)
     }

@@ -1,4 +1,4 @@
-//! What the runs of all workloads on a model share: phases, the load's three intervals, counters.
+//! Common parts of all runs on a model: phases, the three intervals of the load, counters.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,14 @@ use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 use thiserror::Error;
 
 use super::gauges::{Gauges, sources};
-use super::modelled::Modelled;
+use super::modelled::ConfiguredModel;
 use super::virtual_time::VirtualTime;
 use crate::spec::ModelError;
 use crate::system::System;
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
-/// Histograms are a quarter of a megabyte for each class: so many intervals of them over the measured
-/// phase.
+/// Number of intervals with histograms in the measured phase. A class needs a quarter of a megabyte
+/// for each.
 const HISTOGRAM_INTERVALS: u64 = 12;
 /// Samples of the stations over the measured phase.
 const GAUGE_INTERVALS: u64 = 120;
@@ -48,7 +48,7 @@ pub struct ModelRun<'a> {
     /// The plan, with one target and one point of a sweep.
     pub plan: &'a ResolvedPlan,
     /// The system.
-    pub model: &'a Modelled,
+    pub model: &'a ConfiguredModel,
     /// Seed of the load and of the system's own choices.
     pub seed: u64,
     /// The trace that it replays, where it replays one.
@@ -60,7 +60,7 @@ pub struct ModelRun<'a> {
 }
 
 /// A run under way.
-pub(super) struct Running<'a> {
+pub(super) struct ActiveRun<'a> {
     pub(super) run: ModelRun<'a>,
     pub(super) recording: Recording,
     pub(super) gauges: Gauges,
@@ -68,7 +68,7 @@ pub(super) struct Running<'a> {
 
 type Counters = BTreeMap<(u32, u32), Vec<(&'static str, u64)>>;
 
-impl<'a> Running<'a> {
+impl<'a> ActiveRun<'a> {
     /// Begins the recording of a run on this system.
     pub(super) fn new(run: ModelRun<'a>, system: &mut System) -> Self {
         let gauges = Gauges::new(system);
@@ -111,26 +111,26 @@ impl<'a> Running<'a> {
     }
 }
 
-/// How a workload is asked what it asked for.
+/// Access to the request counts of a workload.
 pub(super) struct Watch<W> {
     /// The measurement begins.
     pub(super) begins: fn(&mut W),
     /// Looks on at what a part counts.
     pub(super) live: fn(&W) -> LiveAccess,
-    /// What all parts together asked for.
+    /// Combined access profile of all parts.
     pub(super) access_profile: fn(&mut dyn Iterator<Item = &W>) -> AccessProfile,
 }
 
 /// The load under way.
 pub(super) struct Load<'r, 'a, 's, W> {
-    pub(super) running: &'r mut Running<'a>,
+    pub(super) running: &'r mut ActiveRun<'a>,
     pub(super) time: VirtualTime<'s, W>,
     /// Whether a part has warmed up; `None` where its warm-up goes by time alone.
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
     looks: WorkloadWatch,
-    /// How long what is in flight at the end is waited for; `None`: until it has come back, as a store
-    /// cannot be closed without it.
+    /// Time allowed at the end for operations in flight; `None` waits for all of them, because a
+    /// store cannot be closed before.
     drain_ns: Option<u64>,
     latest: Latest,
     counters: Counters,
@@ -146,7 +146,7 @@ struct Latest {
 
 impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
     pub(super) fn new(
-        running: &'r mut Running<'a>,
+        running: &'r mut ActiveRun<'a>,
         time: VirtualTime<'s, W>,
         ready: Option<fn(&W) -> bool>,
     ) -> Self {
@@ -162,7 +162,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         Self { watch: Some(watch), looks, ..self }
     }
 
-    /// Gives up what has not come back so long after the end.
+    /// Drops operations that have not completed this long after the end.
     pub(super) fn drained_within(self, drain_ns: u64) -> Self {
         Self { drain_ns: Some(drain_ns), ..self }
     }
@@ -209,7 +209,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
                 return false;
             }
             if self.time.has_ended() {
-                // A schedule that has come to its end; a trace is then whole.
+                // The schedule is finished; a trace is then complete.
                 return self.running.run.plan.workload.trace().is_some();
             }
             let now_ns = self.time.now_ns();
@@ -289,7 +289,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         running.run.watcher.end(&running.recording.phases[phase as usize]);
     }
 
-    /// Has every group close; gives the phase, which the caller ends.
+    /// Tells every group to close, and returns the phase for the caller to end.
     fn close(&mut self) -> u32 {
         let phase = self.start(PhaseKind::Close);
         self.time.stop();
@@ -321,7 +321,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
     }
 }
 
-/// What takes the intervals of all parts in.
+/// Returns the closure that records the intervals of all parts.
 fn taker<'t>(
     recording: &'t mut Recording,
     latest: &'t mut Latest,

@@ -1,13 +1,13 @@
 //! Collects what a run shows: latencies by class, rate, stations, critical paths.
 
-use super::measured::{ClassResult, Contribution, Measured, StationResult};
+use super::measured::{ClassResult, Contribution, RunResult, StationResult};
 use crate::core::{NS_PER_S, StationId};
 use crate::stats::BatchMeans;
 use crate::system::System;
 use hdrhistogram::Histogram;
 
-/// One I/O in this many has its critical path followed: enough for shares to 1 % within 10,000
-/// traced I/Os, at a few per cent of the run's cost.
+/// The critical path of one I/O in this many is traced. That is enough for shares to 1 % within
+/// 10,000 traced I/Os, at a few per cent of the run's cost.
 const TRACE_ONE_IN: u32 = 13;
 
 struct Class {
@@ -80,7 +80,7 @@ impl Recorder {
     }
 
     /// Closes the window.
-    pub(crate) fn close(self, system: &mut System) -> Measured {
+    pub(crate) fn close(self, system: &mut System) -> RunResult {
         let now_ns = system.now_ns();
         let elapsed_ns = (now_ns - self.opened_ns).max(1);
         let seconds = elapsed_ns as f64 / NS_PER_S as f64;
@@ -137,7 +137,7 @@ impl Recorder {
             .collect();
         let ops: u64 = classes.iter().map(|c| c.ops).sum();
         let gap = self.gaps.estimate();
-        Measured {
+        RunResult {
             elapsed_ns,
             ops,
             ops_per_s: ops as f64 / seconds,

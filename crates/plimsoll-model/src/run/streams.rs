@@ -1,7 +1,7 @@
 //! Streams of reads, writes and metadata operations on a modelled system, in virtual time.
 //!
-//! Each file is a virtual disk; clients are dealt to the nodes that run load. Files are laid out in bulk
-//! as the plan says; a sparse or allocated file holds nothing, and reads of it are zeros.
+//! Each file is a virtual disk; clients are distributed over the nodes that run load. Files are
+//! laid out in bulk as the plan says; reads of a sparse or allocated file return zeros.
 
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Instance, PhaseKind};
@@ -18,14 +18,14 @@ use plimsoll_workload::planned::trace;
 use plimsoll_workload::step::FileSpec;
 
 use super::clients::Clients;
-use super::phases::{Load, ModelRun, RunError, Running, Watch, histogram_interval_ns, on_nodes};
+use super::phases::{ActiveRun, Load, ModelRun, RunError, Watch, histogram_interval_ns, on_nodes};
 use super::virtual_time::{Place, VirtualTime};
 use crate::blocks::{Action, Request};
 use crate::system::{Event, System};
 
 /// Size of the reads that warm caches.
 const WARMING_BYTES: u64 = 1 << 20;
-/// How many of them are in flight.
+/// Operations in flight while warming.
 const WARMING_DEPTH: u64 = 32;
 
 /// Carries a matrix run out and gives its evidence.
@@ -48,7 +48,7 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
     for part in 0..parts {
         clients.push(Clients::new(matrix, &configs, part, parts)?);
     }
-    let mut running = Running::new(run, &mut system);
+    let mut running = ActiveRun::new(run, &mut system);
     describe(&mut running, matrix, &configs);
     lay_out(&mut running, &mut system, matrix, &configs);
     caches(&mut running, &mut system, &configs);
@@ -75,7 +75,7 @@ fn live(part: &Clients) -> LiveAccess {
     part.profiler().live()
 }
 
-/// What the clients of all nodes asked for.
+/// Returns the access profile of the clients of all nodes.
 fn access_profile(parts: &mut dyn Iterator<Item = &Clients>) -> AccessProfile {
     let Some(mut all) = parts.next().map(|part| part.profiler().clone()) else {
         return AccessProfile::default();
@@ -89,7 +89,7 @@ pub(super) fn check(matrix: &Matrix, seed: u64) -> Result<(), PlannedError> {
     Clients::new(matrix, &streams(matrix, seed, None)?, 0, 1).map(|_| ())
 }
 
-fn describe(running: &mut Running<'_>, matrix: &Matrix, configs: &[StreamConfig]) {
+fn describe(running: &mut ActiveRun<'_>, matrix: &Matrix, configs: &[StreamConfig]) {
     let engine = &mut running.recording.engine;
     engine.sessions = configs.iter().map(|config| config.clients * config.queue_depth).sum();
     engine.closed_loop = !matrix.streams.iter().all(|stream| stream.arrival.is_open());
@@ -109,7 +109,7 @@ fn describe(running: &mut Running<'_>, matrix: &Matrix, configs: &[StreamConfig]
 }
 
 fn lay_out(
-    running: &mut Running<'_>,
+    running: &mut ActiveRun<'_>,
     system: &mut System,
     matrix: &Matrix,
     configs: &[StreamConfig],
@@ -137,7 +137,7 @@ fn lay_out(
 }
 
 /// Cold caches are as a system begins with them; warm ones have seen every byte once.
-fn caches(running: &mut Running<'_>, system: &mut System, configs: &[StreamConfig]) {
+fn caches(running: &mut ActiveRun<'_>, system: &mut System, configs: &[StreamConfig]) {
     let phase = running.begin(system, PhaseKind::Caches);
     if running.run.plan.phases.cache != CacheState::Warm {
         return running.finish(system, phase, true, "the model begins with empty caches");

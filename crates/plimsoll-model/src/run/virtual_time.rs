@@ -40,7 +40,7 @@ fn kind_of(class: &Class) -> u16 {
     }
 }
 
-/// Where a file of the workload lies in the system: which virtual disk, from which byte on.
+/// Position of a workload's file in the system: virtual disk and start byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The virtual disk.
@@ -202,9 +202,9 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         }
     }
 
-    /// Lets time pass to `until_ns`, or until every part has ended; then hands what was recorded to
-    /// `take`, with histograms where they are due. False where nothing is left to happen although a part
-    /// has not ended: a defect of a model.
+    /// Advances time to `until_ns`, or until every part has finished; then passes the recorded data
+    /// to `take`, with histograms when they are due. Returns false if no event is left although a
+    /// part has not finished, which is a defect of a model.
     pub fn run_until(&mut self, until_ns: u64, take: &mut dyn FnMut(&Snapshot, &[Class])) -> bool {
         for at in 0..self.parts.len() {
             if self.parts[at].due_ns <= self.now_ns() {

@@ -8,7 +8,7 @@
 
 use crate::blocks::{Action, Request};
 use crate::core::rng::Stream;
-use crate::run::{Measured, Recorder};
+use crate::run::{Recorder, RunResult};
 use crate::system::{Event, System};
 
 /// Share of reads in database I/O.
@@ -108,7 +108,7 @@ pub fn simulate(
     warm_up_ops: u64,
     measure_ops: u64,
     seed: u64,
-) -> Option<Measured> {
+) -> Option<RunResult> {
     let databases = load.databases as usize;
     let mut stream = Stream::new(seed, "size");
     let pages = (load.database_bytes / PAGE_BYTES).max(1);

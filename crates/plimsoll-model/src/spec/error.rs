@@ -1,4 +1,4 @@
-//! What can be wrong with a model file.
+//! Errors in model files.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ pub enum ModelError {
     /// No file and no shipped model of that name.
     #[error("there is no model `{name}`; give a path to a model file, or one of: {known}{}", meant(.nearest))]
     NoSuchModel {
-        /// What was asked for.
+        /// Requested name.
         name: String,
         /// The shipped models.
         known: String,
@@ -18,9 +18,9 @@ pub enum ModelError {
     /// The file could not be read.
     #[error("cannot read the model file {path}: {reason}")]
     Unreadable {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// What the system said.
+        /// Message of the operating system.
         reason: String,
     },
     /// The file is not TOML.
@@ -28,7 +28,7 @@ pub enum ModelError {
     Syntax {
         /// Name or path of the model.
         model: String,
-        /// What the parser said, with the line.
+        /// Message of the parser, with the line.
         reason: String,
     },
     /// A field that nothing reads.
@@ -54,7 +54,7 @@ pub enum ModelError {
         place: String,
         /// The field.
         field: String,
-        /// What it is for.
+        /// Purpose of the field.
         why: String,
     },
     /// A field that has a value which cannot be.
@@ -68,7 +68,7 @@ pub enum ModelError {
         place: String,
         /// The field.
         field: String,
-        /// What is wrong, and what would be right.
+        /// The problem and the accepted values.
         reason: String,
     },
 }

@@ -18,7 +18,7 @@ pub enum Provenance {
 }
 
 impl Provenance {
-    /// All, with the word that stands for each in a model file.
+    /// All provenances, with their keywords in a model file.
     pub const WORDS: [(&'static str, Self); 5] = [
         ("datasheet", Self::Datasheet),
         ("documented", Self::Documented),

@@ -71,8 +71,8 @@ impl Spec {
         }
     }
 
-    /// This model on top of another: what it does not say is as it is there. A block of another kind
-    /// replaces the one of its name.
+    /// Merges this model over another: fields that are not set here are inherited. A block of
+    /// another kind replaces the one of the same name.
     fn over(self, base: Self) -> Self {
         let merge = |mut below: Table, above: Table| {
             if above.fields.get("kind").is_some_and(|kind| below.fields.get("kind") != Some(kind)) {
@@ -101,7 +101,7 @@ impl Spec {
     }
 }
 
-/// Reads one value as it would stand in a file; numbers count as chosen.
+/// Parses one value as written in a model file; numbers count as chosen.
 pub(super) fn value(
     model: &str,
     place: &str,

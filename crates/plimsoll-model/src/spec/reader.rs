@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number that must be given and lie in a range.
+    /// Reads a required number within a range.
     ///
     /// # Errors
     /// If it is missing, not a number, or outside.

@@ -4,21 +4,21 @@ use super::{ModelError, Spec, most_like};
 
 /// A model that comes with the program.
 #[derive(Clone, Copy, Debug)]
-pub struct Shipped {
-    /// Its name.
+pub struct BuiltinModel {
+    /// Name of the model.
     pub name: &'static str,
-    /// Its file.
+    /// Text of the model file.
     pub text: &'static str,
 }
 
 macro_rules! models {
     ($($name:literal),* $(,)?) => {
-        &[$(Shipped { name: $name, text: include_str!(concat!("../../../../models/", $name, ".toml")) }),*]
+        &[$(BuiltinModel { name: $name, text: include_str!(concat!("../../../../models/", $name, ".toml")) }),*]
     };
 }
 
 /// The models that come with the program, by name.
-pub fn shipped() -> &'static [Shipped] {
+pub fn shipped() -> &'static [BuiltinModel] {
     models![
         "adsf-hybrid",
         "cloud-volume",

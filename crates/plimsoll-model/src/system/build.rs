@@ -2,7 +2,7 @@
 //! refer to each other without a cycle and that no field was left unread.
 
 use super::{System, TICK};
-use crate::blocks::{self, Bits, BlockRef, Blocks, Builder, Failing, Inside};
+use crate::blocks::{self, Bits, BlockRef, Blocks, Builder, NodeCounters, NodeFailure};
 use crate::core::{Program, Sim};
 use crate::spec::{ModelError, Reader, Spec};
 
@@ -32,14 +32,16 @@ impl System {
         let entry = head.block("entry", "the block that requests enter by")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
         let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
-        // Those that fail are the last ones of those that run load: what they hold is used most.
+        // The last of the nodes with load fail, because their data are used most.
         let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
         let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
-        // Those that fail in mid-run are storage-only: no load has to move.
+        // Nodes that fail in mid-run are storage-only, so no load has to move.
         let failing = head.count_or("failing_nodes", 0, 0, nodes - compute_nodes)?;
         let at_s = head.number_or("failing_at_s", 0.0, 0.0, 1e9)?;
-        let failing =
-            Failing { nodes: (nodes - failing) as u16..nodes as u16, at_ns: (at_s * 1e9) as u64 };
+        let failing = NodeFailure {
+            nodes: (nodes - failing) as u16..nodes as u16,
+            at_ns: (at_s * 1e9) as u64,
+        };
         head.finish()?;
         let names: Vec<String> = spec.blocks.keys().cloned().collect();
         let mut sim = Sim::new(seed);
@@ -90,7 +92,7 @@ impl System {
             blocks,
             entry: BlockRef(entry),
             ticks,
-            inside: vec![Inside::default(); nodes as usize],
+            inside: vec![NodeCounters::default(); nodes as usize],
             failed,
             keeps_layout,
             has_layout: false,

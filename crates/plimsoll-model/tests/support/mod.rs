@@ -2,13 +2,13 @@
 #![allow(dead_code, clippy::unwrap_used)] // Each test file uses a part; a wrong model ends the test.
 
 use plimsoll_model::blocks::{Source, Tally};
-use plimsoll_model::run::{Limits, MatrixLoad, Measured, Pattern, simulate};
+use plimsoll_model::run::{Limits, MatrixLoad, Pattern, RunResult, simulate};
 use plimsoll_model::spec::Spec;
 use plimsoll_model::system::System;
 
-/// What a run showed, and the system after it.
+/// Results of a run, with the system after it.
 pub struct Run {
-    pub measured: Measured,
+    pub measured: RunResult,
     pub system: System,
 }
 
@@ -62,7 +62,11 @@ impl Run {
         self.measured.latency_ns_mean(|c| c.name == class) * 1e-6
     }
 
-    fn share(&self, of: impl Fn(&plimsoll_model::blocks::Inside) -> [Tally; 5], at: Source) -> f64 {
+    fn share(
+        &self,
+        of: impl Fn(&plimsoll_model::blocks::NodeCounters) -> [Tally; 5],
+        at: Source,
+    ) -> f64 {
         let sums = self.measured.inside.iter().fold((0, 0), |(part, all), inside| {
             let tallies = of(inside);
             let sum: u64 = tallies.iter().map(|t| t.ios).sum();

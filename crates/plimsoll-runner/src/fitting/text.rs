@@ -97,10 +97,10 @@ fn goals_table(goals: &[GoalOut]) -> Table {
 
 /// A goal in words.
 pub(super) fn goal_says(goal: &plimsoll_model::fit::goals::Goal, copying: Option<f64>) -> String {
-    use plimsoll_model::fit::goals::Of;
+    use plimsoll_model::fit::goals::RowSet;
     let rows = match goal.of {
-        Of::Fitted => "fitted rows",
-        Of::Predicted => "predicted rows",
+        RowSet::Fitted => "fitted rows",
+        RowSet::Predicted => "predicted rows",
     };
     let figure = match goal.figure {
         Figure::Ops => "rate",

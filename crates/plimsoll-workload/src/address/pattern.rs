@@ -64,9 +64,9 @@ pub enum AddressError {
     OutOfRange {
         /// Which number.
         what: &'static str,
-        /// What it is.
+        /// Value that was given.
         value: f64,
-        /// What it may be.
+        /// Accepted range.
         range: &'static str,
     },
 }

@@ -1,10 +1,10 @@
 //! A keyed permutation of `0..n` without a table.
 //!
-//! Addition of a key, multiplication by an odd constant and an exclusive-or with a right shift are each a
-//! bijection of the b-bit numbers; four rounds of the three, with b the fewest bits that hold
-//! `n - 1`, mix well. A result outside `0..n` is fed in again until it falls inside ("cycle walking",
-//! Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002): that keeps it a
-//! bijection of `0..n`, and takes less than two goes on average because `2^b < 2n`.
+//! Addition of a key, multiplication by an odd constant and an exclusive-or with a right shift are
+//! each a bijection of the b-bit numbers; four rounds of the three, with b the smallest number of
+//! bits that holds `n - 1`, mix well. A result outside `0..n` is permuted again until it is inside
+//! ("cycle walking", Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002): that
+//! keeps it a bijection of `0..n`, and takes fewer than two attempts on average because `2^b < 2n`.
 
 use super::hash::mix;
 

@@ -127,9 +127,9 @@ impl Space {
         Place { file: region.file, offset_bytes: region.offset_bytes + within * self.slot_bytes }
     }
 
-    /// Where a transfer of `size_bytes` goes that is to be at `slot`: there, at a multiple of
-    /// `align_bytes` from the start of its region, and moved down where it would cross the region's end.
-    /// `None` if the region is smaller than the transfer.
+    /// Returns the offset of a transfer of `size_bytes` at `slot`: aligned to `align_bytes` from
+    /// the start of its region, and moved down if it would cross the region's end. `None` if the
+    /// region is smaller than the transfer.
     #[must_use]
     #[inline]
     pub fn place_of(&self, slot: u64, size_bytes: u64, align_bytes: u64) -> Option<Place> {

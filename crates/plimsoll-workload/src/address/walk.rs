@@ -6,7 +6,7 @@ use super::{AddressError, Indices, Pattern, Place, Region, Slots, Space};
 /// The space and pattern that the clients of a stream share. What it keeps besides is a cache, except the
 /// shared cursor of a sequential stream with mixed sizes.
 #[derive(Clone, Debug)]
-pub struct Walks {
+pub struct AddressWalks {
     space: Space,
     slots: Slots,
     order: Order,
@@ -41,7 +41,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-impl Walks {
+impl AddressWalks {
     /// A pattern over `regions` for transfers of the given sizes, at offsets (from the start of their
     /// region) that are multiples of `align_bytes`, or of the transfer's own size where that is 0.
     /// Regions smaller than the largest transfer are left out.
@@ -167,13 +167,14 @@ mod tests {
         [Region { file: 0, offset_bytes: 0, size_bytes }]
     }
 
-    fn offsets(walks: &mut Walks, walk: &mut Walk, size: u64, n: usize) -> Vec<u64> {
+    fn offsets(walks: &mut AddressWalks, walk: &mut Walk, size: u64, n: usize) -> Vec<u64> {
         (0..n).map(|_| walks.next(walk, size).offset_bytes).collect()
     }
 
     #[test]
     fn sequential_clients_start_apart_and_wrap() {
-        let mut walks = Walks::new(&Pattern::Sequential, &one(10 * 4096), &[4096], 0, 1).unwrap();
+        let mut walks =
+            AddressWalks::new(&Pattern::Sequential, &one(10 * 4096), &[4096], 0, 1).unwrap();
         let (mut a, mut b) = (walks.walk(0, 2), walks.walk(1, 2));
         let blocks = |offsets: Vec<u64>| offsets.iter().map(|o| o / 4096).collect::<Vec<_>>();
         assert_eq!(blocks(offsets(&mut walks, &mut a, 4096, 4)), [0, 1, 2, 3]);
@@ -184,7 +185,7 @@ mod tests {
     fn skipping_clients_go_on_and_touch_as_much_of_the_space_as_asked() {
         let slots = 1u64 << 20;
         let pattern = Pattern::Skipping { density: 0.1 };
-        let mut walks = Walks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();
+        let mut walks = AddressWalks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();
         let mut walk = walks.walk(1, 2);
         // The second of two clients begins in the middle; half a pass brings it to the end.
         let steps = slots as usize / 20;
@@ -201,7 +202,7 @@ mod tests {
         // Exponential gaps deviate by their mean less the slot that is touched.
         let deviation = (squares / n - mean * mean).sqrt();
         assert!((deviation - 9.0).abs() < 0.4, "{deviation}");
-        let mut again = Walks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();
+        let mut again = AddressWalks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();
         let mut walk = again.walk(1, 2);
         assert!(
             offsets(&mut again, &mut walk, 4096, 50)
@@ -210,7 +211,7 @@ mod tests {
                 .eq(seen[..50].iter().copied())
         );
         let dense = Pattern::Skipping { density: 1.0 };
-        let mut walks = Walks::new(&dense, &one(10 * 4096), &[4096], 0, 1).unwrap();
+        let mut walks = AddressWalks::new(&dense, &one(10 * 4096), &[4096], 0, 1).unwrap();
         let mut walk = walks.walk(0, 1);
         assert!(
             offsets(&mut walks, &mut walk, 4096, 12)
@@ -220,7 +221,7 @@ mod tests {
         );
         for density in [0.0, 1.5, f64::NAN] {
             let bad = Pattern::Skipping { density };
-            assert!(Walks::new(&bad, &one(40_960), &[4096], 0, 1).is_err());
+            assert!(AddressWalks::new(&bad, &one(40_960), &[4096], 0, 1).is_err());
         }
     }
 
@@ -228,7 +229,8 @@ mod tests {
     fn a_shared_cursor_is_the_same_for_any_number_of_parts() {
         for parts in [1u64, 2, 3, 7] {
             let mut walks =
-                Walks::new(&Pattern::SequentialShared, &one(100 * 4096), &[4096], 0, 1).unwrap();
+                AddressWalks::new(&Pattern::SequentialShared, &one(100 * 4096), &[4096], 0, 1)
+                    .unwrap();
             let mut each: Vec<Walk> = (0..parts).map(|p| walks.walk(p, parts)).collect();
             let got: Vec<u64> = (0..250)
                 .map(|i| walks.next(&mut each[(i % parts) as usize], 4096).offset_bytes / 4096)
@@ -244,7 +246,8 @@ mod tests {
             .collect();
         let run = |parts: u64| {
             let mut walks =
-                Walks::new(&Pattern::Zipf { exponent: 1.0 }, &regions, &[8192], 4096, 1).unwrap();
+                AddressWalks::new(&Pattern::Zipf { exponent: 1.0 }, &regions, &[8192], 4096, 1)
+                    .unwrap();
             let mut each: Vec<Walk> = (0..parts).map(|p| walks.walk(p, parts)).collect();
             (0..1000).map(|i| walks.next(&mut each[(i % parts) as usize], 8192)).collect::<Vec<_>>()
         };
@@ -262,7 +265,7 @@ mod tests {
         let sizes = [512u64, 4096, 65_536];
         for pattern in [Pattern::Random, Pattern::Sequential, Pattern::SequentialShared] {
             for align in [0u64, 512, 4096] {
-                let mut walks = Walks::new(&pattern, &regions, &sizes, align, 1).unwrap();
+                let mut walks = AddressWalks::new(&pattern, &regions, &sizes, align, 1).unwrap();
                 let mut walk = walks.walk(1, 3);
                 let mut seen = [0; 3];
                 for i in 0..2_000 {
@@ -286,7 +289,7 @@ mod tests {
 
     #[test]
     fn transfers_at_a_finer_grid_reach_every_start() {
-        let mut walks = Walks::new(&Pattern::Random, &one(16_384), &[8192], 512, 1).unwrap();
+        let mut walks = AddressWalks::new(&Pattern::Random, &one(16_384), &[8192], 512, 1).unwrap();
         let mut walk = walks.walk(0, 1);
         let mut starts = offsets(&mut walks, &mut walk, 8192, 2_000);
         starts.sort_unstable();
@@ -296,10 +299,11 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let no = |size| Walks::new(&Pattern::Random, &one(4096), &[512, size], 0, 1).map(|_| ());
+        let no =
+            |size| AddressWalks::new(&Pattern::Random, &one(4096), &[512, size], 0, 1).map(|_| ());
         assert_eq!(no(8192), Err(AddressError::NoRoom { transfer_bytes: 8192 }));
         assert_eq!(no(0), Err(AddressError::NoGrid));
         let bad = Pattern::Zipf { exponent: -1.0 };
-        assert!(Walks::new(&bad, &one(4096), &[4096], 0, 1).is_err());
+        assert!(AddressWalks::new(&bad, &one(4096), &[4096], 0, 1).is_err());
     }
 }

@@ -102,7 +102,7 @@ impl Head {
             heights[high] -= 1.0 - heights[low];
             if heights[high] < 1.0 { small.push(high) } else { large.push(high) }
         }
-        // What is left is 1 but for rounding.
+        // The remaining weights are 1 except for rounding.
         for at in small.into_iter().chain(large) {
             heights[at] = 1.0;
         }

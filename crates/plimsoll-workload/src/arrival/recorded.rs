@@ -16,7 +16,7 @@ pub enum RecordedError {
     NotANumber {
         /// The line, from 1.
         line: usize,
-        /// Its text, at most the first 40 characters.
+        /// Text of the line, at most the first 40 characters.
         text: String,
     },
     /// A start is before the one above it.
@@ -25,7 +25,7 @@ pub enum RecordedError {
         /// The start, from 1.
         line: usize,
     },
-    /// There is nothing in it.
+    /// The recording is empty.
     #[error("the recording has no starts")]
     Empty,
 }

@@ -1,6 +1,6 @@
 //! A stream's schedule and the iterator over it.
 
-use super::{Exponential, Rate, Recording, Steady, Warp};
+use super::{Exponential, Rate, Recording, SteadyArrivals, Warp};
 use crate::address::{Indices, mix};
 
 /// When the operations of a stream start. Rates are those of the whole stream.
@@ -32,7 +32,7 @@ impl Schedule {
     pub fn part(&self, part: u64, parts: u64, seed: u64) -> Arrivals {
         match self {
             Self::Constant { rate, warp } => {
-                Arrivals::Constant { steady: Steady::new(*rate, part, parts), warp: *warp }
+                Arrivals::Constant { steady: SteadyArrivals::new(*rate, part, parts), warp: *warp }
             }
             Self::Poisson { rate, warp } => Arrivals::Poisson {
                 process: Exponential::new(*rate, parts, mix(seed, part)),
@@ -58,7 +58,7 @@ pub enum Arrivals {
     /// Evenly spaced.
     Constant {
         /// The starts at the full rate.
-        steady: Steady,
+        steady: SteadyArrivals,
         /// How the rate changes.
         warp: Warp,
     },

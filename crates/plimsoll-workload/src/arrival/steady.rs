@@ -5,7 +5,7 @@ use super::Rate;
 /// Start `i` at `floor((first + i * step) * period)`: quotient and remainder are carried apart, so that
 /// no rounding adds up, however long it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Steady {
+pub struct SteadyArrivals {
     next_ns: u64,
     /// Remainder of `next_ns`, in units of a nanosecond over `divisor`.
     rest: u64,
@@ -14,7 +14,7 @@ pub struct Steady {
     divisor: u64,
 }
 
-impl Steady {
+impl SteadyArrivals {
     /// Every `parts`-th start of a stream at `rate`, from start `part` on.
     #[must_use]
     pub fn new(rate: Rate, part: u64, parts: u64) -> Self {
@@ -31,7 +31,7 @@ impl Steady {
     }
 }
 
-impl Iterator for Steady {
+impl Iterator for SteadyArrivals {
     type Item = u64;
 
     #[inline]

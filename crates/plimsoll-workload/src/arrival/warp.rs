@@ -15,7 +15,7 @@ pub enum Warp {
         /// How long it climbs.
         ramp_ns: u64,
     },
-    /// It is full for a while, then nothing for a while, from a burst on.
+    /// Bursts: full rate for a while, then none for a while.
     Bursts {
         /// Length of a burst; 0 is taken as 1.
         on_ns: u64,

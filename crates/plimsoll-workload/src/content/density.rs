@@ -5,8 +5,8 @@ use plimsoll_sys::simd::{PART_BYTES, SECTOR_BYTES};
 use super::ContentError;
 use super::spec::COMPRESSIBILITY_MAX;
 
-/// What a compressor adds to the incompressible bytes of one sector that also has a filler: between
-/// zstd's half byte and LZ4's 4 to 6 bytes (a token, a length or two, an offset).
+/// Bytes that a compressor adds to the incompressible bytes of one sector that also has a filler:
+/// between zstd's half byte and LZ4's 4 to 6 bytes (a token, a length or two, an offset).
 const OVERHEAD_PER_SECTOR_BYTES: f64 = 3.0;
 
 /// Parts of 32 bytes in a unit that don't compress: the whole number of them and a fraction, which is

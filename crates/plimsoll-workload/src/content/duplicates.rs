@@ -17,7 +17,7 @@ const COPIES: u64 = 8;
 /// The largest extent.
 const EXTENT_BYTES_MAX: u64 = 1 << 20;
 
-/// Extents are halved until there are this many: the share is exact to one extent.
+/// Extents are halved until there are at least this many: the share is exact to one extent.
 const EXTENTS_MIN: u64 = 256;
 
 /// Numbers that keep the permutation's key apart from other uses of the run's number.
@@ -34,9 +34,9 @@ pub struct Duplicates {
     units_per_extent: u64,
 }
 
-/// What a unit of a duplicate extent holds.
+/// Content of a unit in a duplicate extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shared {
+pub(super) struct DuplicateContent {
     /// Number of the content of the extent's first unit.
     pub(super) first_id: u64,
     /// Which of the two contents the first generation has, less one.
@@ -69,7 +69,7 @@ impl Duplicates {
             return refused;
         }
         let copies = libm::round(share * extents as f64) as u64;
-        // Every content is there once without being a copy: that much must be left.
+        // Every content also exists once as an original: that many extents must remain.
         let room = extents.saturating_sub(copies) / 2;
         let pairs = (copies / (2 * (COPIES - 1))).clamp(1, room.max(1));
         if room == 0 || copies == 0 {
@@ -95,14 +95,15 @@ impl Duplicates {
         self.shared
     }
 
-    /// What the extent holds, or `None` if it has content of its own. Extents outside the space have.
+    /// Returns the content of a duplicate extent, or `None` for an extent with content of its own,
+    /// as all extents outside the space have.
     #[inline]
-    pub(super) fn of_extent(&self, extent: u64) -> Option<Shared> {
+    pub(super) fn of_extent(&self, extent: u64) -> Option<DuplicateContent> {
         if extent >= self.order.n() {
             return None;
         }
         let rank = self.order.at(extent);
-        (rank < self.shared).then(|| Shared {
+        (rank < self.shared).then(|| DuplicateContent {
             first_id: rank / 2 % self.pairs * self.units_per_extent,
             phase: (rank & 1) as u32,
         })

@@ -2,7 +2,7 @@
 
 use plimsoll_sys::simd::{Kernels, STAMP_BYTES, Shape};
 
-use super::duplicates::Shared;
+use super::duplicates::DuplicateContent;
 use super::{ContentError, ContentSpec, Density, Duplicates};
 use crate::stamp::{Origin, Stamp, filler_of, key_of};
 
@@ -134,7 +134,7 @@ impl Content {
         Ok(())
     }
 
-    /// What a unit of a target holds at a generation.
+    /// Returns the stamp of a unit of a target at a generation.
     #[must_use]
     pub fn stamp(&self, target: u32, unit: u64, generation: u32) -> Stamp {
         self.cursor(target).stamp(unit, generation)
@@ -168,7 +168,7 @@ impl Content {
         &self.shapes[usize::from(stamp.random_parts > self.density.parts_min())]
     }
 
-    /// The first bytes of a unit: its stamp, or content where there are no stamps.
+    /// Returns the first bytes of a unit: its stamp, or content if there are no stamps.
     #[inline]
     fn head(&self, stamp: &Stamp) -> [u8; STAMP_BYTES] {
         if self.stamps {
@@ -202,11 +202,11 @@ pub struct Cursor<'a> {
     content: &'a Content,
     target: u32,
     extent: u64,
-    shared: Option<Shared>,
+    shared: Option<DuplicateContent>,
 }
 
 impl Cursor<'_> {
-    /// What a unit holds at a generation.
+    /// Returns the stamp of a unit at a generation.
     #[inline]
     pub fn stamp(&mut self, unit: u64, generation: u32) -> Stamp {
         let content = self.content;

@@ -1,8 +1,8 @@
-//! What is asked of content.
+//! Parameters of content.
 
 use plimsoll_sys::simd::SECTOR_BYTES;
 
-/// What a target's blocks are to hold.
+/// Parameters of a target's content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContentSpec {
     /// How many to one it compresses: 1 is incompressible. At most 50.
@@ -14,7 +14,7 @@ pub struct ContentSpec {
     pub space_bytes: u64,
     /// Bytes of a unit: 512, 1024, 2048 or 4096. See [`unit_bytes_for`].
     pub unit_bytes: u32,
-    /// The run's number, different for each run: it is part of all content and stands in each stamp.
+    /// Number of the run, different for each run: part of all content and of each stamp.
     pub run: u64,
     /// Whether units carry stamps. Without them nothing can be verified.
     pub stamps: bool,
@@ -31,7 +31,7 @@ pub enum ContentError {
         "a compressibility of {asked} is not between 1 and {most} for units of {unit_bytes} bytes"
     )]
     Compressibility {
-        /// What was asked.
+        /// Requested value.
         asked: f64,
         /// The most that such units can have.
         most: f64,
@@ -44,15 +44,15 @@ pub enum ContentError {
          it must be 0 or more and below 1, and leave room for what the duplicates are copies of"
     )]
     Duplicates {
-        /// What was asked.
+        /// Requested value.
         asked: f64,
         /// The space.
         space_bytes: u64,
     },
-    /// A unit can't be that long.
+    /// The unit size is not supported.
     #[error("a unit can't be {unit_bytes} bytes: use 512, 1024, 2048 or 4096")]
     Unit {
-        /// What was asked.
+        /// Requested unit size.
         unit_bytes: u32,
     },
     /// A transfer isn't whole units.

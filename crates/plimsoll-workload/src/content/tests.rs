@@ -17,7 +17,7 @@ fn spec(compressibility: f64, duplicate_share: f64) -> ContentSpec {
     }
 }
 
-/// What I/O of `io_bytes` at the start of the target holds, put together.
+/// Returns the content of I/Os of `io_bytes` from the start of the target, concatenated.
 fn data(spec: &ContentSpec, io_bytes: usize, size_bytes: usize) -> Vec<u8> {
     let content = Content::new(spec).unwrap();
     let mut all = vec![0; size_bytes];
@@ -86,8 +86,8 @@ fn hash(block: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The share of blocks that are copies. By CRC-32C: of 65,536 different blocks less than one on average is
-/// taken for a copy.
+/// Returns the share of blocks that are copies, by CRC-32C: of 65,536 different blocks fewer than
+/// one on average is mistaken for a copy.
 fn copies(data: &[u8], block_bytes: usize) -> f64 {
     let crc = |block| Kernels::best().crc32c(0, block);
     let different: HashSet<u32> = data.chunks(block_bytes).map(crc).collect();

@@ -1,9 +1,9 @@
 //! The open loop: when operations arrive so that database I/O comes to a target rate.
 //!
-//! What is asked for is I/Os per second; what can be scheduled is operations. The ratio of the two
-//! is measured over the past seconds, and the mean distance of arrivals follows it. A slow target
-//! does not slow the arrivals: the ratio counts I/Os per operation that ended, and an operation
-//! that waits counts as the I/Os that it will cause.
+//! The target rate is in I/Os per second, but the scheduler starts operations. The ratio of the two
+//! is measured over the past seconds, and the mean interval between arrivals follows it. A slow
+//! target does not slow the arrivals: the ratio counts I/Os per finished operation, and a waiting
+//! operation counts as the I/Os that it will cause.
 
 use super::rng::Choices;
 
@@ -22,10 +22,10 @@ pub(crate) struct Arrivals {
     choices: Choices,
     rate_ios_per_ns: f64,
     ratio: f64,
-    /// I/Os asked for so far, less those done or to be done by waiting operations.
+    /// I/Os due so far, minus those that were done or that waiting operations will do.
     owed_ios: f64,
     next_ns: f64,
-    /// The same in whole nanoseconds: it is asked for several times in every step.
+    /// The same in whole nanoseconds, cached because it is read several times in every step.
     due_ns: u64,
     window_start_ns: u64,
     window_ios: u64,
@@ -90,7 +90,8 @@ impl Arrivals {
         if done >= 16 {
             self.ratio += 0.3 * (done_ios / done as f64 - self.ratio);
         }
-        // Operations that were taken and have not ended, and those that nobody could take yet.
+        // Operations that started and have not finished, and arrivals that no session could start
+        // yet.
         let behind_ns = (now_ns as f64 - self.next_ns).max(0.0);
         let waiting = behind_ns * self.rate_ios_per_ns / self.ratio;
         let drawn = (self.drawn - self.window_drawn) as f64;

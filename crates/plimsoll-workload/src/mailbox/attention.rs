@@ -1,26 +1,26 @@
 //! Which databases of a group have to be looked after in a step.
 //!
-//! Write-back, log and background reads of a database go on only when something happened to it: one of
-//! its I/Os ended, a session worked on it, or a time has come. The others are left alone, so that a step
-//! costs what it does and not what the group holds.
+//! Write-back, log and background reads of a database proceed only after an event: one of its I/Os
+//! completed, a session worked on it, or a timer expired. Other databases are skipped, so the cost
+//! of a step depends on its work and not on the size of the group.
 
 /// Nothing is due.
 const NEVER: u64 = u64::MAX;
 
-/// What is known of each database, by its place in the group.
+/// State of each database, by its index in the group.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// Those to which something happened since they were last looked after, and those for which more would
-    /// be done the next time: a bit for each. Mostly it is one of them, and the rest cost nothing.
+    /// Databases with an event since they were last served, and those with more work to do next
+    /// time: one bit for each. Usually it is one of them, and the others cost nothing.
     stirred: Vec<u64>,
-    /// When something of it is due without any of its I/Os ending.
+    /// Time of the next timer, independent of I/O completions.
     due_ns: Vec<u64>,
     /// The least of these times.
     next_ns: u64,
 }
 
 impl Attention {
-    /// Of so many databases, none of which has been looked after.
+    /// Creates the state for this many databases, none of which has been served.
     pub fn new(databases: usize) -> Self {
         let stirred = vec![0; databases.div_ceil(64)];
         let mut all = Self { stirred, due_ns: vec![NEVER; databases], next_ns: NEVER };
@@ -117,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is what two plain lists are, of more databases than a word has bits, too.
+        /// Behaves like two plain lists, also with more databases than bits in a word.
         #[test]
         fn attention_is_two_lists(
             acts in prop::collection::vec((0u8..3, 0usize..130, any::<bool>(), 0u64..40), 0..300),

@@ -92,7 +92,7 @@ impl Cache {
 
     /// Where the search for a page begins.
     fn home(&self, page: u32) -> usize {
-        // Fibonacci hashing of groups of neighbours: a page is looked for together with those beside it.
+        // Fibonacci hashing of groups of neighbours: neighbouring pages are looked up together.
         let hash = u64::from(page / NEIGHBOURS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let home = hash as usize * NEIGHBOURS as usize + (page % NEIGHBOURS) as usize;
         home & (self.slots.len() - 1)
@@ -154,7 +154,7 @@ impl Cache {
         self.free.push(at);
     }
 
-    /// Makes a frame the most recently used. A frame that was to be evicted is no longer.
+    /// Makes a frame the most recently used, which also cancels its eviction.
     #[inline(always)]
     pub fn touch(&mut self, at: u32) {
         self.unlink_lru(at);
@@ -294,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    /// What is done to a cache: take, touch, unlink and release, dirty, clean.
+    /// Actions on a cache: take, touch, unlink and release, dirty, clean.
     #[derive(Clone, Debug)]
     enum Act {
         Take(u32),

@@ -229,8 +229,8 @@ impl Database {
         !urgent && (soon || behind < self.step_bytes)
     }
 
-    /// Lets the checkpoint advance: issues a flush of the file when it would help, and a log block
-    /// when the log is full of what a recorded checkpoint would release.
+    /// Advances the checkpoint: issues a flush of the file if it would help, and a log block if the
+    /// log is full of blocks that a recorded checkpoint would release.
     #[inline(always)]
     pub fn pump_checkpoint(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         let closing = self.closing != Closing::Open;
@@ -256,7 +256,7 @@ impl Database {
         }
     }
 
-    /// Issues a flush of the database file, which will cover the writes completed so far.
+    /// Issues a flush of the database file, which covers the writes completed so far.
     fn flush_file(&mut self, ctx: &mut Ctx<'_>) {
         self.flushing_rec_lsn = Some(self.completed_rec_lsn);
         self.completed_rec_lsn = u64::MAX;

@@ -1,4 +1,4 @@
-//! What a mail store is made of, every default resolved.
+//! Configuration of a mail store, with every default resolved.
 //!
 //! Where the published facts on Jetstress leave a value unconfirmed, the field's documentation says
 //! so and says what was chosen.
@@ -13,7 +13,7 @@ pub const BLOCK_BYTES: u32 = 4096;
 /// One database of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseConfig {
-    /// Its number, unique in the store; names its files (`db03.edb`, `db03-log/`).
+    /// Number, unique in the store; part of its file names (`db03.edb`, `db03-log/`).
     pub id: u32,
     /// Directory of the database file: an index into the driver's directories.
     pub directory: u32,
@@ -89,8 +89,8 @@ pub enum Pace {
 /// A mail store and the load on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MailboxConfig {
-    /// Identity of the store: the run that created it. In every page and log block, so that remains
-    /// of an older store on the same storage are not taken for this one.
+    /// Identity of the store: the run that created it. Stored in every page and log block, so that
+    /// remains of an older store on the same storage are not mistaken for this one.
     pub run_id: u64,
     /// Seed of the data: which slots creation fills and what is in them. Part of the store's
     /// identity.
@@ -134,7 +134,7 @@ pub struct MailboxConfig {
     /// Log files per database, used in turn. By default 1.25 × the depth and 4 more.
     pub log_files: u32,
     /// Log buffer per database. 1 MiB by default (Exchange's own value is unconfirmed). The log is
-    /// written when half of it is filled.
+    /// written when half of the buffer is filled.
     pub log_buffer_bytes: u32,
     /// Log writes in flight per database. 4 by default (unconfirmed).
     pub log_writes_in_flight: u32,
@@ -318,9 +318,9 @@ fn check(
 pub struct ConfigError {
     /// The field.
     pub field: &'static str,
-    /// What it is.
+    /// Value that was given.
     pub value: String,
-    /// What it must be.
+    /// Requirement on the value.
     pub must_be: &'static str,
 }
 

@@ -1,8 +1,8 @@
-//! What a step hands down: time, memory, the I/Os to issue; and the tokens of I/Os.
+//! Context of a step: time, memory, the I/Os to issue; and the tokens of I/Os.
 
 use crate::step::{Arena, Completion, Io, IoKind};
 
-use super::poison::{Finding, Place, Trouble};
+use super::poison::{Failure, Finding, Place};
 
 /// Passed down through one step.
 pub struct Ctx<'a> {
@@ -14,23 +14,23 @@ pub struct Ctx<'a> {
 
 impl Ctx<'_> {
     /// Remembers the first trouble.
-    pub fn fail(&mut self, database: u32, place: Place, trouble: Trouble) {
+    pub fn fail(&mut self, database: u32, place: Place, trouble: Failure) {
         self.poison.get_or_insert(Finding { database, place, trouble });
     }
 }
 
 /// Trouble of a completion that should have transferred `wanted_bytes`.
-pub(crate) fn trouble(completion: &Completion, wanted_bytes: u32) -> Option<Trouble> {
+pub(crate) fn trouble(completion: &Completion, wanted_bytes: u32) -> Option<Failure> {
     match completion.result {
-        Err(errno) => Some(Trouble::Io(errno)),
+        Err(errno) => Some(Failure::Io(errno)),
         Ok(got_bytes) if got_bytes < wanted_bytes => {
-            Some(Trouble::Short { got_bytes, wanted_bytes })
+            Some(Failure::Short { got_bytes, wanted_bytes })
         }
         Ok(_) => None,
     }
 }
 
-/// What an I/O is for; the top byte of its token.
+/// Purpose of an I/O; the top byte of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     PageRead = 1,

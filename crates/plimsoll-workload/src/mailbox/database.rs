@@ -10,7 +10,7 @@ use super::geometry::Geometry;
 use super::log::{LogWiring, LogWriter};
 use super::maintenance::Maintenance;
 use super::page::{self, Damage, Directory};
-use super::poison::{Place, Trouble};
+use super::poison::{Failure, Place};
 use super::queue::Queue;
 use super::record::{Change, RECORD_HEADER_BYTES};
 use super::replication::Replication;
@@ -138,7 +138,7 @@ pub(crate) struct Database {
     pub mutant: super::Mutant,
 }
 
-/// What came of looking for a page.
+/// Result of looking up a page.
 pub(crate) enum Seek {
     Cached(u32),
     /// The session waits for the page, which it reads into a frame.
@@ -277,7 +277,8 @@ impl Database {
         self.cache.touch(at);
     }
 
-    /// A page has been read into a frame: checks it and gives back the sessions that waited for it.
+    /// Handles the completed read of a page: checks the page and returns the sessions that waited
+    /// for it.
     #[inline(always)]
     pub fn read_done(&mut self, g: &Geometry, at: u32, buffer_at: u64, ctx: &mut Ctx<'_>) -> Queue {
         let page = self.cache.frames[at as usize].page;
@@ -287,7 +288,7 @@ impl Database {
                 Ok(head) => Some((head.directory, head.generation, head.lsn)),
                 Err(fault) => {
                     self.counts.damage[fault.damage as usize] += 1;
-                    ctx.fail(self.id, Place::Page(page), Trouble::Page(fault));
+                    ctx.fail(self.id, Place::Page(page), Failure::Page(fault));
                     None
                 }
             },

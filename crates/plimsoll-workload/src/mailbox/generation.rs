@@ -6,7 +6,7 @@
 //! driver keeps it where a kill of the process does not reach it (a shared file mapping);
 //! simulations keep it in memory ([`MemoryGenerationMap`]).
 
-/// What the map knows of one page.
+/// Entry of the map for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Mark {
     /// Generation of the last acknowledged write; 0 is never written.
@@ -16,8 +16,8 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Nothing is known: the map was lost. Every generation is then taken for right, so lost and
-    /// stale pages can't be told.
+    /// No information: the map was lost. Every generation is then accepted, so lost and stale pages
+    /// cannot be detected.
     pub const UNKNOWN: Self = Self { acked: u32::MAX >> 1, in_flight: true };
 
     /// Acknowledged, nothing on its way.
@@ -61,8 +61,9 @@ pub trait GenerationMap: Send {
     fn set(&mut self, page: u32, mark: Mark);
     /// Log position up to which commits were acknowledged as durable.
     fn durable_lsn(&self) -> u64;
-    /// Whether the map says how things are with a log that ends at `end_lsn`. One that may be older than
-    /// the data, as after a crash of the host, does not: pages and log are then not held against it.
+    /// Returns whether the map is reliable for a log that ends at `end_lsn`. A map that may be
+    /// older than the data, as after a crash of the host, is not: pages and log are then not
+    /// checked against it.
     fn is_trusted(&self, end_lsn: u64) -> bool {
         let _ = end_lsn;
         true

@@ -1,8 +1,8 @@
 //! A group: the databases that one thread owns, and the sessions that work on them.
 //!
-//! Nothing is shared between groups, so nothing is locked. Each step takes the completions, lets
-//! every session that can go on go on, then looks after write-back, logs and background reads, and
-//! returns the I/Os to issue.
+//! Groups share nothing, so there are no locks. Each step takes the completions, runs every session
+//! that can proceed, then handles write-back, logs and background reads, and returns the I/Os to
+//! issue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +18,7 @@ use super::database::{Buffers, Closing, Database, classes};
 use super::geometry::Geometry;
 use super::log::LogWriter;
 use super::maintenance;
-use super::poison::{Place, Poison, Trouble};
+use super::poison::{Failure, Place, Poison};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::rng::Choices;
@@ -67,7 +67,7 @@ pub struct Group {
     pub(super) links: Vec<u32>,
     pub(super) ready: Queue,
     pub(super) idle: Queue,
-    /// Those of them that may take one that has come, in a step.
+    /// Sessions that may start an arrived operation in this step.
     pub(super) woken: Queue,
     pub(super) timers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) draw: Draw,
@@ -92,7 +92,7 @@ impl Group {
     /// A group of the databases of `store` and the sessions of these numbers.
     ///
     /// # Errors
-    /// Where there is no session or no database, or a database was not closed and not recovered.
+    /// There is no session or no database, or a database was neither closed nor recovered.
     pub fn new(store: Store, sessions: &[u32]) -> Result<Self, ConfigError> {
         let Store { config, geometry, databases: states, .. } = &store;
         let (config, geometry, count) = (config.clone(), *geometry, states.len());
@@ -196,7 +196,7 @@ impl Group {
         self.witness = Some(witness);
     }
 
-    /// What ended the run, if anything went wrong.
+    /// Returns the error that ended the run, if any.
     pub fn poison(&self) -> Option<&Poison> {
         self.poison.as_ref()
     }
@@ -239,7 +239,7 @@ impl Group {
         Store::rebuild(self.config, self.geometry, databases)
     }
 
-    /// Whether every database was closed: nothing is to be replayed.
+    /// Returns whether every database was closed, so that recovery has no log to replay.
     pub fn is_closed(&self) -> bool {
         self.databases.iter().all(|d| d.closing == Closing::Closed)
     }
@@ -327,7 +327,7 @@ impl Group {
         }
     }
 
-    /// Everything that is due at this time, until no session can go on.
+    /// Does everything that is due at this time, until no session can proceed.
     fn advance(&mut self, ctx: &mut Ctx<'_>) {
         self.wake_timers(ctx.now_ns);
         if self.stopping {
@@ -410,7 +410,7 @@ impl Group {
             None if self.in_flight > 0 => Wait::Completion,
             None => {
                 let database = self.databases.first().map_or(0, |d| d.id);
-                let (place, trouble) = (Place::File, Trouble::Stuck);
+                let (place, trouble) = (Place::File, Failure::Stuck);
                 self.poison = Some(Poison { database, place, trouble });
                 self.ended = true;
                 Wait::Done

@@ -13,7 +13,7 @@ use crate::step::{Arena, Io, IoKind};
 use super::config::{BLOCK_BYTES, Durability, MailboxConfig};
 use super::context::{Ctx, Purpose, Token, flush};
 use super::geometry::{Geometry, blocks};
-use super::poison::{Place, Trouble};
+use super::poison::{Failure, Place};
 use super::record::{
     BLOCK_HEADER_BYTES, BLOCK_PAYLOAD_BYTES, BlockHead, NO_RECORD, RECORD_HEADER_BYTES, advance,
     seal_block,
@@ -24,7 +24,7 @@ const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Blocks of the ring that only a checkpoint may use, so that a full log can still be relieved.
 const RESERVED_BLOCKS: u64 = 8;
 
-/// What is known of a block until it is sealed.
+/// State of a block until it is sealed.
 #[derive(Clone, Copy, Debug)]
 struct Meta {
     used: u16,
@@ -44,7 +44,7 @@ struct Piece {
 
 /// A flush of log files in flight.
 #[derive(Clone, Copy, Debug)]
-struct Syncing {
+struct PendingFlush {
     target: u64,
     checkpoint: u64,
     left: u32,
@@ -96,7 +96,7 @@ pub(crate) struct LogWriter {
     pieces: VecDeque<Piece>,
     next_piece: u32,
     written_checkpoint: u64,
-    syncing: Option<Syncing>,
+    syncing: Option<PendingFlush>,
     last_end: (u32, u64),
     scratch: Vec<u8>,
     #[cfg(test)]
@@ -198,9 +198,9 @@ impl LogWriter {
         in_buffer && last + reserve <= blocks(self.recorded_checkpoint) + ring
     }
 
-    /// Whether recording this checkpoint in a block of its own releases so much more of the ring than
-    /// the block takes that it is worth it. Were each step of the checkpoint recorded, the blocks that
-    /// record it would fill the ring.
+    /// Returns whether recording this checkpoint in a block of its own is worthwhile: it must
+    /// release much more of the ring than the block occupies. If each step of the checkpoint were
+    /// recorded, the recording blocks would fill the ring.
     pub fn is_worth_recording(&self, checkpoint: u64) -> bool {
         let released = blocks(checkpoint).saturating_sub(blocks(self.recorded_checkpoint));
         released >= (blocks(self.ring_bytes) / 16).max(4)
@@ -421,7 +421,7 @@ impl LogWriter {
         }
         let left = (last - first + 1) as u32;
         self.syncing =
-            Some(Syncing { target: self.written, checkpoint: self.written_checkpoint, left });
+            Some(PendingFlush { target: self.written, checkpoint: self.written_checkpoint, left });
     }
 
     /// A flush of a log file has completed.
@@ -436,7 +436,7 @@ impl LogWriter {
     }
 
     /// Fails a run at the position of a log I/O.
-    pub fn fail(&self, trouble: Trouble, ctx: &mut Ctx<'_>) {
+    pub fn fail(&self, trouble: Failure, ctx: &mut Ctx<'_>) {
         ctx.fail(self.wiring.database, Place::Log(self.written), trouble);
     }
 }

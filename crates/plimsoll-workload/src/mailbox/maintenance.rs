@@ -9,7 +9,7 @@ use super::database::{ClassOf, Database, class};
 use super::generation::Mark;
 use super::geometry::Geometry;
 use super::page;
-use super::poison::{Place, Trouble};
+use super::poison::{Failure, Place};
 
 /// Reads in flight per database: a second one starts when the first takes longer than the interval.
 pub(crate) const READS_MAX: usize = 2;
@@ -21,7 +21,7 @@ const DEBT_MAX: u64 = 64;
 struct Reading {
     busy: bool,
     first_page: u32,
-    /// What was known of each page when the read was issued.
+    /// Map entry of each page when the read was issued.
     marks: Vec<Mark>,
 }
 
@@ -147,7 +147,7 @@ impl Database {
             let Some(bytes) = bytes else { return };
             if let Err(fault) = page::check(g, self.id, page, now, bytes) {
                 self.counts.damage[fault.damage as usize] += 1;
-                ctx.fail(self.id, Place::Page(page), Trouble::Page(fault));
+                ctx.fail(self.id, Place::Page(page), Failure::Page(fault));
             }
         }
     }

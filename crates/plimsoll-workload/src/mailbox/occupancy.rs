@@ -1,12 +1,13 @@
-//! What pages hold where no bytes are carried: a bit for each slot.
+//! Occupancy of pages without content: one bit for each slot.
 //!
 //! Creation fills slots by a hash, so that a page which nothing has changed yet need not be kept: it is
 //! worked out when it is read. A store of terabytes is then ready at once and costs memory only for the
 //! pages that its load changes.
 //!
-//! Pages are looked up at random, where each line of memory that is touched costs more than all that is done
-//! with it, and memory that is touched for the first time more again. Most pages have not changed: a bit
-//! says so. What the changed pages of a block hold lies side by side, in as much room as they need.
+//! Pages are looked up at random. Each touched cache line costs more than the work on it, and
+//! memory that is touched for the first time costs even more. Most pages have not changed: a bit
+//! records that. The changed pages of a block are stored side by side, in as much room as they
+//! need.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
@@ -27,10 +28,10 @@ struct Block {
 #[derive(Debug)]
 pub(crate) struct Occupancy {
     blocks: Large<Block>,
-    /// What changed pages hold, block by block in the order of pages. The cells of a block are the next power
-    /// of two.
+    /// Occupancy of changed pages, block by block in the order of pages. The number of cells of a
+    /// block is rounded up to a power of two.
     cells: Large<u16>,
-    /// By the logarithm of their number: cells that no block uses any more.
+    /// Unused cells, by the logarithm of their number.
     free: [Vec<usize>; 7],
     /// The page that was hinted at last.
     hinted: u32,
@@ -108,7 +109,7 @@ impl Occupancy {
         self.blocks[at] = Block { changed: changed | bit, cells };
     }
 
-    /// So many cells that no block uses; a power of two.
+    /// Allocates this many cells; a power of two.
     fn take(&mut self, count: usize) -> usize {
         self.free[count.ilog2() as usize].pop().unwrap_or_else(|| {
             let cells = self.cells.len();

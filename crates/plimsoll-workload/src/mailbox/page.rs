@@ -11,8 +11,8 @@
 //! sectors of two writes are mixed: the page is torn. A trailer that is right for no generation
 //! means that bytes were changed: it is corrupt.
 //!
-//! What a slot holds follows from database, page, slot and the version in the directory, so nobody
-//! has to keep the bytes of a page to write it again.
+//! The content of a slot follows from database, page, slot and the version in the directory, so the
+//! bytes of a page need not be stored to write it again.
 
 use core::fmt;
 
@@ -73,24 +73,24 @@ impl Directory {
     }
 }
 
-/// What a page says of itself.
+/// Header of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageHead {
     /// Store that wrote it.
     pub run_id: u64,
     /// Database it belongs to.
     pub database: u32,
-    /// Its number.
+    /// Page number.
     pub page: u32,
     /// How many times it has been written.
     pub generation: u32,
     /// Log position up to which it holds every change.
     pub lsn: u64,
-    /// Its slots.
+    /// Slot directory.
     pub directory: Directory,
 }
 
-/// What is wrong with a page.
+/// Kind of damage to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Damage {
     /// Bytes were changed: the checksum is wrong and no mixture of writes explains it.
@@ -135,9 +135,9 @@ impl fmt::Display for Damage {
 /// A page that is not what it should be, with what was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong.
+    /// Kind of damage.
     pub damage: Damage,
-    /// What the page says of itself, where its checksum is right.
+    /// Header of the page, if its checksum is right.
     pub found: Option<PageHead>,
     /// The acknowledged generation that should be there; 0 where it is not known.
     pub expected_generation: u32,
@@ -165,7 +165,8 @@ pub(crate) fn fill_record(g: &Geometry, place: (u32, u32, usize), version: u32, 
     let random = (g.random_bytes as usize).min(out.len());
     let counter = u64::from(page) << 8 | slot as u64;
     simd::fill(g.content_key(database, version), counter, &mut out[..random]);
-    // What compresses repeats the first 16 bytes, so it is neither zero nor the same elsewhere.
+    // Compressible content repeats the first 16 bytes, so it is neither zero nor the same as
+    // another slot's.
     let mut done = random;
     while done < out.len() {
         let piece = 16.min(out.len() - done);
@@ -398,7 +399,7 @@ mod tests {
             prop_assert_eq!(fault.damage, Damage::Torn);
         }
 
-        /// Whatever lies there, reading it is safe.
+        /// Arbitrary bytes can be checked safely.
         #[test]
         fn any_bytes_can_be_checked(
             mut bytes in proptest::collection::vec(any::<u8>(), 4096), acked in any::<u32>(),

@@ -17,13 +17,13 @@ pub use duplicate::Duplicate;
 pub use format::Format;
 pub use recover::{Recover, ReplayFrom};
 pub use scan::{Scan, ScanKind};
-pub use verify::{Expected, Verify};
+pub use verify::{ExpectedCommits, Verify};
 
 use crate::step::{Arena, Class, ClassGroup, Completion, FileSpec, Io, IoKind, StepWorkload, Wait};
 
 use super::context::{Ctx, trouble};
 use super::page::Damage;
-use super::poison::{Finding, Place, Poison, Trouble};
+use super::poison::{Failure, Finding, Place, Poison};
 use super::store::Store;
 
 /// Findings that are kept; more are only counted.
@@ -54,7 +54,7 @@ pub struct Progress {
     pub total_bytes: u64,
 }
 
-/// What a phase found out.
+/// Result of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Report {
     /// Pages checked.
@@ -89,13 +89,14 @@ pub struct Report {
 pub trait Phase: StepWorkload {
     /// How far it is.
     fn progress(&self) -> Progress;
-    /// What ended it early, if anything.
+    /// Returns the error that ended it early, if any.
     fn poison(&self) -> Option<&Poison>;
-    /// What was found wrong: the first thousand.
+    /// Returns confirmed damage: the first thousand findings.
     fn findings(&self) -> &[Finding];
-    /// What looks wrong by a source that cannot be trusted: nothing that can be held against the target.
+    /// Returns suspected damage by a source that is not reliable; it is not evidence against the
+    /// target.
     fn unconfirmed(&self) -> &[Finding];
-    /// What was found out.
+    /// Returns the results.
     fn report(&self) -> Report;
     /// Whether it did all it was to do (not stopped, not poisoned).
     fn is_complete(&self) -> bool;
@@ -116,7 +117,7 @@ pub struct Request {
     pub size_bytes: u32,
     /// Offset in the lane's buffer.
     pub buffer_offset_bytes: u64,
-    /// What it is about, for a failure.
+    /// Location, for error messages.
     pub at: Place,
     /// The file may end before the transfer does.
     pub may_be_short: bool,
@@ -154,7 +155,7 @@ pub struct Lane {
     pub buffer_at: u64,
 }
 
-/// What a phase found, kept by the machine.
+/// Findings of a phase, recorded by the machine.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub findings: Vec<Finding>,
@@ -163,28 +164,28 @@ pub struct Notes {
 }
 
 impl Notes {
-    pub fn find(&mut self, database: u32, place: Place, trouble: Trouble) {
+    pub fn find(&mut self, database: u32, place: Place, trouble: Failure) {
         self.report.findings += 1;
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(Finding { database, place, trouble });
         }
     }
 
-    pub fn find_unconfirmed(&mut self, database: u32, place: Place, trouble: Trouble) {
+    pub fn find_unconfirmed(&mut self, database: u32, place: Place, trouble: Failure) {
         if self.unconfirmed.len() < FINDINGS_MAX {
             self.unconfirmed.push(Finding { database, place, trouble });
         }
     }
 }
 
-/// What a phase does, apart from the mechanics.
+/// Steps of a phase, without the I/O mechanics.
 pub trait Steps {
     /// Names and groups of the classes of each database.
     fn classes(&self) -> &'static [(&'static str, ClassGroup, bool)];
     /// Bytes of a lane's buffer.
     fn lane_bytes(&self) -> u64;
-    /// What an idle lane is to do. `alone` says that nothing is in flight. `None` when there is
-    /// nothing to do before a completion, or ever.
+    /// Returns the next step of an idle lane. `alone` means that nothing is in flight. `None` if
+    /// there is nothing to do before a completion, or ever.
     fn next(
         &mut self,
         store: &mut Store,
@@ -193,7 +194,8 @@ pub trait Steps {
         notes: &mut Notes,
         ctx: &mut Ctx<'_>,
     ) -> Option<Request>;
-    /// The lane's I/O has succeeded; it transferred `got` bytes. The same lane may go on.
+    /// Handles the success of the lane's I/O, which transferred `got` bytes. The same lane may
+    /// continue.
     fn done(
         &mut self,
         store: &mut Store,

@@ -1,4 +1,4 @@
-//! What ends a run: the first I/O error or failed check.
+//! Errors that end a run: the first I/O error or failed check.
 
 use core::fmt;
 
@@ -26,9 +26,9 @@ impl fmt::Display for Place {
     }
 }
 
-/// What went wrong.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum Failure {
     /// The target returned an error: the `errno`.
     Io(i32),
     /// The target transferred fewer bytes than asked.
@@ -75,7 +75,7 @@ pub enum Trouble {
         /// Version that is there.
         found_version: u32,
     },
-    /// A session waits for something that can't come any more: a defect in Plimsoll.
+    /// A session waits for an event that cannot occur: a defect in Plimsoll.
     Stuck,
 }
 
@@ -86,8 +86,8 @@ pub struct Finding {
     pub database: u32,
     /// Where.
     pub place: Place,
-    /// What.
-    pub trouble: Trouble,
+    /// Kind of failure.
+    pub trouble: Failure,
 }
 
 /// The first thing that went wrong in a run. The machine then issues nothing more, waits for what
@@ -98,21 +98,21 @@ impl Finding {
     /// The kind of damage, for a page or log block.
     pub fn damage(&self) -> Option<Damage> {
         match self.trouble {
-            Trouble::Page(fault) => Some(fault.damage),
-            Trouble::LogBlock(fault) => Some(fault.damage),
+            Failure::Page(fault) => Some(fault.damage),
+            Failure::LogBlock(fault) => Some(fault.damage),
             _ => None,
         }
     }
 
     /// Whether data is wrong (as opposed to an I/O error): exit code 4 rather than 5.
     pub fn is_corruption(&self) -> bool {
-        !matches!(self.trouble, Trouble::Io(_) | Trouble::Short { .. } | Trouble::Stuck)
+        !matches!(self.trouble, Failure::Io(_) | Failure::Short { .. } | Failure::Stuck)
     }
 
     /// The `errno`, where the target returned one.
     pub fn errno(&self) -> Option<i32> {
         match self.trouble {
-            Trouble::Io(errno) => Some(errno),
+            Failure::Io(errno) => Some(errno),
             _ => None,
         }
     }
@@ -122,32 +122,32 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "database {}, {}: ", self.database, self.place)?;
         match self.trouble {
-            Trouble::Io(errno) => write!(f, "I/O error {errno}"),
-            Trouble::Short { got_bytes, wanted_bytes } => {
+            Failure::Io(errno) => write!(f, "I/O error {errno}"),
+            Failure::Short { got_bytes, wanted_bytes } => {
                 write!(f, "short transfer, {got_bytes} of {wanted_bytes} bytes")
             }
-            Trouble::Page(fault) => fault.fmt(f),
-            Trouble::NoLog => f.write_str("there is no log"),
-            Trouble::LogBlock(fault) => fault.fmt(f),
-            Trouble::FileEnds { pages, pages_used } => {
+            Failure::Page(fault) => fault.fmt(f),
+            Failure::NoLog => f.write_str("there is no log"),
+            Failure::LogBlock(fault) => fault.fmt(f),
+            Failure::FileEnds { pages, pages_used } => {
                 write!(f, "truncated: {pages} of {pages_used} pages are there")
             }
-            Trouble::LogEnds { end_lsn, acknowledged_lsn } => write!(
+            Failure::LogEnds { end_lsn, acknowledged_lsn } => write!(
                 f,
                 "lost: the log ends at {end_lsn}, but commits up to {acknowledged_lsn} were \
                  acknowledged as durable"
             ),
-            Trouble::PageAhead { page_lsn, end_lsn } => write!(
+            Failure::PageAhead { page_lsn, end_lsn } => write!(
                 f,
                 "lost: the page holds changes up to log position {page_lsn}, but the log ends at \
                  {end_lsn}"
             ),
-            Trouble::CommitMissing { slot, version, found_version } => write!(
+            Failure::CommitMissing { slot, version, found_version } => write!(
                 f,
                 "lost: slot {slot} was acknowledged as version {version} and is version \
                  {found_version}"
             ),
-            Trouble::Stuck => f.write_str("a session waits for nothing (a defect in Plimsoll)"),
+            Failure::Stuck => f.write_str("a session waits for nothing (a defect in Plimsoll)"),
         }
     }
 }

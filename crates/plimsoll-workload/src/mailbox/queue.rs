@@ -22,7 +22,7 @@ impl Queue {
         Self { first, last }
     }
 
-    /// Its ends.
+    /// Head and tail of the queue.
     pub fn ends(self) -> (u32, u32) {
         (self.first, self.last)
     }

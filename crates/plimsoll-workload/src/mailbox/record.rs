@@ -1,7 +1,7 @@
 //! The log: its blocks and records, made and parsed.
 //!
-//! The log is one endless stream of bytes; a position in it (LSN) is a byte offset. It lies in 4
-//! KiB blocks in a ring of files, block `n` at place `n mod ring`. Each block:
+//! The log is one endless stream of bytes; a position in it (LSN) is a byte offset. It is stored in
+//! 4 KiB blocks in a ring of files, block `n` at slot `n mod ring`. Each block:
 //!
 //! ```text
 //! 0  crc32c of bytes 4.. │ 4 magic │ 8 run id │ 16 database │ 20 epoch │ 24 LSN │ 32 checkpoint
@@ -32,14 +32,14 @@ const MAGIC: u32 = u32::from_le_bytes(*b"PLMl");
 /// `first record` of a block in which none starts.
 pub(crate) const NO_RECORD: u16 = u16::MAX;
 
-/// What a log block says of itself.
+/// Header of a log block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHead {
     /// Database whose log this is.
     pub database: u32,
     /// Grows with every recovery.
     pub epoch: u32,
-    /// Its position; a multiple of 4,096.
+    /// Position (LSN); a multiple of 4,096.
     pub lsn: u64,
     /// Every change before this position is durable in the database file.
     pub checkpoint: u64,
@@ -49,7 +49,7 @@ pub struct BlockHead {
     pub used: u16,
     /// Offset in the payload of the first record that starts here, or 0xffff.
     pub first_record: u16,
-    /// The store was closed: nothing is to be replayed.
+    /// The store was closed: recovery has no log to replay.
     pub clean: bool,
 }
 
@@ -79,10 +79,11 @@ pub(crate) fn format_block(g: &Geometry, database: u32, place: u64, block: &mut 
     block[4..8].copy_from_slice(b"PLMf");
 }
 
-/// What is wrong with a log block that was acknowledged.
+/// Damage to an acknowledged log block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFault {
-    /// What is wrong. A block has one checksum for all of its sectors, so that one that is torn is corrupt.
+    /// Kind of damage. A block has one checksum for all of its sectors, so a torn block counts as
+    /// corrupt.
     pub damage: Damage,
     /// The position of the block that is there instead, where one is.
     pub found_lsn: Option<u64>,
@@ -101,7 +102,7 @@ pub(crate) fn check_block(
         if block.iter().all(|byte| *byte == 0) {
             return fault(Damage::Unwritten, None);
         }
-        // What formatting wrote is still there: the first write of the place never came.
+        // The slot still has its formatted content: the first write to it never arrived.
         let mut filler = [0; BLOCK_BYTES as usize];
         format_block(g, database, blocks(lsn % ring_bytes.max(1)), &mut filler);
         let damage = if block == filler { Damage::Lost } else { Damage::Corrupt };

@@ -6,7 +6,7 @@ use super::config::{BLOCK_BYTES, MailboxConfig};
 use super::context::{Ctx, Purpose, Token};
 use super::database::{ClassOf, Database, class};
 use super::geometry::Geometry;
-use super::poison::{Place, Trouble};
+use super::poison::{Failure, Place};
 use super::record::check_block;
 use super::store::log_place;
 
@@ -30,7 +30,7 @@ pub(crate) struct Replication {
 impl Replication {
     pub fn new(config: &MailboxConfig, place: usize, buffer_at: u64, lsn: u64) -> Self {
         let readers = vec![Reader { lsn, reading: 0 }; config.copies as usize - 1];
-        // One read lies in one file.
+        // One read covers one file.
         let read_bytes = config.replication_bytes.min(config.log_file_bytes);
         Self { readers, read_bytes, place, buffer_at }
     }
@@ -107,7 +107,7 @@ impl Database {
             checked.err().map(|fault| (lsn, fault))
         });
         if let Some((lsn, fault)) = wrong {
-            ctx.fail(self.id, Place::Log(lsn), Trouble::LogBlock(fault));
+            ctx.fail(self.id, Place::Log(lsn), Failure::LogBlock(fault));
         }
     }
 }

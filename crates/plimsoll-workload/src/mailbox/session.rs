@@ -26,9 +26,9 @@ pub(crate) struct Operation {
     pub slot_bits: u64,
     pub durable: bool,
     pub intended_ns: u64,
-    /// Its page was not in the cache.
+    /// The page was not in the cache.
     pub sought: bool,
-    /// It has waited for a cache page, or for the log: counted once.
+    /// It has waited for a cache page or for the log: counted once.
     pub frame_stalled: bool,
     pub log_stalled: bool,
 }
@@ -40,7 +40,7 @@ pub struct Commit {
     pub database: u32,
     /// Page that holds the record.
     pub page: u32,
-    /// Its slot.
+    /// Slot of the record.
     pub slot: u8,
     /// Version of the slot from this commit on.
     pub version: u32,
@@ -56,14 +56,14 @@ pub trait Witness: Send {
     fn acknowledged(&mut self, commit: &Commit);
 }
 
-/// What a session is doing.
+/// State of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Phase {
     /// Between two operations.
     Idle,
     /// In an operation: about to look for its page, or waiting for page, frame or log room.
     Working(Operation),
-    /// Its change is in the log, and it waits for the log to be durable.
+    /// The change is in the log and waits for the log to become durable.
     Committing(Commit),
     /// Ended.
     Stopped,
@@ -119,10 +119,10 @@ impl Draw {
 #[derive(Debug)]
 pub(crate) struct Session {
     choices: Choices,
-    /// What the next operation is chosen by.
+    /// Random numbers that choose the next operation.
     next: [u64; 5],
     pub phase: Phase,
-    /// Its page buffer in the arena.
+    /// Page buffer in the arena.
     pub buffer_at: u64,
     /// The frame that its last read was for.
     pub frame: u32,
@@ -142,8 +142,9 @@ impl Session {
         (place, below(self.next[2], u64::from(pages_used(place))) as u32)
     }
 
-    /// Chooses the next operation. Every operation draws five times, whatever it is, so a session's
-    /// choices do not depend on what others do; only the number of pages its key is mapped on does.
+    /// Chooses the next operation. Every operation draws five random numbers, whatever its kind, so
+    /// a session's choices do not depend on other sessions; only the number of pages that its key
+    /// is mapped to does.
     #[inline(always)]
     pub fn draw(
         &mut self,

@@ -29,7 +29,7 @@ impl LogPosition {
     /// Position of the block that formatting writes.
     pub const FIRST_LSN: u64 = 4096;
 
-    /// Whether nothing is to be replayed.
+    /// Returns whether recovery has no log to replay.
     pub fn is_clean(&self) -> bool {
         self.checkpoint >= self.next_lsn
     }
@@ -43,7 +43,7 @@ impl LogPosition {
 
 /// One database between two machines.
 pub struct DatabaseState {
-    /// What it is.
+    /// Configuration.
     pub config: DatabaseConfig,
     /// Pages that hold, or held, records: 0 to this are read by whole-file phases.
     pub pages_used: u32,
@@ -52,7 +52,7 @@ pub struct DatabaseState {
     /// Blocks of the ring before this were overwritten by writes that a crash cut off. All after it, as
     /// far as the ring goes back, were acknowledged.
     pub log_whole_from: u64,
-    /// What was last acknowledged for each page.
+    /// Last acknowledged generation of each page.
     pub generation_map: Box<dyn GenerationMap>,
     /// Occupancy of each page where no bytes are carried; otherwise the pages themselves know.
     pub(crate) occupancy: Option<Occupancy>,
@@ -228,7 +228,7 @@ pub(crate) fn log_place(config: &MailboxConfig, database_file: u32, lsn: u64) ->
     (database_file + 1 + (within / file_bytes) as u32, within % file_bytes)
 }
 
-/// What one thread owns: databases, by id, and the sessions that work on them.
+/// Databases, by id, and sessions of one thread.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct GroupPart {
     /// Ids of databases.
@@ -246,7 +246,7 @@ pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
     let groups = u64::from(threads).clamp(1, most) as usize;
     let mut parts = vec![GroupPart::default(); groups];
     let mut bias = vec![0u64; groups];
-    // Databases that nobody chooses come last: each group then has one that is chosen.
+    // Databases that no session uses come last, so that each group has one that is used.
     let (chosen, idle): (Vec<_>, Vec<_>) = config.databases.iter().partition(|d| d.bias > 0);
     for (i, database) in chosen.into_iter().chain(idle).enumerate() {
         parts[i % groups].databases.push(database.id);

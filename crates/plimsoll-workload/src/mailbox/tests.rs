@@ -6,6 +6,6 @@ mod damage;
 mod disk;
 mod failure;
 mod fixture;
-mod lies;
 mod life;
 mod shape;
+mod write_faults;

@@ -1,4 +1,4 @@
-//! What sessions do: operations on records.
+//! Operations of sessions on records.
 
 use std::cmp::Reverse;
 
@@ -18,7 +18,7 @@ const BURST_MAX: u32 = 32;
 /// How long it then pauses.
 const BURST_PAUSE_NS: u64 = 10_000;
 
-/// What came of trying to do an operation.
+/// Result of an attempted operation.
 enum Attempt {
     /// It has ended.
     Ended,
@@ -29,7 +29,7 @@ enum Attempt {
 }
 
 impl Group {
-    /// Lets sessions go on whose pause is over or whose operation has arrived.
+    /// Wakes sessions whose pause is over or whose operation has arrived.
     pub(super) fn wake_timers(&mut self, now_ns: u64) {
         while let Some(&Reverse((at, session))) = self.timers.peek() {
             if at > now_ns && !self.stopping {
@@ -56,9 +56,9 @@ impl Group {
         }
     }
 
-    /// The session that goes on next: one that is ready, else one that was woken as long as there is an
-    /// arrival for it. The others were woken for nothing, and are idle again behind those that have become
-    /// so since.
+    /// Returns the next session to run: one that is ready, or one that was woken if there is an
+    /// arrival for it. Sessions that were woken in vain become idle again, behind those that have
+    /// become idle since.
     pub(super) fn next_session(&mut self, now_ns: u64) -> Option<u32> {
         if let Some(session) = self.ready.pop(&self.links) {
             return Some(session);
@@ -73,8 +73,8 @@ impl Group {
         None
     }
 
-    /// Lets sessions go on that waited for a frame or for log room, where there is some. True if
-    /// any can.
+    /// Wakes sessions that waited for a frame or for log room, if there is some. Returns true if
+    /// any can proceed.
     pub(super) fn wake_stalled(&mut self) -> bool {
         let mut next = self.attention.first(0);
         while let Some(place) = next {
@@ -122,7 +122,7 @@ impl Group {
         }
     }
 
-    /// Lets a session go on until it has to wait.
+    /// Runs a session until it has to wait.
     pub(super) fn run_session(&mut self, session: u32, ctx: &mut Ctx<'_>) {
         for _ in 0..BURST_MAX {
             if ctx.poison.is_some() {

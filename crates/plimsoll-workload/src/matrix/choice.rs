@@ -1,10 +1,10 @@
 //! Which of several things comes next.
 //!
-//! Stratified sampling: of each 1,024 choices every one falls into another 1,024th of the unit interval, in
-//! an order that a permutation shuffles anew each time, at a random point within it. So after any number
-//! of choices each thing was chosen as often as its share says to within about one in 1,024, and yet no
-//! choice can be told from those before it, except that a stratum does not come twice. (Independent
-//! choices would be off by 1 % of themselves after 10,000.)
+//! Stratified sampling: 1,024 consecutive choices fall into 1,024 different parts of the unit
+//! interval, in an order that a permutation reshuffles for each round, at a random point within the
+//! part. So after any number of choices the frequency of each thing equals its share to within
+//! about one in 1,024. Still, a choice cannot be predicted from those before it, except that a part
+//! does not occur twice. (Independent choices would be off by 1 % after 10,000.)
 
 use crate::address::{Permutation, mix, share_below};
 
@@ -80,7 +80,7 @@ impl Choice {
         let jitter = mix(!self.seed, self.index) >> STRATA_BITS;
         self.index += 1;
         let x = self.order.at(within) << (u64::BITS - STRATA_BITS) | jitter;
-        // Few things: counting the ends that lie below needs no branch.
+        // With few things, counting the ends below needs no branch.
         let below = self.ends.iter().map(|end| usize::from(x >= *end)).sum::<usize>();
         below.min(self.ends.len() - 1)
     }

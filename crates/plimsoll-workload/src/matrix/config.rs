@@ -1,4 +1,4 @@
-//! What a stream is to be.
+//! Configuration of a stream.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::trace::Replay;
 pub struct SizeShare {
     /// Bytes of one transfer.
     pub size_bytes: u32,
-    /// Its weight among the sizes.
+    /// Weight among the sizes.
     pub share: f64,
 }
 
@@ -41,8 +41,8 @@ impl SyncKind {
 pub struct SyncPolicy {
     /// By which call.
     pub kind: SyncKind,
-    /// After how many writes of a client (`fsync` and `fdatasync`; 0 is taken as 1). The file of the last
-    /// of them is synced.
+    /// Number of a client's writes between syncs (`fsync` and `fdatasync`; 0 counts as 1). The file
+    /// of the last write is synced.
     pub every_writes: u32,
 }
 
@@ -90,7 +90,7 @@ pub enum MatrixError {
     Address {
         /// The stream.
         stream: String,
-        /// Why.
+        /// Cause of the error.
         source: AddressError,
     },
     /// A number is out of its range.
@@ -100,9 +100,9 @@ pub enum MatrixError {
         stream: String,
         /// Which number.
         what: &'static str,
-        /// What it is.
+        /// Value that was given.
         value: f64,
-        /// What it may be.
+        /// Accepted range.
         range: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! An operation that is followed while it goes on.
+//! An operation that is tracked while it is in flight.
 
 /// An operation that the tracker follows: hand it back when it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

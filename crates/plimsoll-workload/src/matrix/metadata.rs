@@ -1,6 +1,6 @@
 //! Operations on names and attributes.
 
-/// What a metadata operation does.
+/// Kind of a metadata operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MetadataKind {
     /// Reads the attributes of a data file.

@@ -14,14 +14,14 @@ pub struct Names {
     replaced: u64,
 }
 
-/// What happens to a name.
+/// Change of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameChange {
     /// The file with this number is made.
     Create(u64),
-    /// It is removed.
+    /// The name is removed.
     Remove(u64),
-    /// It is renamed from one number to another.
+    /// The name is changed from one number to another.
     Rename(u64, u64),
 }
 

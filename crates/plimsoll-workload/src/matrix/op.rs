@@ -2,7 +2,7 @@
 
 use super::{MetadataKind, SyncKind};
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
     /// Reads.
@@ -22,7 +22,7 @@ pub enum OpKind {
 /// An operation of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// What it does.
+    /// Kind of the operation.
     pub kind: OpKind,
     /// Index into [`classes`].
     pub class: u16,
@@ -36,7 +36,7 @@ pub struct Op {
     pub size_bytes: u32,
     /// Number of the small file that is created, removed or renamed; see [`super::name_text`].
     pub name: u64,
-    /// Its number after a rename.
+    /// Number of the name after a rename.
     pub new_name: u64,
 }
 
@@ -53,7 +53,7 @@ impl Op {
 pub struct Class {
     /// Such as `matrix.read`.
     pub name: String,
-    /// What its operations do; durable writes are recorded as writes, both kinds of sync as `sync`.
+    /// Kind of the operations; durable writes are recorded as writes, both kinds of sync as `sync`.
     pub kind: OpKind,
     /// True for the writes of a stream that flushes, each timed to the end of the flush that made it durable.
     pub is_durable: bool,

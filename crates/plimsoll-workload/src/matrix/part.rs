@@ -7,8 +7,8 @@ use super::{
     Choice, MatrixError, MetadataKind, NameChange, Names, Op, OpKind, SizeShare, StreamConfig,
     SyncKind,
 };
-use crate::address::{Walk, Walks, mix};
-use crate::trace::{Asked, Cursor, Event};
+use crate::address::{AddressWalks, Walk, mix};
+use crate::trace::{Cursor, Event, TraceOperation};
 
 /// The clients of a stream that one thread drives.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct StreamPart {
     config: StreamConfig,
     clients: Range<u32>,
     /// By share; `None` for shares that none of these clients works on.
-    walks: Vec<Option<Walks>>,
+    walks: Vec<Option<AddressWalks>>,
     each: Vec<Client>,
     read_sizes: Vec<u32>,
     write_sizes: Vec<u32>,
@@ -24,7 +24,7 @@ pub struct StreamPart {
     cursor: Option<Cursor>,
 }
 
-/// What one client has decided so far.
+/// Choices of one client so far.
 #[derive(Clone, Debug)]
 struct Client {
     share: u32,
@@ -76,13 +76,13 @@ impl StreamPart {
         Ok(part)
     }
 
-    fn space(config: &StreamConfig, share: u32) -> Result<Walks, MatrixError> {
+    fn space(config: &StreamConfig, share: u32) -> Result<AddressWalks, MatrixError> {
         let sizes = config.all_sizes_bytes();
         let largest = sizes.iter().copied().max().unwrap_or(0);
         let grid = if config.align_bytes == 0 { largest } else { config.align_bytes };
         let regions = config.files.regions(share, largest, grid);
         let seed = mix(config.seed, u64::from(share));
-        Walks::new(&config.pattern, &regions, &sizes, config.align_bytes, seed)
+        AddressWalks::new(&config.pattern, &regions, &sizes, config.align_bytes, seed)
             .map_err(|source| MatrixError::Address { stream: config.name.clone(), source })
     }
 
@@ -112,7 +112,7 @@ impl StreamPart {
         })
     }
 
-    /// What the stream is.
+    /// Returns the configuration of the stream.
     #[must_use]
     pub fn config(&self) -> &StreamConfig {
         &self.config
@@ -186,11 +186,11 @@ impl StreamPart {
 fn replayed(config: &StreamConfig, event: Event) -> Op {
     let file = config.files.first_file;
     let kind = match event.asked {
-        Asked::Read => OpKind::Read,
-        Asked::Write => OpKind::Write,
-        Asked::WriteDurable => OpKind::WriteDurable,
-        Asked::Sync => return Op::bare(OpKind::Fsync, 0, file),
-        Asked::DataSync => return Op::bare(OpKind::Fdatasync, 0, file),
+        TraceOperation::Read => OpKind::Read,
+        TraceOperation::Write => OpKind::Write,
+        TraceOperation::WriteDurable => OpKind::WriteDurable,
+        TraceOperation::Sync => return Op::bare(OpKind::Fsync, 0, file),
+        TraceOperation::DataSync => return Op::bare(OpKind::Fdatasync, 0, file),
     };
     Op {
         offset_bytes: config.files.offset_bytes + event.offset_bytes,
@@ -200,7 +200,7 @@ fn replayed(config: &StreamConfig, event: Event) -> Op {
 }
 
 impl Client {
-    /// Counts a write, and notes when it is to be synced.
+    /// Counts a write and decides whether a sync follows.
     fn write_kind(&mut self, config: &StreamConfig, file: u32) -> OpKind {
         match config.sync.kind {
             SyncKind::None => OpKind::Write,

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::InFlight;
 use crate::address::mix;
 use crate::content::{Content, ContentError};
-use crate::stamp::{DamageCounts, Expected, Finding, Generations, Ticket, Verdict, Verifier};
+use crate::stamp::{
+    DamageCounts, ExpectedContent, Finding, Generations, Ticket, Verdict, Verifier,
+};
 
 /// Units of which one is sampled, as a power of two.
 const PERIOD_BITS_MAX: u32 = 8;
@@ -37,14 +39,14 @@ pub struct Sample {
 
 /// A unit of the sample: its group, and its number in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Picked {
+struct SampledUnit {
     group: u64,
     unit: u64,
 }
 
 impl Sample {
-    /// A sample of files of so many units each, of which operations reach `reached_units` in all. `seed`
-    /// picks it.
+    /// Creates a sample of files with the given numbers of units, of which operations reach
+    /// `reached_units` in all. `seed` selects the sample.
     #[must_use]
     pub fn new(units: impl Iterator<Item = u64>, reached_units: u64, seed: u64) -> Self {
         let period_bits = (reached_units / SAMPLED_MIN).max(1).ilog2().min(PERIOD_BITS_MAX);
@@ -75,7 +77,7 @@ impl Sample {
 
     /// The sampled ones of `units` units of a file from `first` on.
     #[inline]
-    fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = Picked> + '_ {
+    fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = SampledUnit> + '_ {
         let bounds = self.first_units.get(file as usize..file as usize + 2);
         let (file_first, file_end) = bounds.map_or((0, 0), |bounds| (bounds[0], bounds[1]));
         let range = file_first + first..(file_first + first + units).min(file_end);
@@ -83,7 +85,7 @@ impl Sample {
         let groups = range.start >> self.period_bits..=last_group;
         groups.filter_map(move |group| {
             let picked = self.picked(group);
-            range.contains(&picked).then(|| Picked { group, unit: picked - file_first })
+            range.contains(&picked).then(|| SampledUnit { group, unit: picked - file_first })
         })
     }
 
@@ -130,13 +132,13 @@ impl Sample {
 /// One sampled unit of an operation in flight.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    picked: Picked,
+    picked: SampledUnit,
     ticket: Option<Ticket>,
     /// The oldest generation that a read may find.
     oldest: u32,
 }
 
-/// What is kept of an operation in flight.
+/// State of an operation in flight.
 #[derive(Clone, Debug, Default)]
 struct Slot {
     file: u32,
@@ -144,9 +146,9 @@ struct Slot {
     entries: Vec<Entry>,
 }
 
-/// What checks of sampled units came to.
+/// Results of checking sampled units.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sampled {
+pub struct SampleCounts {
     /// Reads that held at least one.
     pub reads: u64,
     /// Units that were checked, by verdict.
@@ -162,7 +164,7 @@ pub struct Sampler {
     sample: Arc<Sample>,
     slots: Box<[Slot]>,
     free: Vec<u32>,
-    found: Sampled,
+    found: SampleCounts,
 }
 
 impl Sampler {
@@ -183,17 +185,17 @@ impl Sampler {
             sample,
             slots: (0..in_flight_max).map(|_| slot()).collect(),
             free: (0..in_flight_max).rev().collect(),
-            found: Sampled::default(),
+            found: SampleCounts::default(),
         }
     }
 
-    /// What was found so far.
+    /// Returns the results so far.
     #[must_use]
-    pub fn found(&self) -> Sampled {
+    pub fn found(&self) -> SampleCounts {
         self.found
     }
 
-    /// Counts anew: the measured phase begins. What was damaged before stays.
+    /// Resets the counts when the measured phase starts. Earlier damage is kept.
     pub fn measure_begins(&mut self) {
         self.found.reads = 0;
         self.found.counts.good = 0;
@@ -233,8 +235,8 @@ impl Sampler {
         free.pop().map(InFlight::from_number)
     }
 
-    /// Counts a write; `None` where it holds no sampled unit. One that can't be followed, as too many writes
-    /// of it are in flight, is followed no longer.
+    /// Counts a write; `None` if it contains no sampled unit. A unit with too many writes in flight
+    /// is no longer tracked.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -328,9 +330,9 @@ fn check(
     slot: &Slot,
     entry: &Entry,
     data: &[u8],
-    found: &mut Sampled,
+    found: &mut SampleCounts,
 ) -> bool {
-    let (Picked { group, unit }, unit_bytes) = (entry.picked, verifier.unit_bytes());
+    let (SampledUnit { group, unit }, unit_bytes) = (entry.picked, verifier.unit_bytes());
     let at = (unit - slot.first) as usize * unit_bytes;
     let Some(bytes) = data.get(at..at + unit_bytes) else { return true };
     let now = generations.expected(group);
@@ -338,7 +340,7 @@ fn check(
         return true;
     }
     let back = now.generation - entry.oldest.min(now.oldest());
-    let expected = Expected { back, ..now };
+    let expected = ExpectedContent { back, ..now };
     let mut verdict = Verdict::Good;
     let offset_bytes = unit * unit_bytes as u64;
     let checked =

@@ -1,16 +1,19 @@
 //! The content of writes, and the check of reads against it.
 //!
-//! A write is counted when its place is chosen and settled when it completes. A read remembers, for each
-//! unit, the oldest generation that was possible when it was issued; when it completes, anything from there
-//! to the newest that was begun meanwhile is right. So reads are checked while writes go on.
+//! A write is counted when its place is chosen and settled when it completes. A read records, for
+//! each unit, the oldest generation that was possible when it was issued. When it completes, any
+//! generation from there to the newest that was started meanwhile is right. So reads are checked
+//! while writes are in flight.
 
 use std::sync::Arc;
 
 use super::{InFlight, Sample};
 use crate::content::{Content, ContentError};
-use crate::stamp::{DamageCounts, Expected, Finding, Generations, Ticket, Verdict, Verifier};
+use crate::stamp::{
+    DamageCounts, ExpectedContent, Finding, Generations, Ticket, Verdict, Verifier,
+};
 
-/// What is kept of an operation in flight.
+/// State of an operation in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     file: u32,
@@ -59,7 +62,7 @@ impl Tracker {
         }
     }
 
-    /// What was found in all reads so far.
+    /// Returns the results of all reads so far.
     #[must_use]
     pub fn counts(&self) -> DamageCounts {
         self.counts
@@ -101,8 +104,9 @@ impl Tracker {
             let ticket = self.files[file as usize].begin(first + i as u64);
             self.tickets[base + i] = ticket;
             if ticket.is_none() {
-                // What was begun so far never reaches the target, but an older generation may not be told
-                // from one that failed: it stays unsure until the next write.
+                // Writes that were started so far never reach the target, but an older generation
+                // may not be distinguishable from one that failed: it stays unsure until the next
+                // write.
                 self.slots[number as usize].units = i;
                 self.end_write(InFlight::from_number(number), false);
                 return None;
@@ -207,7 +211,7 @@ impl Tracker {
             let now = generations.expected(unit);
             let before = oldest.get((unit - first) as usize).copied().unwrap_or(0);
             let back = now.generation - before.min(now.oldest());
-            Expected { back, ..now }
+            ExpectedContent { back, ..now }
         };
         let (mut all, mut found, mut is_good) = (DamageCounts::default(), None, true);
         for (from, units) in parts(slot, first) {

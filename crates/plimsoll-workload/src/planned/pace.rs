@@ -11,7 +11,7 @@ use crate::arrival::{Rate, Recording, Schedule, Warp};
 use crate::trace::Replay;
 
 /// Times at which operations start, in nanoseconds from the start, ascending.
-pub type Turns = Box<dyn Iterator<Item = u64> + Send>;
+pub type StartTimes = Box<dyn Iterator<Item = u64> + Send>;
 
 /// When the clients of a group start operations.
 pub enum Pace {
@@ -35,7 +35,7 @@ pub enum Pace {
     /// Operations start when they are due.
     Open {
         /// One schedule per client.
-        arrivals: Vec<Turns>,
+        arrivals: Vec<StartTimes>,
         /// Most operations in flight, all clients together.
         places: u32,
     },
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Pace {
 }
 
 /// The turns of a rate cap.
-pub struct CapTurns(pub Turns);
+pub struct CapTurns(pub StartTimes);
 
 impl std::fmt::Debug for CapTurns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,7 +61,7 @@ impl std::fmt::Debug for CapTurns {
     }
 }
 
-/// Buffers of a group in an open loop take at most this much.
+/// Limit of the buffers of a group in an open loop.
 const OPEN_ARENA_BYTES: u64 = 64 << 20;
 /// Most operations that one thread of an open loop has in flight.
 const OPEN_PLACES_MAX: u64 = 1024;
@@ -150,13 +150,13 @@ impl StreamPace {
         if let Some(replay) = &self.replay {
             return (replayed(replay, depth), None);
         }
-        let part = |client: u32| -> Option<Turns> {
+        let part = |client: u32| -> Option<StartTimes> {
             let schedule = self.schedule.as_ref()?;
             let all = u64::from(self.clients.max(1));
             Some(Box::new(schedule.part(client.into(), all, self.seed)))
         };
         if self.open {
-            let arrivals: Vec<Turns> = clients.iter().copied().filter_map(part).collect();
+            let arrivals: Vec<StartTimes> = clients.iter().copied().filter_map(part).collect();
             let asked = u64::from(depth) * u64::from(clients.len() as u32);
             let fits = OPEN_ARENA_BYTES / u64::from(self.size_bytes_max.max(1));
             let places = fits.clamp(asked.min(OPEN_PLACES_MAX), OPEN_PLACES_MAX);
@@ -169,7 +169,7 @@ impl StreamPace {
         } else {
             Pace::Closed { depth }
         };
-        let turns: Option<Vec<Turns>> = clients.iter().copied().map(part).collect();
+        let turns: Option<Vec<StartTimes>> = clients.iter().copied().map(part).collect();
         (pace, turns.map(|turns| CapTurns(merged(turns))))
     }
 }
@@ -180,7 +180,7 @@ fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
         return Pace::Closed { depth };
     }
     let (replay, mut next) = (Arc::clone(replay), 0);
-    let turns: Turns = Box::new(std::iter::from_fn(move || {
+    let turns: StartTimes = Box::new(std::iter::from_fn(move || {
         let event = replay.events().get(next)?;
         next += 1;
         Some(event.at_ns)
@@ -189,7 +189,7 @@ fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
 }
 
 /// The turns of several clients in order of time.
-fn merged(turns: Vec<Turns>) -> Turns {
+fn merged(turns: Vec<StartTimes>) -> StartTimes {
     let mut heads: Vec<_> = turns.into_iter().map(Iterator::peekable).collect();
     Box::new(std::iter::from_fn(move || {
         let next = heads
@@ -217,7 +217,8 @@ mod tests {
 
     #[test]
     fn turns_of_several_clients_come_in_order() {
-        let turns: Vec<Turns> = vec![Box::new([1, 5, 9].into_iter()), Box::new([2, 3].into_iter())];
+        let turns: Vec<StartTimes> =
+            vec![Box::new([1, 5, 9].into_iter()), Box::new([2, 3].into_iter())];
         assert_eq!(merged(turns).collect::<Vec<_>>(), [1, 2, 3, 5, 9]);
     }
 }

@@ -130,7 +130,8 @@ fn mix(mix: &plan::MetadataMix) -> MetadataMix {
     }
 }
 
-/// What a stream's files hold. `unit_bytes` is that of the whole data set, `run` its number.
+/// Returns the content of a stream's files. `unit_bytes` is that of the whole data set, `run` its
+/// number.
 #[must_use]
 pub fn content(
     stream: &plan::Stream,
@@ -152,7 +153,7 @@ pub fn content(
 /// boundary and every file is whole multiples of.
 ///
 /// # Errors
-/// Where there is none: something is no multiple of 512 bytes.
+/// No unit size is possible: a size is not a multiple of 512 bytes.
 pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, PlannedError> {
     let mut numbers = matrix.axes.sizes_bytes.clone();
     for stream in streams {

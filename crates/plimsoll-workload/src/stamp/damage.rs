@@ -1,25 +1,25 @@
-//! What was expected, and what was found.
+//! Expected content and findings.
 
 use core::fmt;
 
 use super::{Origin, Stamp};
 
-/// What a unit should hold.
+/// Expected content of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedContent {
     /// The newest generation that was begun; 0: the unit was not written in this run, and nothing is
     /// expected.
     pub generation: u32,
     /// How many older generations are possible as well, because a write was in flight, failed or
     /// overlapped with another.
     pub back: u32,
-    /// Whether a write of it is in flight.
+    /// Whether a write of the unit is in flight.
     pub in_flight: bool,
     /// Whether this generation was already read back whole.
     pub seen: bool,
 }
 
-impl Expected {
+impl ExpectedContent {
     /// Exactly this generation.
     #[must_use]
     pub fn exactly(generation: u32) -> Self {
@@ -33,7 +33,7 @@ impl Expected {
     }
 }
 
-/// What is wrong with a unit. The kinds exclude each other; how they are told apart is said at each.
+/// Kind of damage to a unit. The kinds exclude each other; each says how it is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// Every sector is of the generation before the one expected, which was not seen yet: the last
@@ -59,7 +59,7 @@ pub enum Damage {
     },
     /// At least one sector is of a write to another place (of this run), and none is unknown.
     Misdirected {
-        /// What the write there was.
+        /// Stamp of the write that belongs there.
         meant: Stamp,
         /// How many sectors are from there.
         sectors: u8,
@@ -149,7 +149,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What a check of a unit came to.
+/// Result of checking a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It holds the generation that was expected, to the bit.
@@ -158,7 +158,7 @@ pub enum Verdict {
     Possible,
     /// Nothing was expected.
     Unknown,
-    /// It is damaged.
+    /// The unit is damaged.
     Damaged(Damage),
 }
 
@@ -169,9 +169,9 @@ pub struct Finding {
     pub target: u32,
     /// Where the unit begins in it.
     pub offset_bytes: u64,
-    /// What it should have held.
-    pub expected: Expected,
-    /// What is wrong.
+    /// Expected content.
+    pub expected: ExpectedContent,
+    /// Kind of damage.
     pub damage: Damage,
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Explanation {
     pub(super) sectors: u8,
 }
 
-/// What was found out about a unit's sectors.
+/// Observations on a unit's sectors.
 pub(super) struct Evidence<'a> {
     unit: &'a [u8],
     pub(super) explanations: Vec<Explanation>,

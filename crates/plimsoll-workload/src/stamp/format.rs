@@ -27,7 +27,7 @@ const SHARED_BIT: u64 = 1 << 63;
 /// Counters (of 16 bytes) in the largest unit.
 const UNIT_COUNTERS: u64 = 256;
 
-/// What tells one unit's content from another's besides run, target and generation.
+/// Identity of a unit's content besides run, target and generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Content of one place: the byte offset in the target.
@@ -36,7 +36,7 @@ pub enum Origin {
     Shared(u64),
 }
 
-/// What a unit of content is; all of its bytes follow from this.
+/// Identity of a unit of content, from which all of its bytes follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     /// The run that wrote it: a number that differs from run to run, or their data would be equal.
@@ -46,7 +46,7 @@ pub struct Stamp {
     /// How many times the place had been written in this run, this write included; of a duplicate, which
     /// of two contents it is.
     pub generation: u32,
-    /// Its place, or its number.
+    /// Place of the unit, or number of its content.
     pub origin: Origin,
     /// Sectors of 512 bytes, 1 to 8.
     pub sectors: u8,
@@ -54,12 +54,13 @@ pub struct Stamp {
     pub random_parts: u8,
 }
 
-/// What the content of a run is made with.
+/// Returns the key of a run's content.
 pub(crate) fn key_of(run: u64) -> [u64; 2] {
     [mix(run, 0), mix(run, 1)]
 }
 
-/// The word that fills what compresses: no byte of it is zero, so that nothing takes it for unwritten.
+/// Returns the filler word of compressible content: no byte of it is zero, so that it is not
+/// mistaken for unwritten space.
 pub(crate) fn filler_of(run: u64) -> u64 {
     mix(run, 2) | 0x0101_0101_0101_0101
 }
@@ -86,7 +87,7 @@ fn bytes_of(words: &Words) -> [u8; STAMP_BYTES] {
 }
 
 impl Stamp {
-    /// The stamp as it lies on the target.
+    /// Encodes the stamp as stored on the target.
     #[must_use]
     #[inline]
     pub fn encode(&self, kernels: Kernels) -> [u8; STAMP_BYTES] {
@@ -169,7 +170,7 @@ impl Stamp {
         usize::from(self.sectors) * simd::SECTOR_BYTES
     }
 
-    /// What lies where in the unit; `None` for a shape that can't be.
+    /// Returns the layout of the unit; `None` for an impossible shape.
     #[must_use]
     pub fn shape(&self) -> Option<Shape> {
         Shape::new(self.sectors.into(), self.random_parts.into(), filler_of(self.run))

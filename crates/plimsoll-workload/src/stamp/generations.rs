@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-use super::Expected;
+use super::ExpectedContent;
 
 const FLIGHT: u8 = 0x07;
 const TAKEN: u8 = 0x07;
@@ -143,11 +143,11 @@ impl Generations {
         });
     }
 
-    /// What the unit should hold; of a unit that does not exist, nothing.
+    /// Returns the expected content of the unit; nothing is expected of a unit that does not exist.
     #[must_use]
     #[inline]
-    pub fn expected(&self, unit: u64) -> Expected {
-        let found = self.change(unit, |count, state| Expected {
+    pub fn expected(&self, unit: u64) -> ExpectedContent {
+        let found = self.change(unit, |count, state| ExpectedContent {
             generation: count.load(Ordering::Relaxed),
             back: match (*state & BACK) >> BACK_SHIFT {
                 BACK_MAX => u32::MAX,
@@ -193,8 +193,8 @@ impl Generations {
 mod tests {
     use super::*;
 
-    fn expected(generation: u32, back: u32, in_flight: bool, seen: bool) -> Expected {
-        Expected { generation, back, in_flight, seen }
+    fn expected(generation: u32, back: u32, in_flight: bool, seen: bool) -> ExpectedContent {
+        ExpectedContent { generation, back, in_flight, seen }
     }
 
     #[test]

@@ -1,23 +1,23 @@
 //! Checks what was read.
 //!
-//! The common case makes the expected unit again and compares it in one pass. Only a unit that
-//! differs is looked into, sector by sector.
+//! The common case regenerates the expected unit and compares it in one pass. Only a unit that
+//! differs is examined sector by sector.
 
 use super::evidence::Evidence;
-use super::{Damage, Expected, Finding, Origin, Stamp, Verdict};
+use super::{Damage, ExpectedContent, Finding, Origin, Stamp, Verdict};
 use crate::content::{Content, ContentError};
 
-/// Checks units against the content that was to be there.
+/// Checks units against their expected content.
 #[derive(Clone, Copy, Debug)]
 pub struct Verifier<'a> {
     content: &'a Content,
     earlier_runs: &'a [u64],
 }
 
-/// What a unit says of itself, without knowing what should be there.
+/// Result of examining a unit without knowing its expected content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// It is whole: exactly what its stamp says.
+    /// The unit is whole: it matches its stamp exactly.
     Whole(Stamp),
     /// It has a stamp, and sectors that are not what the stamp says.
     Broken {
@@ -26,7 +26,7 @@ pub enum Inspection {
         /// How many of the unit's sectors differ.
         sectors: u8,
     },
-    /// It is all zeros.
+    /// The unit is all zeros.
     Zero,
     /// It has no stamp: another's data, or a stamp that is damaged.
     Foreign,
@@ -79,7 +79,7 @@ impl<'a> Verifier<'a> {
         target: u32,
         offset_bytes: u64,
         data: &[u8],
-        mut expected: impl FnMut(u64) -> Expected,
+        mut expected: impl FnMut(u64) -> ExpectedContent,
         mut each: impl FnMut(u64, Verdict),
     ) -> Result<u64, ContentError> {
         let unit_bytes = self.content.unit_bytes();
@@ -108,7 +108,7 @@ impl<'a> Verifier<'a> {
         target: u32,
         offset_bytes: u64,
         data: &[u8],
-        expected: impl Fn(u64) -> Expected,
+        expected: impl Fn(u64) -> ExpectedContent,
     ) -> Result<Vec<Finding>, ContentError> {
         let unit_bytes = self.content.unit_bytes() as u64;
         let mut found = Vec::new();
@@ -123,11 +123,18 @@ impl<'a> Verifier<'a> {
 
     /// Judges one unit. Slow: for units that are not what was expected.
     #[must_use]
-    pub fn judge(&self, target: u32, unit: u64, bytes: &[u8], expected: Expected) -> Verdict {
+    pub fn judge(
+        &self,
+        target: u32,
+        unit: u64,
+        bytes: &[u8],
+        expected: ExpectedContent,
+    ) -> Verdict {
         if expected.generation == 0 {
             return Verdict::Unknown;
         }
-        // What was there before a first write is not known: until that is settled, anything may be.
+        // The content before the first write is unknown: until that write is settled, anything is
+        // accepted.
         if expected.oldest() == 0 {
             let newest = self.content.stamp(target, unit, expected.generation);
             let is_good = self.content.is_unit(&newest, bytes);
@@ -139,20 +146,20 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// One unit that is looked into.
+/// A unit under examination.
 struct Case<'a> {
     content: &'a Content,
     earlier_runs: &'a [u64],
     target: u32,
     unit: u64,
-    expected: Expected,
+    expected: ExpectedContent,
 }
 
 /// How many generations before the possible ones are tried without a hint in the data.
 const LOOK_BACK: u32 = 8;
 
 impl Case<'_> {
-    /// What the place holds at a generation.
+    /// Returns the stamp of the place at a generation.
     fn own(&self, generation: u32) -> Stamp {
         self.content.stamp(self.target, self.unit, generation)
     }

@@ -1,12 +1,12 @@
-//! What a trace is, in numbers.
+//! Statistics of a trace.
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Asked, CHUNK_BYTES, Trace, chunks};
+use super::{CHUNK_BYTES, Trace, TraceOperation, chunks};
 
 /// Sizes that are kept apart.
 const SIZES_MAX: usize = 64;
-/// Boundaries that are looked for: a sector, and the block of most devices and file systems.
+/// Alignments to check: the block of most devices and file systems down to a sector.
 const ALIGN_BYTES: [u64; 4] = [4096, 2048, 1024, 512];
 
 /// A size of transfers, and how many have it.
@@ -18,7 +18,7 @@ pub struct SizeCount {
     pub count: u64,
 }
 
-/// What a trace is, in numbers.
+/// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
     /// Reads and writes.
@@ -45,7 +45,7 @@ pub struct Figures {
 }
 
 impl Trace {
-    /// What it is, in numbers.
+    /// Returns the statistics of the trace.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let mut figures = Figures {
@@ -69,7 +69,7 @@ impl Trace {
             let size = u64::from(event.size_bytes);
             figures.operations += 1;
             figures.bytes += size;
-            if event.asked == Asked::Read {
+            if event.asked == TraceOperation::Read {
                 figures.reads += 1;
                 figures.read_bytes += size;
             }

@@ -1,4 +1,4 @@
-//! Where the operations of a trace go on a target of another size.
+//! Maps the operations of a trace to a target of another size.
 //!
 //! | rule | place of a byte | what it keeps |
 //! |---|---|---|

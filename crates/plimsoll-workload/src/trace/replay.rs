@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_plan::TraceSource;
 
 use super::map::map;
-use super::{Asked, Event, Mapping, Trace};
+use super::{Event, Mapping, Trace, TraceOperation};
 
 /// A trace of which nothing can be asked of a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,9 +17,9 @@ pub struct NothingFits {
     pub target_bytes: u64,
 }
 
-/// What was to be asked for in the measured phase.
+/// Operations due in the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Due {
+pub struct ReplayTotals {
     /// Reads and writes.
     pub operations: u64,
     /// Reads.
@@ -38,7 +38,7 @@ pub struct Replay {
     /// In the order of time; times are those at which operations are to start.
     events: Vec<Event>,
     mapping: Mapping,
-    due: Due,
+    due: ReplayTotals,
     out_of_order: u64,
     at_times: bool,
 }
@@ -65,11 +65,11 @@ impl Replay {
             events.iter_mut().for_each(|event| event.at_ns = scaled(event.at_ns));
         }
         let at_times = source.speed.is_some();
-        let mut due = Due::default();
+        let mut due = ReplayTotals::default();
         for event in events.iter().take_while(|event| !at_times || event.at_ns < measure_ns) {
             due.operations += u64::from(event.asked.moves());
             due.flushes += u64::from(!event.asked.moves());
-            due.reads += u64::from(event.asked == Asked::Read);
+            due.reads += u64::from(event.asked == TraceOperation::Read);
             due.bytes += u64::from(event.size_bytes);
             due.span_ns = event.at_ns;
         }
@@ -82,9 +82,9 @@ impl Replay {
         &self.mapping
     }
 
-    /// What was to be asked for in the measured phase.
+    /// Returns the operations due in the measured phase.
     #[must_use]
-    pub fn due(&self) -> Due {
+    pub fn due(&self) -> ReplayTotals {
         self.due
     }
 
@@ -112,7 +112,7 @@ impl Replay {
         self.events.iter().map(|event| event.size_bytes).max().unwrap_or(0)
     }
 
-    /// Its operations from the first on.
+    /// Returns a cursor at the first operation.
     #[must_use]
     pub fn cursor(self: &Arc<Self>) -> Cursor {
         Cursor { replay: Arc::clone(self), next: 0 }

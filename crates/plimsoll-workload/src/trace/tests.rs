@@ -11,7 +11,11 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 fn event(at_ns: u64, offset_bytes: u64, size_bytes: u32) -> Event {
-    let asked = if offset_bytes.is_multiple_of(8192) { Asked::Read } else { Asked::Write };
+    let asked = if offset_bytes.is_multiple_of(8192) {
+        TraceOperation::Read
+    } else {
+        TraceOperation::Write
+    };
     Event { at_ns, offset_bytes, size_bytes, volume: 0, asked }
 }
 
@@ -60,7 +64,7 @@ fn figures_are_those_of_the_trace() {
     let figures = Trace::new(sparse()).figures();
     assert_eq!((figures.operations, figures.bytes, figures.span_ns), (5, 86_016, 4));
     assert_eq!(figures.extent_bytes, 500 * GIB + 69_632);
-    // One piece at 100 GiB, one at 500 GiB, and the two that the operation at 1 MiB lies in.
+    // One piece at 100 GiB, one at 500 GiB, and the two that the operation at 1 MiB covers.
     assert_eq!((figures.touched_bytes, figures.align_bytes), (4 * MIB, 4096));
     let sizes: Vec<(u64, u64)> = figures.sizes.iter().map(|s| (s.size_bytes, s.count)).collect();
     assert_eq!(sizes, [(4096, 3), (8192, 1), (65536, 1)]);
@@ -157,8 +161,8 @@ fn a_faster_pace_has_its_times_in_proportion_and_a_shorter_phase_what_falls_into
 }
 
 proptest! {
-    /// Whatever the rule, operations lie within the target, on its boundary, in the order of time; a run of operations
-    /// within a piece stays a run; and none is lost but where it is counted.
+    /// Under every rule, operations are within the target, aligned, and ordered by time; a run of
+    /// operations within a piece stays a run; and dropped operations are counted.
     #[test]
     fn every_rule_keeps_to_the_target(
         places in prop::collection::vec((0u64..4_000_000, 1u32..400, 0u16..3, 0u64..1_000), 1..80),

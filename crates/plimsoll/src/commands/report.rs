@@ -5,7 +5,7 @@ mod export;
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use plimsoll_experiments::together;
+use plimsoll_experiments::directory_report;
 use plimsoll_report::{markdown, text};
 
 use self::export::Export;
@@ -51,7 +51,7 @@ enum Format {
 /// No bundle, one of a later version, or one that was changed.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
-    if together::is_one(&directory) {
+    if directory_report::is_experiment(&directory) {
         if options.export.is_some() {
             let says = format!("{} holds several runs: one is exported at a time", options.bundle);
             return Err(CliError::usage(says).hint("name a run as `plimsoll runs` lists it"));
@@ -78,7 +78,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 
 /// The report of a sweep, comparison, search, published experiment, or of repeats.
 fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Exit, CliError> {
-    let told = together::tell(directory)?;
+    let told = directory_report::build_report(directory)?;
     let text = match format {
         _ if common.json => told.json,
         Format::Text => text::document(&told.document, &bundle::style(common)),

@@ -1,7 +1,7 @@
 //! A pacing whose form is known at run time only: the driver is compiled for this one and not for each. Which form it
 //! is never changes during a drive, so that the branch costs next to nothing.
 
-use plimsoll_workload::planned::pace::{CapTurns, Pace, Turns};
+use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
 use super::{Barrier, Capped, Closed, Open, Pacing, Start, Thinking};
 
@@ -17,9 +17,9 @@ pub enum AnyPacing {
     /// A closed loop with think times.
     Thinking(Thinking),
     /// An open loop.
-    Open(Open<Turns>),
+    Open(Open<StartTimes>),
     /// A closed loop under a rate cap.
-    Capped(Box<Capped<AnyPacing, Turns>>),
+    Capped(Box<Capped<AnyPacing, StartTimes>>),
 }
 
 impl AnyPacing {

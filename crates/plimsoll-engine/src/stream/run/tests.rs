@@ -2,7 +2,7 @@ use super::*;
 use crate::backend::{Direct, FileSource, Prefer};
 use crate::stream::source::{Op, Wants};
 use plimsoll_sys::op::OpKind;
-use plimsoll_workload::planned::pace::Turns;
+use plimsoll_workload::planned::pace::StartTimes;
 
 /// Writes or reads one block after the other, a fill byte per block.
 #[derive(Debug)]
@@ -200,7 +200,7 @@ fn a_target_that_cannot_be_opened_starts_nothing() {
 #[test]
 fn open_arrivals_are_all_started_and_their_lateness_is_known() {
     let every_50_us = || (0u64..).map(|k| k * 50_000);
-    let arrivals: Vec<Turns> = vec![Box::new(every_50_us()), Box::new(every_50_us())];
+    let arrivals: Vec<StartTimes> = vec![Box::new(every_50_us()), Box::new(every_50_us())];
     let pace = Pace::Open { arrivals, places: 64 };
     let source = Blocks::new(OpKind::Read, u64::MAX);
     let groups = vec![Group { clients: 2, spin_ns: 20_000, ..group(source, Target::Null, pace) }];
@@ -213,7 +213,7 @@ fn open_arrivals_are_all_started_and_their_lateness_is_known() {
 
 #[test]
 fn a_cap_holds_a_closed_loop_to_its_rate() {
-    let turns: Turns = Box::new((0u64..).map(|k| k * 100_000));
+    let turns: StartTimes = Box::new((0u64..).map(|k| k * 100_000));
     let source = Blocks::new(OpKind::Read, u64::MAX);
     let groups = vec![Group {
         cap: Some(CapTurns(turns)),

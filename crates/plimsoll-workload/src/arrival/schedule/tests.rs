@@ -1,5 +1,5 @@
 use super::*;
-use crate::arrival::Merged;
+use crate::arrival::MergedArrivals;
 
 fn rate(per_s: f64) -> Rate {
     Rate::per_s(per_s).unwrap()
@@ -12,7 +12,7 @@ const DAY_NS: u128 = 86_400_000_000_000;
 fn a_day_of_even_spacing_does_not_drift() {
     for per_s in [3.0, 997.0, 1_000.1, 7_777.777_777] {
         let n = (per_s * 86_400.0) as u64;
-        let mut steady = Steady::new(rate(per_s), 0, 1);
+        let mut steady = SteadyArrivals::new(rate(per_s), 0, 1);
         let last = steady.nth(n as usize).unwrap();
         let micro = (per_s * 1e6).round() as u128;
         assert_eq!(u128::from(last), u128::from(n) * 1_000_000_000_000_000 / micro, "{per_s}");
@@ -25,7 +25,7 @@ fn parts_of_an_even_stream_are_the_stream() {
     let schedule = Schedule::Constant { rate: rate(333_333.333), warp: Warp::None };
     let whole: Vec<u64> = schedule.whole(1).take(1_000).collect();
     for parts in [2, 3, 7] {
-        let merged = Merged::new((0..parts).map(|p| schedule.part(p, parts, 1)).collect());
+        let merged = MergedArrivals::new((0..parts).map(|p| schedule.part(p, parts, 1)).collect());
         let times: Vec<u64> = merged.take(1_000).map(|(time, _)| time).collect();
         assert_eq!(times, whole, "{parts}");
     }
@@ -59,7 +59,7 @@ fn poisson_gaps_are_exponential_whole_and_merged() {
     assert!(whole < 1.95, "{whole}");
     let part = ks(gaps(schedule.part(2, 4, 5), 100_000), exponential(20_000.0));
     assert!(part < 1.95, "{part}");
-    let merged = Merged::new((0..4).map(|p| schedule.part(p, 4, 5)).collect());
+    let merged = MergedArrivals::new((0..4).map(|p| schedule.part(p, 4, 5)).collect());
     let merged = ks(gaps(merged.map(|(time, _)| time), 100_000), exponential(5_000.0));
     assert!(merged < 1.95, "{merged}");
 }
@@ -124,7 +124,7 @@ fn recorded_starts_are_dealt_out_in_turn() {
     let schedule = Schedule::Recorded(recording);
     assert_eq!(schedule.whole(1).collect::<Vec<_>>(), [0, 5, 5, 9, 100]);
     assert_eq!(schedule.part(1, 2, 1).collect::<Vec<_>>(), [5, 9]);
-    let merged = Merged::new((0..3).map(|p| schedule.part(p, 3, 1)).collect());
+    let merged = MergedArrivals::new((0..3).map(|p| schedule.part(p, 3, 1)).collect());
     assert_eq!(merged.map(|(t, _)| t).collect::<Vec<_>>(), [0, 5, 5, 9, 100]);
 }
 

@@ -12,7 +12,7 @@ use super::{Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 /// Writes every page of the first database, front to back, and flushes it.
 pub type Create = Machine<CreateSteps>;
 
-/// What [`Create`] does.
+/// Steps of [`Create`].
 #[derive(Debug)]
 pub struct CreateSteps {
     chunk_pages: u32,

@@ -5,7 +5,7 @@ use crate::step::{ClassGroup, IoKind};
 use super::super::context::Ctx;
 use super::super::generation::Mark;
 use super::super::page::{Directory, PageHead, check, render};
-use super::super::poison::{Place, Trouble};
+use super::super::poison::{Failure, Place};
 use super::super::store::Store;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
@@ -18,7 +18,7 @@ const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 2;
 
-/// What [`Duplicate`] does.
+/// Steps of [`Duplicate`].
 #[derive(Debug)]
 pub struct DuplicateSteps {
     chunk_pages: u32,
@@ -27,7 +27,7 @@ pub struct DuplicateSteps {
     databases: usize,
     flushes_issued: usize,
     flushes_done: usize,
-    /// What each lane has read, page by page.
+    /// Directories that each lane has read, page by page.
     read: Vec<Vec<Directory>>,
 }
 
@@ -74,7 +74,7 @@ impl DuplicateSteps {
                     match check(&g, state.config.id, page, state.generation_map.get(page), bytes) {
                         Ok(head) => head.directory,
                         Err(fault) => {
-                            ctx.fail(state.config.id, Place::Page(page), Trouble::Page(fault));
+                            ctx.fail(state.config.id, Place::Page(page), Failure::Page(fault));
                             return false;
                         }
                     }

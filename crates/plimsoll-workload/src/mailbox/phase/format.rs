@@ -9,11 +9,11 @@ use super::super::record::{BlockHead, NO_RECORD, format_block, seal_block};
 use super::super::store::{LogPosition, Store};
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 
-/// Formats the logs: filler that is nowhere the same, and one block that says where the log starts.
-/// Its writes are the class `log_format`, which is not part of the load.
+/// Formats the logs: filler that is nowhere the same, and one block that records where the log
+/// starts. Its writes are the class `log_format`, which is not part of the load.
 pub type Format = Machine<FormatSteps>;
 
-/// What [`Format`] does.
+/// Steps of [`Format`].
 #[derive(Debug)]
 pub struct FormatSteps {
     chunk_bytes: u32,

@@ -7,10 +7,10 @@ use super::super::context::Ctx;
 use super::super::generation::Mark;
 use super::super::geometry::Geometry;
 use super::super::page::{PageHead, check, parse, render};
-use super::super::poison::{Place, Trouble};
+use super::super::poison::{Failure, Place};
 use super::super::record::{BlockHead, NO_RECORD, seal_block};
 use super::super::store::{DatabaseState, LogPosition, Store};
-use super::replay::{Found, LogReader, ReadFrom, Replayed};
+use super::replay::{LastChange, LogReader, LogScan, ReadFrom};
 use super::ring;
 use super::ring::Chain;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
@@ -27,8 +27,8 @@ pub type Recover = Machine<RecoverSteps>;
 pub enum ReplayFrom {
     /// From the checkpoint: what must be replayed, and no more.
     Checkpoint,
-    /// So many log files back from the end at least, as far as they are still there, every page
-    /// written again: the soft recovery phase, for its I/O.
+    /// At least this many log files before the end, as far as they still exist, with every page
+    /// rewritten: the soft recovery phase, for its I/O.
     LogFiles(u32),
 }
 
@@ -47,7 +47,7 @@ enum Stage {
     Ended,
 }
 
-/// What [`Recover`] does.
+/// Steps of [`Recover`].
 #[derive(Debug)]
 pub struct RecoverSteps {
     from: ReplayFrom,
@@ -103,10 +103,10 @@ impl RecoverSteps {
         let id = state.config.id;
         let chain = match self.reader.found() {
             None => return,
-            Some(Found::Nothing) => {
-                return ctx.fail(id, Place::Log(LogPosition::FIRST_LSN), Trouble::NoLog);
+            Some(LogScan::Nothing) => {
+                return ctx.fail(id, Place::Log(LogPosition::FIRST_LSN), Failure::NoLog);
             }
-            Some(Found::Log(chain)) => chain,
+            Some(LogScan::Log(chain)) => chain,
         };
         let acknowledged_lsn = match state.generation_map.is_trusted(chain.end_lsn) {
             true => state.generation_map.durable_lsn(),
@@ -114,7 +114,7 @@ impl RecoverSteps {
         };
         let acknowledged_lsn = acknowledged_lsn.max(self.reader.proven_durable_lsn);
         if chain.end_lsn < acknowledged_lsn {
-            let trouble = Trouble::LogEnds { end_lsn: chain.end_lsn, acknowledged_lsn };
+            let trouble = Failure::LogEnds { end_lsn: chain.end_lsn, acknowledged_lsn };
             notes.find(id, Place::Log(chain.end_lsn), trouble);
         }
         state.pages_used = chain.pages_used;
@@ -128,8 +128,8 @@ impl RecoverSteps {
         self.stage = Stage::Pages;
     }
 
-    /// Judges a page that was read against the last change of it in the log. The page is rendered
-    /// into the lane's buffer where it is to be written.
+    /// Compares a page that was read with its last change in the log. A page that must be written
+    /// is rendered into the lane's buffer.
     fn judge(
         &self,
         store: &mut Store,
@@ -156,12 +156,12 @@ impl RecoverSteps {
         if replayed.start_lsn < chain.checkpoint && got == g.page_bytes {
             // Nothing that a crash can explain: this page was durable.
             if let Err(fault) = checked {
-                ctx.fail(id, Place::Page(page), Trouble::Page(fault));
+                ctx.fail(id, Place::Page(page), Failure::Page(fault));
                 return None;
             }
         }
         if let Some(head) = head.filter(|head| head.lsn > chain.end_lsn) {
-            let trouble = Trouble::PageAhead { page_lsn: head.lsn, end_lsn: chain.end_lsn };
+            let trouble = Failure::PageAhead { page_lsn: head.lsn, end_lsn: chain.end_lsn };
             notes.find(id, Place::Page(page), trouble);
         }
         let current =
@@ -237,7 +237,7 @@ fn own(g: &Geometry, database: u32, page: u32, bytes: &[u8]) -> Option<PageHead>
 }
 
 /// The page as the log says it is.
-fn rebuilt(g: &Geometry, database: u32, generation: u32, replayed: &Replayed) -> PageHead {
+fn rebuilt(g: &Geometry, database: u32, generation: u32, replayed: &LastChange) -> PageHead {
     PageHead {
         run_id: g.run_id,
         database,

@@ -46,7 +46,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
         }
         let (start_lsn, end_lsn) = (heads[first].lsn, last.lsn + BLOCK);
         first = i + 1;
-        // The checkpoint may be the end: then nothing is to be replayed.
+        // The checkpoint may be the end of the log: there is then nothing to replay.
         if last.checkpoint >= start_lsn && last.checkpoint <= end_lsn {
             let BlockHead { checkpoint, pages_used, clean, .. } = last;
             best =
@@ -58,7 +58,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
 
 /// The last change of a page that the log holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Replayed {
+pub(crate) struct LastChange {
     pub start_lsn: u64,
     pub end_lsn: u64,
     pub change: Change,
@@ -73,7 +73,7 @@ pub(crate) struct Parser {
     /// Records that start here or later are counted.
     count_from_lsn: u64,
     pub changes: u64,
-    pub pages: BTreeMap<u32, Replayed>,
+    pub pages: BTreeMap<u32, LastChange>,
 }
 
 impl Parser {
@@ -99,7 +99,8 @@ impl Parser {
                 have @ 0..4 => 4 - have,
                 have => match u32_at(&self.partial, 0) as usize {
                     size @ RECORD_HEADER_BYTES..RECORD_BYTES_MAX if size > have => size - have,
-                    // No record is like that; the checksum says otherwise, so nobody wrote it.
+                    // Records cannot have this form, and yet the checksum is right: the block was
+                    // not written by a store.
                     _ => return self.partial.clear(),
                 },
             };
@@ -120,7 +121,7 @@ impl Parser {
         let start_lsn = self.partial_start;
         if let Some(change) = change.filter(|_| start_lsn >= from_lsn) {
             self.changes += u64::from(start_lsn >= self.count_from_lsn);
-            self.pages.insert(change.page, Replayed { start_lsn, end_lsn, change });
+            self.pages.insert(change.page, LastChange { start_lsn, end_lsn, change });
         }
     }
 }
@@ -128,9 +129,9 @@ impl Parser {
 /// Which records of a log are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFrom {
-    /// Those after the checkpoint.
+    /// Records after the checkpoint.
     Checkpoint,
-    /// Those of so many bytes before the end, and those after the checkpoint.
+    /// Records in this many bytes before the end, and those after the checkpoint.
     Back(u64),
     /// All that are still there; those after the checkpoint are counted.
     All,
@@ -167,9 +168,9 @@ enum Stage {
     Ended(Option<Chain>),
 }
 
-/// What a log was found to be.
-pub(crate) enum Found {
-    /// There is none.
+/// Result of reading a log.
+pub(crate) enum LogScan {
+    /// There is no log.
     Nothing,
     /// This.
     Log(Chain),
@@ -358,15 +359,15 @@ impl LogReader {
             let directory = Default::default();
             let change = Change { page, generation: 0, slot: 0, data_bytes: 0, directory };
             self.parser.changes += 1;
-            self.parser.pages.insert(page, Replayed { start_lsn: 0, end_lsn: 0, change });
+            self.parser.pages.insert(page, LastChange { start_lsn: 0, end_lsn: 0, change });
         }
     }
 
-    /// What was found, once everything has been read.
-    pub fn found(&self) -> Option<Found> {
+    /// Returns the result, once everything has been read.
+    pub fn found(&self) -> Option<LogScan> {
         match self.stage {
-            Stage::Ended(None) => Some(Found::Nothing),
-            Stage::Ended(Some(chain)) => Some(Found::Log(chain)),
+            Stage::Ended(None) => Some(LogScan::Nothing),
+            Stage::Ended(Some(chain)) => Some(LogScan::Log(chain)),
             _ => None,
         }
     }
@@ -431,11 +432,11 @@ mod tests {
     }
 
     /// A block as it was written.
-    type Written = (BlockHead, Vec<u8>);
+    type WrittenBlock = (BlockHead, Vec<u8>);
 
     /// Appends records of these sizes, flushing where told, and gives back the blocks written and
     /// the position after each record.
-    fn write(records: &[(u32, bool)]) -> (Vec<Written>, Vec<(u64, u64)>) {
+    fn write(records: &[(u32, bool)]) -> (Vec<WrittenBlock>, Vec<(u64, u64)>) {
         let databases = vec![DatabaseConfig::new(0, 0, 0, 100)];
         let config = MailboxConfig { record_bytes: 9000, ..MailboxConfig::new(7, 8, databases, 1) };
         let config = MailboxConfig { log_buffer_bytes: 1 << 20, ..config };
@@ -504,8 +505,8 @@ mod tests {
             }
         }
 
-        /// A log cut after any block gives the records that end before the cut, and the log that
-        /// goes on after a recovery is read on.
+        /// A log cut after any block yields the records that end before the cut, and a log that
+        /// continues after a recovery is read to its new end.
         #[test]
         fn a_cut_log_gives_what_was_whole(records in records(), cut in 0usize..80) {
             let (written, ends) = write(&records);
@@ -515,7 +516,7 @@ mod tests {
             written[..kept].iter().for_each(|(head, block)| parser.block(head, block, 0));
             let whole = ends.iter().filter(|(_, e)| *e <= end).count();
             prop_assert_eq!(parser.changes as usize, whole);
-            // What follows starts with a record of its own.
+            // The following block starts with a record of its own.
             for (head, block) in &written {
                 parser.block(head, block, 0);
             }

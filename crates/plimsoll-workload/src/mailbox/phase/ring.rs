@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::super::config::BLOCK_BYTES;
 use super::super::geometry::Geometry;
 use super::super::page::Damage;
-use super::super::poison::{Place, Trouble};
+use super::super::poison::{Failure, Place};
 use super::super::record::{BlockHead, LogFault, check_block, parse_block};
 use super::super::store::{LogPosition, Store};
 use super::Notes;
@@ -65,14 +65,14 @@ pub(crate) fn lsn_at(at: u64, end_lsn: u64, ring_bytes: u64) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
     ring_bytes: u64,
-    seen: Vec<Seen>,
+    seen: Vec<RingBlock>,
     /// Of blocks that belong elsewhere, by the byte of the ring where they are: their position.
     misdirected: BTreeMap<u64, u64>,
 }
 
-/// What is at a place of the ring.
+/// State of a slot of the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Seen {
+enum RingBlock {
     /// It could not be read: its file ends before it.
     #[default]
     Nothing,
@@ -83,12 +83,12 @@ enum Seen {
 }
 
 impl Ring {
-    /// Forgets everything, for a ring of that many bytes.
+    /// Resets the state, for a ring of this many bytes.
     pub fn clear(&mut self, ring_bytes: u64) {
         self.ring_bytes = ring_bytes;
         self.misdirected.clear();
         self.seen.clear();
-        self.seen.resize((ring_bytes / BLOCK) as usize, Seen::Nothing);
+        self.seen.resize((ring_bytes / BLOCK) as usize, RingBlock::Nothing);
     }
 
     /// Notes the block at byte `at` of the ring; gives its head where it belongs there.
@@ -102,9 +102,9 @@ impl Ring {
         let slot = self.seen.get_mut((at / BLOCK) as usize)?;
         let head = parse_block(g, database, block).filter(|head| head.lsn % self.ring_bytes == at);
         if head.is_some() {
-            *slot = Seen::Block;
+            *slot = RingBlock::Block;
         } else if let Err(fault) = check_block(g, database, (at, self.ring_bytes), block) {
-            *slot = Seen::Other(fault.damage);
+            *slot = RingBlock::Other(fault.damage);
             if let (Damage::Misdirected, Some(lsn)) = (fault.damage, fault.found_lsn) {
                 self.misdirected.insert(at, lsn);
             }
@@ -125,7 +125,7 @@ impl Ring {
         for lsn in (from.next_multiple_of(BLOCK)..end).step_by(BLOCK as usize) {
             let at = lsn % self.ring_bytes;
             let Some(seen) = self.seen.get((at / BLOCK) as usize) else { return };
-            if *seen == Seen::Nothing {
+            if *seen == RingBlock::Nothing {
                 continue;
             }
             notes.report.log_blocks_checked += 1;
@@ -136,7 +136,7 @@ impl Ring {
                 continue;
             }
             let fault = match seen {
-                Seen::Other(damage) => {
+                RingBlock::Other(damage) => {
                     LogFault { damage: *damage, found_lsn: self.misdirected.get(&at).copied() }
                 }
                 _ => {
@@ -144,7 +144,7 @@ impl Ring {
                     LogFault { damage: Damage::Lost, found_lsn: found.map(|head| head.lsn) }
                 }
             };
-            notes.find(database, Place::Log(lsn), Trouble::LogBlock(fault));
+            notes.find(database, Place::Log(lsn), Failure::LogBlock(fault));
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::step::{ClassGroup, IoKind};
 use super::super::config::BLOCK_BYTES;
 use super::super::context::Ctx;
 use super::super::page::check;
-use super::super::poison::{Place, Trouble};
+use super::super::poison::{Failure, Place};
 use super::super::record::check_block;
 use super::super::store::{LogPosition, Store};
 use super::ring::lsn_at;
@@ -29,7 +29,7 @@ pub enum ScanKind {
     Backup,
 }
 
-/// What [`Scan`] does.
+/// Steps of [`Scan`].
 #[derive(Debug)]
 pub struct ScanSteps {
     kind: ScanKind,
@@ -103,7 +103,7 @@ impl ScanSteps {
             let checked =
                 block.map(|block| check_block(&store.geometry, id, (lsn, ring_bytes), block));
             if let Some(Err(fault)) = checked {
-                notes.find(id, Place::Log(lsn), Trouble::LogBlock(fault));
+                notes.find(id, Place::Log(lsn), Failure::LogBlock(fault));
             }
         }
         Some(())
@@ -173,7 +173,7 @@ impl Steps for ScanSteps {
             notes.report.pages_checked += 1;
             let Some(bytes) = ctx.arena.bytes(at, self.page_bytes) else { continue };
             if let Err(fault) = check(&g, state.config.id, page, mark, bytes) {
-                notes.find(state.config.id, Place::Page(page), Trouble::Page(fault));
+                notes.find(state.config.id, Place::Page(page), Failure::Page(fault));
             }
         }
         None

@@ -7,21 +7,22 @@ use crate::step::{ClassGroup, IoKind};
 use super::super::context::Ctx;
 use super::super::generation::Mark;
 use super::super::page::{Damage, Directory, Fault, PageHead, check, parse};
-use super::super::poison::{Place, Trouble};
+use super::super::poison::{Failure, Place};
 use super::super::session::Commit;
 use super::super::store::{LogPosition, Store};
-use super::replay::{Found, LogReader, ReadFrom, Replayed};
+use super::replay::{LastChange, LogReader, LogScan, ReadFrom};
 use super::ring;
 use super::ring::Chain;
 use super::{Lane, Machine, Notes, PhaseIo, Report, Request, Steps, chunk_pages};
 
 /// Reads each database's log, then every page.
 ///
-/// Every block of the ring that was acknowledged must be there, and the log must reach as far as commits
-/// were acknowledged. A page that the log mentions after the checkpoint may be in whatever state a crash
-/// leaves: the log then says what it is to be. One that it mentions before the checkpoint only must hold
-/// that change. Any other must be exactly what the generation map says was last acknowledged; where the
-/// map cannot be trusted, the page must be whole and in its place, and is counted as unknown.
+/// Every acknowledged block of the ring must exist, and the log must reach the last acknowledged
+/// commit. A page that the log mentions after the checkpoint may be in any state that a crash can
+/// leave: the log determines its content. A page that the log mentions only before the checkpoint
+/// must contain that change. Any other page must be exactly as the generation map last acknowledged
+/// it. If the map is not reliable, the page must be whole and in its place, and is counted as
+/// unknown.
 pub type Verify = Machine<VerifySteps>;
 
 const LOG_READ: u16 = 0;
@@ -36,9 +37,9 @@ enum Stage {
 
 /// Commits that a witness saw acknowledged: the last of each slot.
 #[derive(Clone, Debug, Default)]
-pub struct Expected(BTreeMap<(u32, u32), BTreeMap<u8, Commit>>);
+pub struct ExpectedCommits(BTreeMap<(u32, u32), BTreeMap<u8, Commit>>);
 
-impl Expected {
+impl ExpectedCommits {
     /// Adds a commit; a later one of the same slot takes the place of an earlier one.
     pub fn add(&mut self, commit: Commit) {
         let page = self.0.entry((commit.database, commit.page)).or_default();
@@ -65,11 +66,11 @@ impl Expected {
 
 fn missing(commit: &Commit, found_version: u32, notes: &mut Notes) {
     let (slot, version) = (commit.slot, commit.version);
-    let trouble = Trouble::CommitMissing { slot, version, found_version };
+    let trouble = Failure::CommitMissing { slot, version, found_version };
     notes.find(commit.database, Place::Page(commit.page), trouble);
 }
 
-/// What [`Verify`] does.
+/// Steps of [`Verify`].
 #[derive(Debug)]
 pub struct VerifySteps {
     chunk_pages: u32,
@@ -81,17 +82,17 @@ pub struct VerifySteps {
     checkpoint: u64,
     /// Whether the generation map of the database in hand can be trusted.
     map_trusted: bool,
-    /// What the log last says of pages, as far as it goes back.
-    replayed: BTreeMap<u32, Replayed>,
+    /// Last change of each page in the log, as far back as the log reaches.
+    replayed: BTreeMap<u32, LastChange>,
     next_page: u32,
     open_chunks: u32,
-    expected: Expected,
+    expected: ExpectedCommits,
 }
 
 impl Verify {
     /// Verifies the databases of `store`. Of their states, only the generation maps are used; the rest is
     /// learned from the log. `expected` are commits that must be there besides.
-    pub fn new(store: Store, expected: Expected, io: PhaseIo) -> Self {
+    pub fn new(store: Store, expected: ExpectedCommits, io: PhaseIo) -> Self {
         let steps = VerifySteps {
             chunk_pages: chunk_pages(&store, io),
             page_bytes: store.config.page_bytes,
@@ -127,8 +128,8 @@ impl VerifySteps {
     fn log_read(&mut self, store: &mut Store, notes: &mut Notes) {
         let chain = match self.reader.found() {
             None => return,
-            Some(Found::Nothing) => None,
-            Some(Found::Log(chain)) => Some(chain),
+            Some(LogScan::Nothing) => None,
+            Some(LogScan::Log(chain)) => Some(chain),
         };
         let pages_held = store.pages_held(self.place);
         let log_whole_from = chain.map(|chain| ring::whole_from(store, &chain, self.reader.closed));
@@ -145,10 +146,10 @@ impl VerifySteps {
                 if self.map_trusted { mapped_lsn.max(proven_lsn) } else { proven_lsn };
             let place = Place::Log(end_lsn);
             if end_lsn < acknowledged_lsn {
-                notes.find(id, place, Trouble::LogEnds { end_lsn, acknowledged_lsn });
+                notes.find(id, place, Failure::LogEnds { end_lsn, acknowledged_lsn });
             } else if end_lsn < mapped_lsn {
                 let acknowledged_lsn = mapped_lsn;
-                notes.find_unconfirmed(id, place, Trouble::LogEnds { end_lsn, acknowledged_lsn });
+                notes.find_unconfirmed(id, place, Failure::LogEnds { end_lsn, acknowledged_lsn });
             }
             (self.end_lsn, self.checkpoint) = (end_lsn, checkpoint);
             let last = self.replayed.keys().next_back().map_or(0, |last| last + 1);
@@ -156,11 +157,11 @@ impl VerifySteps {
             state.log = LogPosition { next_lsn: end_lsn, checkpoint, epoch };
             state.log_whole_from = log_whole_from.unwrap_or(0);
         } else {
-            notes.find(id, Place::Log(LogPosition::FIRST_LSN), Trouble::NoLog);
+            notes.find(id, Place::Log(LogPosition::FIRST_LSN), Failure::NoLog);
         }
         if pages_held < state.pages_used {
             let pages_used = state.pages_used;
-            let trouble = Trouble::FileEnds { pages: pages_held, pages_used };
+            let trouble = Failure::FileEnds { pages: pages_held, pages_used };
             notes.find(id, Place::Page(pages_held), trouble);
         }
         self.next_page = 0;
@@ -179,7 +180,7 @@ impl VerifySteps {
         if let Ok(head) = checked
             && head.lsn > self.end_lsn
         {
-            let trouble = Trouble::PageAhead { page_lsn: head.lsn, end_lsn: self.end_lsn };
+            let trouble = Failure::PageAhead { page_lsn: head.lsn, end_lsn: self.end_lsn };
             return notes.find(id, Place::Page(page), trouble);
         }
         let directory = match (checked, to_replay) {
@@ -199,7 +200,7 @@ impl VerifySteps {
                 }
             }
             (Err(fault), None) => {
-                notes.find(id, Place::Page(page), Trouble::Page(fault));
+                notes.find(id, Place::Page(page), Failure::Page(fault));
                 // A page of an older generation still answers which commits are missing.
                 match parse(g, bytes).filter(|head| (head.database, head.page) == (id, page)) {
                     Some(head) => head.directory,
@@ -217,7 +218,7 @@ impl VerifySteps {
         id: u32,
         page: u32,
         head: &PageHead,
-        replayed: Option<&Replayed>,
+        replayed: Option<&LastChange>,
         notes: &mut Notes,
     ) {
         match replayed {
@@ -226,7 +227,7 @@ impl VerifySteps {
                 let behind = expected_generation.saturating_sub(head.generation);
                 let damage = if behind == 1 { Damage::Lost } else { Damage::Stale };
                 let fault = Fault { damage, found: Some(*head), expected_generation };
-                notes.find(id, Place::Page(page), Trouble::Page(fault));
+                notes.find(id, Place::Page(page), Failure::Page(fault));
             }
             Some(_) => notes.report.pages_by_log += 1,
             None if self.map_trusted => notes.report.pages_by_map += 1,

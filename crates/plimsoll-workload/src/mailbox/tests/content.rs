@@ -1,8 +1,8 @@
-//! What is on the disk: nothing twice, nothing zero, as compressible as asked for.
+//! Content on the disk: nothing twice, nothing zero, as compressible as configured.
 
 use std::collections::HashSet;
 
-use super::disk::Go;
+use super::disk::NextStep;
 use super::fixture::{finish, maps, prepared, small};
 use crate::mailbox::{Group, MailboxConfig, Scan, ScanKind};
 
@@ -26,7 +26,7 @@ fn files(compressibility: f64) -> Vec<Vec<u8>> {
     let (mut disk, store) = prepared(&config, &maps);
     let sessions: Vec<u32> = (0..config.sessions).collect();
     let mut group = Group::new(store, &sessions).unwrap();
-    disk.run(&mut group, |_, step| if step == 500 { Go::Stop } else { Go::On });
+    disk.run(&mut group, |_, step| if step == 500 { NextStep::Stop } else { NextStep::On });
     let store = finish(
         &mut disk,
         Scan::new(group.into_store(), ScanKind::Backup, super::fixture::PHASE_IO),

@@ -1,18 +1,18 @@
-//! Crashes: whatever was not flushed is lost, reordered or torn, and nothing acknowledged is
+//! Crashes: data that were not flushed are lost, reordered or torn, and nothing acknowledged is
 //! missing.
 //!
-//! The witness is told of each durable commit when the store acknowledges it, and is not part of
-//! the store. A failure prints the seed of its history; `CRASH_SEED=n` repeats that one alone,
-//! and `CRASH_SHAPES=n` tries so many random shapes.
+//! The witness receives each durable commit when the store acknowledges it, and is not part of the
+//! store. A failure prints the seed of its history; `CRASH_SEED=n` repeats that one alone, and
+//! `CRASH_SHAPES=n` tries `n` random shapes.
 
 use std::sync::{Arc, Mutex};
 
-use super::disk::{Disk, Go, Latency};
+use super::disk::{Disk, Latency, NextStep};
 use super::fixture::{PHASE_IO, SharedGenerationMap, maps, prepared, small, store};
 use crate::mailbox::rng::{Choices, below};
 use crate::mailbox::{
-    Commit, DatabaseConfig, Durability, Expected, Finding, Group, MailboxConfig, Mutant, Pace,
-    Phase, Recover, ReplayFrom, Trouble, Verify, Witness,
+    Commit, DatabaseConfig, Durability, ExpectedCommits, Failure, Finding, Group, MailboxConfig,
+    Mutant, Pace, Phase, Recover, ReplayFrom, Verify, Witness,
 };
 
 use crate::step::StepWorkload;
@@ -45,7 +45,7 @@ impl Base {
     }
 }
 
-/// What came of one history of crashes.
+/// Result of one history of crashes.
 #[derive(Debug, Default)]
 struct History {
     crashes: u64,
@@ -96,9 +96,9 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
         // A third of the crashes come while the store is being closed.
         let stop = if below(choices.bits(), 3) == 0 { last - 15 } else { 0 };
         disk.run(&mut group, |_, step| match step {
-            step if step == last => Go::Crash,
-            step if step == stop => Go::Stop,
-            _ => Go::On,
+            step if step == last => NextStep::Crash,
+            step if step == stop => NextStep::Stop,
+            _ => NextStep::On,
         });
         told.findings.extend(group.poison());
         group.counters(&mut |name, _, value| {
@@ -107,14 +107,14 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
         disk.crash();
         told.crashes += 1;
         let expected = || {
-            let mut expected = Expected::default();
+            let mut expected = ExpectedCommits::default();
             notebook.0.lock().unwrap().iter().for_each(|commit| expected.add(*commit));
             expected
         };
         told.acknowledged = notebook.0.lock().unwrap().len() as u64;
         if below(choices.bits(), 2) == 0 {
             let mut verify = Verify::new(store(&config, &maps), expected(), PHASE_IO);
-            disk.run(&mut verify, |_, _| Go::On);
+            disk.run(&mut verify, |_, _| NextStep::On);
             told.findings.extend(verify.findings());
             told.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
         }
@@ -123,7 +123,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             let old: Vec<SharedGenerationMap> =
                 base.maps.iter().map(SharedGenerationMap::untrusted).collect();
             let mut verify = Verify::new(store(&config, &old), expected(), PHASE_IO);
-            disk.run(&mut verify, |_, _| Go::On);
+            disk.run(&mut verify, |_, _| NextStep::On);
             told.findings.extend(verify.findings());
             told.log_blocks_checked += verify.report().log_blocks_checked;
             told.pages_unknown += verify.report().pages_unknown;
@@ -135,7 +135,10 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             let crash_at =
                 if below(choices.bits(), 4) == 0 { 30 + below(choices.bits(), 60) } else { 0 };
             recover.steps.mutant = mutant;
-            disk.run(&mut recover, |_, step| if step == crash_at { Go::Crash } else { Go::On });
+            disk.run(
+                &mut recover,
+                |_, step| if step == crash_at { NextStep::Crash } else { NextStep::On },
+            );
             told.findings.extend(recover.poison());
             told.findings.extend(recover.findings());
             told.replayed += recover.report().log_changes;
@@ -149,7 +152,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             told.crashes += 1;
         }
         let mut verify = Verify::new(store(&config, &maps), expected(), PHASE_IO);
-        disk.run(&mut verify, |_, _| Go::On);
+        disk.run(&mut verify, |_, _| NextStep::On);
         told.findings.extend(verify.findings());
         told.unfinished += u64::from(verify.report().log_changes > 0);
         state = Box::new(verify).into_store();
@@ -321,13 +324,13 @@ fn a_recovery_that_keeps_its_epoch_is_caught() {
 }
 
 fn commit_is_missing(finding: &Finding) -> bool {
-    matches!(finding.trouble, Trouble::CommitMissing { .. })
+    matches!(finding.trouble, Failure::CommitMissing { .. })
 }
 
 #[test]
 fn a_store_that_acknowledges_without_flushing_is_caught() {
     catch(Mutant::AcknowledgeBeforeFlush, commit_is_missing);
-    let log_ends = |f: &Finding| matches!(f.trouble, Trouble::LogEnds { .. });
+    let log_ends = |f: &Finding| matches!(f.trouble, Failure::LogEnds { .. });
     catch(Mutant::AcknowledgeBeforeFlush, log_ends);
 }
 
@@ -339,7 +342,7 @@ fn a_checkpoint_that_runs_ahead_of_the_flush_is_caught() {
 
 #[test]
 fn a_page_written_before_its_log_is_caught() {
-    let ahead = |f: &Finding| matches!(f.trouble, Trouble::PageAhead { .. });
+    let ahead = |f: &Finding| matches!(f.trouble, Failure::PageAhead { .. });
     catch(Mutant::PageBeforeLog, ahead);
 }
 

@@ -1,17 +1,17 @@
 //! Damage done by hand to a closed store is found, named and placed, by every machine that reads.
 
-use super::disk::{Disk, Go};
+use super::disk::{Disk, NextStep};
 use super::fixture::{PHASE_IO, SharedGenerationMap, finish, maps, prepared, small, store};
 use crate::mailbox::{
-    Damage, Expected, Finding, GenerationMap, Group, MailboxConfig, Phase, Place, Scan, ScanKind,
-    Store, Trouble, Verify, parse, render,
+    Damage, ExpectedCommits, Failure, Finding, GenerationMap, Group, MailboxConfig, Phase, Place,
+    Scan, ScanKind, Store, Verify, parse, render,
 };
 
 const PAGE: usize = 32 << 10;
 
 /// A store with pages of 32 KiB that was loaded and closed, and its files at three times: created,
 /// after a first load, after a second one.
-struct Closed {
+struct ClosedStore {
     config: MailboxConfig,
     maps: Vec<SharedGenerationMap>,
     created: Disk,
@@ -22,12 +22,12 @@ struct Closed {
 fn load(disk: &mut Disk, store: Store, config: &MailboxConfig) -> Store {
     let sessions: Vec<u32> = (0..config.sessions).collect();
     let mut group = Group::new(store, &sessions).unwrap();
-    disk.run(&mut group, |_, step| if step == 600 { Go::Stop } else { Go::On });
+    disk.run(&mut group, |_, step| if step == 600 { NextStep::Stop } else { NextStep::On });
     assert!(group.is_closed());
     group.into_store()
 }
 
-fn closed() -> Closed {
+fn closed() -> ClosedStore {
     let config = MailboxConfig {
         page_bytes: PAGE as u32,
         record_bytes: 2000,
@@ -44,10 +44,10 @@ fn closed() -> Closed {
     let store = load(&mut disk, store, &config);
     let middle = disk.clone();
     load(&mut disk, store, &config);
-    Closed { config, maps, created, middle, disk }
+    ClosedStore { config, maps, created, middle, disk }
 }
 
-impl Closed {
+impl ClosedStore {
     /// A page of database 1 at one of the times.
     fn page(disk: &mut Disk, page: u32) -> &mut [u8] {
         &mut disk.bytes("db01.edb")[page as usize * PAGE..][..PAGE]
@@ -73,12 +73,12 @@ impl Closed {
         let maps: Vec<SharedGenerationMap> =
             self.maps.iter().map(SharedGenerationMap::copy).collect();
         let fresh = store(&self.config, &maps);
-        let mut verify = Verify::new(fresh, Expected::default(), PHASE_IO);
-        disk.run(&mut verify, |_, _| Go::On);
+        let mut verify = Verify::new(fresh, ExpectedCommits::default(), PHASE_IO);
+        disk.run(&mut verify, |_, _| NextStep::On);
         assert!(verify.is_complete());
         assert_eq!(found(verify.findings()), expected, "verify");
         let mut scan = Scan::new(Box::new(verify).into_store(), ScanKind::Checksum, PHASE_IO);
-        disk.run(&mut scan, |_, _| Go::On);
+        disk.run(&mut scan, |_, _| NextStep::On);
         assert_eq!(found(scan.findings()), expected, "checksum phase");
         let said = scan.findings()[0].to_string();
         let (page, damage) = expected[0];
@@ -87,7 +87,7 @@ impl Closed {
         // The load meets it by reading or by maintenance, and ends.
         let sessions: Vec<u32> = (0..self.config.sessions).collect();
         let mut group = Group::new(Box::new(scan).into_store(), &sessions).unwrap();
-        disk.run(&mut group, |_, _| Go::On);
+        disk.run(&mut group, |_, _| NextStep::On);
         let poison = *group.poison().unwrap();
         assert!(poison.is_corruption());
         assert!(expected.contains(&found(&[poison])[0]), "the load: {poison}");
@@ -105,19 +105,19 @@ fn damage_by_hand_is_named() {
     let closed = closed();
     let corrupt = [(17, Damage::Corrupt)];
     for at in [0, 25, 70, 5000, PAGE - 3, PAGE - 1] {
-        closed.assert_found(&corrupt, |disk| Closed::page(disk, 17)[at] ^= 0x10);
+        closed.assert_found(&corrupt, |disk| ClosedStore::page(disk, 17)[at] ^= 0x10);
     }
-    closed.assert_found(&[(3, Damage::Unwritten)], |disk| Closed::page(disk, 3).fill(0));
+    closed.assert_found(&[(3, Damage::Unwritten)], |disk| ClosedStore::page(disk, 3).fill(0));
     closed.assert_found(&[(4, Damage::Misdirected), (9, Damage::Misdirected)], |disk| {
-        let four = Closed::page(disk, 4).to_vec();
-        let nine = Closed::page(disk, 9).to_vec();
-        Closed::page(disk, 4).copy_from_slice(&nine);
-        Closed::page(disk, 9).copy_from_slice(&four);
+        let four = ClosedStore::page(disk, 4).to_vec();
+        let nine = ClosedStore::page(disk, 9).to_vec();
+        ClosedStore::page(disk, 4).copy_from_slice(&nine);
+        ClosedStore::page(disk, 9).copy_from_slice(&four);
     });
     // The same page of another database.
     closed.assert_found(&[(5, Damage::Misdirected)], |disk| {
         let other = disk.bytes("db00.edb")[5 * PAGE..][..PAGE].to_vec();
-        Closed::page(disk, 5).copy_from_slice(&other);
+        ClosedStore::page(disk, 5).copy_from_slice(&other);
     });
 }
 
@@ -126,24 +126,24 @@ fn older_versions_are_stale_or_lost() {
     let closed = closed();
     let page = closed.busy_page(3);
     closed.assert_found(&[(page, Damage::Stale)], |disk| {
-        let old = Closed::page(&mut closed.created.clone(), page).to_vec();
-        Closed::page(disk, page).copy_from_slice(&old);
+        let old = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
+        ClosedStore::page(disk, page).copy_from_slice(&old);
     });
     // The generation before the last one: made again as it was, from what follows from it.
     closed.assert_found(&[(page, Damage::Lost)], |disk| {
         let geometry = *store(&closed.config, &closed.maps).geometry();
-        let mut head = parse(&geometry, Closed::page(disk, page)).unwrap();
+        let mut head = parse(&geometry, ClosedStore::page(disk, page)).unwrap();
         head.generation -= 1;
-        render(&geometry, &head, Closed::page(disk, page));
+        render(&geometry, &head, ClosedStore::page(disk, page));
     });
     // An older store on the same storage: whole and right, and of another run.
     closed.assert_found(&[(page, Damage::Stale)], |disk| {
         let config = MailboxConfig { run_id: 99, ..closed.config.clone() };
         let geometry = *store(&closed.config, &closed.maps).geometry();
         let other = *store(&config, &closed.maps).geometry();
-        let mut head = parse(&geometry, Closed::page(disk, page)).unwrap();
+        let mut head = parse(&geometry, ClosedStore::page(disk, page)).unwrap();
         head.run_id = 99;
-        render(&other, &head, Closed::page(disk, page));
+        render(&other, &head, ClosedStore::page(disk, page));
     });
 }
 
@@ -153,17 +153,17 @@ fn mixed_sectors_are_torn() {
     let page = closed.busy_page(3);
     for (from, to) in [(0, PAGE / 2), (PAGE / 2, PAGE), (512, 1024), (PAGE - 512, PAGE)] {
         closed.assert_found(&[(page, Damage::Torn)], |disk| {
-            let old = Closed::page(&mut closed.middle.clone(), page).to_vec();
-            let older = Closed::page(&mut closed.created.clone(), page).to_vec();
-            let now = Closed::page(disk, page);
+            let old = ClosedStore::page(&mut closed.middle.clone(), page).to_vec();
+            let older = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
+            let now = ClosedStore::page(disk, page);
             let before = if old[24..28] == now[24..28] { older } else { old };
             now[from..to].copy_from_slice(&before[from..to]);
         });
     }
     // Torn and then changed is not torn.
     closed.assert_found(&[(page, Damage::Corrupt)], |disk| {
-        let older = Closed::page(&mut closed.created.clone(), page).to_vec();
-        let now = Closed::page(disk, page);
+        let older = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
+        let now = ClosedStore::page(disk, page);
         now[..PAGE / 2].copy_from_slice(&older[..PAGE / 2]);
         now[511] ^= 1;
     });
@@ -178,10 +178,10 @@ fn a_log_that_ends_early_is_noticed() {
         disk.bytes(&format!("db00-log/{log:04}.log")).fill(0);
     }
     let mut verify =
-        Verify::new(store(&closed.config, &closed.maps), Expected::default(), PHASE_IO);
-    disk.run(&mut verify, |_, _| Go::On);
+        Verify::new(store(&closed.config, &closed.maps), ExpectedCommits::default(), PHASE_IO);
+    disk.run(&mut verify, |_, _| NextStep::On);
     assert!(
-        verify.findings().iter().all(|f| f.database == 0 && f.trouble == Trouble::NoLog),
+        verify.findings().iter().all(|f| f.database == 0 && f.trouble == Failure::NoLog),
         "{:?}",
         verify.findings()
     );
@@ -189,11 +189,12 @@ fn a_log_that_ends_early_is_noticed() {
     let acknowledged_lsn = closed.maps[1].durable_lsn() + 4096;
     let mut maps = closed.maps.clone();
     maps[1].set_durable_lsn(acknowledged_lsn);
-    let mut verify = Verify::new(store(&closed.config, &maps), Expected::default(), PHASE_IO);
-    closed.disk.clone().run(&mut verify, |_, _| Go::On);
+    let mut verify =
+        Verify::new(store(&closed.config, &maps), ExpectedCommits::default(), PHASE_IO);
+    closed.disk.clone().run(&mut verify, |_, _| NextStep::On);
     let end_lsn = acknowledged_lsn - 4096;
     let [finding] = verify.findings() else { panic!("{:?}", verify.findings()) };
-    assert_eq!(finding.trouble, Trouble::LogEnds { end_lsn, acknowledged_lsn });
+    assert_eq!(finding.trouble, Failure::LogEnds { end_lsn, acknowledged_lsn });
 }
 
 /// Without the generation map, what a page says of itself is still checked.
@@ -212,14 +213,15 @@ fn without_a_map_damage_is_still_damage() {
     let mut disk = closed.disk.clone();
     let store_now = finish(
         &mut disk,
-        Verify::new(store(&closed.config, &unknown()), Expected::default(), PHASE_IO),
+        Verify::new(store(&closed.config, &unknown()), ExpectedCommits::default(), PHASE_IO),
     );
     drop(store_now);
-    Closed::page(&mut disk, 17)[9000] ^= 1;
-    let older = Closed::page(&mut closed.created.clone(), page).to_vec();
-    Closed::page(&mut disk, page)[..PAGE / 2].copy_from_slice(&older[..PAGE / 2]);
-    let mut verify = Verify::new(store(&closed.config, &unknown()), Expected::default(), PHASE_IO);
-    disk.run(&mut verify, |_, _| Go::On);
+    ClosedStore::page(&mut disk, 17)[9000] ^= 1;
+    let older = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
+    ClosedStore::page(&mut disk, page)[..PAGE / 2].copy_from_slice(&older[..PAGE / 2]);
+    let mut verify =
+        Verify::new(store(&closed.config, &unknown()), ExpectedCommits::default(), PHASE_IO);
+    disk.run(&mut verify, |_, _| NextStep::On);
     let mut found: Vec<_> = verify.findings().iter().filter_map(Finding::damage).collect();
     found.sort_unstable();
     assert_eq!(found, [Damage::Corrupt, Damage::Torn]);

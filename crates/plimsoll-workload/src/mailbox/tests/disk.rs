@@ -60,10 +60,10 @@ pub struct Disk {
     pub groups: BTreeMap<ClassGroup, Tally>,
     /// Hash over every I/O issued, for comparing runs.
     pub trace: u64,
-    /// What becomes of an I/O instead, by its number: an `errno`, or fewer bytes.
+    /// Injected results of I/Os, by number: an `errno`, or fewer bytes.
     pub failures: BTreeMap<u64, Result<u32, i32>>,
     /// Writes that are acknowledged and not done as asked, by their number.
-    pub lies: BTreeMap<u64, Lie>,
+    pub lies: BTreeMap<u64, WriteFault>,
     /// Numbers of the log writes issued.
     pub log_writes: Vec<u64>,
     /// The kind of the last I/O that failed.
@@ -73,22 +73,22 @@ pub struct Disk {
     pub issued: u64,
 }
 
-/// What a disk does with a write that it acknowledges.
+/// Fault of a write that the disk acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
-    /// Nothing of it is written.
+pub enum WriteFault {
+    /// Nothing is written.
     Dropped,
-    /// Its last sector is not written.
+    /// The last sector is not written.
     Torn,
-    /// One bit of it is another.
+    /// One bit is flipped.
     Flipped,
-    /// It is written a block further on, or at the start of the file.
+    /// The data are written one block later, or at the start of the file.
     Misdirected,
 }
 
-/// What the driver does after an event.
+/// Action of the driver after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Go {
+pub enum NextStep {
     On,
     Stop,
     /// Leaves everything in flight as it is.
@@ -159,7 +159,11 @@ impl Disk {
 
     /// Runs a machine with data to its end, or until `each` says otherwise. `each` is called after
     /// every step with the machine and the number of steps.
-    pub fn run<M: StepWorkload>(&mut self, machine: &mut M, each: impl FnMut(&mut M, u64) -> Go) {
+    pub fn run<M: StepWorkload>(
+        &mut self,
+        machine: &mut M,
+        each: impl FnMut(&mut M, u64) -> NextStep,
+    ) {
         let mut arena = HeapArena(vec![0; machine.arena_size_bytes() as usize]);
         self.drive(machine, &mut arena, true, each);
     }
@@ -168,7 +172,7 @@ impl Disk {
     pub fn run_dry<M: StepWorkload>(
         &mut self,
         machine: &mut M,
-        each: impl FnMut(&mut M, u64) -> Go,
+        each: impl FnMut(&mut M, u64) -> NextStep,
     ) {
         self.drive(machine, &mut NoBytes, false, each);
     }
@@ -178,7 +182,7 @@ impl Disk {
         machine: &mut M,
         arena: &mut dyn Arena,
         with_bytes: bool,
-        mut each: impl FnMut(&mut M, u64) -> Go,
+        mut each: impl FnMut(&mut M, u64) -> NextStep,
     ) {
         let specs = machine.files().to_vec();
         let table: Vec<usize> = specs.iter().map(|spec| self.open(spec, with_bytes)).collect();
@@ -222,9 +226,9 @@ impl Disk {
                 self.issued += 1;
             }
             match each(machine, if with_bytes { steps } else { self.now_ns }) {
-                Go::On => {}
-                Go::Stop => machine.stop(),
-                Go::Crash => {
+                NextStep::On => {}
+                NextStep::Stop => machine.stop(),
+                NextStep::Crash => {
                     for (_, lost) in by_number {
                         if !lost.bytes.is_empty() {
                             let offset = lost.io.offset_bytes as usize;
@@ -283,17 +287,19 @@ impl Disk {
     }
 
     /// Acknowledges a write and does something else.
-    fn land_otherwise(&mut self, landed: &InFlight, lie: Lie) -> u32 {
+    fn land_otherwise(&mut self, landed: &InFlight, lie: WriteFault) -> u32 {
         let (mut at, mut bytes) = (landed.io.offset_bytes as usize, landed.bytes.clone());
         let file_bytes = self.files[landed.file].visible.len();
         match lie {
-            Lie::Dropped => bytes.clear(),
-            Lie::Torn => bytes.truncate(bytes.len() - SECTOR),
-            Lie::Flipped => {
+            WriteFault::Dropped => bytes.clear(),
+            WriteFault::Torn => bytes.truncate(bytes.len() - SECTOR),
+            WriteFault::Flipped => {
                 let bit = below(self.choices.clone().bits(), 8 * bytes.len() as u64) as usize;
                 bytes[bit / 8] ^= 1 << (bit % 8);
             }
-            Lie::Misdirected => at = (at + 4096) % (file_bytes - bytes.len() + 1) / 4096 * 4096,
+            WriteFault::Misdirected => {
+                at = (at + 4096) % (file_bytes - bytes.len() + 1) / 4096 * 4096
+            }
         }
         let file = &mut self.files[landed.file];
         file.visible[at..at + bytes.len()].copy_from_slice(&bytes);

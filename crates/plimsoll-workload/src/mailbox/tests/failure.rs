@@ -1,9 +1,10 @@
 //! I/O errors end a run: nothing more is issued, what was learned is kept.
 
-use super::disk::Go;
+use super::disk::NextStep;
 use super::fixture::{PHASE_IO, finish, maps, prepared, small, store};
 use crate::mailbox::{
-    Expected, Group, MailboxConfig, Phase, Recover, ReplayFrom, Scan, ScanKind, Trouble, Verify,
+    ExpectedCommits, Failure, Group, MailboxConfig, Phase, Recover, ReplayFrom, Scan, ScanKind,
+    Verify,
 };
 use crate::step::{IoKind, StepWorkload};
 
@@ -23,14 +24,14 @@ fn the_first_failure_ends_the_run() {
         let failure = if victim % 2 == 0 { Err(EIO) } else { Ok(0) };
         disk.failures.insert(disk.issued + victim, failure);
         let mut group = Group::new(store(&config, &maps), &sessions).unwrap();
-        disk.run(&mut group, |_, step| if step == 3000 { Go::Stop } else { Go::On });
+        disk.run(&mut group, |_, step| if step == 3000 { NextStep::Stop } else { NextStep::On });
         if disk.failed == Some(IoKind::Flush) && failure.is_ok() {
             continue; // A flush transfers nothing, so it can't be short.
         }
         let poison = *group.poison().expect("the failure was not noticed");
         match poison.trouble {
-            Trouble::Io(errno) => assert_eq!((errno, poison.errno()), (EIO, Some(EIO))),
-            Trouble::Short { got_bytes, wanted_bytes } => {
+            Failure::Io(errno) => assert_eq!((errno, poison.errno()), (EIO, Some(EIO))),
+            Failure::Short { got_bytes, wanted_bytes } => {
                 assert!(got_bytes == 0 && wanted_bytes > 0);
             }
             other => panic!("{other:?}"),
@@ -48,7 +49,7 @@ fn the_first_failure_ends_the_run() {
             &mut disk,
             Recover::new(store(&config, &maps), ReplayFrom::Checkpoint, PHASE_IO),
         );
-        finish(&mut disk, Verify::new(recovered, Expected::default(), PHASE_IO));
+        finish(&mut disk, Verify::new(recovered, ExpectedCommits::default(), PHASE_IO));
     }
     assert_eq!(places.len(), 3, "pages, logs and files must all have failed once");
 }
@@ -60,7 +61,7 @@ fn a_phase_ends_with_its_first_failure() {
     let (mut disk, store) = prepared(&config, &maps);
     disk.failures.insert(disk.issued + 3, Err(EIO));
     let mut scan = Scan::new(store, ScanKind::Checksum, PHASE_IO);
-    disk.run(&mut scan, |_, _| Go::On);
+    disk.run(&mut scan, |_, _| NextStep::On);
     assert!(!scan.is_complete());
     assert_eq!(scan.poison().unwrap().errno(), Some(EIO));
     let progress = scan.progress();
@@ -73,7 +74,7 @@ fn a_stopped_phase_is_not_complete() {
     let maps = maps(&config);
     let (mut disk, store) = prepared(&config, &maps);
     let mut scan = Scan::new(store, ScanKind::Backup, PHASE_IO);
-    disk.run(&mut scan, |_, step| if step == 2 { Go::Stop } else { Go::On });
+    disk.run(&mut scan, |_, step| if step == 2 { NextStep::Stop } else { NextStep::On });
     assert!(!scan.is_complete() && scan.poison().is_none());
 }
 
@@ -85,7 +86,7 @@ fn a_store_that_was_not_closed_must_be_recovered() {
     let (mut disk, first) = prepared(&config, &maps);
     let sessions: Vec<u32> = (0..config.sessions).collect();
     let mut group = Group::new(first, &sessions).unwrap();
-    disk.run(&mut group, |_, step| if step == 300 { Go::Crash } else { Go::On });
+    disk.run(&mut group, |_, step| if step == 300 { NextStep::Crash } else { NextStep::On });
     let error = Group::new(group.into_store(), &sessions).err().expect("refused");
     assert!(error.to_string().contains("run recovery first"), "{error}");
     disk.crash();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::disk::{Disk, Go, Latency};
+use super::disk::{Disk, Latency, NextStep};
 use crate::mailbox::{
     Create, DatabaseConfig, DatabaseState, Duplicate, Format, GenerationMap, MailboxConfig, Mark,
     MemoryGenerationMap, Phase, PhaseIo, Store,
@@ -22,7 +22,7 @@ impl SharedGenerationMap {
         Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), self.1)
     }
 
-    /// The same as it is now, as one that cannot be trusted.
+    /// A copy in the current state, marked as unreliable.
     pub fn untrusted(&self) -> Self {
         Self(self.copy().0, false)
     }
@@ -97,7 +97,7 @@ pub fn store(config: &MailboxConfig, maps: &[SharedGenerationMap]) -> Store {
 
 /// Runs a phase to its end and takes the store back.
 pub fn finish<P: Phase>(disk: &mut Disk, mut phase: P) -> Store {
-    disk.run(&mut phase, |_, _| Go::On);
+    disk.run(&mut phase, |_, _| NextStep::On);
     assert_eq!(phase.poison(), None);
     assert!(phase.is_complete());
     assert_eq!(phase.findings(), []);

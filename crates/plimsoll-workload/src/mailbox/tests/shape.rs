@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::disk::{Disk, Go, Latency};
+use super::disk::{Disk, Latency, NextStep};
 use crate::mailbox::{
-    Create, DatabaseConfig, DatabaseState, Duplicate, Expected, Format, GenerationMap, Group,
-    MailboxConfig, Mark, MemoryGenerationMap, Pace, Phase, PhaseIo, Recover, ReplayFrom, Scan,
-    ScanKind, Store, Verify,
+    Create, DatabaseConfig, DatabaseState, Duplicate, ExpectedCommits, Format, GenerationMap,
+    Group, MailboxConfig, Mark, MemoryGenerationMap, Pace, Phase, PhaseIo, Recover, ReplayFrom,
+    Scan, ScanKind, Store, Verify,
 };
 use crate::step::{BACKLOG_NS, StepWorkload};
 
@@ -36,7 +36,7 @@ fn counters(group: &Group) -> Counters {
     all
 }
 
-/// What was counted in 60 s after the warm-up.
+/// Counts over 60 s after the warm-up.
 #[derive(Debug)]
 struct Shape {
     counted: Counters,
@@ -73,12 +73,12 @@ fn measure(config: &MailboxConfig, latency: Latency) -> Shape {
     let mut after: Option<Shape> = None;
     let mut watch = |group: &mut Group, now_ns: u64| {
         if after.is_some() {
-            return Go::On;
+            return NextStep::On;
         }
         match &before {
             None if group.warm_up().reached() => {
                 before = Some((now_ns, counters(group), group.operations()));
-                Go::On
+                NextStep::On
             }
             Some((start, first, operations)) if now_ns >= start + 60 * SECOND => {
                 let mut counted = counters(group);
@@ -87,9 +87,9 @@ fn measure(config: &MailboxConfig, latency: Latency) -> Shape {
                 }
                 let operations = group.operations() - operations;
                 after = Some(Shape { counted, operations });
-                Go::Stop
+                NextStep::Stop
             }
-            _ => Go::On,
+            _ => NextStep::On,
         }
     };
     disk.run_dry(&mut group, |group, now_ns| watch(group, now_ns));
@@ -200,17 +200,17 @@ fn the_open_loop_does_not_wait_for_the_disk() {
     let mut ios_at_stop = None;
     disk.run_dry(&mut group, |group, now_ns| {
         if now_ns < 20 * SECOND || ios_at_stop.is_some() {
-            return Go::On;
+            return NextStep::On;
         }
         ios_at_stop = Some(group.transactional_ios());
-        Go::Stop
+        NextStep::Stop
     });
     let lag_ns = disk.intended_lag_max_ns;
     assert!(lag_ns > 10 * SECOND, "arrivals waited for the disk: lag of only {lag_ns} ns");
     let rate = ios_at_stop.unwrap() as f64 / 20.0;
     assert!(rate < 2000.0, "{rate}");
-    // What had arrived was taken for a minute more; what was left then is told, and none of it came
-    // after the stop.
+    // Operations that had arrived were started for another minute. The rest is counted as backlog,
+    // and none of it arrived after the stop.
     assert!(disk.now_ns >= 20 * SECOND + BACKLOG_NS, "ended at {} ns", disk.now_ns);
     let mut left = Vec::new();
     group.never_started(&mut |_, due_ns| left.push(due_ns));
@@ -230,10 +230,10 @@ fn the_open_loop_does_what_arrived_before_the_stop() {
     let mut stopped_at = None;
     disk.run_dry(&mut group, |group, now_ns| {
         if now_ns < 10 * SECOND || stopped_at.is_some() {
-            return Go::On;
+            return NextStep::On;
         }
         stopped_at = Some(group.operations());
-        Go::Stop
+        NextStep::Stop
     });
     let later = group.operations() - stopped_at.unwrap();
     assert!(later > 100, "{later} operations that had arrived were done after the stop");
@@ -250,7 +250,10 @@ fn a_seed_decides_everything() {
         let sessions: Vec<u32> = (0..6).collect();
         let mut group = Group::new(store(&config), &sessions).unwrap();
         let mut disk = Disk::new(9, DISK);
-        disk.run_dry(&mut group, |_, now_ns| if now_ns > 5 * SECOND { Go::Stop } else { Go::On });
+        disk.run_dry(
+            &mut group,
+            |_, now_ns| if now_ns > 5 * SECOND { NextStep::Stop } else { NextStep::On },
+        );
         (disk.trace, group.operations())
     };
     assert_eq!(trace(1), trace(1));
@@ -264,7 +267,7 @@ fn phases_run_without_data() {
     let io = PhaseIo::default();
     let mut disk = Disk::new(9, DISK);
     fn run<P: Phase>(disk: &mut Disk, mut phase: P) -> Store {
-        disk.run_dry(&mut phase, |_, _| Go::On);
+        disk.run_dry(&mut phase, |_, _| NextStep::On);
         assert!(phase.is_complete() && phase.poison().is_none());
         Box::new(phase).into_store()
     }
@@ -276,11 +279,14 @@ fn phases_run_without_data() {
     let store = run(&mut disk, Format::new(store, io));
     let store = run(&mut disk, Duplicate::new(store, io));
     let mut group = Group::new(store, &[0, 1, 2, 3]).unwrap();
-    disk.run_dry(&mut group, |_, now_ns| if now_ns > 8 * SECOND { Go::Stop } else { Go::On });
+    disk.run_dry(
+        &mut group,
+        |_, now_ns| if now_ns > 8 * SECOND { NextStep::Stop } else { NextStep::On },
+    );
     assert!(group.is_closed());
     let store = run(&mut disk, Scan::new(group.into_store(), ScanKind::Checksum, io));
     let store = run(&mut disk, Recover::new(store, ReplayFrom::LogFiles(2), io));
-    run(&mut disk, Verify::new(store, Expected::default(), io));
+    run(&mut disk, Verify::new(store, ExpectedCommits::default(), io));
     let page = 32 << 10;
     assert_eq!(disk.tallies["create_write"].bytes, 2048 * page);
     assert_eq!(disk.tallies["duplicate_read"].bytes, 2048 * page);

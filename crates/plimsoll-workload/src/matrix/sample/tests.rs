@@ -143,7 +143,7 @@ fn small_files_are_sampled_as_one() {
         }
     }
     assert_eq!(sampler.sample.written(9), [(sampled[0], 0), (sampled[99], 0)]);
-    // What a layout wrote is none of the run's.
+    // Writes of the layout do not count as writes of the run.
     sampler.sample.written_once();
     assert!(sampler.sample.written(9).is_empty());
 }

@@ -130,7 +130,7 @@ fn ten_thousand_damaged_units_are_named_right() {
         let at = (dice.below(5) as u32, dice.below(1 << 30));
         let generation = 3 + dice.below(10) as u32;
         let (name, bytes) = damaged(i % 6, content, at, generation, &mut dice);
-        let expected = Expected::exactly(generation);
+        let expected = ExpectedContent::exactly(generation);
         let verdict = verifier.judge(at.0, at.1, &bytes, expected);
         let Verdict::Damaged(damage) = verdict else { panic!("{i}: {name} is {verdict:?}") };
         assert_eq!(damage.word(), name, "{i}: generation {generation}, {damage}");
@@ -153,7 +153,7 @@ fn a_thousand_single_bits_are_all_found() {
         let verifier = Verifier::new(&content, &[]).unwrap();
         let mut data = vec![0; 1 << 20];
         content.fill(1, 5 << 20, |unit| unit as u32 % 7 + 1, &mut data).unwrap();
-        let expected = |unit: u64| Expected::exactly(unit as u32 % 7 + 1);
+        let expected = |unit: u64| ExpectedContent::exactly(unit as u32 % 7 + 1);
         let units = verifier.check(1, 5 << 20, &data, expected, |_, v| panic!("{v:?}"));
         assert_eq!(units, Ok(256));
         for _ in 0..500 {
@@ -175,14 +175,14 @@ fn what_was_seen_before_is_stale_and_not_lost() {
     let content = content(&spec(1));
     let verifier = Verifier::new(&content, &[]).unwrap();
     let old = unit_of(&content, 0, 9, 4);
-    let expected = Expected::exactly(5);
+    let expected = ExpectedContent::exactly(5);
     let lost = verifier.judge(0, 9, &old, expected);
     assert_eq!(lost, Verdict::Damaged(Damage::Lost { found: 4 }));
-    let seen = verifier.judge(0, 9, &old, Expected { seen: true, ..expected });
+    let seen = verifier.judge(0, 9, &old, ExpectedContent { seen: true, ..expected });
     assert_eq!(seen, Verdict::Damaged(Damage::Stale { found: 4 }));
-    let ahead = verifier.judge(0, 9, &old, Expected::exactly(3));
+    let ahead = verifier.judge(0, 9, &old, ExpectedContent::exactly(3));
     assert_eq!(ahead, Verdict::Damaged(Damage::Ahead { found: 4 }));
-    assert_eq!(verifier.judge(0, 9, &old, Expected::default()), Verdict::Unknown);
+    assert_eq!(verifier.judge(0, 9, &old, ExpectedContent::default()), Verdict::Unknown);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn unfinished_writes_may_leave_either_or_a_mixture() {
     half[2048..].fill(0);
     assert_eq!(verifier.judge(0, 0, &half, expected), Verdict::Possible);
     let damage = Verdict::Damaged(Damage::Unwritten);
-    assert_eq!(verifier.judge(0, 0, &zeros, Expected::exactly(1)), damage);
+    assert_eq!(verifier.judge(0, 0, &zeros, ExpectedContent::exactly(1)), damage);
 }
 
 #[test]
@@ -221,13 +221,13 @@ fn an_earlier_run_is_told_from_this_one() {
     let old = unit_of(&before, 0, 9, 6);
     let verifier = Verifier::new(&now, &[]).unwrap();
     let lost = Verdict::Damaged(Damage::Lost { found: 0 });
-    assert_eq!(verifier.judge(0, 9, &old, Expected::exactly(1)), lost);
+    assert_eq!(verifier.judge(0, 9, &old, ExpectedContent::exactly(1)), lost);
     let stale = Verdict::Damaged(Damage::Stale { found: 0 });
-    assert_eq!(verifier.judge(0, 9, &old, Expected::exactly(2)), stale);
+    assert_eq!(verifier.judge(0, 9, &old, ExpectedContent::exactly(2)), stale);
     // Torn over it: the earlier run must be known.
     let mut torn = unit_of(&now, 0, 9, 1);
     torn[3584..].copy_from_slice(&old[3584..]);
-    let expected = Expected::exactly(1);
+    let expected = ExpectedContent::exactly(1);
     let Verdict::Damaged(blind) = verifier.judge(0, 9, &torn, expected) else { panic!() };
     assert_eq!(blind.word(), "corrupt");
     let knowing = Verifier::new(&now, &[1]).unwrap();
@@ -243,7 +243,7 @@ fn part_of_a_misdirected_write_is_named_with_its_place() {
     let other = unit_of(&content, 4, 1000, 2);
     bytes[512..1536].copy_from_slice(&other[512..1536]);
     let Verdict::Damaged(Damage::Misdirected { meant, sectors }) =
-        verifier.judge(0, 9, &bytes, Expected::exactly(3))
+        verifier.judge(0, 9, &bytes, ExpectedContent::exactly(3))
     else {
         panic!()
     };
@@ -261,7 +261,7 @@ fn duplicates_show_a_lost_write_and_a_wrong_content() {
     let shared: Vec<u64> = (0..16_384u64).filter(is_shared).step_by(64).collect();
     assert!(shared.len() > 100);
     for unit in &shared {
-        let expected = Expected::exactly(5);
+        let expected = ExpectedContent::exactly(5);
         let judge = |generation| {
             let bytes = unit_of(&content, 0, *unit, generation);
             verifier.judge(0, *unit, &bytes, expected)
@@ -303,7 +303,8 @@ fn what_can_not_be_checked_is_refused() {
     let content = content(&spec(1));
     let verifier = Verifier::new(&content, &[]).unwrap();
     for (offset, size) in [(512u64, 4096usize), (0, 4000), (1, 1)] {
-        let odd = verifier.check(0, offset, &vec![0; size], |_| Expected::exactly(1), |_, _| {});
+        let odd =
+            verifier.check(0, offset, &vec![0; size], |_| ExpectedContent::exactly(1), |_, _| {});
         assert!(matches!(odd, Err(ContentError::Misaligned { .. })));
     }
 }

@@ -1,6 +1,6 @@
 //! `plimsoll experiment list`.
 
-use plimsoll_experiments::report::{Listed, list_document};
+use plimsoll_experiments::report::{ExperimentSummary, list_document};
 use plimsoll_experiments::{Definition, shipped};
 
 use crate::commands::bundle;
@@ -12,7 +12,7 @@ use crate::exit::Exit;
 pub fn carry_out(common: &Common) -> Result<Exit, CliError> {
     let mut all = Vec::new();
     for files in shipped() {
-        all.push(Listed::from(&Definition::read(files)?));
+        all.push(ExperimentSummary::from(&Definition::read(files)?));
     }
     if common.json {
         bundle::print(&bundle::json(&all)?)?;

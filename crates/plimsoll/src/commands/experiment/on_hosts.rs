@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_experiments::{On, Planned};
+use plimsoll_experiments::{ExperimentPlan, StorageKind};
 
 use crate::commands::carried::for_all;
 use crate::commands::load_hosts::{Carried, LoadHosts};
@@ -15,13 +15,13 @@ use crate::progress::StderrProgress;
 /// # Errors
 /// A model that a fleet is asked for, an arm that a fleet can't carry, too few agents.
 pub fn carried(
-    planned: &Planned,
+    planned: &ExperimentPlan,
     hosts: &LoadHosts,
     sign: &Sign,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Carried, CliError> {
-    if hosts.is_asked_for() && planned.on == On::Model {
+    if hosts.is_asked_for() && planned.on == StorageKind::Model {
         return Err(CliError::usage("a model runs on this host alone")
             .hint("--on real has the hosts of a fleet load real storage"));
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use plimsoll_experiments::planned::Further;
-use plimsoll_experiments::{On, Overrides};
+use plimsoll_experiments::experiment_plan::ExtraFigures;
+use plimsoll_experiments::{Overrides, StorageKind};
 
 use crate::error::CliError;
 
@@ -31,7 +31,7 @@ pub enum Where {
     Real,
 }
 
-impl From<Where> for On {
+impl From<Where> for StorageKind {
     fn from(on: Where) -> Self {
         match on {
             Where::Model => Self::Model,
@@ -41,8 +41,8 @@ impl From<Where> for On {
 }
 
 /// What the operator changes.
-pub fn overrides(said: &Said<'_>, on: On) -> Result<Overrides, CliError> {
-    if on == On::Model && !said.path.is_empty() {
+pub fn overrides(said: &Said<'_>, on: StorageKind) -> Result<Overrides, CliError> {
+    if on == StorageKind::Model && !said.path.is_empty() {
         return Err(CliError::usage("--path is for arms on real storage").hint("add --on real"));
     }
     let place = |text: &String| pair(text, "PLACE=PATH");
@@ -55,13 +55,13 @@ pub fn overrides(said: &Said<'_>, on: On) -> Result<Overrides, CliError> {
 }
 
 /// Published figures that the operator brings along.
-pub fn further(published: Option<&Path>, tables: &[String]) -> Result<Further, CliError> {
+pub fn further(published: Option<&Path>, tables: &[String]) -> Result<ExtraFigures, CliError> {
     let table = |text: &String| match text.split_once('=') {
         Some((arm, path)) => Ok((arm.to_owned(), path.to_owned())),
         None => Err(CliError::usage(format!("\"{text}\" is not ARM=FILE"))),
     };
     let tables = tables.iter().map(table).collect::<Result<_, _>>()?;
-    Ok(Further { figures: published.map(Path::to_path_buf), tables })
+    Ok(ExtraFigures { figures: published.map(Path::to_path_buf), tables })
 }
 
 fn pair(text: &str, form: &str) -> Result<(String, String), CliError> {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use plimsoll_experiments::run::{self, Asked, Directory};
-use plimsoll_experiments::{Definition, Files, On, Planned};
+use plimsoll_experiments::run::{self, Directory, RunOptions};
+use plimsoll_experiments::{Definition, ExperimentPlan, Files, StorageKind};
 
 use super::on_hosts::carried;
 use super::overrides::{Said, Where, further, overrides};
@@ -83,7 +83,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let overrides = overrides(&Said { path, set, arm, repeats: *repeats, on_hosts }, on)?;
     let further = further(options.published.as_deref(), &options.table)?;
     let mut progress = StderrProgress::new(common.quiet);
-    let planned = Planned::new(definition, on, overrides, &further, &mut progress)?;
+    let planned = ExperimentPlan::new(definition, on, overrides, &further, &mut progress)?;
     let interrupt = interrupt::flag_on_signal()?;
     let carried = carried(&planned, hosts, &options.sign, &mut progress, &interrupt)?;
     let places = &carried.places;
@@ -91,8 +91,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         Some(name) => bundle::find(name)?,
         None => places.bundles(options.out.as_deref())?,
     };
-    let quiet = common.quiet || on == On::Model;
-    let asked = Asked {
+    let quiet = common.quiet || on == StorageKind::Model;
+    let asked = RunOptions {
         directory: match &options.resume {
             Some(_) => Directory::Resumed(&place),
             None => Directory::Below(&place),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_experiments::report::{definition_document, definition_json};
-use plimsoll_experiments::{Definition, Files, On, Overrides};
+use plimsoll_experiments::{Definition, Files, Overrides, StorageKind};
 
 use crate::commands::bundle;
 use crate::common::Common;
@@ -36,8 +36,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     if let Some(name) = &options.plan {
         let overrides = Overrides { arms: vec![name.clone()], ..Overrides::default() };
-        let mut planned = definition.arms(On::Model, &overrides)?;
-        planned.extend(definition.searches(On::Model, &overrides)?);
+        let mut planned = definition.arms(StorageKind::Model, &overrides)?;
+        planned.extend(definition.searches(StorageKind::Model, &overrides)?);
         for arm in planned.iter().take(1) {
             bundle::print(arm.plan.text())?;
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll_model::fit::{Fit, FitOptions, Table as Measured};
-use plimsoll_model::run::Modelled;
+use plimsoll_model::run::ConfiguredModel;
 use plimsoll_runner::fitting::{self, Asked};
 
 use super::{model_error, settings, show};
@@ -62,7 +62,7 @@ pub struct Options {
 
 /// Fits, and predicts where asked.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let model = Modelled::load(&options.model, &settings(&options.set)?)
+    let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
     let table = read(&options.data)?;
     let other = options.predict.as_deref().map(read).transpose()?;

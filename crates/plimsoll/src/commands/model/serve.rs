@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
-use plimsoll_model::run::Modelled;
+use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model_serve::{Metrics, ServeError, ServeOptions, Served, serve_told};
 use plimsoll_runner::live::counters::Following;
 use plimsoll_runner::live::door::Door;
@@ -53,7 +53,7 @@ pub struct Options {
 
 /// Serves until a signal ends it.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let model = Modelled::load(&options.model, &settings(&options.set)?)
+    let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
     let interrupt = interrupt::flag_on_signal()?;
     for at in std::iter::once(options.nfs).chain(options.metrics) {
@@ -87,7 +87,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 }
 
 /// Tells this user's page what the model does, for as long as what is given back is there.
-fn told_to_page(model: &Modelled, gauges: &Arc<Metrics>) -> Option<(Following, Door)> {
+fn told_to_page(model: &ConfiguredModel, gauges: &Arc<Metrics>) -> Option<(Following, Door)> {
     let told = Told::new(&format!("model {}", model.spec().name));
     let door = feed::open(&Places::from_environment().ok()?, &told).ok()?;
     let gauges = Arc::clone(gauges);
@@ -96,7 +96,7 @@ fn told_to_page(model: &Modelled, gauges: &Arc<Metrics>) -> Option<(Following, D
 }
 
 /// Says where it answers, on stdout, so that scripts can wait for it.
-fn say(model: &Modelled, served: Served, common: &Common) -> Result<(), CliError> {
+fn say(model: &ConfiguredModel, served: Served, common: &Common) -> Result<(), CliError> {
     let Served { nfs, metrics } = served;
     let name = &model.spec().name;
     let url = format!("nfs://{}/model?nfsport={}&mountport={}", nfs.ip(), nfs.port(), nfs.port());

@@ -1,7 +1,7 @@
 //! `plimsoll model show MODEL`: what it stands for, and every parameter with its unit and source.
 
 use clap::Args;
-use plimsoll_model::run::Modelled;
+use plimsoll_model::run::ConfiguredModel;
 use plimsoll_runner::parameters;
 
 use super::{model_error, settings, show};
@@ -29,7 +29,7 @@ pub struct Options {
 
 /// Shows a model.
 pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let model = Modelled::load(&options.model, &settings(&options.set)?)
+    let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
     if options.toml {
         bundle::print(model.spec().text())?;

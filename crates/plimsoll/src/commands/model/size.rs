@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_model::size::{Asked, MailLoad};
+use plimsoll_model::size::{MailLoad, SizeRequest};
 use plimsoll_plan::{DurationNs, SizeBytes};
 use plimsoll_runner::sizing::Question;
 
@@ -96,7 +96,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         database_bytes: bytes / u64::from(databases),
         rate_ios_per_s: options.mailboxes as f64 * options.iops,
     };
-    let asked = Asked {
+    let asked = SizeRequest {
         load,
         read_ns_max: options.read_latency.0,
         log_ns_max: options.log_latency.0,

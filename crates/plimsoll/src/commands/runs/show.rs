@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plimsoll_experiments::together;
+use plimsoll_experiments::directory_report;
 use plimsoll_report::text;
 
 use crate::commands::bundle;
@@ -16,8 +16,8 @@ use crate::exit::Exit;
 /// # Errors
 /// A bundle that can't be read.
 pub fn show(directory: &Path, common: &Common) -> Result<Exit, CliError> {
-    if together::is_one(directory) {
-        let told = together::tell(directory)?;
+    if directory_report::is_experiment(directory) {
+        let told = directory_report::build_report(directory)?;
         let document = || text::document(&told.document, &bundle::style(common));
         bundle::print(&if common.json { told.json.clone() } else { document() })?;
         bundle::print_custody(&told.together.lines(), common)?;

@@ -1,15 +1,16 @@
 //! Log writes that the target acknowledges and does not do as asked: dropped, torn, flipped, misdirected.
 //! Nothing in the load reads the log back (`copies = 1`), so that reading back afterwards must tell.
 
-use super::disk::{Disk, Go, Lie};
+use super::disk::{Disk, NextStep, WriteFault};
 use super::fixture::{PHASE_IO, SharedGenerationMap, maps, prepared, small, store};
 use crate::mailbox::rng::{Choices, below};
 use crate::mailbox::{
-    Damage, Durability, Expected, Finding, GenerationMap, Group, MailboxConfig, Phase, Recover,
-    ReplayFrom, Scan, ScanKind, Store, Trouble, Verify,
+    Damage, Durability, ExpectedCommits, Failure, Finding, GenerationMap, Group, MailboxConfig,
+    Phase, Recover, ReplayFrom, Scan, ScanKind, Store, Verify,
 };
 
-const LIES: [Lie; 4] = [Lie::Dropped, Lie::Torn, Lie::Flipped, Lie::Misdirected];
+const LIES: [WriteFault; 4] =
+    [WriteFault::Dropped, WriteFault::Torn, WriteFault::Flipped, WriteFault::Misdirected];
 const STEPS: u64 = 700;
 
 struct Base {
@@ -38,7 +39,7 @@ impl Base {
         &self,
         seed: u64,
         end: End,
-        lie: Option<(u64, Lie)>,
+        lie: Option<(u64, WriteFault)>,
     ) -> (Disk, Vec<SharedGenerationMap>) {
         let mut disk = self.disk.clone();
         disk.reseed(seed);
@@ -48,9 +49,9 @@ impl Base {
         let sessions: Vec<u32> = (0..self.config.sessions).collect();
         let mut group = Group::new(store(&self.config, &maps), &sessions).unwrap();
         disk.run(&mut group, |_, step| match end {
-            End::Closed if step == STEPS => Go::Stop,
-            End::Crashed if step == STEPS => Go::Crash,
-            _ => Go::On,
+            End::Closed if step == STEPS => NextStep::Stop,
+            End::Crashed if step == STEPS => NextStep::Crash,
+            _ => NextStep::On,
         });
         assert_eq!(group.poison(), None, "nothing in the load reads the log");
         assert_eq!(group.is_closed(), end == End::Closed);
@@ -71,9 +72,9 @@ impl Base {
     }
 
     fn verify(&self, disk: &Disk, maps: &[SharedGenerationMap], end: End) -> Verify {
-        let verify = Verify::new(store(&self.config, maps), Expected::default(), PHASE_IO);
+        let verify = Verify::new(store(&self.config, maps), ExpectedCommits::default(), PHASE_IO);
         let mut verify = if end == End::Closed { verify.of_closed() } else { verify };
-        disk.clone().run(&mut verify, |_, _| Go::On);
+        disk.clone().run(&mut verify, |_, _| NextStep::On);
         assert!(verify.is_complete());
         verify
     }
@@ -81,14 +82,14 @@ impl Base {
     fn recover(&self, disk: &Disk, maps: &[SharedGenerationMap], from: ReplayFrom) -> Vec<Finding> {
         let maps: Vec<SharedGenerationMap> = maps.iter().map(SharedGenerationMap::copy).collect();
         let mut recover = Recover::new(store(&self.config, &maps), from, PHASE_IO);
-        disk.clone().run(&mut recover, |_, _| Go::On);
+        disk.clone().run(&mut recover, |_, _| NextStep::On);
         recover.findings().iter().chain(recover.poison()).copied().collect()
     }
 }
 
 fn of_log(findings: &[Finding]) -> bool {
     let log = |f: &Finding| {
-        matches!(f.trouble, Trouble::LogBlock(_) | Trouble::LogEnds { .. } | Trouble::NoLog)
+        matches!(f.trouble, Failure::LogBlock(_) | Failure::LogEnds { .. } | Failure::NoLog)
     };
     findings.iter().any(log)
 }
@@ -114,7 +115,7 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
             let verify = base.verify(&disk, &maps, End::Closed);
             assert!(of_log(verify.findings()), "verify: {told}");
             let mut scan = Scan::new(base.left(&maps), ScanKind::Checksum, PHASE_IO);
-            disk.clone().run(&mut scan, |_, _| Go::On);
+            disk.clone().run(&mut scan, |_, _| NextStep::On);
             assert!(of_log(scan.findings()), "the checksum phase: {told}");
             let all = ReplayFrom::LogFiles(base.config.log_files);
             assert!(of_log(&base.recover(&disk, &maps, all)), "soft recovery: {told}");
@@ -147,8 +148,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
     }
 }
 
-/// A map that is older than the data, as after a crash of the host: it accuses nobody; what the log proves is
-/// told from what nothing proves.
+/// A map that is older than the data, as after a crash of the host, causes no findings; damage that
+/// the log proves is reported separately from unproven suspicions.
 #[test]
 fn a_map_that_is_not_trusted_never_accuses() {
     let base = Base::new(Durability::DSync);
@@ -168,12 +169,13 @@ fn a_map_that_is_not_trusted_never_accuses() {
         assert_eq!(report.pages_by_log, trusted.pages_by_log);
         assert_eq!(report.pages_unknown, trusted.pages_by_map);
         assert_eq!(report.pages_checked, report.pages_by_log + report.pages_unknown);
-        // Commits that it says were acknowledged beyond the log's end are told, and held against nobody.
+        // Commits that the map records beyond the log's end are reported, but are not evidence
+        // against the target.
         let mut ahead = maps[1].untrusted();
         ahead.set_durable_lsn(1 << 40);
         let verify = base.verify(&disk, &[maps[0].untrusted(), ahead], end);
         assert_eq!(verify.findings(), []);
-        assert!(matches!(verify.unconfirmed()[0].trouble, Trouble::LogEnds { .. }));
+        assert!(matches!(verify.unconfirmed()[0].trouble, Failure::LogEnds { .. }));
     }
 }
 

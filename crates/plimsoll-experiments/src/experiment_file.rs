@@ -11,16 +11,16 @@ use crate::analysis::{Claim, Goal, Panel, Question, Role};
 /// `experiment.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Text {
+pub struct ExperimentFile {
     pub(crate) version: u32,
-    /// What it is called.
+    /// Descriptive title.
     pub title: String,
-    /// What was done, in a paragraph.
+    /// Description, as a paragraph.
     pub about: String,
     /// Where it was published.
     #[serde(default)]
     pub source: String,
-    /// The achieved rate is shown for one of so many servers.
+    /// Number of servers; reports show the achieved rate per server.
     #[serde(default = "one")]
     pub servers: u32,
     /// Runs of each arm.
@@ -37,19 +37,20 @@ pub struct Text {
     /// True where each arm keeps the changes of those before.
     #[serde(default)]
     pub cumulative: bool,
-    /// What it taught.
+    /// Lessons from the experiment.
     #[serde(default)]
     pub taught: Vec<String>,
-    /// What was fitted, or chosen after a look at what came out, besides published figures, in sentences.
+    /// Inputs besides published figures that were fitted, or chosen after looking at results, as
+    /// sentences.
     #[serde(default)]
     pub inputs: Vec<String>,
-    /// What to know of its figures.
+    /// Notes on the figures.
     #[serde(default)]
     pub remarks: Vec<String>,
-    /// What to know of a run on real storage.
+    /// Description of the run on real storage.
     #[serde(default)]
     pub real_about: String,
-    /// What is asked.
+    /// Questions that the analysis answers.
     #[serde(default)]
     pub question: Vec<Question>,
     /// Published arithmetic.
@@ -58,9 +59,9 @@ pub struct Text {
     /// Published tables of arms that sweep.
     #[serde(default)]
     pub table: Vec<TableText>,
-    /// What is fitted to one of them before the arms run.
+    /// Parameters to fit to one of the tables before the arms run.
     pub fit: Option<FitText>,
-    /// What a model is asked to reach on whole tables.
+    /// Goals for a model on whole tables.
     #[serde(default)]
     pub goal: Vec<Goal>,
     /// Arms that are shown together.
@@ -77,9 +78,9 @@ pub struct Text {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arm {
-    /// Its short name.
+    /// Short name.
     pub name: String,
-    /// What it is.
+    /// Descriptive title.
     #[serde(default)]
     pub title: String,
     /// The plan file that it begins with.
@@ -99,8 +100,8 @@ pub struct Arm {
     /// Rules that have to find its trick.
     #[serde(default)]
     pub caught_by: Vec<String>,
-    /// What changes in the plan, against the arm before where the experiment is cumulative. Those of a
-    /// search are its own.
+    /// Changes to the plan, relative to the previous arm if the experiment is cumulative. The
+    /// changes of a search are not inherited.
     #[serde(default)]
     pub change: Table,
     /// The arm is a search for the load line and the fewest threads.
@@ -118,7 +119,7 @@ pub struct SearchText {
     pub max: u64,
     /// Most steps.
     pub steps: Option<usize>,
-    /// What the load is counted in, where that is not what the plan calls it: `threads`.
+    /// Unit of load, if it differs from the plan's name for it: `threads`.
     pub load: Option<String>,
 }
 
@@ -144,17 +145,17 @@ fn tolerance() -> f64 {
 pub struct TableText {
     /// The arm that it is of.
     pub arm: String,
-    /// Its file, beside `experiment.toml`.
+    /// File name, in the directory of `experiment.toml`.
     pub file: String,
-    /// What its figures were to the model.
+    /// Role of its figures in the fit.
     pub role: Role,
     /// Operations that the load allows in flight, all clients together.
     pub outstanding: Option<f64>,
-    /// What the ports to the array carry one way, in bytes per second.
+    /// Bandwidth of the array's ports in one direction, in bytes per second.
     pub ports_bytes_per_s: Option<f64>,
     /// Drives, and what the port of each carries.
     pub drives: Option<u32>,
-    /// What a drive's port carries one way, in bytes per second.
+    /// Bandwidth of a drive's port in one direction, in bytes per second.
     pub drive_port_bytes_per_s: Option<f64>,
     /// Bytes that drives write for each byte of data: copies, or data and parity over data.
     pub written_per_byte: Option<f64>,

@@ -4,13 +4,17 @@
 use plimsoll_judge::metrics;
 use plimsoll_runner::error::RunnerError;
 
-use crate::analysis::{Given, Role};
+use crate::analysis::{PublishedFigure, Role};
 
 /// Reads published figures. Without a role of its own a row has `default`.
 ///
 /// # Errors
 /// The first line that is wrong, and how.
-pub fn given(name: &str, text: &str, default: Role) -> Result<Vec<Given>, RunnerError> {
+pub fn parse_figures(
+    name: &str,
+    text: &str,
+    default: Role,
+) -> Result<Vec<PublishedFigure>, RunnerError> {
     let wrong = |number: usize, says: &str| {
         RunnerError::usage(format!("{name}:{number}: {says}"))
             .hint("a line is arm,figure,value,role,source; roles are input, given, blind and kept")
@@ -47,7 +51,7 @@ pub fn given(name: &str, text: &str, default: Role) -> Result<Vec<Given>, Runner
         let source =
             rest.get(1).map_or(String::new(), |source| source.trim_matches('"').to_owned());
         let (arm, figure) = ((*arm).to_owned(), (*figure).to_owned());
-        all.push(Given { arm, figure, value, role, source });
+        all.push(PublishedFigure { arm, figure, value, role, source });
     }
     Ok(all)
 }
@@ -60,7 +64,7 @@ mod tests {
     fn figures_have_a_role_and_a_source_and_what_is_wrong_is_said_with_its_line() {
         let text = "# remark\narm,figure,value,role,source\n1,achieved_iops_per_s,200.7,input,\"a, b\"\n\
                     2,db_read_latency_ns_avg,1.4e7\n";
-        let read = given("published.csv", text, Role::Kept).unwrap();
+        let read = parse_figures("published.csv", text, Role::Kept).unwrap();
         assert_eq!((read[0].role, read[0].source.as_str()), (Role::Input, "a, b"));
         assert_eq!((read[1].role, read[1].value), (Role::Kept, 1.4e7));
         for (line, says) in [
@@ -71,10 +75,10 @@ mod tests {
             ("1,achieved_iops_per_s,3,known", "no role"),
         ] {
             let text = format!("arm,figure,value,role,source\n{line}\n");
-            let error = given("published.csv", &text, Role::Given).unwrap_err().to_string();
+            let error = parse_figures("published.csv", &text, Role::Given).unwrap_err().to_string();
             assert!(error.contains("published.csv:2") && error.contains(says), "{error}");
         }
-        assert!(given("published.csv", "1,2,3\n", Role::Given).is_err());
-        assert!(given("published.csv", "", Role::Given).unwrap().is_empty());
+        assert!(parse_figures("published.csv", "1,2,3\n", Role::Given).is_err());
+        assert!(parse_figures("published.csv", "", Role::Given).unwrap().is_empty());
     }
 }

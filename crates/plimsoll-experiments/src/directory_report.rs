@@ -1,5 +1,5 @@
-//! What runs of the catalogue that belong together say, whichever kind it is: repeats, arms, a search, a sweep, a published
-//! experiment, or the hosts of a fleet. Its bundles are judged again.
+//! Builds the report of a directory of related runs: repeats, compared arms, a search, a sweep, a
+//! published experiment, or the hosts of a fleet. The bundles are judged again.
 
 use std::path::Path;
 
@@ -22,19 +22,19 @@ use crate::directory::analyse_again;
 use crate::report::analysis_document;
 
 /// An experiment, as people and programs read it.
-pub struct Told {
+pub struct DirectoryReport {
     /// The report.
     pub document: Document,
     /// The same for programs.
     pub json: String,
     /// The same as a table; `None` where its kind has none.
     pub csv: Option<String>,
-    /// Its bundles, and what is in doubt of them.
+    /// Bundles, and doubts about them.
     pub together: Together,
 }
 
 /// Whether a directory is an experiment, or the run of a fleet.
-pub fn is_one(directory: &Path) -> bool {
+pub fn is_experiment(directory: &Path) -> bool {
     directory.join(FILE).is_file() || fleet::is_fleet(directory)
 }
 
@@ -42,13 +42,13 @@ pub fn is_one(directory: &Path) -> bool {
 ///
 /// # Errors
 /// A directory without bundles, or with one that cannot be read.
-pub fn tell(directory: &Path) -> Result<Told, RunnerError> {
+pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
     if fleet::is_fleet(directory) {
         let left = fleet::read(directory)?;
         let document = fleet_document(&left.fleet, &left.verdict, &left.one, &left.hosts);
         let json = render::json(&left.verdict)?;
         let together = Reader::new().load_all(directory)?;
-        return Ok(Told { document, json, csv: None, together });
+        return Ok(DirectoryReport { document, json, csv: None, together });
     }
     let kind = kind_of(directory)?;
     match kind {
@@ -56,17 +56,17 @@ pub fn tell(directory: &Path) -> Result<Told, RunnerError> {
             let again = analyse_again(directory)?;
             let document = analysis_document(&again.analysis, &again.surroundings);
             let json = render::json(&again.analysis)?;
-            return Ok(Told { document, json, csv: None, together: again.together });
+            return Ok(DirectoryReport { document, json, csv: None, together: again.together });
         }
         ExperimentKind::Sweep => {
             let (sweep, together) = sweep::again(directory)?;
             let (document, json) = (sweep_document(&sweep), render::json(&sweep)?);
-            return Ok(Told { document, json, csv: Some(sweep_csv(&sweep)), together });
+            return Ok(DirectoryReport { document, json, csv: Some(sweep_csv(&sweep)), together });
         }
         ExperimentKind::Stages => {
             let (stages, together) = stages::again(directory)?;
             let (document, json) = (stages_document(&stages), render::json(&stages)?);
-            return Ok(Told { document, json, csv: None, together });
+            return Ok(DirectoryReport { document, json, csv: None, together });
         }
         _ => {}
     }
@@ -88,5 +88,5 @@ pub fn tell(directory: &Path) -> Result<Told, RunnerError> {
             (experiment_document(&summary), render::json(&summary)?)
         }
     };
-    Ok(Told { document, json, csv: None, together })
+    Ok(DirectoryReport { document, json, csv: None, together })
 }

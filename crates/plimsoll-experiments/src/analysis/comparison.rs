@@ -1,4 +1,4 @@
-//! What changed in an arm against the one that it is held against.
+//! Describes what changed between an arm and the arm it is compared with.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::inside::{Contribution, contributions};
@@ -12,11 +12,12 @@ use super::words::ms;
 /// A change of a latency's part between two arms that is worth a sentence, over the latency before.
 const CHANGE_LEAST: f64 = 0.03;
 
-/// The arm that another is held against: the one before where each is a step from it, otherwise the one that a
-/// question names, or the reference. Loads of two kinds are not held against each other.
+/// Returns the arm to compare with: the previous arm if arms are cumulative steps, otherwise the
+/// arm that a question names, or the reference. Mail stores are not compared with streams.
 fn base(input: &Input<'_>, at: usize) -> Option<usize> {
     let arms = &input.arms;
-    // The points of a table are no steps from one to the next, and heroes no steps to their twins.
+    // Table points are not steps from one to the next, and inflated results are not steps from
+    // their honest counterparts.
     if arms[at].expects.is_some() || !arms[at].group.is_empty() {
         return None;
     }
@@ -33,8 +34,8 @@ fn base(input: &Input<'_>, at: usize) -> Option<usize> {
     })
 }
 
-/// Adds to each arm what changed against the arm that it is held against.
-pub(super) fn against_others(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
+/// Adds to each arm what changed since the arm it is compared with.
+pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     let run = |at: usize| input.arms[at].runs.first().map(|run| run.0);
     for at in 0..arms.len() {
         let Some(now) = run(at).filter(|_| arms[at].group.is_empty()) else { continue };
@@ -55,7 +56,7 @@ pub(super) fn against_others(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     }
 }
 
-/// What changed in a read against another arm, station by station.
+/// Lists how the latency of a read changed between two arms, station by station.
 fn of_a_read(before: &Bundle, now: &Bundle, before_name: &str) -> Option<String> {
     let read = |bundle: &Bundle| {
         let paths = &bundle.observed.inside.as_ref()?.paths;
@@ -96,7 +97,8 @@ fn did_the_same(before: &Bundle, now: &Bundle) -> bool {
     }
 }
 
-/// What takes as long as in the arm before, at the same places, is said in a sentence for all of it.
+/// Replaces the breakdowns of operations whose latency did not change by one sentence for all of
+/// them.
 fn leave_out_alike(before: &Bundle, now: &Bundle, name: &str, mechanism: &mut Vec<String>) {
     let (Some(before), Some(now)) = (&before.observed.inside, &now.observed.inside) else { return };
     let mut alike: Vec<&str> = Vec::new();

@@ -8,12 +8,12 @@ use super::Arrivals;
 /// The starts of several parts in order of time, each with its part; of equal times the lower part
 /// first.
 #[derive(Clone, Debug)]
-pub struct Merged {
+pub struct MergedArrivals {
     parts: Vec<Arrivals>,
     next: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
-impl Merged {
+impl MergedArrivals {
     /// Puts the parts together.
     #[must_use]
     pub fn new(mut parts: Vec<Arrivals>) -> Self {
@@ -23,7 +23,7 @@ impl Merged {
     }
 }
 
-impl Iterator for Merged {
+impl Iterator for MergedArrivals {
     type Item = (u64, usize);
 
     fn next(&mut self) -> Option<(u64, usize)> {

@@ -8,16 +8,16 @@ const NAMED_MAX: usize = 6;
 
 /// A published figure and what came out.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct FigureCheck {
     arm: String,
     figure: String,
     role: Role,
     published: f64,
-    /// `None`: nothing came out that could be held against it.
+    /// Modelled or measured value; `None` if there is none to compare.
     came: Option<f64>,
 }
 
-impl Counted {
+impl FigureCheck {
     /// Relative error; `None` where nothing came out.
     fn error(&self) -> Option<f64> {
         self.came.map(|came| came / self.published - 1.0)
@@ -29,13 +29,13 @@ impl Counted {
 }
 
 /// The published figures of all arms and searches.
-pub(super) fn counted(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Counted> {
-    let one = |given: &super::Given| {
+pub(super) fn check_figures(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<FigureCheck> {
+    let one = |given: &super::PublishedFigure| {
         let came = match arms.iter().find(|arm| arm.name == given.arm) {
             Some(arm) => arm.figure(&given.figure).and_then(|figure| figure.mean),
             None => of_search(input, given)?,
         };
-        Some(Counted {
+        Some(FigureCheck {
             arm: given.arm.clone(),
             figure: given.figure.clone(),
             role: given.role,
@@ -46,8 +46,9 @@ pub(super) fn counted(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Counted> {
     input.given.iter().filter(|given| given.value > 0.0).filter_map(one).collect()
 }
 
-/// The load line of a search, of one server; the outer `None`: there is no such search.
-fn of_search(input: &Input<'_>, given: &super::Given) -> Option<Option<f64>> {
+/// Returns the load line of a search, per server. The outer `None` means that there is no such
+/// search.
+fn of_search(input: &Input<'_>, given: &super::PublishedFigure) -> Option<Option<f64>> {
     let search = input.searches.iter().find(|search| search.name == given.arm)?;
     let line = search.found.as_ref().and_then(|found| found.load_line.as_ref());
     let rate = line.map(|line| line.rate_per_s / f64::from(search.servers.max(1)));
@@ -55,7 +56,7 @@ fn of_search(input: &Input<'_>, given: &super::Given) -> Option<Option<f64>> {
 }
 
 /// How it ends.
-pub(super) fn ending(counted: &[Counted], tolerance: f64, ordered: bool) -> Ending {
+pub(super) fn ending(counted: &[FigureCheck], tolerance: f64, ordered: bool) -> Ending {
     let met = counted.iter().all(|one| one.is_met(tolerance));
     match met && ordered {
         true if counted.iter().all(|one| one.role == Role::Input) => Ending::Fitted,
@@ -65,17 +66,17 @@ pub(super) fn ending(counted: &[Counted], tolerance: f64, ordered: bool) -> Endi
 }
 
 /// How many were met, of those that were inputs and of those that were not, and the errors of the latter.
-pub(super) fn says(counted: &[Counted], tolerance: f64) -> String {
-    let (inputs, mut free): (Vec<&Counted>, Vec<&Counted>) =
+pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
+    let (inputs, mut free): (Vec<&FigureCheck>, Vec<&FigureCheck>) =
         counted.iter().partition(|one| one.role == Role::Input);
-    let met = |all: &[&Counted]| all.iter().filter(|one| one.is_met(tolerance)).count();
+    let met = |all: &[&FigureCheck]| all.iter().filter(|one| one.is_met(tolerance)).count();
     let within = format!("within {:.0} %", 100.0 * tolerance);
     let fitted =
         format!("{} of {} figures that were inputs are {within}", met(&inputs), inputs.len());
     if free.is_empty() {
         return format!("{fitted}; nothing was predicted");
     }
-    let size = |one: &Counted| one.error().map_or(f64::INFINITY, f64::abs);
+    let size = |one: &FigureCheck| one.error().map_or(f64::INFINITY, f64::abs);
     free.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let named: Vec<String> = free.iter().take(NAMED_MAX).map(|one| named(one)).collect();
     let more = match free.len().saturating_sub(NAMED_MAX) {
@@ -99,7 +100,7 @@ pub(super) fn says(counted: &[Counted], tolerance: f64) -> String {
     format!("{fitted}, {predicted}")
 }
 
-fn named(one: &Counted) -> String {
+fn named(one: &FigureCheck) -> String {
     let figure = plimsoll_judge::metrics::all().find(|figure| figure.key == one.figure);
     let figure = figure.map_or(one.figure.as_str(), |figure| figure.name);
     match one.error() {
@@ -112,9 +113,9 @@ fn named(one: &Counted) -> String {
 mod tests {
     use super::*;
 
-    fn one(role: Role, came: Option<f64>) -> Counted {
+    fn one(role: Role, came: Option<f64>) -> FigureCheck {
         let (arm, figure) = ("a".to_owned(), RATE.to_owned());
-        Counted { arm, figure, role, published: 100.0, came }
+        FigureCheck { arm, figure, role, published: 100.0, came }
     }
 
     #[test]

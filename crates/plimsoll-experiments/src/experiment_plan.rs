@@ -1,4 +1,5 @@
-//! An experiment with the plans of its arms: what is run, and what its runs are held against.
+//! An experiment with the plans of its arms, and the published figures that its runs are compared
+//! with.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,28 +15,29 @@ use plimsoll_runner::listener::Listener;
 use plimsoll_runner::modelled;
 
 use crate::analysis::{
-    self, Analysis, Arm, Fitted, Given, Input, OwnParameter, Role, SearchAnalysis,
+    self, Analysis, Arm, FittedParameter, Input, OwnParameter, PublishedFigure, Role,
+    SearchAnalysis,
 };
-use crate::definition::{Definition, On, Overrides, PlannedArm};
-use crate::given::given;
+use crate::definition::{Definition, Overrides, PlannedArm, StorageKind};
+use crate::published_figures::parse_figures;
 use crate::report::{Surroundings, one_line};
 use crate::tables::given_of;
 
 /// A run that has ended: its arm, number, evidence and verdict.
-pub struct Ran {
+pub struct CompletedRun {
     /// Which arm.
     pub arm: usize,
-    /// Its number in the experiment.
+    /// Run number in the experiment.
     pub number: u32,
-    /// Its evidence.
+    /// Evidence of the run.
     pub evidence: Bundle,
-    /// Its verdict.
+    /// Verdict on the run.
     pub verdict: Verdict,
 }
 
 /// Published figures that the operator brings along, and that no model knew.
 #[derive(Clone, Debug, Default)]
-pub struct Further {
+pub struct ExtraFigures {
     /// A file in the form of `published.csv`.
     pub figures: Option<PathBuf>,
     /// Tables of arms that sweep: the arm, and a file in the columns that a fit reads.
@@ -43,22 +45,22 @@ pub struct Further {
 }
 
 /// An experiment that can be run or analysed.
-pub struct Planned {
-    /// What it is.
+pub struct ExperimentPlan {
+    /// Definition of the experiment.
     pub definition: Definition,
     /// Where its arms run.
-    pub on: On,
-    /// Its arms that are runs.
+    pub on: StorageKind,
+    /// Arms that are runs.
     pub arms: Vec<PlannedArm>,
     /// The arms that are searches.
     pub searches: Vec<PlannedArm>,
     /// Published figures, those that the operator brought along too.
-    pub given: Vec<Given>,
-    /// What was fitted before.
-    pub fitted: Vec<Fitted>,
+    pub given: Vec<PublishedFigure>,
+    /// Parameters fitted before the arms ran.
+    pub fitted: Vec<FittedParameter>,
 }
 
-impl Planned {
+impl ExperimentPlan {
     /// Plans the arms. What is wrong with an arm, a table or a place is said before anything is fitted; a fit that
     /// the experiment asks for is made here.
     ///
@@ -66,9 +68,9 @@ impl Planned {
     /// A plan, a place or a published figure that is wrong, a model that can't be fitted.
     pub fn new(
         definition: Definition,
-        on: On,
+        on: StorageKind,
         mut overrides: Overrides,
-        further: &Further,
+        further: &ExtraFigures,
         listener: &mut dyn Listener,
     ) -> Result<Self, RunnerError> {
         let given = published(&definition, &definition.arms(on, &overrides)?, further)?;
@@ -80,11 +82,11 @@ impl Planned {
         Ok(Self { definition, on, arms, searches, given, fitted })
     }
 
-    /// The analysis of the runs so far.
-    pub fn analyse(&self, runs: &[Ran], searched: &[SearchAnalysis]) -> Analysis {
+    /// Analyses the runs so far.
+    pub fn analyse(&self, runs: &[CompletedRun], searched: &[SearchAnalysis]) -> Analysis {
         let text = &self.definition.text;
         let arm = |(at, planned): (usize, &PlannedArm)| {
-            let mut of: Vec<&Ran> = runs.iter().filter(|ran| ran.arm == at).collect();
+            let mut of: Vec<&CompletedRun> = runs.iter().filter(|ran| ran.arm == at).collect();
             of.sort_by_key(|ran| ran.number);
             Arm {
                 name: planned.name.clone(),
@@ -99,7 +101,7 @@ impl Planned {
             }
         };
         let known = |name: &String| self.arms.iter().any(|arm| arm.name == *name);
-        let modelled = self.on == On::Model;
+        let modelled = self.on == StorageKind::Model;
         analysis::analyse(&Input {
             name: self.definition.files.name.clone(),
             title: text.title.clone(),
@@ -150,12 +152,12 @@ impl Planned {
         sets.into_iter().flat_map(of_model).collect()
     }
 
-    /// What stands around the analysis in its report.
-    pub fn surroundings(&self, runs: &[Ran]) -> Surroundings {
+    /// Returns the report text besides the figures.
+    pub fn surroundings(&self, runs: &[CompletedRun]) -> Surroundings {
         let text = &self.definition.text;
         let mut identity = Vec::new();
         let models: BTreeSet<String> = self.arms.iter().filter_map(model_of).collect();
-        if self.on == On::Model {
+        if self.on == StorageKind::Model {
             let names: Vec<&str> = models.iter().map(String::as_str).collect();
             identity.push(("models".to_owned(), names.join(", ")));
         }
@@ -165,7 +167,7 @@ impl Planned {
         identity.push(("runs".to_owned(), runs.len().to_string()));
         identity.push(("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()));
         let about = match self.on {
-            On::Real if !text.real_about.is_empty() => &text.real_about,
+            StorageKind::Real if !text.real_about.is_empty() => &text.real_about,
             _ => &text.about,
         };
         Surroundings {
@@ -173,7 +175,7 @@ impl Planned {
             source: text.source.clone(),
             taught: text.taught.clone(),
             fitted: models.iter().flat_map(|model| fitted(model)).collect(),
-            remarks: if self.on == On::Model { text.remarks.clone() } else { Vec::new() },
+            remarks: if self.on == StorageKind::Model { text.remarks.clone() } else { Vec::new() },
             identity,
         }
     }
@@ -211,7 +213,7 @@ fn model_of(arm: &PlannedArm) -> Option<String> {
     }
 }
 
-/// Parameters of a model that a fit moved or that nobody documents.
+/// Parameters of a model that were fitted, or that are assumed because no documentation gives them.
 fn fitted(model: &str) -> Vec<(String, String)> {
     let Ok(spec) = Spec::load(model) else { return Vec::new() };
     let facts = spec.facts();
@@ -232,10 +234,10 @@ fn fitted(model: &str) -> Vec<(String, String)> {
 /// The free parameters of a model, fitted before its arms run.
 fn fit(
     definition: &Definition,
-    on: On,
+    on: StorageKind,
     listener: &mut dyn Listener,
-) -> Result<Vec<Fitted>, RunnerError> {
-    let Some(asked) = definition.text.fit.as_ref().filter(|_| on == On::Model) else {
+) -> Result<Vec<FittedParameter>, RunnerError> {
+    let Some(asked) = definition.text.fit.as_ref().filter(|_| on == StorageKind::Model) else {
         return Ok(Vec::new());
     };
     listener.say(&format!("fitting {} to the published table of {}", asked.model, asked.arm));
@@ -260,8 +262,8 @@ fn are_there(overrides: &Overrides) -> Result<(), RunnerError> {
 fn published(
     definition: &Definition,
     planned: &[PlannedArm],
-    further: &Further,
-) -> Result<Vec<Given>, RunnerError> {
+    further: &ExtraFigures,
+) -> Result<Vec<PublishedFigure>, RunnerError> {
     let mut all = definition.published(planned);
     let mut kept = Vec::new();
     for (arm, path) in &further.tables {
@@ -278,7 +280,7 @@ fn published(
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|error| RunnerError::usage(format!("cannot read {name}: {error}")))?;
-        kept.extend(given(&name, &text, Role::Kept)?);
+        kept.extend(parse_figures(&name, &text, Role::Kept)?);
     }
     for one in kept {
         all.retain(|known| (&known.arm, &known.figure) != (&one.arm, &one.figure));
