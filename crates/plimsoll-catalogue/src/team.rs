@@ -121,8 +121,8 @@ impl Team {
                 WHERE plimsoll.runs.stamp <> excluded.stamp
                 RETURNING id";
             let started = i64::try_from(entry.started_unix_ns).unwrap_or(i64::MAX);
-            let (run_id, name) = (storable(&entry.run_id), storable(&entry.name));
-            let verdict = entry.verdict.as_deref().map(storable);
+            let (run_id, name) = (replace_nul(&entry.run_id), replace_nul(&entry.name));
+            let verdict = entry.verdict.as_deref().map(replace_nul);
             let row = connection.row_if_any(
                 put,
                 &[&origin, &run_id, &name, &started, &verdict, &stamp, &text],
@@ -160,7 +160,7 @@ impl Team {
             let entry = serde_json::from_str::<Entry>(&text).ok();
             // Names become parts of paths.
             let entry = entry.filter(|entry| {
-                storable(&entry.run_id) == run_id
+                replace_nul(&entry.run_id) == run_id
                     && is_name(&entry.run_id)
                     && entry.experiment.as_deref().is_none_or(is_name)
                     && is_name(&origin)
@@ -268,7 +268,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Replaces zero characters, which PostgreSQL cannot store in a text.
-fn storable(text: &str) -> String {
+fn replace_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 

@@ -22,7 +22,7 @@ use crate::broker::{Broker, Role, Server};
 use crate::card::{Card, boot_id, is_label, is_name};
 use crate::message::{AgentMessage, ClockReply};
 use crate::order::{self, Order, SignedOrder, verify};
-use crate::{Task, on_a_runtime};
+use crate::{Task, block_on_runtime};
 use retained_data::RetainedData;
 
 /// Default of [`Options::coordinator_timeout`].
@@ -78,7 +78,7 @@ pub fn run(
         )
         .hint("pass the public key that plans are signed with: --trust KEY"));
     }
-    on_a_runtime(serve(options, stop, log))
+    block_on_runtime(serve(options, stop, log))
 }
 
 async fn serve(

@@ -101,7 +101,7 @@ impl Broker {
     /// them waits.
     pub(crate) async fn connect(server: &Server, role: Role<'_>) -> Result<Self, RunnerError> {
         let urls: Vec<&str> = server.url.split(',').map(str::trim).collect();
-        let client = options(server)?
+        let client = connect_options(server)?
             .name(role.client_name())
             .custom_inbox_prefix(role.inbox())
             .connect(&urls[..])
@@ -294,7 +294,7 @@ async fn open_storage(jetstream: &Context) -> Result<(Stream, kv::Store), String
     Ok((stream, agents.map_err(|error| format!("the bucket `{CARDS}`: {error}"))?))
 }
 
-fn options(server: &Server) -> Result<ConnectOptions, RunnerError> {
+fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
     // The client ignores them if options are given, and messages display the address.
     if server.url.contains('@') {
         let error = "the NATS server address contains a user or password";
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_password_in_the_address_is_rejected_and_not_displayed() {
-        let of = |url: &str| options(&Server { url: url.to_owned(), ..Server::default() });
+        let of = |url: &str| connect_options(&Server { url: url.to_owned(), ..Server::default() });
         let error = of("nats://one:4222,nats://user:secret@two").unwrap_err().to_string();
         assert!(error.contains("contains a user or password"), "{error}");
         assert!(!error.contains("secret"), "{error}");

@@ -25,11 +25,11 @@ use plimsoll_runner::places::Places;
 use plimsoll_runner::run_id::RunId;
 use plimsoll_sys::clock;
 
+use crate::block_on_runtime;
 use crate::broker::{Broker, CARD_TTL, Role, Server};
 use crate::card::{Card, boot_id};
 use crate::evidence::{self, FleetResult};
 use crate::offset::{measure, measure_with_instance};
-use crate::on_a_runtime;
 use crate::order::Order;
 use active_run::ActiveRun;
 use host_state::HostState;
@@ -137,7 +137,7 @@ pub fn run(
     report: &mut dyn FnMut(Event),
 ) -> Result<Left, RunnerError> {
     check(&request.resolved)?;
-    on_a_runtime(coordinate(request, options, interrupt, report))
+    block_on_runtime(coordinate(request, options, interrupt, report))
 }
 
 async fn coordinate(
@@ -238,7 +238,7 @@ async fn select_agents(
 /// # Errors
 /// Too few agents are free, or the server cannot be reached.
 pub fn choose_agents(options: &Options, plan: &ResolvedPlan) -> Result<Vec<String>, RunnerError> {
-    on_a_runtime(async {
+    block_on_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
         let cards = select_agents(&broker, options, plan).await?;
         Ok(cards.into_iter().map(|card| card.name).collect())
@@ -295,7 +295,7 @@ pub fn resume(
         }
     };
     let resolved = resolved.map_err(RunnerError::usage)?;
-    on_a_runtime(async {
+    block_on_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
         let mut hosts = Vec::new();
         let is_same_boot = !record.boot_id.is_empty() && record.boot_id == boot_id();

@@ -51,7 +51,9 @@ use std::future::Future;
 use plimsoll_runner::error::RunnerError;
 
 /// Runs a future on a new runtime, on the calling thread.
-fn on_a_runtime<T>(work: impl Future<Output = Result<T, RunnerError>>) -> Result<T, RunnerError> {
+fn block_on_runtime<T>(
+    work: impl Future<Output = Result<T, RunnerError>>,
+) -> Result<T, RunnerError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
         RunnerError::environment(format!("cannot start an asynchronous runtime: {error}"))

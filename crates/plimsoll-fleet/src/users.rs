@@ -11,9 +11,9 @@ pub(crate) const FILE: &str = "users.conf";
 /// Start of the file; the SHA-256 covers all lines after it.
 const HEAD: &str = "# The users of a Plimsoll fleet's server. `plimsoll fleet add` and `remove` write them anew, \
                     where nobody else changed them:\n# SHA-256 ";
-const OPENS: &str = "users: [\n";
-const CLOSES: &str = "]\n";
-const USER_CLOSES: &str = "\n    }\n";
+const LIST_START: &str = "users: [\n";
+const LIST_END: &str = "]\n";
+const USER_END: &str = "\n    }\n";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct User {
@@ -39,8 +39,8 @@ impl Users {
         let Some((_, body)) = body.filter(|(sha, body)| *sha == sha256_hex(body.as_bytes())) else {
             return Err(changed());
         };
-        let list = body.strip_prefix(OPENS).and_then(|body| body.strip_suffix(CLOSES));
-        let users = list.ok_or_else(changed)?.split_inclusive(USER_CLOSES).map(|text| {
+        let list = body.strip_prefix(LIST_START).and_then(|body| body.strip_suffix(LIST_END));
+        let users = list.ok_or_else(changed)?.split_inclusive(USER_END).map(|text| {
             let name = text.lines().next()?.trim_start().strip_prefix("# ")?.to_owned();
             Some(User { name, text: text.to_owned() })
         });
@@ -51,7 +51,7 @@ impl Users {
     pub(crate) fn add(&mut self, name: &str, public_key: &str, permissions: &Permissions) {
         let permissions = permissions.text("      ");
         let text = format!(
-            "    # {name}\n    {{ nkey: {public_key}\n      permissions: {permissions}{USER_CLOSES}"
+            "    # {name}\n    {{ nkey: {public_key}\n      permissions: {permissions}{USER_END}"
         );
         self.0.push(User { name: name.to_owned(), text });
     }
@@ -74,7 +74,7 @@ impl Users {
     /// Formats the file.
     pub(crate) fn text(&self) -> String {
         let list: String = self.0.iter().map(|user| user.text.as_str()).collect();
-        let body = format!("{OPENS}{list}{CLOSES}");
+        let body = format!("{LIST_START}{list}{LIST_END}");
         format!("{HEAD}{}\n{body}", sha256_hex(body.as_bytes()))
     }
 }

@@ -37,7 +37,7 @@ impl FromStr for Address {
                 "not a PostgreSQL address: expected postgres://user@host/database".to_owned()
             );
         }
-        let (text, authority) = without_authority(text)?;
+        let (text, authority) = split_authority(text)?;
         // The error must not quote the address, which may contain a password.
         let mut config: Config = text.parse().map_err(|error: tokio_postgres::Error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
@@ -81,7 +81,7 @@ impl Address {
 }
 
 /// Removes `sslrootcert` from the query, since the client library does not support it.
-fn without_authority(text: &str) -> Result<(String, Option<PathBuf>), String> {
+fn split_authority(text: &str) -> Result<(String, Option<PathBuf>), String> {
     let Some((front, query)) = text.split_once('?') else { return Ok((text.to_owned(), None)) };
     let mut authority = None;
     let mut kept = Vec::new();

@@ -47,7 +47,8 @@ pub(super) async fn run_order(
     let sending = send_all(broker, subject, id, &mut queue, &retries);
     let working = async {
         let _ = outbox.send(AgentMessage::Accepted { units: units(&accepted.resolved) });
-        let outcome = work(options, broker, accepted, retained, &retries, &outbox, log).await;
+        let outcome =
+            execute_plan(options, broker, accepted, retained, &retries, &outbox, log).await;
         if !outcome.error.is_empty() {
             log(&format!("{}: {}", order.run_id, outcome.error));
         }
@@ -107,7 +108,7 @@ impl RetryPolicy<'_> {
     }
 }
 
-async fn work(
+async fn execute_plan(
     options: &Options,
     broker: &Broker,
     accepted: &AcceptedOrder,

@@ -16,11 +16,11 @@ use serde::Serialize;
 use super::overlap::{describe, part_of};
 use super::selection::{AgentSelection, read_cards};
 use super::{Options, check, unsigned_error};
+use crate::block_on_runtime;
 use crate::broker::{Broker, Role, Server};
 use crate::card::{Card, is_name};
 use crate::message::AgentMessage;
 use crate::offset::measure;
-use crate::on_a_runtime;
 use crate::order::Order;
 
 /// Bucket with the names of drained agents.
@@ -61,7 +61,7 @@ pub struct PlanAcceptance {
 /// # Errors
 /// The server cannot be reached.
 pub fn status(server: &Server) -> Result<Vec<AgentStatus>, RunnerError> {
-    on_a_runtime(async {
+    block_on_runtime(async {
         let broker = Broker::connect(server, Role::Coordinator).await?;
         let found = read_cards(&broker, &AgentSelection::default()).await?;
         let drained = drained(&broker, &found).await?;
@@ -86,7 +86,7 @@ pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), Runne
     if let Some(wrong) = agents.iter().find(|name| !is_name(name)) {
         return Err(RunnerError::usage(format!("{wrong:?} is not a valid agent name")));
     }
-    on_a_runtime(async {
+    block_on_runtime(async {
         let broker = Broker::connect(server, Role::Coordinator).await?;
         let store = drained_store(&broker).await?;
         for name in agents {
@@ -158,7 +158,7 @@ pub fn check_acceptance(
     // Agents without a share of the plan are not asked.
     let shares = resolved.fleet.filter(|fleet| fleet.carries == Carries::Share);
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
-    on_a_runtime(async {
+    block_on_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
         let mut found = read_cards(&broker, &AgentSelection::default()).await?;
         if let Some(fleet) = &shares {
@@ -243,7 +243,7 @@ pub fn release(
     names: &BTreeSet<String>,
 ) -> Result<Vec<(String, String)>, RunnerError> {
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
-    on_a_runtime(async {
+    block_on_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator).await?;
         // An agent that is not connected removes its data by itself or in its next run.
         let there = read_cards(&broker, &AgentSelection::default()).await?;

@@ -51,7 +51,7 @@ impl RunRecord {
             )
         };
         // The run id becomes part of a path.
-        if run_id.is_empty() || run_id.len() > 255 || !run_id.split('.').all(is_part) {
+        if run_id.is_empty() || run_id.len() > 255 || !run_id.split('.').all(is_name_part) {
             return Err(unknown("not a valid run name".to_owned()));
         }
         let path = record_path(places, run_id);
@@ -68,6 +68,6 @@ impl RunRecord {
     }
 }
 
-fn is_part(part: &str) -> bool {
+fn is_name_part(part: &str) -> bool {
     !part.is_empty() && part.chars().all(|c| is_name(&c.to_string()))
 }

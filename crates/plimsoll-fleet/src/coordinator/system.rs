@@ -157,7 +157,9 @@ impl Readings {
                 system.unknown.push(say("the counter was reset during the measurement"));
                 continue;
             }
-            let Some(rise) = at(&values, end_ns).zip(at(&values, start_ns)).map(|(b, a)| b - a)
+            let Some(rise) = interpolate(&values, end_ns)
+                .zip(interpolate(&values, start_ns))
+                .map(|(b, a)| b - a)
             else {
                 continue;
             };
@@ -176,7 +178,7 @@ impl Readings {
 }
 
 /// Interpolates a counter linearly between two readings.
-fn at(values: &[(u64, f64)], at_ns: u64) -> Option<f64> {
+fn interpolate(values: &[(u64, f64)], at_ns: u64) -> Option<f64> {
     let after = values.iter().position(|(ns, _)| *ns >= at_ns)?;
     let (to_ns, to) = values[after];
     let (from_ns, from) = values[after.saturating_sub(1)];
