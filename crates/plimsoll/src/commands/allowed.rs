@@ -17,7 +17,8 @@ pub struct Allowed {
     /// Block device that such plans may work on. One that holds anything is refused all the same.
     #[arg(long, value_name = "DEVICE")]
     allow_device: Vec<PathBuf>,
-    /// NFS export below which such plans may work, nfs://host/export, with the port, uid and gid that they use.
+    /// NFS export below which such plans may work, nfs://host/export, with the port, uid and gid
+    /// that they use.
     #[arg(long, value_name = "EXPORT")]
     allow_nfs: Vec<String>,
     /// Bucket, or prefix in it, in which such plans may work, https://host:port/bucket/prefix. Credentials are those of this
