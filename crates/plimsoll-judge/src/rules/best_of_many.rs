@@ -23,7 +23,8 @@ pub const RULE: Rule = Rule {
         workload, with numbers within a tenth, on the same file system or device, with the same \
         requirement: another plan name, another directory or a few KiB more make no difference, and \
         neither does the load where a requirement is to be met. Five earlier runs, or one that was \
-        given up, are a warning: show them all (`plimsoll runs`), not this one. A ledger that began \
+        given up, are a warning, and so is an earlier run of the same workload with another requirement, which \
+        may have been changed after a look at the result: show them all (`plimsoll runs`), not this one. A ledger that began \
         less than a day before, or that does not hold bundles which lie in the catalogue, cannot \
         tell: what came before is unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
@@ -45,6 +46,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Some(_) => "that asked the same",
         None => "of this plan",
     };
+    let otherwise = ledger.earlier_required_otherwise.unwrap_or(0);
     let came = match earlier {
         0 => format!("no run {alike} came before on this machine"),
         1 => format!("1 run {alike} came before on this machine"),
@@ -53,10 +55,22 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if earlier >= EARLIER_MIN || given_up > 0 {
         let says = format!("{came}, {given_up} of which did not come to their end");
         Finding::new(RULE.id, Outcome::Warn, says).advise(SHOW)
+    } else if otherwise > 0 {
+        let runs = if otherwise == 1 { "1 run" } else { &format!("{otherwise} runs") };
+        let says = format!(
+            "{runs} of the same workload came before with another requirement: it may have been \
+             changed after a look at the result"
+        );
+        let advice = "state the requirement before the first run, or show those runs too";
+        Finding::new(RULE.id, Outcome::Warn, says).advise(advice)
     } else if let Some(says) = unknown_before(bundle, ledger) {
         Finding::new(RULE.id, Outcome::Unknown, format!("{says}; by it, {came}")).advise(SHOW)
     } else {
         Finding::new(RULE.id, Outcome::Pass, came)
+    };
+    let finding = match ledger.earlier_required_otherwise {
+        Some(count) if count > 0 => finding.with("earlier_runs_required_otherwise", count),
+        _ => finding,
     };
     Some(finding.with("earlier_runs", earlier).with("earlier_runs_not_completed", given_up))
 }
@@ -115,6 +129,13 @@ mod tests {
         assert_eq!(at(|ledger| ledger.earlier_runs_alike = Some(4)), Some(Outcome::Pass));
         assert_eq!(at(|ledger| ledger.earlier_runs_alike = Some(5)), Some(Outcome::Warn));
         assert_eq!(at(|ledger| ledger.earlier_alike_not_completed = Some(1)), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn a_requirement_that_was_changed_warns() {
+        assert_eq!(at(|ledger| ledger.earlier_required_otherwise = Some(0)), Some(Outcome::Pass));
+        assert_eq!(at(|ledger| ledger.earlier_required_otherwise = Some(1)), Some(Outcome::Warn));
+        assert_eq!(at(|ledger| ledger.earlier_required_otherwise = None), Some(Outcome::Pass));
     }
 
     #[test]
