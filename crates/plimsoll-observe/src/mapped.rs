@@ -101,8 +101,11 @@ fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
     owned_by_root(path, root).or_else(|| covered(path, root))
 }
 
-/// Whether the loader searches a directory unasked: one of its own, or one below for the machine.
+/// Whether the loader searches a directory unasked: one of its own, one below for the machine, or one of
+/// either for a newer processor.
 fn is_default(directory: &Path) -> bool {
+    let for_newer = directory.parent().filter(|parent| parent.ends_with("glibc-hwcaps"));
+    let directory = for_newer.and_then(Path::parent).unwrap_or(directory);
     let of_machine = |root: &Path| {
         let below = directory.strip_prefix(root).ok().and_then(Path::to_str);
         below.is_some_and(|name| name.contains("-linux-") && !name.contains('/'))
@@ -198,7 +201,9 @@ mod tests {
         assert_eq!(library_path(variables), ["/no/such", "/nor/this"].map(PathBuf::from));
         assert!(library_path(b"LD_PRELOAD=/a").is_empty());
         assert!(is_default(Path::new("/usr/lib/aarch64-linux-gnu")));
+        assert!(is_default(Path::new("/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3")));
         assert!(!is_default(Path::new("/usr/lib/x/y-linux-gnu")));
+        assert!(!is_default(Path::new("/usr/lib/x/glibc-hwcaps/x86-64-v3")));
     }
 
     #[test]

@@ -127,7 +127,13 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
     let own = if !is_read && each_durable(bundle) { written } else { side.own };
     let least = side.asked as f64 * MOVED_SHARE_MIN;
     let moved = own.is_some_and(|own| own as f64 >= least);
-    moved && side.stands == Stands::Moved && !(is_read && may_read_ahead(bundle))
+    // The balance takes dirty pages away that may be another process's: none are the load's here.
+    let durable = !is_read && each_durable(bundle);
+    let reached = match side.top.filter(|_| durable) {
+        Some(top) => top as f64 >= least,
+        None => side.stands == Stands::Moved,
+    };
+    moved && reached && !(is_read && may_read_ahead(bundle))
 }
 
 /// Whether each write of each stream is durable before the next.
