@@ -402,6 +402,10 @@ impl Appended {
         // What belongs to the same experiment is shown together with this run.
         let (of_plan, given_up) = self.count(None, same_plan);
         let (of_question, alike_given_up) = self.count(start.experiment, alike);
+        let (otherwise, _) = self.count(start.experiment, |_, question| {
+            let asked = start.question.as_ref().zip(question);
+            asked.is_some_and(|(own, earlier)| own.requires_otherwise(earlier))
+        });
         LedgerPosition {
             position: self.own.entry.position,
             previous_sha256: self.own.entry.previous_sha256.clone(),
@@ -409,6 +413,7 @@ impl Appended {
             earlier_runs_not_completed: given_up,
             earlier_runs_alike: Some(of_question),
             earlier_alike_not_completed: Some(alike_given_up),
+            earlier_required_otherwise: Some(otherwise),
             began_unix_ns: Some(first.entry.unix_ns),
             first_sha256: Some(first.sha256.clone()),
             line_sha256: Some(self.own.sha256.clone()),

@@ -6,7 +6,9 @@ mod command;
 mod files;
 mod generator;
 mod host;
+mod limits;
 mod links;
+mod mapped;
 mod replay;
 
 use std::collections::BTreeMap;
@@ -23,7 +25,9 @@ pub use generator::{Generator, GeneratorThread, Lag};
 pub use host::{
     ClockWatch, Cpu, Elsewhere, Memory, Neighbours, Pause, PauseKind, Pressure, Server,
 };
+pub use limits::Limits;
 pub use links::{Interface, LinkCounters, Links, Tcp};
+pub use mapped::MappedFile;
 pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 
 /// Totals of the measured phase.
@@ -107,6 +111,14 @@ pub struct Observed {
     /// tracer, and mounts over what it tells in `/proc` and `/sys`; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<Vec<String>>,
+    /// Executable files that the process of the load had mapped when the measurement ended. Absent in
+    /// bundles of earlier versions, and where they could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped: Option<Vec<MappedFile>>,
+    /// Limits and priorities of the load's process when the measurement ended. Absent in bundles of
+    /// earlier versions and of other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
     /// The trace that was replayed, where one was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Box<Replay>>,

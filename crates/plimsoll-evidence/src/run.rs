@@ -370,6 +370,10 @@ pub struct LedgerPosition {
     /// How many of them did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_alike_not_completed: Option<u64>,
+    /// Runs outside of its own experiment that put the same workload on the same system before, and
+    /// required something else of it; absent in bundles of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_required_otherwise: Option<u64>,
     /// When the ledger's first line was written, nanoseconds since 1970. What came before is not in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_unix_ns: Option<u64>,

@@ -17,7 +17,7 @@ use plimsoll_evidence::observed::{Command, CommandProcess, Moved, OpenedFile};
 use procfs::process::{FDTarget, Process};
 use rustix::process::{Pid, WaitOptions};
 
-use crate::{between, mount, stack};
+use crate::{between, mapped, mount, stack};
 
 mod kept;
 
@@ -27,6 +27,8 @@ use kept::Kept;
 const DATA_BYTES_MIN: u64 = 4 << 10;
 /// Processes and files that are kept by name; those that moved most, and the largest.
 const KEPT_MAX: usize = 256;
+/// Mapped files that are not the distribution's, of which so many are kept by name.
+const FOREIGN_MAX: usize = 64;
 /// Looks at a process's files that come as often as looks do; later ones come rarely.
 const EARLY_LOOKS: u32 = 25;
 /// Of the later looks one in so many lists the files again.
@@ -61,6 +63,7 @@ pub struct CommandWatch {
     files: BTreeMap<(u64, u64), OpenedFile>,
     unreadable: BTreeSet<i32>,
     preloaded: BTreeSet<String>,
+    foreign: BTreeSet<String>,
     remote: BTreeSet<IpAddr>,
     before: Option<Moved>,
     cancelled_before: u64,
@@ -95,6 +98,7 @@ impl CommandWatch {
             files: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             preloaded: BTreeSet::new(),
+            foreign: BTreeSet::new(),
             remote: BTreeSet::new(),
             before: own.map(|own| own.0),
             cancelled_before: own.map_or(0, |own| own.1),
@@ -238,6 +242,9 @@ impl CommandWatch {
         let of = self.processes.get(&(pid, stat.starttime)).map_or("", |known| known.name.as_str());
         let libraries = libraries.map(|library| format!("{library} into {of}"));
         self.preloaded.extend(libraries);
+        let mapped = mapped::files(&pid.to_string()).unwrap_or_default().into_iter();
+        let foreign = mapped.filter_map(|file| Some((file.path, file.foreign?)));
+        self.foreign.extend(foreign.map(|(path, why)| format!("{path} in {of} ({why})")));
         let Ok(files) = process.fd() else { return };
         let mut connected = false;
         for fd in files.flatten() {
@@ -360,6 +367,7 @@ impl CommandWatch {
             unreadable: self.unreadable.len() as u64,
             left_running: left,
             preloaded: self.preloaded.into_iter().collect(),
+            foreign: self.foreign.into_iter().take(FOREIGN_MAX).collect(),
             moved,
             moved_measured,
             cancelled_bytes: cancelled,

@@ -25,7 +25,7 @@ use crate::servers::{ServerWatch, Sought};
 use crate::surroundings::Surroundings;
 use crate::sysfs::Sysfs;
 use crate::workload::WorkloadWatch;
-use crate::{LiveAccess, between, files, mount, network, raid, stack};
+use crate::{LiveAccess, between, files, limits, mapped, mount, network, raid, stack};
 
 /// Watches the devices beneath some paths, the host and this process.
 pub struct Observer {
@@ -305,6 +305,8 @@ impl Observer {
         now.host.passed_since(&begun.reading.host, &mut observed.clock);
         let numbers: Vec<DeviceNumber> = self.devices.iter().map(|(number, _)| *number).collect();
         observed.between = between::look(&numbers);
+        observed.mapped = mapped::files("self");
+        observed.limits = Some(limits::read());
         if let Some(pauses) = self.pulse.take().and_then(Pulse::end) {
             pauses.since(begun.from_ns).note(&mut observed.clock);
         }

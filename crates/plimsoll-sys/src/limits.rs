@@ -44,6 +44,39 @@ pub fn file_bytes() -> Option<u64> {
     limit_of(libc::RLIMIT_FSIZE)
 }
 
+/// I/O priority of a thread, by its class and its level (0 is the highest, 7 the lowest).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IoPriority {
+    /// None is set: it follows from the nice value.
+    None,
+    /// Before all others.
+    RealTime(u8),
+    /// In turn with others.
+    BestEffort(u8),
+    /// When nobody else needs the disk.
+    Idle,
+}
+
+/// I/O priority of the calling thread (`ionice`), which the threads that it starts inherit; `None` if
+/// the kernel does not answer.
+#[must_use]
+pub fn io_priority() -> Option<IoPriority> {
+    // kernel: include/uapi/linux/ioprio.h
+    const WHO_PROCESS: libc::c_int = 1;
+    const CLASS_SHIFT: libc::c_long = 13;
+    let own: libc::c_int = 0;
+    // SAFETY: the call takes two integers and touches no memory of this process.
+    let answer = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, own) };
+    let level = u8::try_from(answer & 7).unwrap_or(0);
+    match answer >> CLASS_SHIFT {
+        0 => Some(IoPriority::None),
+        1 => Some(IoPriority::RealTime(level)),
+        2 => Some(IoPriority::BestEffort(level)),
+        3 => Some(IoPriority::Idle),
+        _ => None,
+    }
+}
+
 fn limit_of(resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is the call's own, and outlives it.

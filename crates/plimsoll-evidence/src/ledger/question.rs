@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_plan::{Mailbox, Matrix, ResolvedPlan, SizeShare, Target, TargetKind, Workload};
+use plimsoll_plan::{
+    Mailbox, Matrix, Requirement, ResolvedPlan, SizeShare, Target, TargetKind, Workload,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, Mount};
@@ -25,6 +27,13 @@ pub struct Question {
     /// What else tells two questions apart, with the unit in the name. Without a requirement the load
     /// (clients, threads, rate) is among them; with one it is not, as it is what may be tuned.
     pub numbers: BTreeMap<String, f64>,
+    /// SHA-256 of the resolved plan without its requirement, claims and names; absent in lines of
+    /// earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload_sha256: Option<String>,
+    /// SHA-256 of the requirement; absent without one, and in lines of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requirement_sha256: Option<String>,
 }
 
 impl Question {
@@ -60,7 +69,31 @@ impl Question {
             },
             required: required.is_some(),
             numbers,
+            workload_sha256: without_requirement(plan).sha256_hex().ok(),
+            requirement_sha256: required.and_then(hash_of),
         }
+    }
+
+    /// Whether another run put the same workload on the same system, and required something else of it.
+    #[must_use]
+    pub fn requires_otherwise(&self, other: &Self) -> bool {
+        let (Some(own), Some(others)) = (&self.requirement_sha256, &other.requirement_sha256)
+        else {
+            return false;
+        };
+        let workload = |question: &Self| Self {
+            numbers: question
+                .numbers
+                .iter()
+                .filter(|(name, _)| !name.starts_with("required_"))
+                .map(|(name, value)| (name.clone(), *value))
+                .collect(),
+            ..question.clone()
+        };
+        let same_plan = self.workload_sha256.is_some()
+            && self.workload_sha256 == other.workload_sha256
+            && self.target == other.target;
+        own != others && (same_plan || workload(self).is_alike(&workload(other)))
     }
 
     /// Whether another run asked the same: of the same system, with every number that both state alike.
@@ -77,6 +110,25 @@ impl Question {
             && self.required == other.required
             && self.numbers.iter().all(near)
     }
+}
+
+/// The plan with nothing in it of what is required, or of whose it is.
+fn without_requirement(plan: &ResolvedPlan) -> ResolvedPlan {
+    ResolvedPlan {
+        name: String::new(),
+        description: String::new(),
+        owner: None,
+        requirement: None,
+        claims: Vec::new(),
+        claims_assumed: false,
+        seed: 0,
+        ..plan.clone()
+    }
+}
+
+fn hash_of(requirement: &Requirement) -> Option<String> {
+    let text = serde_json::to_vec(requirement).ok()?;
+    Some(super::sha256_hex(&text))
 }
 
 /// The system that a target is, however it is called in the plan.
@@ -235,5 +287,37 @@ mod tests {
         // Without a requirement the load is part of what is measured.
         let deeper = format!("{measured}\nqueue_depth = 32");
         assert!(!question(&measured, &BELOW).is_alike(&question(&deeper, &BELOW)));
+    }
+
+    #[test]
+    fn a_requirement_that_was_changed_is_told_from_one_that_was_not() {
+        let plan = matrix("p", "/mnt/a", "file_size = \"1GiB\"");
+        let first = question(&plan, &BELOW);
+        assert!(first.workload_sha256.is_some() && first.requirement_sha256.is_some());
+        for other in [
+            plan.replace("iops = 1000", "iops = 900"),
+            plan.replace("iops = 1000", "iops = 10"),
+            plan.replace("iops = 1000", "read_latency_p99 = \"20ms\""),
+            plan.replace("iops = 1000", "iops = 1000\nread_latency_p99 = \"20ms\""),
+            // A little more data and another name make no other workload.
+            plan.replace("iops = 1000", "iops = 900").replace("1GiB", "1048580KiB"),
+        ] {
+            let other = question(&other, &BELOW);
+            assert!(first.requires_otherwise(&other) && other.requires_otherwise(&first));
+        }
+        for same in [
+            plan.clone(),
+            plan.replace("\"p\"", "\"q\""),
+            plan.replace("[requirement]\niops = 1000\n", ""),
+            plan.replace("iops = 1000", "iops = 900").replace("4KiB", "64KiB"),
+            plan.replace("iops = 1000", "iops = 900").replace("[70]", "[0]"),
+        ] {
+            assert!(!first.requires_otherwise(&question(&same, &BELOW)), "{same}");
+        }
+        let elsewhere = [("/mnt/a", "/dev/sdb1", "sdb")];
+        let other = plan.replace("iops = 1000", "iops = 900");
+        assert!(!first.requires_otherwise(&question(&other, &elsewhere)), "another disk");
+        let earlier = Question { requirement_sha256: None, ..question(&other, &BELOW) };
+        assert!(!first.requires_otherwise(&earlier), "an earlier version recorded none");
     }
 }

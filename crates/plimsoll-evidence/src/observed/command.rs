@@ -18,6 +18,10 @@ pub struct Command {
     /// Libraries that processes of it were started with before all others (`LD_PRELOAD`), with whose they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preloaded: Vec<String>,
+    /// Executable files that its processes had mapped and that are neither their programs nor the
+    /// distribution's libraries, with the process and the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign: Vec<String>,
     /// What all of them moved to and from storage, those too that nobody saw.
     pub moved: Option<Moved>,
     /// The same of the time alone that the result says it measured, last of all, less what was taken back.

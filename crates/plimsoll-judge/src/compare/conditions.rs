@@ -194,9 +194,42 @@ fn surroundings(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String> {
     put("data", data(bundle).to_owned());
     put("cache-state", cache_state(bundle));
     put("working-set", working_set(bundle));
+    for (name, value) in limits(bundle) {
+        put(&name, value);
+    }
     let place = bundle.run.experiment.as_ref();
     if mounts || !place.is_some_and(|place| place.kind == ExperimentKind::Compare) {
         put(MOUNT_OPTIONS, mount_options(bundle));
+    }
+    all
+}
+
+/// Limits of the process whose defaults follow from the host's memory, and do not touch I/O.
+const NOT_LIMITING: [&str; 4] = ["pending signals", "processes", "msgqueue size", "core file size"];
+
+/// Limits and priorities that the load ran under. A limit that is not set has no entry.
+fn limits(bundle: &Bundle) -> Vec<(String, String)> {
+    if bundle.run.driver != Driver::Real {
+        return Vec::new();
+    }
+    let recorded = |value: &str| ("limits-recorded".to_owned(), value.to_owned());
+    let Some(limits) = &bundle.observed.limits else { return vec![recorded("no")] };
+    let groups = if limits.groups_read { "yes" } else { "not those of control groups" };
+    let mut all = vec![recorded(groups)];
+    let mut put = |name: &str, value: Option<String>| {
+        all.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    put("memory-limit", limits.memory_bytes.map(|bytes| format!("{bytes} bytes")));
+    put("cpu-limit", limits.cpus.map(|cpus| format!("{cpus} CPUs")));
+    put("io-limit", Some(limits.io.join("; ")).filter(|text| !text.is_empty()));
+    put("io-priority", limits.io_priority.clone());
+    put("nice", limits.nice.map(|nice| nice.to_string()));
+    for (name, weight) in &limits.weights {
+        put(&format!("{name}-weight"), Some(weight.clone()));
+    }
+    let process = limits.process.iter().filter(|(name, _)| !NOT_LIMITING.contains(&name.as_str()));
+    for (name, limit) in process {
+        put(&format!("ulimit.{}", name.replace(' ', "-")), Some(limit.clone()));
     }
     all
 }
@@ -274,4 +307,51 @@ fn mount_options(bundle: &Bundle) -> String {
     });
     let all: BTreeSet<String> = mounts.collect();
     if all.is_empty() { "none".to_owned() } else { all.into_iter().collect::<Vec<_>>().join("; ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::observed::Limits;
+
+    use super::*;
+    use crate::rules::fixtures;
+
+    fn differ(own: Option<Limits>, other: Option<Limits>) -> Vec<String> {
+        let side = |limits| {
+            let mut bundle = fixtures::reads();
+            bundle.observed.limits = limits;
+            surroundings(&bundle, false)
+        };
+        let (own, other) = (side(own), side(other));
+        let names: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
+        let apart = |name: &&String| own.get(*name) != other.get(*name);
+        names.into_iter().filter(apart).cloned().collect()
+    }
+
+    #[test]
+    fn limits_and_priorities_that_differ_are_named() {
+        let plain = || Limits { groups_read: true, nice: Some(0), ..Limits::default() };
+        let other: [(&str, Limits); 8] = [
+            ("memory-limit", Limits { memory_bytes: Some(1 << 30), ..plain() }),
+            ("cpu-limit", Limits { cpus: Some(0.5), ..plain() }),
+            ("io-limit", Limits { io: vec!["8:0 reads-per-s 100".into()], ..plain() }),
+            ("io-priority", Limits { io_priority: Some("idle".into()), ..plain() }),
+            ("nice", Limits { nice: Some(19), ..plain() }),
+            ("io-weight", Limits { weights: one("io", "10"), ..plain() }),
+            ("ulimit.open-files", Limits { process: one("open files", "64/64"), ..plain() }),
+            ("limits-recorded", Limits { groups_read: false, ..plain() }),
+        ];
+        for (name, limits) in other {
+            assert_eq!(differ(Some(plain()), Some(limits.clone())), [name]);
+            assert!(differ(Some(limits.clone()), Some(limits)).is_empty(), "{name}");
+        }
+        assert!(differ(None, None).is_empty(), "two bundles of earlier versions");
+        assert!(differ(Some(plain()), None).contains(&"limits-recorded".to_owned()));
+        let signals = Limits { process: one("pending signals", "1/1"), ..plain() };
+        assert!(differ(Some(plain()), Some(signals)).is_empty(), "follows from the memory");
+    }
+
+    fn one(name: &str, value: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([(name.to_owned(), value.to_owned())])
+    }
 }

@@ -21,8 +21,9 @@ pub const RULE: Rule = Rule {
         workload, with numbers within 10 %, on the same file system or device under the same \
         requirement. Another plan name, another directory or a few KiB more make no difference, \
         and neither does the load if a requirement is to be met. Five earlier runs, or one \
-        aborted run, give a warning: show all of them (`plimsoll runs`), not only this one. If \
-        the ledger is less than a day old, or lacks runs whose bundles are in the catalogue, \
+        aborted run, give a warning, and so does an earlier run of the same workload under \
+        another requirement, which may have been changed after a look at the result: show all \
+        of them (`plimsoll runs`), not only this one. If the ledger is less than a day old, or lacks runs whose bundles are in the catalogue, \
         earlier attempts are unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
@@ -43,6 +44,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Some(_) => "of the same workload",
         None => "of this plan",
     };
+    let otherwise = ledger.earlier_required_otherwise.unwrap_or(0);
     let came = match earlier {
         0 => format!("this machine's ledger has no earlier run {alike}"),
         1 => format!("this machine's ledger has 1 earlier run {alike}"),
@@ -51,10 +53,22 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if earlier >= EARLIER_MIN || given_up > 0 {
         let says = format!("{came}, {given_up} of them not completed");
         Finding::new(RULE.id, Outcome::Warn, says).advise(SHOW)
+    } else if otherwise > 0 {
+        let runs = if otherwise == 1 { "1 run" } else { &format!("{otherwise} runs") };
+        let says = format!(
+            "{runs} of the same workload came before with another requirement: it may have been \
+             changed after a look at the result"
+        );
+        let advice = "state the requirement before the first run, or show those runs too";
+        Finding::new(RULE.id, Outcome::Warn, says).advise(advice)
     } else if let Some(says) = unknown_before(bundle, ledger) {
         Finding::new(RULE.id, Outcome::Unknown, says).advise(SHOW)
     } else {
         Finding::new(RULE.id, Outcome::Pass, came)
+    };
+    let finding = match ledger.earlier_required_otherwise {
+        Some(count) if count > 0 => finding.with("earlier_runs_required_otherwise", count),
+        _ => finding,
     };
     Some(finding.with("earlier_runs", earlier).with("earlier_runs_not_completed", given_up))
 }
@@ -115,6 +129,13 @@ mod tests {
         assert_eq!(at(|ledger| ledger.earlier_runs_alike = Some(4)), Some(Outcome::Pass));
         assert_eq!(at(|ledger| ledger.earlier_runs_alike = Some(5)), Some(Outcome::Warn));
         assert_eq!(at(|ledger| ledger.earlier_alike_not_completed = Some(1)), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn a_requirement_that_was_changed_warns() {
+        assert_eq!(at(|ledger| ledger.earlier_required_otherwise = Some(0)), Some(Outcome::Pass));
+        assert_eq!(at(|ledger| ledger.earlier_required_otherwise = Some(1)), Some(Outcome::Warn));
+        assert_eq!(at(|ledger| ledger.earlier_required_otherwise = None), Some(Outcome::Pass));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::DeviceTotals;
 use plimsoll_plan::{SyncKind, Workload};
 
-use super::volatile_cache_unflushed::{flushes_expected, may_be_forced};
+use super::volatile_cache_unflushed::{flushes_expected, may_be_forced, surely_own};
 use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
@@ -53,8 +53,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let flushes = flushes(bundle)?;
     let expected = flushes_expected(bundle);
-    let finding = if flushes >= expected {
+    let finding = if flushes >= expected && surely_own(bundle, flushes) {
         Finding::new(RULE.id, Outcome::Pass, "the flushes reached the devices")
+    } else if flushes >= expected {
+        let says = "flushes reached the devices, and other processes may have asked for them";
+        Finding::new(RULE.id, Outcome::Unknown, says)
     } else if may_be_forced(bundle) {
         let says = "forced unit access is not counted, so it is unknown whether writes bypassed the device caches";
         Finding::new(RULE.id, Outcome::Unknown, says)
@@ -119,7 +122,14 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         assert_eq!(crate::judge(&bundle).verdict, crate::VerdictKind::Invalid);
         bundle.observed.devices[0].flushes = Some(6_000);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "whose they are");
+        bundle.observed.neighbours.storage_read_bytes = Some(0);
+        bundle.observed.neighbours.storage_written_bytes = Some(0);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        bundle.observed.neighbours.storage_written_bytes = Some(4096);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "one was another's");
+        bundle.observed.devices[0].flushes = Some(600_000);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass), "most were not");
         bundle.environment.devices[0].write_cache = Some("write through".into());
         bundle.observed.devices[0].flushes = Some(0);
         assert_eq!(fixtures::outcome(&RULE, &bundle), None, "there is nothing to flush");

@@ -127,7 +127,10 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn by_latency(bundle: &Bundle) -> Option<Finding> {
-    if seen::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO) {
+    // A neighbour explains two modes only where this process's own bytes came from its own disks.
+    if seen::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO)
+        && by_position(bundle).outcome == Outcome::Pass
+    {
         return None;
     }
     let modes = two_modes(&reads::histogram(bundle)?)?;

@@ -13,8 +13,10 @@ pub const RULE: Rule = Rule {
     asks: "did anything stand between the load and the kernel that could answer in its place?",
     explains: "All that is observed is the kernel's own account, in /proc and /sys, and what system calls \
         return. A library that is loaded before all others (LD_PRELOAD, LD_AUDIT, /etc/ld.so.preload) can answer \
-        for both: flushes that do nothing, clocks that run slow, reads that never happen. So can a tracer (strace, a \
-        debugger). A mount over a file of \
+        for both: flushes that do nothing, clocks that run slow, reads that never happen. So can one that took the \
+        place of the system's own (LD_LIBRARY_PATH, an RPATH, a file that was replaced): every executable file that \
+        the process has mapped must be its program or a library that the distribution installed, that root alone \
+        can change. So can a tracer (strace, a debugger). A mount over a file of \
         the kernel's can show another device's account in its place. Neither proves that anything is wrong, \
         and with either nothing is shown: it is unknown. Run without them, and with /proc and /sys as the \
         kernel gives them.",
@@ -43,7 +45,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let command = bundle.observed.command.iter().flat_map(|command| &command.preloaded);
     let loaded = command.map(|what| format!("{what}, before all other libraries"));
-    let all: Vec<String> = between.iter().cloned().chain(loaded).collect();
+    let mapped = bundle.observed.mapped.iter().flatten();
+    let foreign = mapped.filter_map(|file| Some((file.path.as_str(), file.foreign.as_ref()?)));
+    let foreign = foreign.map(|(path, why)| format!("{path} answers in this process: {why}"));
+    let of_command = bundle.observed.command.iter().flat_map(|command| &command.foreign).cloned();
+    let found = between.iter().cloned().chain(loaded);
+    let all: Vec<String> = found.chain(foreign).chain(of_command).collect();
     let Some(first) = all.first() else {
         let says = "nothing was seen between the load and the kernel";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
@@ -62,7 +69,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::observed::Command;
+    use plimsoll_evidence::observed::{Command, MappedFile};
 
     use super::super::fixtures;
     use super::*;
@@ -81,6 +88,35 @@ mod tests {
         bundle.observed.between = Some(Vec::new());
         let preloaded = vec!["/x/lie.so into fio".to_owned()];
         bundle.observed.command = Some(Command { preloaded, ..Command::default() });
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    fn mapped(path: &str, why: Option<&str>) -> MappedFile {
+        MappedFile { path: path.into(), foreign: why.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_library_that_is_not_the_distributions_leaves_it_open() {
+        let libc = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+        let mut bundle = fixtures::reads();
+        bundle.plan.claims = vec![Claim::Requirement];
+        bundle.observed.mapped = Some(vec![mapped("/usr/bin/plimsoll", None), mapped(libc, None)]);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+        for (path, why) in [
+            ("/tmp/x/libc.so.6", "it is in none of the system's library directories"),
+            ("/usr/lib/x/libc.so.6", "LD_LIBRARY_PATH put it before the system's own"),
+            ("/memfd:x (deleted)", "its file was replaced or removed"),
+        ] {
+            bundle.observed.mapped = Some(vec![mapped(libc, None), mapped(path, Some(why))]);
+            let finding = fixtures::finding(&RULE, &bundle);
+            assert_eq!(finding.outcome, Outcome::Unknown, "{path}");
+            assert!(finding.says.contains(path), "{}", finding.says);
+            let standing = crate::judge(&bundle).claims["requirement"];
+            assert_eq!(standing, crate::claim::Standing::NotShown);
+        }
+        bundle.observed.mapped = None;
+        let foreign = vec!["/tmp/x/libc.so.6 in fio (why)".to_owned()];
+        bundle.observed.command = Some(Command { foreign, ..Command::default() });
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
     }
 

@@ -14,6 +14,9 @@ const WRITES_PER_FLUSH_MAX: u64 = 100;
 /// The kernel merges waiting flushes: half of the operations in flight may share one.
 const SHARED_TIMES: u64 = 2;
 
+/// Minimum bytes that another process writes per flush.
+const BLOCK_BYTES: u64 = 4096;
+
 pub const RULE: Rule = Rule {
     id: "volatile-cache-unflushed",
     asks: "were writes flushed from volatile caches before they counted as done?",
@@ -21,7 +24,9 @@ pub const RULE: Rule = Rule {
         Plimsoll checks whether the workload requests durability (`sync`, a mail store's log), \
         whether the devices have such a cache (queue/write_cache), and whether flushes reached \
         them (the kernel's flush counter, since 5.5). Writes with `dsync` may bypass the cache \
-        one by one (queue/fua), which the kernel does not count. A virtual disk, a LUN and a \
+        one by one (queue/fua), which the kernel does not count. The flush counter covers the \
+        whole disk, so flushes that other processes may have requested, one per block that they \
+        wrote, are subtracted; if some processes are not visible, the outcome is unknown. A virtual disk, a LUN and a \
         network block device forward the flush; whether the storage behind them honours it is \
         not visible here and stays unknown. Memory keeps nothing. Plimsoll cannot cut the power: \
         only a power-cut test shows that a device keeps its data.",
@@ -136,7 +141,33 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
         return Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find the mount option or setting that turns flushes off (nobarrier)");
     }
+    if !surely_own(bundle, flushes) {
+        let says = format!(
+            "{flushes} flushes reached {names}, and other processes may have asked for them: the kernel \
+             does not count whose they are"
+        );
+        return Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("measure as root while no other process writes on this host");
+    }
     Finding::new(RULE.id, Outcome::Pass, format!("{flushes} flushes reached {names}"))
+}
+
+/// Returns true if enough flushes remain after those of other processes, at most one per block that they
+/// wrote. Only the target's file system uses a loop device under the target.
+pub(super) fn surely_own(bundle: &Bundle, flushes: u64) -> bool {
+    let mut top = bundle.observed.devices.iter().filter(|device| device.top).peekable();
+    let is_loop = |name: &str| {
+        bundle.environment.devices.iter().any(|device| device.name == name && device.kind == "loop")
+    };
+    if top.peek().is_some() && top.all(|device| is_loop(&device.name)) {
+        return true;
+    }
+    let others = &bundle.observed.neighbours;
+    let written = others.storage_written_bytes.filter(|_| others.is_whole());
+    // Writes to other disks flush none of these.
+    let elsewhere = bundle.observed.elsewhere.map_or(0, |moved| moved.disks.written_bytes);
+    let of_others = written.map(|bytes| bytes.saturating_sub(elsewhere).div_ceil(BLOCK_BYTES));
+    of_others.is_some_and(|others| flushes.saturating_sub(others) >= flushes_expected(bundle))
 }
 
 /// Minimum number of flushes that the requested durable writes need.
@@ -187,6 +218,37 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
+    /// No other process of the host wrote anything.
+    fn alone(bundle: &mut Bundle) {
+        bundle.observed.neighbours.storage_read_bytes = Some(0);
+        bundle.observed.neighbours.storage_written_bytes = Some(0);
+    }
+
+    #[test]
+    fn flushes_of_others_do_not_stand_in_for_the_loads_own() {
+        let to = "queue_depth = 8\nsync = \"fdatasync\"";
+        let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        let outcome = |bundle: &Bundle| fixtures::outcome(&RULE, bundle);
+        bundle.observed.devices[0].flushes = Some(10_000);
+        alone(&mut bundle);
+        assert_eq!(outcome(&bundle), Some(Outcome::Pass));
+        // Each small write of another process may have been flushed.
+        bundle.observed.neighbours.storage_written_bytes = Some(10_000 * 4096);
+        assert_eq!(outcome(&bundle), Some(Outcome::Unknown));
+        bundle.observed.neighbours.storage_written_bytes = Some(1_000 * 4096);
+        assert_eq!(outcome(&bundle), Some(Outcome::Pass), "enough are left");
+        bundle.observed.neighbours.unreadable = 1;
+        assert_eq!(outcome(&bundle), Some(Outcome::Unknown), "not all processes show");
+        bundle.observed.neighbours.unreadable = 0;
+        bundle.observed.neighbours.outside_unseen = true;
+        assert_eq!(outcome(&bundle), Some(Outcome::Unknown), "a container does not show all");
+        bundle.observed.neighbours.storage_written_bytes = None;
+        assert_eq!(outcome(&bundle), Some(Outcome::Unknown));
+        // A loop device has one user, and counts for itself.
+        bundle.environment.devices[0].kind = "loop".into();
+        assert!(surely_own(&bundle, 10_000));
+    }
+
     #[test]
     fn writes_without_a_flush_into_a_write_back_cache_fail() {
         let mut bundle = fixtures::writes();
@@ -224,6 +286,7 @@ mod tests {
     fn one_stream_that_flushes_does_not_answer_for_another() {
         let to = "queue_depth = 8\nsync = \"dsync\"";
         let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        alone(&mut bundle);
         bundle.observed.devices[0].flushes = Some(600_000);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         if let Workload::Matrix(matrix) = &mut bundle.plan.workload {
@@ -238,6 +301,7 @@ mod tests {
     fn in_a_guest_nothing_shows_what_survives() {
         let to = "queue_depth = 8\nsync = \"dsync\"";
         let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        alone(&mut bundle);
         bundle.observed.devices[0].flushes = Some(600_000);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.environment.virtualisation = Some("KVM".into());
@@ -258,6 +322,7 @@ mod tests {
     fn writes_that_go_past_the_cache_need_no_flush() {
         let to = "queue_depth = 8\nsync = \"dsync\"";
         let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        alone(&mut bundle);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.environment.devices[0].forced_writes = Some(true);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
@@ -269,6 +334,7 @@ mod tests {
     fn flushes_that_wait_for_each_other_are_one() {
         let to = "queue_depth = 256\nsync = \"fdatasync\"";
         let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        alone(&mut bundle);
         bundle.observed.devices[0].flushes = Some(600_000 / 256);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.devices[0].flushes = Some(600_000 / 600);
@@ -279,6 +345,7 @@ mod tests {
     fn flushes_must_reach_the_device() {
         let to = "queue_depth = 8\nsync = \"dsync\"";
         let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        alone(&mut bundle);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         bundle.observed.devices[0].flushes = Some(6_000);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));

@@ -1,8 +1,10 @@
 //! Was the working set smaller than what can hold it nearer by?
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::observed::OpenedFile;
+use plimsoll_evidence::observed::{DeviceTotals, OpenedFile};
+use plimsoll_plan::SyncKind;
 
+use super::balance::{self, Stands};
 use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
@@ -11,15 +13,24 @@ use crate::finding::{Finding, Outcome};
 /// MLPerf Storage v2.0 asks for data of five times the memory.
 const MEMORY_TIMES: u64 = 5;
 
+/// Share of what was asked that storage must move, so that memory answered next to nothing.
+const MOVED_SHARE_MIN: f64 = 0.95;
+/// Share of sequential reads from which a load uses what is read ahead for it.
+const SEQUENTIAL_SHARE: f64 = 0.95;
+/// The device's reads may be this much larger than the load's, on average.
+const READ_SIZE_SLACK: f64 = 1.1;
+
 /// The rule.
 pub const RULE: Rule = Rule {
     id: "working-set-small",
     asks: "was the working set smaller than the memory, cache or tier that it is said to exceed?",
     explains: "The rule counts the distinct bytes that operations touched. It compares them with the \
-        host's memory where I/O is buffered, and with the storage system's cache \
-        (`observe.array_cache`) and fast tier (`observe.tier`) where the plan declares them. Less \
+        host's memory where I/O is buffered (with the control group's limit, if that is less and no more \
+        of the files was cached), and with the storage system's cache (`observe.array_cache`) and fast tier (`observe.tier`) where the plan declares them. Less \
         than one of them is a failure for `media-read`: that is where the data was. Between one and \
-        five times the memory it is a warning (MLPerf Storage asks for five). Of a command that was \
+        five times the memory it is a warning (MLPerf Storage asks for five). Memory that answered no reads \
+        and absorbed no writes is not compared: the process's own counters show that storage moved 95 % of \
+        what was read and written. Of a command that was \
         watched, the sizes of the files that it worked on say how large the working set is at most.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
@@ -51,10 +62,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return unknown("the working set is not known");
     };
     let buffered = !seen::buffered_paths(bundle).is_empty();
-    let memory = bundle.environment.memory_bytes.filter(|_| buffered);
+    let memory = memory_bytes(bundle).filter(|_| buffered && !storage_moved_all(bundle));
     let observe = &bundle.plan.observe;
     let holders = [
-        ("this host's memory, through which I/O was buffered", memory),
+        ("the memory that I/O was buffered through", memory),
         ("the storage system's declared cache", observe.array_cache_bytes),
         ("its declared fast tier", observe.tier_bytes),
     ];
@@ -83,6 +94,78 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("working_set_bytes", touched))
 }
 
+/// Memory that can cache the load's data: the host's, or what the control group leaves. Pages that
+/// others brought into the cache are charged to them, so that a group's limit counts only if no more
+/// than that was cached of the files.
+fn memory_bytes(bundle: &Bundle) -> Option<u64> {
+    let host = bundle.environment.memory_bytes;
+    let limit = bundle.observed.limits.as_ref().and_then(|limits| limits.memory_bytes);
+    let Some(limit) = limit.filter(|limit| host.is_none_or(|host| *limit < host)) else {
+        return host;
+    };
+    let cache = &bundle.observed.page_cache;
+    let cached = cache.resident_bytes_before.zip(cache.resident_bytes_after);
+    let own = cached.is_some_and(|(before, after)| before.max(after) <= limit);
+    if own { Some(limit) } else { host }
+}
+
+/// Whether storage moved what the load read and wrote, by the counters of the process itself. Bytes of
+/// other processes are not among these.
+fn storage_moved_all(bundle: &Bundle) -> bool {
+    !seen::is_remote(bundle)
+        && seen::top_devices(bundle).is_some()
+        && [true, false].into_iter().all(|is_read| moved_all(bundle, is_read))
+}
+
+fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
+    let Some(side) = balance::side(bundle, is_read) else { return true };
+    let generator = &bundle.observed.generator;
+    let written = generator
+        .storage_written_bytes
+        .map(|bytes| bytes.saturating_sub(generator.storage_cancelled_bytes.unwrap_or(u64::MAX)));
+    // Writes that were each made durable leave nothing dirty behind.
+    let own = if !is_read && each_durable(bundle) { written } else { side.own };
+    let least = side.asked as f64 * MOVED_SHARE_MIN;
+    let moved = own.is_some_and(|own| own as f64 >= least);
+    // The balance takes dirty pages away that may be another process's: none are the load's here.
+    let durable = !is_read && each_durable(bundle);
+    let reached = match side.top.filter(|_| durable) {
+        Some(top) => top as f64 >= least,
+        None => side.stands == Stands::Moved,
+    };
+    moved && reached && !(is_read && may_read_ahead(bundle))
+}
+
+/// Whether each write of each stream is durable before the next.
+fn each_durable(bundle: &Bundle) -> bool {
+    let mut writers = seen::streams(bundle).iter().filter(|stream| stream.read_percent < 100.0);
+    writers.all(|stream| match stream.sync.kind {
+        SyncKind::None => false,
+        SyncKind::Dsync => true,
+        _ => stream.sync.every_writes <= 1,
+    })
+}
+
+/// Whether storage may have moved more for a read than the read asked for, which hides others that
+/// memory answered. A sequential reader uses what was read ahead.
+fn may_read_ahead(bundle: &Bundle) -> bool {
+    let sequential = bundle.observed.workload.read_sequential_share;
+    if sequential.is_some_and(|share| share >= SEQUENTIAL_SHARE) {
+        return false;
+    }
+    let devices = seen::top_devices(bundle).unwrap_or_default();
+    let sum = |of: fn(&DeviceTotals) -> u64| devices.iter().map(|device| of(device)).sum::<u64>();
+    let mean = |bytes: u64, count: u64| bytes as f64 / count.max(1) as f64;
+    let device = mean(sum(|device| device.read_bytes), sum(|device| device.reads));
+    let load = mean(seen::read_bytes(bundle), seen::operations(bundle, true));
+    // Small reads of other processes would lower the mean.
+    let others = &bundle.observed.neighbours;
+    let alone = others.storage_read_bytes.filter(|_| others.is_whole()).is_some_and(|bytes| {
+        bytes as f64 <= seen::read_bytes(bundle) as f64 * (1.0 - MOVED_SHARE_MIN)
+    });
+    device > load * READ_SIZE_SLACK || !alone
+}
+
 /// Sizes of the files and devices that a watched command worked on, by its result: no working set is larger.
 fn files_bytes(bundle: &Bundle) -> Option<u64> {
     let command = bundle.observed.command.as_ref()?;
@@ -103,7 +186,7 @@ fn files_bytes(bundle: &Bundle) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::observed::{Command, ResultFile};
+    use plimsoll_evidence::observed::{Command, Limits, ResultFile};
 
     use super::super::fixtures;
     use super::*;
@@ -115,6 +198,7 @@ mod tests {
     #[test]
     fn memory_counts_only_where_io_is_buffered() {
         let mut bundle = fixtures::reads();
+        bundle.observed.generator.storage_read_bytes = Some(1 << 30);
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.run.engine.paths[0].direct = false;
         assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -128,6 +212,7 @@ mod tests {
     fn files_of_a_watched_command_hold_the_working_set() {
         let mut bundle = fixtures::reads();
         bundle.observed.workload.working_set_read_bytes = None;
+        bundle.observed.generator.storage_read_bytes = Some(1 << 30);
         bundle.run.engine.paths[0].direct = false;
         bundle.environment.memory_bytes = Some(4 << 30);
         let file = |path: &str, device: bool, size_bytes| OpenedFile {
@@ -156,6 +241,78 @@ mod tests {
         assert_eq!(seen("/x/f", vec![file("/x/f", false, None)]).0, Outcome::Unknown);
         assert_eq!(seen("/x/other", vec![file("/x/f", false, Some(1))]).0, Outcome::Unknown);
         assert_eq!(seen("/dev/sda", vec![file("/dev/sda", true, None)]).0, Outcome::Fail);
+    }
+
+    /// A buffered run whose data fits the host's memory.
+    fn buffered(mut bundle: Bundle) -> Bundle {
+        bundle.run.engine.paths[0].direct = false;
+        bundle.observed.neighbours.storage_read_bytes = Some(0);
+        bundle.observed.neighbours.storage_written_bytes = Some(0);
+        bundle.observed.memory.dirty_bytes_after = Some(0);
+        bundle
+    }
+
+    #[test]
+    fn the_limit_of_the_control_group_counts_if_it_held_the_cache() {
+        let mut bundle = buffered(fixtures::reads());
+        bundle.observed.generator.storage_read_bytes = Some(1 << 30);
+        assert_eq!(outcome(&bundle), Outcome::Fail, "16 GiB of the host");
+        let limits = |memory_bytes| Limits { memory_bytes, ..Limits::default() };
+        bundle.observed.limits = Some(limits(Some(128 << 20)));
+        assert_eq!(outcome(&bundle), Outcome::Pass, "eight times the group's limit");
+        bundle.observed.limits = Some(limits(Some(512 << 20)));
+        assert_eq!(outcome(&bundle), Outcome::Warn);
+        bundle.observed.limits = Some(limits(Some(64 << 30)));
+        assert_eq!(outcome(&bundle), Outcome::Fail, "more than the host has");
+        bundle.observed.limits = Some(limits(None));
+        assert_eq!(outcome(&bundle), Outcome::Fail, "no limit");
+        // Another process had brought the files into the cache, at its own expense.
+        bundle.observed.limits = Some(limits(Some(128 << 20)));
+        bundle.observed.page_cache.resident_bytes_before = Some(1 << 30);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+        bundle.observed.page_cache.resident_bytes_before = None;
+        assert_eq!(outcome(&bundle), Outcome::Fail, "nobody looked");
+    }
+
+    #[test]
+    fn what_storage_moved_was_not_answered_by_memory() {
+        let mut bundle = buffered(fixtures::reads());
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+        let asked = seen::read_bytes(&bundle);
+        bundle.observed.generator.storage_read_bytes = Some(asked / 10 * 9);
+        assert_eq!(outcome(&bundle), Outcome::Fail, "a tenth came from memory");
+        bundle.observed.generator.storage_read_bytes = None;
+        assert_eq!(outcome(&bundle), Outcome::Fail, "not counted");
+        // The device moved as much, but for others.
+        bundle.observed.generator.storage_read_bytes = Some(0);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+        // Reading ahead moved twice as much per read, and memory answered every other one.
+        let mut bundle = buffered(fixtures::reads());
+        bundle.observed.devices[0].reads /= 2;
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+        bundle.observed.workload.read_sequential_share = Some(1.0);
+        assert_eq!(outcome(&bundle), Outcome::Pass, "a sequential reader uses all of it");
+        let mut bundle = buffered(fixtures::reads());
+        bundle.observed.neighbours.storage_read_bytes = Some(asked);
+        assert_eq!(outcome(&bundle), Outcome::Fail, "others' small reads may hide it");
+    }
+
+    #[test]
+    fn writes_that_were_synced_are_written() {
+        let to = "queue_depth = 8\nsync = \"fdatasync\"";
+        let mut bundle = buffered(fixtures::writes_with("queue_depth = 8", to));
+        // Dirty pages of other processes, and the files are cached.
+        bundle.observed.memory.dirty_bytes_after = Some(4 << 30);
+        bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
+        assert_eq!(outcome(&bundle), Outcome::Pass);
+        let mut unsynced = buffered(fixtures::writes());
+        unsynced.observed.memory.dirty_bytes_after = Some(4 << 30);
+        unsynced.observed.page_cache.resident_bytes_after = Some(1 << 30);
+        assert_eq!(outcome(&unsynced), Outcome::Fail);
+        // Overwrites in memory between two flushes are not written.
+        let asked = seen::written_bytes(&bundle);
+        bundle.observed.generator.storage_written_bytes = Some(asked / 4);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
     }
 
     #[test]

@@ -54,7 +54,8 @@ impl Scale<'_> {
             .sum::<u64>()
             / copies;
         let names: Vec<&str> = below.iter().map(|device| device.name.as_str()).collect();
-        let step = Step { device, backing, upper, lower, names: names.join(", ") };
+        let beside = below.iter().map(beside).fold(0, u64::saturating_add);
+        let step = Step { device, backing, upper, lower, beside, names: names.join(", ") };
         Some(if is_file { self.through_a_file(&step) } else { self.through_a_mapping(&step) })
     }
 
@@ -85,7 +86,7 @@ impl Scale<'_> {
     fn through_a_mapping(&self, step: &Step<'_>) -> Stands {
         let missing = step.upper.saturating_sub(step.lower);
         if missing <= self.slack(step.upper) {
-            return Stands::Moved;
+            return self.others_beside(step);
         }
         // What others asked of the upper device may be what is missing below it.
         let others = self.own().filter(|_| self.counts_own());
@@ -94,6 +95,30 @@ impl Scale<'_> {
             return Stands::Short(step.says(self));
         }
         Stands::Open(format!("{}; whose it was is not known", step.says(self)))
+    }
+
+    /// Whether the lower devices moved enough without what other processes can have asked of them
+    /// directly: those that did not go through the upper device.
+    fn others_beside(&self, step: &Step<'_>) -> Stands {
+        let through = self.own().filter(|_| self.counts_own());
+        let through = through.map_or(0, |own| step.upper.saturating_sub(own));
+        let elsewhere = self.bundle.observed.elsewhere.map_or(0, |moved| self.pick(moved.disks));
+        let known = through.saturating_add(step.beside).saturating_add(elsewhere);
+        let directly = self.others().map(|others| others.saturating_sub(known));
+        let surely = directly.map(|directly| step.lower.saturating_sub(directly));
+        match surely {
+            Some(surely) if step.upper.saturating_sub(surely) > self.slack(step.upper) => {
+                Stands::Open(format!(
+                    "of {} asked of {}, it is not known how much {} moved for it: it moved {}, and other \
+                     processes may have gone to it directly",
+                    self.size(step.upper),
+                    step.device.name,
+                    step.names,
+                    self.size(step.lower)
+                ))
+            }
+            _ => Stands::Moved,
+        }
     }
 
     fn through_a_file(&self, step: &Step<'_>) -> Stands {
@@ -118,8 +143,9 @@ impl Scale<'_> {
         let others = self.others().map(|others| others.saturating_add(beside));
         let surely = others.map(|others| step.lower.saturating_sub(others));
         let missing = surely.map(|surely| step.upper.saturating_sub(surely));
-        if missing.is_some_and(|missing| missing <= self.slack(step.upper)) || step.is_past_cache()
-        {
+        // A device that says it has no cache is believed only for bytes that were not another process's.
+        let past_cache = step.is_past_cache() && kernel.is_some();
+        if missing.is_some_and(|missing| missing <= self.slack(step.upper)) || past_cache {
             return Stands::Moved;
         }
         Stands::Open(format!(
@@ -138,6 +164,8 @@ struct Step<'a> {
     backing: Option<&'a BackingFile>,
     upper: u64,
     lower: u64,
+    /// Bytes of the devices below that came from beside the upper one, and are not in `lower`.
+    beside: u64,
     names: String,
 }
 

@@ -249,6 +249,41 @@ fn a_busy_disk_does_not_accuse_a_loop_device_that_goes_past_the_cache() {
     assert_eq!(outcome(&bundle), Outcome::Unknown, "nor where the file system buffers");
 }
 
+#[test]
+fn a_loop_device_that_claims_no_cache_is_not_acquitted_by_others() {
+    let mut bundle = through_a_loop(true, 0);
+    let all = bundle.observed.devices[0].read_bytes;
+    bundle.observed.neighbours.storage_read_bytes = Some(all);
+    assert_eq!(outcome(&bundle), Outcome::Pass, "the kernel's threads moved it");
+    bundle.observed.kernel = None;
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "others read as much");
+    bundle.observed.neighbours.storage_read_bytes = Some(0);
+    assert_eq!(outcome(&bundle), Outcome::Pass, "nobody else read");
+    bundle.observed.neighbours.storage_read_bytes = None;
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "it is not known who read");
+}
+
+#[test]
+fn a_mapping_is_not_acquitted_by_what_others_read_below_it() {
+    let mut bundle = through_a_mapping();
+    let all = bundle.observed.devices[0].read_bytes;
+    bundle.observed.neighbours.storage_read_bytes = Some(all / 10);
+    assert_eq!(outcome(&bundle), Outcome::Pass, "too little to hide anything");
+    bundle.observed.neighbours.storage_read_bytes = Some(all);
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "another process read the disk itself");
+    // It read through another volume, which is counted beside.
+    bundle.observed.devices[1].read_bytes = all * 2;
+    bundle.observed.devices[1].beside = Some(Moved { read_bytes: all, written_bytes: 0 });
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+    // It read the same volume: all of it went through the mapping.
+    let mut bundle = through_a_mapping();
+    for device in &mut bundle.observed.devices {
+        device.read_bytes *= 2;
+    }
+    bundle.observed.neighbours.storage_read_bytes = Some(all);
+    assert_eq!(outcome(&bundle), Outcome::Pass);
+}
+
 /// Reads through a mapping on `sda`.
 fn through_a_mapping() -> Bundle {
     let mut bundle = through_a_loop(true, 0);

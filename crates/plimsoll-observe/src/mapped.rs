@@ -1,0 +1,223 @@
+//! Executable files that a process has mapped, and which of them are not the distribution's.
+//!
+//! A false library answers `pread64` whichever way it came in: `LD_LIBRARY_PATH`, an RPATH, a copy
+//! beside the program, a file that was replaced. So the question is what is mapped, not how.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::observed::MappedFile;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// Directories that a distribution installs libraries in.
+const SYSTEM: [&str; 12] = [
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libx32",
+    "/usr/libexec",
+    "/nix/store",
+    "/gnu/store",
+    "/snap",
+];
+/// Directories that the loader searches unasked, below which a distribution may add that of its machine.
+const DEFAULT: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
+/// Beginnings of the names of C libraries, which make the system calls.
+const C_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libc.musl", "libpthread"];
+/// What the kernel appends to the name of a file that was removed.
+const DELETED: &str = " (deleted)";
+
+/// Executable files that a process (`self`, or its number) has mapped, in order; `None` if they
+/// cannot be read, or if it has none.
+#[must_use]
+pub fn files(process: &str) -> Option<Vec<MappedFile>> {
+    let program = || fs::read_link(format!("/proc/{process}/exe")).ok();
+    let before = program()?;
+    let maps = fs::read(format!("/proc/{process}/maps")).ok()?;
+    // A process that changes its program meanwhile shows files of both.
+    let program = program().filter(|after| *after == before)?;
+    let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    let paths = executable(&String::from_utf8_lossy(&maps));
+    let named = library_path(&environment);
+    let judged = paths.into_iter().map(|path| {
+        let foreign = if Path::new(&path) == program { None } else { foreign(&path, &named) };
+        MappedFile { path, foreign }
+    });
+    Some(judged.collect::<Vec<_>>()).filter(|files| !files.is_empty())
+}
+
+/// Names of the files in `/proc/PID/maps` that are mapped executable. The kernel's own code is in
+/// brackets, and memory without a name has been compiled by the process itself.
+fn executable(maps: &str) -> BTreeSet<String> {
+    let named = |line: &str| {
+        let mut columns = line.split_ascii_whitespace();
+        let (_, rights) = (columns.next()?, columns.next()?);
+        let path = &line[line.find('/')?..];
+        rights.contains('x').then(|| path.trim_end().to_owned())
+    };
+    maps.lines().filter_map(named).collect()
+}
+
+/// Directories that `LD_LIBRARY_PATH` names in an environment.
+fn library_path(environment: &[u8]) -> Vec<PathBuf> {
+    let variables = environment.split(|byte| *byte == 0);
+    let value = variables.filter_map(|variable| variable.strip_prefix(b"LD_LIBRARY_PATH="));
+    let directories = value.flat_map(|value| value.split(|byte| matches!(byte, b':' | b';')));
+    directories
+        .filter(|directory| !directory.is_empty())
+        .map(|directory| PathBuf::from(std::ffi::OsStr::from_bytes(directory)))
+        .map(|directory| fs::canonicalize(&directory).unwrap_or(directory))
+        .collect()
+}
+
+/// Why a mapped file is not a library of the distribution.
+fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
+    if path.ends_with(DELETED) {
+        return Some("its file was replaced or removed".to_owned());
+    }
+    let path = Path::new(path);
+    let Some(root) = SYSTEM.iter().map(Path::new).find(|root| path.starts_with(root)) else {
+        return Some("it is in none of the system's library directories".to_owned());
+    };
+    let directory = path.parent().unwrap_or(root);
+    let is_default = is_default(directory);
+    if !is_default && library_path.iter().any(|named| named == directory) {
+        return Some("LD_LIBRARY_PATH put it before the system's own".to_owned());
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_libc = C_LIBRARIES.iter().any(|begin| name.starts_with(begin));
+    let packaged = ["/nix/store", "/gnu/store", "/snap"].map(Path::new).contains(&root);
+    if is_libc && !is_default && !packaged {
+        return Some("it is a C library outside of the loader's directories".to_owned());
+    }
+    owned_by_root(path, root).or_else(|| covered(path, root))
+}
+
+/// Whether the loader searches a directory unasked: one of its own, one below for the machine, or one of
+/// either for a newer processor.
+fn is_default(directory: &Path) -> bool {
+    let for_newer = directory.parent().filter(|parent| parent.ends_with("glibc-hwcaps"));
+    let directory = for_newer.and_then(Path::parent).unwrap_or(directory);
+    let of_machine = |root: &Path| {
+        let below = directory.strip_prefix(root).ok().and_then(Path::to_str);
+        below.is_some_and(|name| name.contains("-linux-") && !name.contains('/'))
+    };
+    DEFAULT.iter().map(Path::new).any(|root| directory == root || of_machine(root))
+}
+
+/// Whether root alone can change a file and the directories that hold it, up to the root of the
+/// system's libraries.
+fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
+    for place in path.ancestors().take_while(|place| place.starts_with(root)) {
+        let Ok(metadata) = fs::metadata(place) else {
+            return Some("its file cannot be looked at".to_owned());
+        };
+        // A root of packages may be shared, such as a store whose group builds into it.
+        let others = if place == root { 0o002 } else { 0o022 };
+        if metadata.uid() != 0 || metadata.mode() & others != 0 && metadata.mode() & 0o1000 == 0 {
+            return Some(format!("others than root may change {}", place.display()));
+        }
+    }
+    None
+}
+
+/// Whether something is mounted over a file or a directory that holds it.
+fn covered(path: &Path, root: &Path) -> Option<String> {
+    // Each package of these is a file system of its own.
+    if root == Path::new("/snap") {
+        return None;
+    }
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let below = path.strip_prefix(root).ok()?;
+    let opened = rustix::fs::openat(CWD, root, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let within = ResolveFlags::NO_XDEV;
+    let found = rustix::fs::openat2(&opened, below, flags, Mode::empty(), within);
+    matches!(found, Err(Errno::XDEV)).then(|| "something is mounted over it".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn mapped_code_is_read_from_maps() {
+        let maps = "7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/b.so\n\
+            7f01-7f02 r--p 00000000 fe:00 12 /usr/lib/locale\n7f02-7f03 rwxp 0 00:00 0 \n\
+            7f03-7f04 r-xp 0 00:00 0 [vdso]\n7f04-7f05 r-xp 0 00:01 7 /memfd:x (deleted)\n\
+            7f05-7f06 r-xp 0 fe:00 9 /a b/c.so\n";
+        let expected = ["/a b/c.so", "/memfd:x (deleted)", "/usr/lib/b.so"];
+        assert_eq!(executable(maps).into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn this_process_has_the_distributions_libraries_and_its_own_program() {
+        let files = files("self").unwrap();
+        let foreign: Vec<_> = files.iter().filter(|file| file.foreign.is_some()).collect();
+        assert!(foreign.is_empty(), "{foreign:?}");
+        let libc = files.iter().any(|file| file.path.contains("libc"));
+        assert!(libc || files.len() == 1, "{files:?}");
+    }
+
+    #[test]
+    fn a_library_from_elsewhere_is_foreign_however_it_came_in() {
+        let none = |path: &str| foreign(path, &[]);
+        for path in [
+            "/tmp/x/libc.so.6",
+            "/home/u/.local/lib/libc.so.6",
+            "/usr/local/lib/libc.so.6",
+            "/opt/rpath/libc.so.6",
+            "/root/libpread.so",
+            "/libx/libc.so.6",
+            "/memfd:lib (deleted)",
+            "/usr/lib/x86_64-linux-gnu/libc.so.6 (deleted)",
+            "/usr/lib/nowhere/libc.so.6",
+            "/usr/lib/there-is-no-such.so",
+        ] {
+            assert!(none(path).is_some(), "{path}");
+        }
+        let named = [PathBuf::from("/usr/lib/x86_64-linux-gnu/libfakeroot")];
+        assert!(foreign("/usr/lib/x86_64-linux-gnu/libfakeroot/l.so", &named).is_some());
+    }
+
+    #[test]
+    fn the_loaders_own_directories_may_be_named_too() {
+        let files = files("self").unwrap();
+        for file in files.iter().filter(|file| file.path.starts_with("/usr/lib/")) {
+            let directory = Path::new(&file.path).parent().unwrap().to_owned();
+            assert_eq!(foreign(&file.path, &[directory]), None, "{}", file.path);
+        }
+        let variables = b"A=b\0LD_LIBRARY_PATH=/no/such:/nor/this\0";
+        assert_eq!(library_path(variables), ["/no/such", "/nor/this"].map(PathBuf::from));
+        assert!(library_path(b"LD_PRELOAD=/a").is_empty());
+        assert!(is_default(Path::new("/usr/lib/aarch64-linux-gnu")));
+        assert!(is_default(Path::new("/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3")));
+        assert!(!is_default(Path::new("/usr/lib/x/y-linux-gnu")));
+        assert!(!is_default(Path::new("/usr/lib/x/glibc-hwcaps/x86-64-v3")));
+    }
+
+    #[test]
+    fn a_file_that_others_may_change_is_foreign() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let file = root.join("lib.so");
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(owned_by_root(&file, &root).is_some());
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        let is_root = fs::metadata(&file).unwrap().uid() == 0;
+        assert_eq!(owned_by_root(&file, &root).is_none(), is_root);
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(owned_by_root(&file, &root).is_some());
+    }
+}
