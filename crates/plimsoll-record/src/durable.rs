@@ -15,8 +15,7 @@ struct Pending {
     count: u32,
     /// Number of the last of them among the client's writes.
     number: u64,
-    intended_ns: u64,
-    submitted_ns: u64,
+    at: Written,
 }
 
 /// The writes of one client.
@@ -26,13 +25,28 @@ struct Client {
     pending: Vec<Pending>,
 }
 
-/// When a write was due and when it was handed over.
+/// Times of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Intended start.
     pub intended_ns: u64,
     /// Hand-over.
     pub submitted_ns: u64,
+    /// Completion of the write itself.
+    pub completed_ns: u64,
+}
+
+impl Written {
+    /// The same, without the time for which the schedule held the flush back: from the write's completion until
+    /// `due_ns`, when the flush was due.
+    fn held_until(self, due_ns: u64) -> Self {
+        let held_ns = due_ns.saturating_sub(self.completed_ns);
+        Self {
+            intended_ns: self.intended_ns + held_ns,
+            submitted_ns: self.submitted_ns + held_ns,
+            completed_ns: self.completed_ns,
+        }
+    }
 }
 
 /// The writes that wait for a flush, by client.
@@ -56,15 +70,15 @@ impl DurableWrites {
     pub fn written(&mut self, client: u32, file: u32, at: Written) {
         let Some(client) = self.clients.get_mut(client as usize) else { return };
         client.written += 1;
-        let Written { intended_ns, submitted_ns } = at;
         let number = client.written;
         if client.pending.len() >= PENDING_MAX
             && let Some(oldest) = client.pending.iter_mut().find(|pending| pending.file == file)
         {
             (oldest.number, oldest.count) = (number, oldest.count.saturating_add(1));
+            oldest.at.completed_ns = at.completed_ns;
             return;
         }
-        client.pending.push(Pending { file, count: 1, number, intended_ns, submitted_ns });
+        client.pending.push(Pending { file, count: 1, number, at });
     }
 
     /// Notes that the operation which begins in `place` is a flush of a client.
@@ -80,15 +94,22 @@ impl DurableWrites {
         }
     }
 
-    /// Gives each write that the flush of `file` in `place` made durable, and forgets it.
+    /// Gives each write that the flush of `file` in `place` made durable, and forgets it. By a schedule the flush
+    /// was due at `due_ns`: the time until then is the schedule's, not the target's.
     #[inline]
-    pub fn flushed(&mut self, place: u32, client: u32, file: u32, each: &mut dyn FnMut(Written)) {
+    pub fn flushed(
+        &mut self,
+        (place, client, file): (u32, u32, u32),
+        due_ns: Option<u64>,
+        each: &mut dyn FnMut(Written),
+    ) {
         let Some(covered) = self.covered.get(place as usize).copied() else { return };
         let Some(client) = self.clients.get_mut(client as usize) else { return };
         client.pending.retain(|pending| {
             let is_durable = pending.file == file && pending.number <= covered;
             if is_durable {
-                give(pending, each);
+                let held = |at: Written| due_ns.map_or(at, |due_ns| at.held_until(due_ns));
+                give(pending, &mut |at| each(held(at)));
             }
             !is_durable
         });
@@ -105,21 +126,21 @@ impl DurableWrites {
 }
 
 fn give(pending: &Pending, each: &mut dyn FnMut(Written)) {
-    let Pending { intended_ns, submitted_ns, .. } = *pending;
-    (0..pending.count).for_each(|_| each(Written { intended_ns, submitted_ns }));
+    (0..pending.count).for_each(|_| each(pending.at));
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn at(ns: u64) -> Written {
-        Written { intended_ns: ns, submitted_ns: ns }
+        Written { intended_ns: ns, submitted_ns: ns, completed_ns: ns }
     }
 
     fn flushed(writes: &mut DurableWrites, place: u32, file: u32) -> Vec<u64> {
         let mut all = Vec::new();
-        writes.flushed(place, 0, file, &mut |written| all.push(written.intended_ns));
+        writes.flushed((place, 0, file), None, &mut |written| all.push(written.intended_ns));
         all
     }
 
@@ -136,6 +157,17 @@ mod tests {
         let mut left = Vec::new();
         writes.left(&mut |client, written| left.push((client, written.intended_ns)));
         assert_eq!(left, [(0, 4)], "no flush of its file came");
+    }
+
+    #[test]
+    fn a_schedule_that_holds_a_flush_back_is_no_wait_for_the_target() {
+        let mut writes = DurableWrites::new(1, 1, 1);
+        writes.written(0, 0, Written { intended_ns: 10, submitted_ns: 12, completed_ns: 15 });
+        writes.flush_begins(0, 0);
+        let mut given = None;
+        writes.flushed((0, 0, 0), Some(115), &mut |at| given = Some(at));
+        let at = given.unwrap();
+        assert_eq!((at.intended_ns, at.submitted_ns), (110, 112));
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::super::fixtures;
     use super::*;
 
@@ -85,5 +86,29 @@ mod tests {
         bundle.run.classes.pop();
         bundle.run.classes[1].latency_ns_sum /= 11;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
+    }
+
+    #[test]
+    fn a_limit_on_writes_is_checked_against_the_write_with_its_flush() {
+        let limits = "[requirement]\nwrite_latency_p99 = \"10ms\"\nsync_latency_p99 = \"10ms\"\n\
+            latency_p99 = \"10ms\"\n[workload.matrix]\nsync = \"fdatasync\"";
+        let mut bundle = fixtures::writes_with("[workload.matrix]", limits);
+        let rows = |bundle: &Bundle| {
+            let requirement = bundle.plan.requirement.as_ref().unwrap();
+            let checks = crate::checks::all(bundle, requirement);
+            let row = |name: &str| checks.iter().find(|check| check.name == name).unwrap().ok;
+            [row("write_latency_p99"), row("sync_latency_p99"), row("latency_p99")]
+        };
+        assert_eq!(rows(&bundle), [Some(true), None, Some(true)], "a bundle of before");
+        for (name, group) in [("matrix.sync", "sync"), ("matrix.durable", figures::DURABLE)] {
+            let mut class = bundle.run.classes[0].clone();
+            (class.name, class.group, class.size_bytes) = (name.into(), group.into(), 0);
+            let mut histogram = plimsoll_evidence::latency::histogram();
+            histogram.record_n(104_000_000, class.count).unwrap();
+            bundle.latency_spans.extend(fixtures::spans(name, &histogram));
+            bundle.latency.insert(name.into(), histogram);
+            bundle.run.classes.push(class);
+        }
+        assert_eq!(rows(&bundle), [Some(false); 3]);
     }
 }

@@ -226,12 +226,18 @@ impl Clients {
         let (client, class) = (stream.first + client, stream.first_class + DURABLE_CLASS);
         match kind {
             OpKind::Write => {
-                let at = Written { intended_ns, submitted_ns: completion.submitted_ns };
+                let at = Written {
+                    intended_ns,
+                    submitted_ns: completion.submitted_ns,
+                    completed_ns: completion.completed_ns,
+                };
                 self.unflushed.written(client, file, at);
             }
             OpKind::Fsync | OpKind::Fdatasync => {
                 let (token, durable) = (completion.token as u32, &mut self.durable);
-                self.unflushed.flushed(token, client, file, &mut |at| durable.push((class, at)));
+                let due_ns = stream.arrivals.as_ref().map(|_| intended_ns);
+                let place = (token, client, file);
+                self.unflushed.flushed(place, due_ns, &mut |at| durable.push((class, at)));
             }
             _ => {}
         }

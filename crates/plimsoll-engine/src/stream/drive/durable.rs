@@ -53,15 +53,16 @@ pub(super) fn note(
     let (client, file) = (flown.client, flown.op.file);
     match flown.op.kind {
         OpKind::Write => {
-            let submitted_ns = flown.submitted_ns;
+            let (submitted_ns, completed_ns) = (flown.submitted_ns, completed.came_ns);
             let intended_ns = if completed.scheduled { flown.intended_ns } else { submitted_ns };
-            waiting.written(client, file, Written { intended_ns, submitted_ns });
+            waiting.written(client, file, Written { intended_ns, submitted_ns, completed_ns });
         }
         OpKind::Sync | OpKind::Flush => {
             let cell = cell_of(client, durable.class, config);
             let Some(cell) = snapshot.cells.get_mut(cell) else { return };
             let took_ns = |from_ns: u64| completed.came_ns.saturating_sub(from_ns);
-            waiting.flushed(completed.place, client, file, &mut |at| {
+            let due_ns = completed.scheduled.then_some(flown.intended_ns);
+            waiting.flushed((completed.place, client, file), due_ns, &mut |at| {
                 // Its bytes are counted with the write call.
                 cell.record(took_ns(at.intended_ns), took_ns(at.submitted_ns), 0);
             });

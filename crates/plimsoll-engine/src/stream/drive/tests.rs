@@ -11,6 +11,7 @@ use super::*;
 use crate::simulated::{Device, SECOND, Served, Simulated, World};
 use crate::stream::handover::{Returns, connect};
 use crate::stream::pacing::{Barrier, Closed, Open, Thinking};
+use crate::stream::source::Durable;
 
 struct Same;
 
@@ -372,3 +373,103 @@ fn a_starved_stream_leaves_what_waited() {
 
 mod drawn;
 mod piped;
+
+/// So many writes of 1 ms, then a flush of 104 ms.
+struct Journal {
+    writes: u64,
+    served: u64,
+}
+
+impl Device for Journal {
+    fn done_ns(&mut self, now_ns: u64) -> u64 {
+        self.served += 1;
+        let is_flush = self.served.is_multiple_of(self.writes + 1);
+        now_ns + if is_flush { 104_000_000 } else { 1_000_000 }
+    }
+}
+
+/// The operations of such a device: classes are the write call, the flush call and the durable write.
+struct Log {
+    writes: u32,
+    given: u32,
+}
+
+impl Source for Log {
+    fn wants(&self) -> Wants {
+        let durable = Some(Durable { class: 2, every_writes: self.writes });
+        Wants { durable, ..Wants::default() }
+    }
+
+    fn next(&mut self, _: u32) -> Option<Op> {
+        self.given += 1;
+        Some(match self.given.is_multiple_of(self.writes + 1) {
+            true => Op { kind: OpKind::Flush, class: 1, ..IDLE.op },
+            false => Op { kind: OpKind::Write, size_bytes: 2_300, ..IDLE.op },
+        })
+    }
+}
+
+/// Totals of the three classes over 60 s.
+fn log_of<P: Pacing>(writes: u32, mut pacing: P) -> Collector {
+    let device = Journal { writes: writes.into(), served: 0 };
+    let mut queue = Simulated::new(&World::default(), 1, device);
+    let (inbox, mut ends) = connect(&[3]);
+    let (outbox, _returns) = ends.remove(0);
+    let mut collector = Collector::new(3, &[3], false);
+    let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+    let cut = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
+    let mut world = queue.world();
+    let config = DriveConfig { classes: 3, ..config(60 * SECOND) };
+    let mut source = Log { writes, given: 0 };
+    drive(&mut queue, &mut source, &mut pacing, &mut world, config, outbox, stop).1.unwrap();
+    for mut snapshot in inbox.try_iter() {
+        collector.take(&mut snapshot, &mut |_| ());
+    }
+    collector
+}
+
+#[test]
+fn a_durable_write_lasts_to_the_end_of_its_flush() {
+    let collected = log_of(1, Closed::new(&[1], 0));
+    let [write, flush, durable] = &collected.totals[..] else { panic!("three classes") };
+    let mean_ns = |class: &plimsoll_record::collect::ClassTotals| {
+        class.sums.latency_ns / class.sums.counted().max(1)
+    };
+    assert!((1_000_000..1_100_000).contains(&mean_ns(write)), "{}", mean_ns(write));
+    assert!((104_000_000..104_100_000).contains(&mean_ns(flush)), "{}", mean_ns(flush));
+    assert!(durable.sums.operations > 500);
+    assert_eq!(durable.sums.operations, flush.sums.operations);
+    let all_ns = durable.sums.latency_ns / durable.sums.operations;
+    assert!((104_500_000..106_000_000).contains(&all_ns), "{all_ns}");
+    assert_eq!(durable.sums.bytes, 0, "the write call counts them");
+}
+
+#[test]
+fn writes_that_share_a_flush_each_wait_for_it() {
+    let collected = log_of(4, Closed::new(&[1], 0));
+    let [write, flush, durable] = &collected.totals[..] else { panic!("three classes") };
+    assert_eq!(durable.sums.operations, 4 * flush.sums.operations);
+    assert_eq!(durable.sums.counted(), write.sums.operations, "each write is in one of both");
+    // 108, 107, 106 and 105 ms.
+    let mean_ns = durable.sums.latency_ns / durable.sums.counted();
+    assert!((105_500_000..107_500_000).contains(&mean_ns), "{mean_ns}");
+    let max_ns = durable.latency.max_ns().unwrap();
+    assert!((107_500_000..110_000_000).contains(&max_ns), "{max_ns}");
+}
+
+#[test]
+fn an_open_loop_counts_from_the_writes_arrival_and_leaves_the_flushs_own_out() {
+    let rate = Rate::per_s(4.0).unwrap();
+    let schedule = Schedule::Constant { rate, warp: Warp::None };
+    let collected = log_of(1, Open::new(vec![schedule.whole(1)], 1, 0));
+    let durable = &collected.totals[2];
+    let mean_ns = durable.sums.latency_ns / durable.sums.operations.max(1);
+    assert!((104_500_000..106_000_000).contains(&mean_ns), "250 ms apart: {mean_ns}");
+    // More than the device can do: writes wait for those before them, and that counts.
+    let rate = Rate::per_s(40.0).unwrap();
+    let schedule = Schedule::Constant { rate, warp: Warp::None };
+    let collected = log_of(1, Open::new(vec![schedule.whole(1)], 1, 0));
+    let p99_ns = collected.totals[2].latency.quantile_ns(0.99).unwrap();
+    assert!(p99_ns > 10 * SECOND, "{p99_ns}");
+}
