@@ -4,8 +4,8 @@
 //! that the longest latency may exceed that time.
 
 use plimsoll_evidence::reported::{
-    Claim, Combined, Complaint, Figure, How, Kind, Latency, Membership, Operation, Part, Population,
-    Reported, Stage, Unit, Weight,
+    Claim, Combined, Complaint, Figure, How, Kind, Latency, Membership, Operation, Part,
+    Population, Reported, Stage, Unit, Weight,
 };
 
 use crate::json::At;

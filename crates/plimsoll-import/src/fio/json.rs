@@ -1,8 +1,8 @@
 //! fio's JSON (`--output-format=json` and `json+`), of one host or of clients with their total.
 
 use plimsoll_evidence::reported::{
-    Bin, Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Latency, Operation, Part,
-    Percentile, Point, Quantity, Reported, Sampled, Series, Source, Stage, Weight,
+    Bin, Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Latency, Operation,
+    Part, Percentile, Point, Quantity, Reported, Sampled, Series, Source, Stage, Weight,
 };
 
 use super::options::Options;
@@ -432,7 +432,6 @@ fn take_totals(reported: &mut Reported) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
 
     #[test]
     fn the_unit_of_amounts_is_told_from_the_fields_around_them() {

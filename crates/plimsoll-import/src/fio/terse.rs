@@ -1,8 +1,8 @@
 //! fio's terse output (`--minimal`), versions 2 to 5: one line of semicolons a job.
 
 use plimsoll_evidence::reported::{
-    Complaint, CounterReset, DeviceCounts, Figure, Kind, Latency, Operation, Part, Percentile, Reported, Sampled,
-    Source, Stage, Weight,
+    Complaint, CounterReset, DeviceCounts, Figure, Kind, Latency, Operation, Part, Percentile,
+    Reported, Sampled, Source, Stage, Weight,
 };
 
 use crate::number;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_evidence::reported::{
-    Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Operation, Part, Reported, Source, Stage,
-    Weight,
+    Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Operation, Part, Reported,
+    Source, Stage, Weight,
 };
 
 use super::options::Options;

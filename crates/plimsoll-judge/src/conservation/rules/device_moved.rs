@@ -116,7 +116,8 @@ mod tests {
         let mut part = Part { operations: vec![operation], ..Part::default() };
         part.setting.direct = direct;
         let reads = Some(Figure::exact(requests, "ios"));
-        part.devices = vec![DeviceCounts { name: "loop1".into(), reads, ..DeviceCounts::default() }];
+        part.devices =
+            vec![DeviceCounts { name: "loop1".into(), reads, ..DeviceCounts::default() }];
         Reported { parts: vec![part], ..Reported::default() }
     }
 

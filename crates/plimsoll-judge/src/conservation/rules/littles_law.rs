@@ -1,6 +1,8 @@
 //! Do rate, latency and the number of operations in flight fit each other?
 
-use plimsoll_evidence::reported::{Durability, Figure, Kind, Latency, Operation, Part, Reported, Stage};
+use plimsoll_evidence::reported::{
+    Durability, Figure, Kind, Latency, Operation, Part, Reported, Stage,
+};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{counter_reset, rate, usable};

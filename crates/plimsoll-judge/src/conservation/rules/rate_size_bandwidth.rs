@@ -114,14 +114,7 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &
         None => 0.0,
     };
     let pairs: [(_, _, _, InWords, InWords, f64); 2] = [
-        (
-            &operation.count,
-            &operation.bytes,
-            "the amount",
-            words::number,
-            words::bytes,
-            uncounted,
-        ),
+        (&operation.count, &operation.bytes, "the amount", words::number, words::bytes, uncounted),
         (
             &operation.rate_per_s,
             &operation.bandwidth_per_s,
