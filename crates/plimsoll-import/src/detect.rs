@@ -2,7 +2,7 @@
 
 use crate::{
     diskspd, elbencho, fio, io500, ioping, ior, iozone, jetstress, mdtest, pgbench_log, sysbench,
-    table, terminal, text, vdbench, warp, warp_csv,
+    table, terminal, text, vdbench, vector_db, warp, warp_csv, warp_text,
 };
 
 /// A form that is known.
@@ -52,6 +52,10 @@ pub enum Format {
     KvCacheRun,
     /// warp's JSON.
     Warp,
+    /// What `warp analyze` prints.
+    WarpText,
+    /// The vector-database benchmark's JSON.
+    VectorDb,
     /// warp's CSV of segments.
     WarpSegments,
     /// warp's CSV of operations.
@@ -107,6 +111,8 @@ impl Format {
             Self::KvCache => "KV-cache JSON",
             Self::KvCacheRun => "KV-cache run summary",
             Self::Warp => "warp JSON",
+            Self::WarpText => "warp text",
+            Self::VectorDb => "vector-database JSON",
             Self::WarpSegments => "warp CSV",
             Self::WarpOperations => "warp operations",
             Self::Mdtest => "mdtest",
@@ -132,6 +138,7 @@ const JSON: &[(Is, Format)] = &[
     (|text| text.contains("\"fio version\""), Format::FioJson),
     (elbencho::is_json, Format::ElbenchoJson),
     (warp::is_text, Format::Warp),
+    (vector_db::is_text, Format::VectorDb),
     (|text| text.contains("\"end_to_end_latencies\""), Format::KvCache),
     (
         |text| text.contains("\"trials_per_option\"") && text.contains("\"options\""),
@@ -159,6 +166,7 @@ const OTHERS: &[(Is, Format)] = &[
     (iozone::is, Format::Iozone),
     (ior::is, Format::Ior),
     (mdtest::is, Format::Mdtest),
+    (warp_text::is, Format::WarpText),
     (warp_csv::is_segments, Format::WarpSegments),
     (warp_csv::is_operations, Format::WarpOperations),
     (io500::is_result, Format::Io500Result),

@@ -110,7 +110,8 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
             let last = values.split_whitespace().last();
             let window = last
                 .filter(|_| name == "Elapsed ms")
-                .and_then(|ms| figure(ms, Digits::Cut, NS_PER_MS, place("Elapsed ms")));
+                .and_then(|ms| figure(ms, Digits::Cut, NS_PER_MS, place("Elapsed ms")))
+                .or_else(|| last.and_then(|text| duration(text, &place("Elapsed time"))));
             let setting = command.map(setting_of_command).unwrap_or_default();
             let operations = vec![Operation::of(kind(phase))];
             let name = phase.to_owned();
@@ -141,6 +142,31 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     if all.is_empty() { Err("it has no phase of elbencho with figures".into()) } else { Ok(all) }
 }
 
+/// A time such as `5m0s` or `1h2m3s`, cut to its last unit.
+fn duration(text: &str, place: &str) -> Option<Figure> {
+    let (mut total_ns, mut step_ns, mut digits) = (0.0, 0.0, String::new());
+    let mut units = String::new();
+    for c in text.chars().chain(['0']) {
+        if c.is_ascii_digit() || c == '.' {
+            if !units.is_empty() {
+                step_ns = match units.as_str() {
+                    "h" => 3600e9,
+                    "m" => 60e9,
+                    "s" => 1e9,
+                    "ms" => NS_PER_MS,
+                    _ => return None,
+                };
+                total_ns += digits.parse::<f64>().ok()? * step_ns;
+                (digits, units) = (String::new(), String::new());
+            }
+            digits.push(c);
+        } else {
+            units.push(c);
+        }
+    }
+    (step_ns > 0.0).then(|| Figure::truncated(total_ns, step_ns, place))
+}
+
 /// A line below a phase: what was done when the last thread had finished stands last.
 fn text_line(operation: &mut Operation, name: &str, values: &str, place: &str) {
     let cut = |unit| figure(values.split_whitespace().last()?, Digits::Cut, unit, place);
@@ -162,6 +188,9 @@ fn text_line(operation: &mut Operation, name: &str, values: &str, place: &str) {
             operation.latencies.extend(latency(Stage::Total, |l| {
                 (l.min_ns, l.mean_ns, l.max_ns) = (of("min"), of("avg"), of("max"));
             }));
+        }
+        _ if name.starts_with("Total ") && !operation.kind.moves_data() => {
+            operation.count.extend(cut(1.0));
         }
         _ if name.ends_with("/s") && !operation.kind.moves_data() => {
             operation.rate_per_s.extend(cut(1.0));

@@ -40,9 +40,11 @@ pub mod terminal;
 pub mod text;
 pub mod trace;
 pub mod vdbench;
+pub mod vector_db;
 pub mod walk;
 pub mod warp;
 pub mod warp_csv;
+pub mod warp_text;
 
 pub use detect::Format;
 pub use study::{Study, read, read_text};

@@ -20,6 +20,8 @@ const NS_PER_S: f64 = 1e9;
 /// Share by which an epoch's rate times its time may differ from the samples: rates are of steps without
 /// the first and the last ones (3,300 epochs of version 1.0 differ by 0.94 to 1.12).
 const EPOCH_SLACK: f64 = 0.25;
+/// Share by which a mean rate may differ from size over mean duration, beside the spread of the durations.
+const CHECKPOINT_SLACK: f64 = 0.02;
 /// Share by which what is stated twice, or summed over ranks, may differ: digits of both.
 const RANKS_SLACK: f64 = 1e-3;
 
@@ -98,6 +100,15 @@ pub fn read_summary(root: &At<'_, '_>, file: &str) -> Reported {
             field: metric.key("train_au_meet_expectation").path().to_owned(),
         });
     }
+    let busy = metric.key("train_au_mean_percentage");
+    if busy.number() == Some(0.0) {
+        reported.complaints.push(Complaint {
+            weight: Weight::Invalid,
+            says: "accelerators were never busy: their utilisation is 0 %".into(),
+            field: busy.path().to_owned(),
+        });
+    }
+    checkpoints(&mut reported, &metric);
     hosts(&mut reported, root);
     passes(&mut reported, root, &metric);
     let mut part = Part { name: "training".into(), ..Part::default() };
@@ -115,6 +126,28 @@ pub fn read_summary(root: &At<'_, '_>, file: &str) -> Reported {
     }
     reported.parts.push(part);
     reported
+}
+
+/// Checkpoints: the size over the mean duration is the mean rate, as far as durations are alike.
+fn checkpoints(reported: &mut Reported, metric: &At<'_, '_>) {
+    let of = |name: String| metric.key(&name).float().filter(|figure| figure.value > 0.0);
+    for word in ["save", "load"] {
+        let size = of("checkpoint_size_GB".into());
+        let time = of(format!("{word}_checkpoint_duration_mean_seconds"));
+        let rate = of(format!("{word}_checkpoint_io_mean_GB_per_second"));
+        let (Some(size), Some(time), Some(total)) = (size, time, rate) else { continue };
+        let spread = of(format!("{word}_checkpoint_duration_stdev_seconds"));
+        let spread = spread.map_or(0.0, |deviation| deviation.value / time.value);
+        let field = format!("{} over {}", size.field, time.field);
+        let of = vec![Figure { field, ..size.scaled(1.0 / time.value) }];
+        reported.combined.push(Combined {
+            what: format!("the rate of {word} checkpoints against their size over their duration"),
+            how: How::Sum,
+            total,
+            of,
+            slack: CHECKPOINT_SLACK + spread,
+        });
+    }
 }
 
 /// Length of a record: standard deviations of bandwidth and rate have the ratio that their means have.

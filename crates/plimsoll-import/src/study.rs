@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::reported::{Figure, Latency, Reported};
 
 use crate::detect::{Format, detect};
 use crate::json::{self, At};
 use crate::walk::{Visitor, walk};
 use crate::{
     ImportError, diskspd, elbencho, fio, io500, ioping, ior, iozone, jetstress, kv_cache, mdtest,
-    mlperf, pgbench_log, sysbench, table, terminal, text, vdbench, warp, warp_csv,
+    mlperf, pgbench_log, sysbench, table, terminal, text, vdbench, vector_db, warp, warp_csv,
+    warp_text,
 };
 
 /// What was found in the files that were named.
@@ -82,7 +83,10 @@ impl Visitor for Reader {
         if !wanted && self.named && !path.contains('/') {
             self.failed(path, "it is of no known form".into());
         } else if !wanted {
-            self.study.passed_over += 1;
+            match looks_like_result(head) {
+                true => self.failed(path, "it looks like a result and is of no known form".into()),
+                false => self.study.passed_over += 1,
+            }
         }
         wanted
     }
@@ -106,6 +110,38 @@ impl Visitor for Reader {
 
     fn failed(&mut self, path: &str, says: String) {
         self.study.unreadable.push(ImportError { file: format!("{}{path}", self.prefix), says });
+    }
+}
+
+/// True for a JSON object that names a figure of a benchmark.
+fn looks_like_result(head: &[u8]) -> bool {
+    let Some(text) = text::decode(head) else { return false };
+    let names = ["throughput", "bandwidth", "latency", "iops", "_per_sec", "partial_failure"];
+    let text = text.trim_start();
+    text.starts_with('{') && {
+        let lower = text.to_ascii_lowercase();
+        names.iter().any(|name| lower.contains(name))
+    }
+}
+
+/// Removes latencies whose mean and maximum are printed as zero: the tool did not measure them.
+fn drop_unmeasured(result: &mut Reported) {
+    let zero = |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value <= 0.0);
+    let printed = |latency: &Latency| latency.mean_ns.is_some() || latency.max_ns.is_some();
+    let measured =
+        |latency: &Latency| !printed(latency) || !zero(&latency.mean_ns) || !zero(&latency.max_ns);
+    let mut dropped = 0;
+    for operation in result.parts.iter_mut().flat_map(|part| &mut part.operations) {
+        let before = operation.latencies.len();
+        // An idle direction prints zeroes for everything.
+        let idle = operation.is_idle();
+        operation.latencies.retain(|latency| {
+            measured(latency) || !latency.percentiles.is_empty() || !latency.bins.is_empty()
+        });
+        dropped += if idle { 0 } else { before - operation.latencies.len() };
+    }
+    if dropped > 0 {
+        result.remarks.push("the latency is printed as zero: the tool did not measure it".into());
     }
 }
 
@@ -146,6 +182,7 @@ impl Reader {
             Format::Pgbench => results.extend(terminal::read_pgbench(text, file)?),
             Format::PgbenchLog => self.pieces.pgbench_logs.push(pgbench_log::read(text, file)?),
             Format::Mdtest => results.push(mdtest::read(text, file)?),
+            Format::WarpText => results.push(warp_text::read(text, file)?),
             Format::WarpSegments => results.push(warp_csv::read_segments(text, file)?),
             Format::WarpOperations => results.push(warp_csv::read_operations(text, file)?),
             Format::Dd => results.extend(terminal::read_dd(text, file)?),
@@ -159,6 +196,7 @@ impl Reader {
             | Format::MlperfReport
             | Format::KvCache
             | Format::KvCacheRun
+            | Format::VectorDb
             | Format::Warp => self.parse_json(format, text, file)?,
         }
         Ok(())
@@ -174,6 +212,7 @@ impl Reader {
         let mut reported = match format {
             Format::MlperfSummary if mlperf::is_summary(&root) => mlperf::read_summary(&root, file),
             Format::MlperfReport if mlperf::is_report(&root) => mlperf::read_report(&root, file),
+            Format::VectorDb if vector_db::is(&root) => vector_db::read(&root, file),
             Format::Warp if warp::is(&root) => warp::read(&root, file),
             Format::KvCache if kv_cache::is(&root) => kv_cache::read(&root, file),
             Format::KvCacheRun if kv_cache::is_run_summary(&root) => {
@@ -201,6 +240,7 @@ impl Reader {
         let left = fio::log::attach(&mut self.study.results, self.pieces.fio_logs);
         let Pieces { io500_ranks, mlperf_epochs, mlperf_ranks, pgbench_logs, .. } = self.pieces;
         let results = &mut self.study.results;
+        results.iter_mut().for_each(drop_unmeasured);
         let alone = mlperf::attach(results, mlperf_epochs, &mlperf_ranks);
         io500::attach(results, io500_ranks);
         pgbench_log::attach(results, pgbench_logs);

@@ -1,8 +1,8 @@
 //! sysbench (A. Kopytov): the reports of its fileio test and of its tests of databases (OLTP).
 
 use plimsoll_evidence::reported::{
-    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Reported,
-    Setting, Stage,
+    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Point,
+    Quantity, Reported, Series, Setting, Stage,
 };
 
 use crate::parts::{Digits, figure, latency, percentile, source};
@@ -91,8 +91,37 @@ fn oltp(text: &str, file: &str) -> Result<Reported, String> {
     };
     let window_ns = of(&all, "total time", Digits::Rounded, NS_PER_S);
     let operations = vec![operation];
-    reported.parts.push(Part { window_ns, setting, operations, ..Part::default() });
+    let series = intervals(text).into_iter().collect();
+    reported.parts.push(Part { window_ns, setting, operations, series, ..Part::default() });
     Ok(reported)
+}
+
+/// Transactions per second in the lines of `--report-interval`:
+/// `[   1s] threads: 16, tps: 1371.22, …`, or `[ 10s ] thds: 8 tps: 12.5 …` since 1.0.
+fn intervals(text: &str) -> Option<Series> {
+    let point = |line: &str| {
+        let (time, rest) = line
+            .trim_start()
+            .strip_prefix('[')?
+            .split_once("s]")
+            .or_else(|| line.trim_start().strip_prefix('[')?.split_once("s ]"))?;
+        let value = rest.split_once("tps: ")?.1.split([',', ' ']).next()?;
+        Some(Point { at_s: time.trim().parse().ok()?, value: value.parse().ok()? })
+    };
+    let points: Vec<Point> = text.lines().filter_map(point).collect();
+    let lengths = points.windows(2).map(|pair| pair[1].at_s - pair[0].at_s);
+    let interval_s = lengths.filter(|length| *length > 0.0).reduce(f64::min)?;
+    Some(Series {
+        quantity: Quantity::RatePerS,
+        kind: Kind::Other("transactions".into()),
+        stage: Stage::Total,
+        field: "tps of the intervals".into(),
+        interval_s: Some(interval_s),
+        points,
+        // The last interval is not printed, and transactions in flight count in the next one.
+        partial: true,
+        understates: true,
+    })
 }
 
 fn version(text: &str) -> Option<String> {

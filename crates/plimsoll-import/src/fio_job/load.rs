@@ -35,6 +35,14 @@ impl Reader<'_> {
         let parse_or = |text: &str| {
             if text.trim().is_empty() { Some(vec![(4096, 100.0)]) } else { parse(text, kb_base) }
         };
+        if name == "bsrange" && [read_text, write_text].iter().any(|t| is_wide(t, kb_base)) {
+            self.refuse(
+                "bsrange",
+                "holds more than 64 multiples of its least size",
+                "state a greater least size, or the sizes that matter with bssplit",
+            );
+            return vec![(4096, 100.0)];
+        }
         let (reads, writes) = (parse_or(read_text), parse_or(write_text));
         let (Some(reads), Some(writes)) = (reads, writes) else {
             self.fail(name, "a size, or sizes of reads and writes");
@@ -73,6 +81,15 @@ impl Reader<'_> {
         }
         let share =
             self.parsed("percentage_random", "a percentage", first_percent).unwrap_or(100.0);
+        let of_writes = self.text_of("percentage_random").and_then(|text| text.split(',').nth(1));
+        let of_writes = of_writes.and_then(values::percent);
+        if direction.reads && direction.writes && of_writes.is_some_and(|other| other != share) {
+            self.remark(
+                "percentage_random",
+                "differs for reads and writes in fio; here writes take the order of the reads",
+            );
+        }
+        let share = if direction.reads { share } else { of_writes.unwrap_or(share) };
         if share == 0.0 {
             return self.set("patterns", "sequential");
         }
@@ -165,7 +182,15 @@ impl Reader<'_> {
         if one_by_one && stated > 1 {
             self.remark("iodepth", "has no effect with a synchronous engine, in fio as here");
         }
-        let depth = if one_by_one { 1 } else { stated };
+        // Linux's native AIO blocks in io_submit() unless I/O is direct.
+        let blocks = engine == "libaio" && stated > 1 && !self.asks_direct();
+        if blocks {
+            self.remark(
+                "iodepth",
+                "has no effect with libaio and buffered I/O, which is one operation at a time; here 1 too",
+            );
+        }
+        let depth = if one_by_one || blocks { 1 } else { stated };
         self.set("queue_depth", depth);
         match self.int("iodepth_batch_complete_min") {
             Some(n) if n >= depth && depth > 1 => self.set("batch", Setting::Yes),
@@ -230,6 +255,11 @@ impl Reader<'_> {
             self.fail(name, "a rate, or rates of reads and writes");
             return None;
         };
+        if both && (read == 0.0) != (write == 0.0) {
+            let alone = if read == 0.0 { "writes" } else { "reads" };
+            self.remark(name, &format!("caps {alone} alone in fio; here neither is capped"));
+            return None;
+        }
         if both {
             self.remark(
                 name,
@@ -239,6 +269,14 @@ impl Reader<'_> {
         let read = if direction.reads { read } else { 0.0 };
         Some(read + if direction.writes { write } else { 0.0 })
     }
+}
+
+/// True for a range of more sizes than are carried over.
+fn is_wide(text: &str, kb_base: u64) -> bool {
+    let ends = text.split_once(['-', ':']);
+    let ends = ends.map(|(a, b)| (values::size(a, kb_base), values::size(b, kb_base)));
+    let Some((Some(a), Some(b))) = ends else { return false };
+    a.max(b).checked_div(a.min(b)).is_some_and(|count| count > values::RANGE_SIZES_MAX)
 }
 
 fn first_percent(text: &str) -> Option<f64> {

@@ -143,6 +143,14 @@ impl<'j> Reader<'j> {
         self.get(name).map(|opt| opt.value.as_str())
     }
 
+    /// True if the job opens its files with O_DIRECT.
+    pub(super) fn asks_direct(&self) -> bool {
+        match self.text_of("direct") {
+            Some(text) => values::flag(text),
+            None => self.text_of("buffered").is_some_and(|text| !values::flag(text)),
+        }
+    }
+
     pub(super) fn is_set(&self, name: &str) -> bool {
         self.text_of(name).is_some_and(values::flag)
     }
@@ -188,10 +196,32 @@ impl<'j> Reader<'j> {
     }
 
     pub(super) fn int(&mut self, name: &str) -> Option<u64> {
+        if self.text_of(name).is_some_and(|text| text.trim().starts_with('$')) {
+            self.refuse_keyword(name);
+            return None;
+        }
         self.parsed(name, "a whole number", values::int)
     }
 
+    /// Refuses a keyword of fio, whose value is that of the host that fio runs on.
+    fn refuse_keyword(&mut self, name: &str) {
+        let text = self.text_of(name).unwrap_or("").trim().to_owned();
+        if ["$ncpus", "$mb_memory", "$pagesize"].iter().any(|keyword| text.contains(keyword)) {
+            self.refuse(
+                name,
+                "holds a keyword that fio replaces by a figure of its host",
+                "write the number that the host has",
+            );
+        } else {
+            self.fail(name, "a whole number");
+        }
+    }
+
     pub(super) fn positive(&mut self, name: &str) -> Option<u64> {
+        if self.text_of(name).is_some_and(|text| text.trim().starts_with('$')) {
+            self.refuse_keyword(name);
+            return None;
+        }
         let wanted = "a whole number from 1";
         self.parsed(name, wanted, |t| values::int(t).filter(|n| *n > 0 && *n < 1 << 32))
     }
@@ -288,6 +318,20 @@ impl<'j> Reader<'j> {
             return self.servers(engine).unwrap_or(Place::WorkingDirectory);
         }
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
+        let directories = self.text_of("directory").map(place::names).unwrap_or_default();
+        if directories.len() > 1 {
+            self.refuse(
+                "directory",
+                "names several directories, which fio deals to the clones",
+                "write a job for each directory",
+            );
+        }
+        if clients > 1 && self.text_of("filename_format").is_some() {
+            self.remark(
+                "filename_format",
+                "may have clones share their files; here each clone has its own",
+            );
+        }
         let place = place::of(self.text_of("directory"), names.first().map(String::as_str));
         match &place {
             Place::Device(_) if names.len() > 1 => {
@@ -348,7 +392,11 @@ impl<'j> Reader<'j> {
         }
         let is_device = matches!(place, Place::Device(_));
         let files = if matches!(place, Place::S3 { .. }) { 1 } else { files };
-        if let Some(bytes) = filesize.or(size.map(|s| (s / files).max(1))) {
+        // fio's size counts from the offset; a file's size counts from its start.
+        let offset = self.text_of("offset").and_then(|text| values::size(text, kb_base));
+        let from_offset = |bytes: u64| bytes.saturating_add(offset.unwrap_or(0));
+        let sized = size.map(|size| (size / files).max(1)).map(from_offset);
+        if let Some(bytes) = filesize.or(sized) {
             self.set("file_size", SizeBytes(bytes));
         } else if !is_device && self.text_of("size").is_none() {
             let text = "states no size, which fio takes from files that are there; here 1 GiB";

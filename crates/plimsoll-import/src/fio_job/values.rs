@@ -5,6 +5,9 @@
 //! `k`, against fio's manual but as fio 3.33 does. Case does not matter. Times: seconds unless the
 //! option says otherwise, with `d h m s ms us`.
 
+/// Sizes of a range that are carried over at most.
+pub(super) const RANGE_SIZES_MAX: u64 = 64;
+
 /// A size in bytes; `None` when the text is not a size.
 pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
@@ -90,7 +93,7 @@ pub(super) fn range(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let (a, b) = (size(low, kb_base)?, size(high, kb_base)?);
     let (low, high) = (a.min(b), a.max(b));
     let count = high.checked_div(low)?;
-    if count == 0 || count > 64 {
+    if count == 0 || count > RANGE_SIZES_MAX {
         return None;
     }
     let share = 100.0 / count as f64;

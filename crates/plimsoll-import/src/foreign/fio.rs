@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::ZERO_BUFFERS;
+use plimsoll_evidence::reported::Part;
 use plimsoll_evidence::run::PathEngine;
 use serde_json::{Map, Value};
 
@@ -38,14 +39,22 @@ const DEFAULT_ENGINE: &str = "psync";
 /// A sentence that says what is wrong with it.
 pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let wrong = |says: String| ForeignError(says);
-    // Warnings may stand before the JSON.
-    let json = text.find('{').map_or(text, |at| &text[at..]);
-    let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
-    let root = match values.next() {
-        Some(Ok(root)) => root,
-        Some(Err(error)) => return Err(wrong(format!("it is no JSON: {error}"))),
-        None => return Err(wrong("it is empty".into())),
+    // The figures are those of the audit; only what the job was is read here.
+    if text.trim().is_empty() {
+        return Err(wrong("it is empty".into()));
+    }
+    let mut reports = match crate::fio::json::read_all(text, name) {
+        Ok(reports) => reports,
+        Err(_) if crate::json::first_object(text).is_ok() => {
+            let says = "it is no result of fio: it has no \"fio version\" and \"jobs\"";
+            return Err(wrong(says.into()));
+        }
+        Err(says) => return Err(wrong(format!("it is no JSON: {says}"))),
     };
+    let (Some(figures), true) = (reports.pop(), reports.is_empty()) else {
+        return Err(wrong("it holds several results; have the command leave one".into()));
+    };
+    let root = last_object(text).ok_or_else(|| wrong("it is no JSON object of fio".into()))?;
     let jobs = root.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let Some(jobs) = jobs.filter(|_| root.get("fio version").is_some()) else {
         return Err(wrong("it is no result of fio: it has no \"fio version\" and \"jobs\"".into()));
@@ -60,12 +69,36 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     bundle.run.tool_version = text_at(&root, "fio version").to_owned();
     bundle.run.started_unix_ns = number(&root, "timestamp") as u64 * 1_000_000_000;
     for (index, job) in jobs.iter().enumerate() {
-        jobs::take(&mut bundle, &root, jobs, index);
+        let nothing = Part::default();
+        let part = figures.parts.get(index).unwrap_or(&nothing);
+        jobs::take(&mut bundle, &root, jobs, index, part);
         jobs::take_error(&mut bundle, job);
     }
     take_options(&mut bundle, &root, jobs);
     devices::take(&mut bundle, &root, jobs);
     Ok(bundle)
+}
+
+/// The last object of a text that is a result. Warnings may stand before it, reports of the running job too.
+fn last_object(text: &str) -> Option<Value> {
+    let (mut last, mut at) = (None, 0);
+    while let Some(start) = text[at..].find('{').map(|found| at + found) {
+        let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(value)) => {
+                at = start + values.byte_offset();
+                if value.get("fio version").is_some() {
+                    last = Some(value);
+                }
+            }
+            // A bracket of a warning, and not of an object.
+            _ => at = start + 1,
+        }
+        if last.is_some() && !text[at..].contains("\"fio version\"") {
+            break;
+        }
+    }
+    last
 }
 
 fn number(value: &Value, name: &str) -> f64 {

@@ -10,11 +10,13 @@ pub mod counter_reset;
 pub mod device_floor;
 pub mod device_moved;
 pub mod fits_memory;
+pub mod interval_within_total;
 pub mod latency_within_run;
 pub mod later_passes_faster;
 pub mod littles_law;
 pub mod lost_parts;
 pub mod mean_within_extremes;
+pub mod nothing_done;
 pub mod parts_and_totals;
 pub mod percentiles_averaged;
 pub mod percentiles_in_order;
@@ -24,12 +26,14 @@ pub mod rate_size_bandwidth;
 pub mod says_invalid;
 pub mod series_agrees;
 pub mod series_covers_run;
+pub mod stalls;
 pub mod steady;
 pub mod stragglers;
 
 /// All rules over one result, in the order in which they are told where equally bad.
 pub const ALL: &[Rule] = &[
     says_invalid::RULE,
+    nothing_done::RULE,
     rate_size_bandwidth::RULE,
     littles_law::RULE,
     latency_within_run::RULE,
@@ -42,10 +46,12 @@ pub const ALL: &[Rule] = &[
     stragglers::RULE,
     later_passes_faster::RULE,
     fits_memory::RULE,
+    interval_within_total::RULE,
     series_agrees::RULE,
     series_covers_run::RULE,
     queue_grows::RULE,
     steady::RULE,
+    stalls::RULE,
     beyond_any_link::RULE,
     device_floor::RULE,
     device_moved::RULE,

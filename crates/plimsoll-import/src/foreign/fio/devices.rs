@@ -1,8 +1,9 @@
 //! What fio saw of the device (`disk_util`).
 //!
 //! Since 3.36 there are the sectors that it moved. Before that there are requests: one that is larger than
-//! the device takes is split, so that more requests than operations say nothing of bytes. Fewer do: each
-//! operation that reaches the device is a request, or was merged into one.
+//! the device takes is split, and the page cache makes large requests of small operations, so that requests
+//! say nothing of bytes. With O_DIRECT fewer requests than operations do: each operation that reaches the
+//! device is a request, or was merged into one. The counters may miss the end of a short run.
 
 use serde_json::Value;
 
@@ -16,6 +17,9 @@ const SECTOR_BYTES: u64 = 512;
 /// Requests beyond those of the operations that a file system's own may be.
 const REQUESTS_SLACK: f64 = 1.05;
 
+/// Run time below which the counters may miss most of the run.
+const COUNTED_NS_MIN: u64 = 2_000_000_000;
+
 /// Takes the first device over: it holds the files, and those that it rests on follow. Of a stacked one
 /// what its members moved counts where that is more: not every driver of such devices keeps counters.
 pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
@@ -26,7 +30,11 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     if !jobs.iter().all(through_blocks) {
         return;
     }
-    let (read, write) = (Side::of(bundle, disk, true), Side::of(bundle, disk, false));
+    let long = bundle.run.measure().is_some_and(|phase| phase.duration_ns >= COUNTED_NS_MIN);
+    let direct = |job: &Value| super::switch(root, job, "direct") == Some(true);
+    let countable = long && jobs.iter().all(direct);
+    let side = |is_read| Side::of(bundle, disk, is_read, countable);
+    let (read, write) = (side(true), side(false));
     let (Some(read_bytes), Some(written_bytes)) = (read.bytes, write.bytes) else {
         bundle.observed.unknown.push(Unknown {
             what: "what the storage moved".into(),
@@ -58,7 +66,7 @@ struct Side {
 }
 
 impl Side {
-    fn of(bundle: &Bundle, disk: &Value, is_read: bool) -> Self {
+    fn of(bundle: &Bundle, disk: &Value, is_read: bool, countable: bool) -> Self {
         let word = if is_read { "read" } else { "write" };
         let at = |name: &str| number(disk, name) as u64;
         let own = |what: &str| at(&format!("{word}_{what}"));
@@ -77,6 +85,7 @@ impl Side {
         let bytes = match operations {
             // What others did here is not set against anything.
             0 => Some(0),
+            _ if !countable => None,
             _ if seen as f64 > operations as f64 * REQUESTS_SLACK => None,
             _ => Some((bytes as f64 / operations as f64 * seen as f64) as u64),
         };

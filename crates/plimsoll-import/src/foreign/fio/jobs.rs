@@ -6,6 +6,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::bundle_key;
 use plimsoll_evidence::latency;
 use plimsoll_evidence::observed::Issuer;
+use plimsoll_evidence::reported::{Figure, Kind, Part, Stage};
 use plimsoll_evidence::run::EndKind;
 
 use super::super::class;
@@ -22,38 +23,56 @@ const LOWERS_DEPTH: [&str; 7] = [
     "serialize_overlap",
 ];
 
+/// Options with which rate × latency is not the number in flight: fio counts a flush beside the write that it
+/// follows, the reads of a verification have a time of their own, and a ramp resets the counters while
+/// operations are in flight. The law of the figures ([`crate::fio::json`]) allows for each of them.
+const MIXES_COUNTS: [&str; 6] =
+    ["fsync", "fdatasync", "sync_file_range", "verify", "ramp_time", "ramp_size"];
+
 /// How long a job ran: the longest of its sides. `job_runtime` is summed over the clones of a group.
 pub(super) fn runtime_ms(job: &Value) -> u64 {
     let sides = ["read", "write", "trim"].iter().filter_map(|side| job.get(side));
     sides.map(|side| number(side, "runtime")).fold(0.0, f64::max) as u64
 }
 
-/// Takes a job over as classes of an instance of its own.
-pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usize) {
+fn first(figures: &[Figure]) -> f64 {
+    figures.first().map_or(0.0, |figure| figure.value)
+}
+
+/// Takes a job over as classes of an instance of its own. `part`: its figures, as the audit reads them.
+pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usize, part: &Part) {
     let (job, instance) = (&jobs[index], index as u32);
     let name = format!("job{index}");
-    for (word, is_read) in [("read", true), ("write", false), ("trim", false)] {
-        let Some(side) = job.get(word).filter(|side| number(side, "total_ios") > 0.0) else {
-            continue;
+    for operation in &part.operations {
+        let (word, is_read) = match operation.kind {
+            Kind::Read => ("read", true),
+            Kind::Write => ("write", false),
+            Kind::Trim => ("trim", false),
+            Kind::Sync => ("sync", false),
+            _ => continue,
         };
         let mut totals = class(format!("{name}.{word}"), is_read, instance);
-        totals.count = number(side, "total_ios") as u64;
-        if word == "trim" {
+        totals.count = first(&operation.count) as u64;
+        if totals.count == 0 {
+            continue;
+        }
+        if matches!(operation.kind, Kind::Trim | Kind::Sync) {
             totals.group = "upkeep".into();
         } else {
-            totals.size_bytes = number(side, "io_bytes") as u64;
+            totals.size_bytes = first(&operation.bytes) as u64;
         }
-        if let Some(lat) = side.get("lat_ns") {
-            totals.latency_ns_sum = (number(lat, "mean") * totals.count as f64) as u64;
-            totals.latency_ns_max = number(lat, "max") as u64;
+        if let Some(total) = operation.latencies.iter().find(|l| l.stage == Stage::Total) {
+            let mean_ns = total.mean_ns.as_ref().map_or(0.0, |mean| mean.value);
+            totals.latency_ns_sum = (mean_ns * totals.count as f64) as u64;
+            totals.latency_ns_max = total.max_ns.as_ref().map_or(0, |max| max.value as u64);
         }
+        let side = job.get(word).unwrap_or(&Value::Null);
         totals.errors = (number(side, "short_ios") + number(side, "drop_ios")) as u64;
-        if let Some(histogram) = histogram(side) {
+        if let Some(histogram) = histogram(side).filter(|_| word != "sync") {
             bundle.latency.insert(totals.name.clone(), histogram);
         }
         bundle.run.classes.push(totals);
     }
-    take_syncs(bundle, job, &name, instance);
     let length_ns = runtime_ms(job).saturating_mul(NS_PER_MS);
     let counters = &mut bundle.run.counters;
     counters.insert(bundle_key::runtime_ns(instance), length_ns);
@@ -88,7 +107,7 @@ pub(super) fn take_error(bundle: &mut Bundle, job: &Value) {
 /// Operations that a job keeps in flight; `None` where its options leave that open.
 fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     let has = |name: &&str| option(root, job, name).is_some();
-    if LOWERS_DEPTH.iter().any(has) {
+    if LOWERS_DEPTH.iter().chain(&MIXES_COUNTS).any(has) {
         return None;
     }
     let whole = |name: &str| match option(root, job, name) {
@@ -112,24 +131,6 @@ fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
         listed if listed == clones => Some(depth),
         _ => None,
     }
-}
-
-/// Flushes. Their number is `total_ios` of some versions, and the samples of their latency of others.
-fn take_syncs(bundle: &mut Bundle, job: &Value, name: &str, index: u32) {
-    let Some(sync) = job.get("sync") else { return };
-    let samples = sync.get("lat_ns").map_or(0.0, |lat| number(lat, "N"));
-    let count = number(sync, "total_ios").max(samples) as u64;
-    if count == 0 {
-        return;
-    }
-    let mut totals = class(format!("{name}.sync"), false, index);
-    totals.group = "upkeep".into();
-    totals.count = count;
-    if let Some(lat) = sync.get("lat_ns") {
-        totals.latency_ns_sum = (number(lat, "mean") * totals.count as f64) as u64;
-        totals.latency_ns_max = number(lat, "max") as u64;
-    }
-    bundle.run.classes.push(totals);
 }
 
 /// The bins of `json+`: of `lat_ns` where asked for, else of `clat_ns`, which leaves the submission out.

@@ -1,0 +1,68 @@
+//! The vector-database benchmark of MLPerf Storage: a JSON object of one run.
+
+use plimsoll_evidence::reported::{
+    Complaint, Figure, Kind, Operation, Part, Reported, Stage, Weight,
+};
+
+use crate::json::At;
+use crate::parts::{latency, percentile, source};
+
+const NS_PER_S: f64 = 1e9;
+const NS_PER_MS: f64 = 1e6;
+const QPS_STEP: f64 = 0.01;
+const TIME_STEP_S: f64 = 0.01;
+
+/// True where a text begins as such a file.
+#[must_use]
+pub fn is_text(text: &str) -> bool {
+    text.contains("\"throughput_qps\"") && text.contains("\"total_queries\"")
+}
+
+/// True for such a result.
+#[must_use]
+pub fn is(root: &At<'_, '_>) -> bool {
+    root.key("total_queries").exists() && root.key("throughput_qps").exists()
+}
+
+/// Reads it.
+#[must_use]
+pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
+    let mut reported =
+        Reported::of(source("vector-database benchmark", "vector-database JSON", file));
+    let mut queries = Operation::of(Kind::Other("queries".into()));
+    queries.count.extend(root.key("total_queries").exact());
+    // Two decimals, of which JSON leaves trailing zeroes out.
+    let rate = root.key("throughput_qps").exact();
+    queries.rate_per_s.extend(rate.map(|rate| within(rate, QPS_STEP)));
+    let ms = |name: &str| root.key(name).float().map(|value| value.scaled(NS_PER_MS));
+    queries.latencies.extend(latency(Stage::Total, |latency| {
+        (latency.min_ns, latency.mean_ns, latency.max_ns) =
+            (ms("min_latency_ms"), ms("mean_latency_ms"), ms("max_latency_ms"));
+        for (name, percent) in
+            [("median_latency_ms", 50.0), ("p95_latency_ms", 95.0), ("p99_latency_ms", 99.0)]
+        {
+            latency.percentiles.extend(percentile(percent, ms(name)));
+        }
+    }));
+    let window = root.key("total_time_seconds").exact();
+    reported.parts.push(Part {
+        window_ns: window.map(|time| within(time, TIME_STEP_S).scaled(NS_PER_S)),
+        operations: vec![queries],
+        ..Part::default()
+    });
+    let recall = root.key("recall").key("mean_recall");
+    if recall.number() == Some(0.0) {
+        reported.complaints.push(Complaint {
+            weight: Weight::Invalid,
+            says: "the recall is 0: no query found any of its neighbours, so the rate is that of wrong answers"
+                .into(),
+            field: recall.path().to_owned(),
+        });
+    }
+    reported
+}
+
+/// A number of which the last digit may be rounded.
+fn within(figure: Figure, step: f64) -> Figure {
+    Figure { least: figure.value - step, most: figure.value + step, ..figure }
+}

@@ -1,0 +1,85 @@
+//! Did an interval do more than the whole run?
+
+use plimsoll_evidence::reported::{Quantity, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::{first, per_s};
+
+/// Share by which an interval may exceed the total: it ends a little later than it says.
+const SLACK: f64 = 0.1;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "interval-within-total",
+    asks: "did an interval do more than the whole run?",
+    explains: "The operations of one interval are part of those of the run. An interval whose rate times its \
+        length exceeds the total is not a measurement: a counter wrapped around or was reset. 10 % are \
+        allowed for intervals that end late.",
+    needs: "the number of operations, and their rate in intervals",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for part in &reported.parts {
+        for series in part.series.iter().filter(|s| s.quantity == Quantity::RatePerS) {
+            // Intervals of a warm-up are not in the total.
+            let Some(interval_s) =
+                series.interval_s.filter(|_| !series.partial || series.understates)
+            else {
+                continue;
+            };
+            let operation = part.operations.iter().find(|o| o.kind == series.kind);
+            let Some(total) = operation.and_then(|o| first(&o.count)) else { continue };
+            let greatest = series.points.iter().max_by(|a, b| a.value.total_cmp(&b.value));
+            let Some(point) = greatest else { continue };
+            let done = point.value * interval_s;
+            seen.check((done > total.most * (1.0 + SLACK) + 1.0).then(|| {
+                let says = format!(
+                    "an interval at {} ran at {}, which is {} operations; the whole run did {}",
+                    words::time(point.at_s * 1e9),
+                    per_s(point.value),
+                    words::number(done),
+                    words::number(total.value)
+                );
+                Finding::new(Gravity::Impossible, says)
+                    .of([&series.field, &total.field])
+                    .ask("the tool's version, and a run without the interval")
+            }));
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Point, Series, Stage};
+
+    use super::*;
+
+    #[test]
+    fn an_interval_is_part_of_the_run() {
+        let findings = |value: f64| {
+            let kind = Kind::Other("transactions".into());
+            let operation = Operation {
+                count: vec![Figure::exact(8330.0, "n")],
+                ..Operation::of(kind.clone())
+            };
+            let series = Series {
+                quantity: Quantity::RatePerS,
+                kind,
+                stage: Stage::Total,
+                field: "tps".into(),
+                interval_s: Some(1.0),
+                points: vec![Point { at_s: 1.0, value: 1300.0 }, Point { at_s: 2.0, value }],
+                partial: true,
+                understates: true,
+            };
+            let part =
+                Part { operations: vec![operation], series: vec![series], ..Part::default() };
+            let reported = Reported { parts: vec![part], ..Reported::default() };
+            check(&reported, &Declared::default()).findings.len()
+        };
+        assert_eq!((findings(1400.0), findings(1.8e19)), (0, 1));
+    }
+}

@@ -1,0 +1,61 @@
+//! Did the tool do anything at all?
+
+use plimsoll_evidence::reported::{Figure, Operation, Reported};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "nothing-done",
+    asks: "did the tool do anything at all?",
+    explains: "A result whose operations, bytes and rates are all zero shows that the tool ran and did no \
+        work: the target could not be opened, or the load was never issued. Zero is not a measured rate.",
+    needs: "a number of operations, an amount or a rate",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    let stated: Vec<&Figure> =
+        reported.operations().flat_map(|(_, operation)| amounts(operation)).collect();
+    let Some(first) = stated.first() else { return seen };
+    if stated.iter().all(|figure| figure.value <= 0.0) {
+        seen.check(Some(
+            Finding::new(Gravity::Doubtful, "nothing was done: every rate and amount is zero")
+                .of([&first.field])
+                .ask("the tool's own log, and a run that did some work"),
+        ));
+    }
+    seen
+}
+
+fn amounts(operation: &Operation) -> impl Iterator<Item = &Figure> {
+    operation
+        .count
+        .iter()
+        .chain(&operation.bytes)
+        .chain(&operation.rate_per_s)
+        .chain(&operation.bandwidth_per_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Kind, Part};
+
+    use super::*;
+
+    #[test]
+    fn a_rate_of_zero_is_doubted_and_any_work_is_not() {
+        let found = |rate: f64| {
+            let operation = Operation {
+                rate_per_s: vec![Figure::exact(rate, "rate")],
+                ..Operation::of(Kind::Read)
+            };
+            let part = Part { operations: vec![operation], ..Part::default() };
+            let reported = Reported { parts: vec![part], ..Reported::default() };
+            check(&reported, &Declared::default()).findings.len()
+        };
+        assert_eq!((found(0.0), found(3.0)), (1, 0));
+        assert_eq!(check(&Reported::default(), &Declared::default()), Seen::default());
+    }
+}

@@ -1,0 +1,88 @@
+//! Did the load stop during the run?
+
+use plimsoll_evidence::reported::{Quantity, Reported, Series};
+
+use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+
+/// Intervals below which a series shows no stall.
+const INTERVALS_MIN: usize = 10;
+/// Share of empty intervals from which on the mean no longer describes the run.
+const EMPTY_SHARE: f64 = 0.1;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    id: "load-stalls",
+    asks: "did the load stop during the run?",
+    explains: "An interval in which nothing was done is an outage or a pause of the generator. The mean \
+        latency leaves it out, because no operation ended in it. A tenth of empty intervals or more means \
+        that rate and latency are of different times. The first and the last interval do not count, nor does \
+        a log that its tool may leave empty.",
+    needs: "the rate in ten or more intervals",
+    check,
+};
+
+fn check(reported: &Reported, _: &Declared) -> Seen {
+    let mut seen = Seen::default();
+    for part in &reported.parts {
+        let of = |quantity| {
+            let all: Vec<&Series> = part
+                .series
+                .iter()
+                .filter(|s| s.quantity == quantity && s.interval_s.is_some())
+                .collect();
+            // Several logs are of clones: one may rest while the others work.
+            if let [only] = all[..] { Some(only) } else { None }
+        };
+        let series = of(Quantity::RatePerS).or_else(|| of(Quantity::BandwidthPerS));
+        let Some(series) = series.filter(|s| s.points.len() >= INTERVALS_MIN) else { continue };
+        // fio's averaged logs may be too low by their own doing.
+        if series.understates {
+            continue;
+        }
+        let inner = &series.points[1..series.points.len() - 1];
+        let empty = inner.iter().filter(|point| point.value <= 0.0).count();
+        let stalled = empty > 0 && empty < inner.len();
+        let much = empty as f64 >= EMPTY_SHARE * inner.len() as f64;
+        seen.check((stalled && much).then(|| {
+            let says = format!(
+                "nothing was done in {} of {} intervals: the mean latency leaves this time out",
+                words::number(empty as f64),
+                words::number(series.points.len() as f64)
+            );
+            Finding::new(Gravity::Doubtful, says)
+                .of([&series.field])
+                .ask("what stopped the load, and a run without the stop")
+        }));
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::reported::{Kind, Part, Point, Stage};
+
+    use super::*;
+
+    fn findings(empty: usize) -> usize {
+        let value = |i: usize| if (5..5 + empty).contains(&i) { 0.0 } else { 100.0 };
+        let points = (0..60).map(|i| Point { at_s: i as f64, value: value(i) }).collect();
+        let series = Series {
+            quantity: Quantity::RatePerS,
+            kind: Kind::All,
+            stage: Stage::Total,
+            field: "rate".into(),
+            interval_s: Some(1.0),
+            points,
+            partial: true,
+            understates: false,
+        };
+        let part = Part { series: vec![series], ..Part::default() };
+        let reported = Reported { parts: vec![part], ..Reported::default() };
+        check(&reported, &Declared::default()).findings.len()
+    }
+
+    #[test]
+    fn an_outage_is_doubted_and_a_hiccup_is_not() {
+        assert_eq!((findings(40), findings(6), findings(1), findings(0)), (1, 1, 0, 0));
+    }
+}
