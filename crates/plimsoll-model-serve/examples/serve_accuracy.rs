@@ -17,7 +17,7 @@ use plimsoll_model::blocks::{Action, Request};
 use plimsoll_model::core::rng::Stream;
 use plimsoll_model::run::{ConfiguredModel, Limits, MatrixLoad, Pattern, simulate};
 use plimsoll_model::system::{Event, System};
-use plimsoll_model_serve::{ServeOptions, Served, serve};
+use plimsoll_model_serve::{ServeOptions, ServerAddresses, serve};
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, Timeout};
 
@@ -27,12 +27,12 @@ const IO_BYTES: u64 = 4096;
 /// The file's number in the server: the first thing that is made below the root.
 const FILE: u32 = 2;
 const SECONDS: f64 = 4.0;
-/// An open loop goes on for so many reads at least: fewer would tell more about chance than about time.
+/// Minimum reads of an open loop. With fewer, chance would dominate the timing.
 const OPEN_READS_MIN: f64 = 2_000.0;
 /// A system that is busier than this is not asked: its latency is that of a queue without end.
 const BUSY_MAX: f64 = 0.9;
 
-type Failed = Box<dyn Error>;
+type CheckError = Box<dyn Error>;
 
 /// Outstanding operations of a closed loop, or operations per second of an open one.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ fn reads() -> Stream {
     Stream::new(7, "reads")
 }
 
-/// What is at an offset: its own number, again and again.
+/// Content at an offset: the offset itself, repeated.
 fn content(offset: u64, bytes: &mut [u8]) {
     for (at, eight) in bytes.chunks_exact_mut(8).enumerate() {
         eight.copy_from_slice(&(offset + 8 * at as u64 + 1).to_le_bytes());
@@ -73,7 +73,7 @@ fn content(offset: u64, bytes: &mut [u8]) {
 }
 
 /// The system with its file written.
-fn filled(model: &ConfiguredModel) -> Result<System, Failed> {
+fn filled(model: &ConfiguredModel) -> Result<System, CheckError> {
     let mut system = model.build(1)?;
     for offset in (0..FILE_BYTES).step_by(FILL_BYTES as usize) {
         let mut request = Request::new(Action::Write, FILE, offset, FILL_BYTES);
@@ -86,7 +86,7 @@ fn filled(model: &ConfiguredModel) -> Result<System, Failed> {
 }
 
 /// Busy share of the busiest station when reads come at a rate.
-fn busy_share(model: &ConfiguredModel, rate_per_s: f64) -> Result<f64, Failed> {
+fn busy_share(model: &ConfiguredModel, rate_per_s: f64) -> Result<f64, CheckError> {
     let load = MatrixLoad {
         clients: 1,
         depth: 1,
@@ -118,7 +118,7 @@ fn mean_ns(latencies_ns: &[u64]) -> f64 {
 }
 
 /// The loop in virtual time: an open one has the same reads at the same times as the client's.
-fn expected_ns(model: &ConfiguredModel, how: Loop) -> Result<f64, Failed> {
+fn expected_ns(model: &ConfiguredModel, how: Loop) -> Result<f64, CheckError> {
     let mut system = filled(model)?;
     let mut stream = reads();
     let mut next_ns = system.now_ns();
@@ -174,7 +174,7 @@ struct Asking {
 }
 
 impl Asking {
-    fn begin(served: Served) -> Result<Self, Failed> {
+    fn begin(served: ServerAddresses) -> Result<Self, CheckError> {
         let port = served.nfs.port();
         let url = format!("nfs://127.0.0.1/model?nfsport={port}&mountport={port}");
         let export = mount(&NfsUrl::parse(&url)?)?;
@@ -195,7 +195,7 @@ impl Asking {
         })
     }
 
-    fn ask(&mut self) -> Result<(), Failed> {
+    fn ask(&mut self) -> Result<(), CheckError> {
         let place = self.free.pop().ok_or("more reads are outstanding than have places")?;
         self.at[place] = offset(&mut self.stream);
         let op = Op::Read {
@@ -208,7 +208,7 @@ impl Asking {
     }
 
     /// Waits, and takes in what has ended.
-    fn wait(&mut self, timeout: Timeout) -> Result<usize, Failed> {
+    fn wait(&mut self, timeout: Timeout) -> Result<usize, CheckError> {
         let mut out: Vec<Completion> = Vec::new();
         self.client.poll(&mut self.arena, timeout, &mut out)?;
         let mut expected = vec![0; IO_BYTES as usize];
@@ -229,7 +229,7 @@ impl Asking {
     }
 
     /// Carries out a loop; the mean latency after its first eighth.
-    fn run(&mut self, how: Loop) -> Result<(usize, f64), Failed> {
+    fn run(&mut self, how: Loop) -> Result<(usize, f64), CheckError> {
         self.latencies_ns.clear();
         let start_ns = self.client.now_ns();
         let end_ns = start_ns + how.span_ns();
@@ -262,7 +262,7 @@ impl Asking {
 }
 
 /// Every loop against a served model; whether all are within the bound.
-fn compare(name: &str, model: &ConfiguredModel, served: Served) -> Result<bool, Failed> {
+fn compare(name: &str, model: &ConfiguredModel, served: ServerAddresses) -> Result<bool, CheckError> {
     let mut asking = Asking::begin(served)?;
     let loops = [
         ("1 outstanding", Loop::Closed(1)),
@@ -296,7 +296,7 @@ fn compare(name: &str, model: &ConfiguredModel, served: Served) -> Result<bool, 
     Ok(well)
 }
 
-fn try_one(name: &str) -> Result<bool, Failed> {
+fn try_one(name: &str) -> Result<bool, CheckError> {
     let model = ConfiguredModel::load(name, &BTreeMap::new())?;
     let stop = AtomicBool::new(false);
     let (tell, told) = channel();
@@ -306,12 +306,12 @@ fn try_one(name: &str) -> Result<bool, Failed> {
         let (stop, model) = (&stop, &model);
         let server = scope.spawn(move || {
             serve(model, options, stop, |served| {
-                // Nobody listens any more only where the comparison has failed.
+                // The receiver is gone only if the comparison failed.
                 let _ = tell.send(served);
             })
         });
         let compared =
-            told.recv().map_err(Failed::from).and_then(|served| compare(name, model, served));
+            told.recv().map_err(CheckError::from).and_then(|served| compare(name, model, served));
         stop.store(true, Ordering::Relaxed);
         match server.join() {
             Ok(ended) => ended?,
@@ -321,7 +321,7 @@ fn try_one(name: &str) -> Result<bool, Failed> {
     })
 }
 
-fn main() -> Result<ExitCode, Failed> {
+fn main() -> Result<ExitCode, CheckError> {
     let mut names: Vec<String> = std::env::args().skip(1).collect();
     if names.is_empty() {
         names = ["laptop-nvme", "single-hdd", "cloud-volume", "zfs-flash"].map(Into::into).to_vec();

@@ -1,7 +1,7 @@
 //! Whether a record holds a call whose lengths are those of what it holds. The server's decoder takes the
 //! memory that a length claims before it looks for the bytes, so that four bytes could ask for 16 GiB.
 //!
-//! Only what has a length is looked at (RFC 5531 section 8.2, RFC 1813 section 3.3): everything else is the
+//! Checks only fields with a length (RFC 5531 section 8.2, RFC 1813 section 3.3): everything else is the
 //! decoder's.
 
 /// Bytes of a record's head in which all its lengths lie.
@@ -24,16 +24,16 @@ const PROGRAM_MOUNT: u32 = 100_005;
 /// Whether a record of `record_bytes` that begins with `head`, of which there is as much as the record has
 /// or [`HEAD_BYTES`], can be handed to the decoder.
 pub(super) fn is_sound(head: &[u8], record_bytes: usize) -> bool {
-    look(&mut Looker { head, at: 0, record_bytes }).is_some()
+    read_call(&mut CallReader { head, at: 0, record_bytes }).is_some()
 }
 
-struct Looker<'a> {
+struct CallReader<'a> {
     head: &'a [u8],
     at: usize,
     record_bytes: usize,
 }
 
-impl Looker<'_> {
+impl CallReader<'_> {
     fn u32(&mut self) -> Option<u32> {
         let bytes = self.head.get(self.at..self.at + 4)?;
         self.at += 4;
@@ -85,7 +85,7 @@ impl Looker<'_> {
     }
 }
 
-fn look(call: &mut Looker<'_>) -> Option<()> {
+fn read_call(call: &mut CallReader<'_>) -> Option<()> {
     call.skip(4)?;
     if call.u32()? != CALL {
         return None;

@@ -5,14 +5,14 @@
 //! |---|---|
 //! | `pacer` | holds the system's virtual time to the clock |
 //! | `tree` | directories and files, in memory |
-//! | `front`, `calls` | what whoever connects may take: length of calls, time, connections |
+//! | `connection`, `calls` | limits on clients: length of calls, time, connections |
 //! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |
 //! | `metrics` | the inner statistics, in the Prometheus text format over HTTP |
 //!
 //! A model itself reads no clock; this crate does, and brings the asynchronous runtime that the server needs.
 
 mod calls;
-mod front;
+mod connection;
 mod metrics;
 mod nfs;
 mod pacer;
@@ -34,10 +34,10 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use self::pacer::Pacer;
 
-/// How often it is looked whether to stop.
+/// Interval between checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What to serve.
+/// Options of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeOptions {
     /// Where NFS and MOUNT answer; port 0 takes a free one.
@@ -52,7 +52,7 @@ pub struct ServeOptions {
 
 /// Where it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served {
+pub struct ServerAddresses {
     /// NFS and MOUNT.
     pub nfs: SocketAddr,
     /// Metrics.
@@ -70,7 +70,7 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// Threads.
@@ -78,7 +78,7 @@ pub enum ServeError {
     Thread(io::Error),
 }
 
-/// Serves a model until `stop` turns true. `ready` is told where, once it answers.
+/// Serves a model until `stop` becomes true. Calls `ready` with the bound addresses.
 ///
 /// # Errors
 /// [`ServeError`]: a model that cannot be built, an address that is taken.
@@ -86,21 +86,21 @@ pub fn serve(
     model: &ConfiguredModel,
     options: ServeOptions,
     stop: &AtomicBool,
-    ready: impl FnOnce(Served),
+    ready: impl FnOnce(ServerAddresses),
 ) -> Result<(), ServeError> {
-    serve_told(model, options, Arc::default(), stop, ready)
+    serve_with_metrics(model, options, Arc::default(), stop, ready)
 }
 
-/// As [`serve`], with its statistics told to others of this process too.
+/// As [`serve`], with statistics that other parts of this process can read.
 ///
 /// # Errors
 /// As [`serve`].
-pub fn serve_told(
-    model: &ConfiguredModel,
+pub fn serve_with_metrics(
+    model: &Modelled,
     options: ServeOptions,
     gauges: Arc<Metrics>,
     stop: &AtomicBool,
-    ready: impl FnOnce(Served),
+    ready: impl FnOnce(ServerAddresses),
 ) -> Result<(), ServeError> {
     let system = model.build(options.seed)?;
     let nodes = system.compute_nodes();
@@ -118,14 +118,14 @@ pub fn serve_told(
         let listen = |error| ServeError::Listen { address: options.nfs, error };
         let listener = TcpListener::bind(options.nfs).await.map_err(listen)?;
         let nfs = listener.local_addr().map_err(listen)?;
-        ready(Served { nfs, metrics });
+        ready(ServerAddresses { nfs, metrics });
         let until_stopped = async {
             while !stop.load(Ordering::Relaxed) {
                 tokio::time::sleep(LOOK).await;
             }
         };
         tokio::select! {
-            () = front::serve_all(listener, Arc::new(files)) => Ok(()),
+            () = connection::serve_all(listener, Arc::new(files)) => Ok(()),
             () = pacer.run(inbox) => Ok(()),
             () = until_stopped => Ok(()),
         }

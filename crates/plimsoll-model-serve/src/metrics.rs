@@ -128,7 +128,7 @@ pub(super) fn listen(at: SocketAddr, metrics: Arc<Metrics>) -> Result<SocketAddr
         .name("metrics".to_owned())
         .spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Who asks for metrics and goes away does no harm.
+                // A client that disconnects early does no harm.
                 let _ = answer(stream, &metrics);
             }
         })

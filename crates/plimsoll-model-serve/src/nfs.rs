@@ -17,14 +17,14 @@ use nfs3_types::nfs3::{
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use crate::pacer::Ask;
+use crate::pacer::QueuedRequest;
 use crate::tree::{Facts, ROOT, Tree, TreeError};
 use plimsoll_model::blocks::{Action, Request};
 
 /// Files behind a model.
 pub(super) struct ModelFiles {
     tree: RwLock<Tree>,
-    asks: UnboundedSender<Ask>,
+    asks: UnboundedSender<QueuedRequest>,
     nodes: u16,
     /// By file, modulo: where the last transfer ended, to know a sequential one.
     ends: Vec<std::sync::atomic::AtomicU64>,
@@ -76,7 +76,7 @@ fn attributes(facts: Facts) -> fattr3 {
 }
 
 impl ModelFiles {
-    pub(super) fn new(tree: Tree, asks: UnboundedSender<Ask>, nodes: u16) -> Self {
+    pub(super) fn new(tree: Tree, asks: UnboundedSender<QueuedRequest>, nodes: u16) -> Self {
         let ends = (0..ENDS).map(|_| std::sync::atomic::AtomicU64::new(u64::MAX)).collect();
         Self { tree: RwLock::new(tree), asks, nodes: nodes.max(1), ends }
     }
@@ -113,7 +113,7 @@ impl ModelFiles {
             request.sequential = end == offset;
         }
         let (done, waiting) = oneshot::channel();
-        let asked = self.asks.send(Ask { request, arrived, done });
+        let asked = self.asks.send(QueuedRequest { request, arrived, done });
         // The pacer ends only when the server does.
         asked.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)?;
         waiting.await.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)

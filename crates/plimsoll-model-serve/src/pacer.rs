@@ -21,26 +21,26 @@ use plimsoll_model::system::{Event, System};
 
 /// The timer that brings virtual time up to the clock.
 const NOW: u32 = (1 << 31) - 1;
-/// The longest that the task sleeps.
+/// Maximum sleep of the task.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
-/// For so long before an event the task watches clock and sockets. The runtime rounds a sleep up to its
-/// millisecond, and what is left of it when it waits for the sockets once more; a core wakes in 0.1 ms.
+/// Time before an event during which the task polls clock and sockets. The runtime rounds a sleep
+/// up to its millisecond, and again when it waits for the sockets; a core wakes in 0.1 ms.
 const WATCH_NS: u64 = 2_200_000;
-/// Statistics are made this often.
+/// Interval between updates of the statistics.
 const METRICS_EVERY_NS: u64 = 1_000_000_000;
 
 /// A request with whom to tell when it is due.
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct QueuedRequest {
     /// The request.
     pub(super) request: Request,
-    /// When its call was there.
+    /// Arrival time of the call.
     pub(super) arrived: Instant,
-    /// Told when it is done.
+    /// Receives the completion.
     pub(super) done: oneshot::Sender<()>,
 }
 
-struct Waiting {
+struct PendingReply {
     done: oneshot::Sender<()>,
     action: usize,
 }
@@ -50,7 +50,7 @@ pub(super) struct Pacer {
     system: System,
     metrics: Arc<Metrics>,
     start: Instant,
-    waiting: Vec<Option<Waiting>>,
+    waiting: Vec<Option<PendingReply>>,
     free: Vec<usize>,
     sums: [Sum; 4],
     lag_ns_max: u64,
@@ -81,12 +81,12 @@ impl Pacer {
         }
     }
 
-    /// Answers requests until nobody can ask any more.
-    pub(super) async fn run(mut self, mut inbox: UnboundedReceiver<Ask>) {
+    /// Answers requests until all senders are gone.
+    pub(super) async fn run(mut self, mut inbox: UnboundedReceiver<QueuedRequest>) {
         loop {
             // One thread stamps and puts requests here: they are in the order of their stamps.
-            while let Ok(ask) = inbox.try_recv() {
-                self.submit(ask);
+            while let Ok(queued) = inbox.try_recv() {
+                self.submit(queued);
             }
             let now_ns = self.clock_ns();
             if self.system.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
@@ -98,13 +98,13 @@ impl Pacer {
             }
             match self.idle_for() {
                 None => {
-                    // Whoever else wants this core, a client on this machine maybe, has it meanwhile.
+                    // Yields the core to other processes, such as a client on this machine.
                     std::thread::yield_now();
-                    // The sockets are looked at before this goes on.
+                    // Lets the runtime poll the sockets first.
                     tokio::task::yield_now().await;
                 }
                 Some(sleep) => match tokio::time::timeout(sleep, inbox.recv()).await {
-                    Ok(Some(ask)) => self.submit(ask),
+                    Ok(Some(queued)) => self.submit(queued),
                     Ok(None) => return,
                     Err(_) => {}
                 },
@@ -112,7 +112,7 @@ impl Pacer {
         }
     }
 
-    /// How long nothing is to be done, requests apart; `None`: something is soon, or now.
+    /// Time without work other than new requests; `None` if an event is due now or soon.
     fn idle_for(&mut self) -> Option<Duration> {
         let due_ns = self.system.due_ns().unwrap_or(u64::MAX);
         let left_ns = due_ns.saturating_sub(self.clock_ns());
@@ -158,10 +158,10 @@ impl Pacer {
     }
 
     /// Hands a request to the system at the time of its call.
-    fn submit(&mut self, ask: Ask) {
-        self.advance(self.since_start_ns(ask.arrived));
-        let action = action_of(ask.request.action);
-        let waiting = Some(Waiting { done: ask.done, action });
+    fn submit(&mut self, queued: QueuedRequest) {
+        self.advance(self.since_start_ns(queued.arrived));
+        let action = action_of(queued.request.action);
+        let waiting = Some(PendingReply { done: queued.done, action });
         let tag = match self.free.pop() {
             Some(tag) => {
                 self.waiting[tag] = waiting;
@@ -172,6 +172,6 @@ impl Pacer {
                 self.waiting.len() - 1
             }
         };
-        self.system.submit(tag as u64, action as u16, &ask.request);
+        self.system.submit(tag as u64, action as u16, &queued.request);
     }
 }

@@ -1,5 +1,5 @@
-//! Directories and files in memory. A file's bytes lie in pieces that are made when they are first
-//! written: what was never written is zeros and takes no memory.
+//! Directories and files in memory. A file is stored in pieces that are allocated on the first
+//! write. Unwritten pieces read as zeros and use no memory.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,16 +13,16 @@ const NAME_BYTES_MAX: usize = 255;
 /// Why something cannot be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// There is no such file.
+    /// No such file.
     #[error("no such file")]
     NotFound,
     /// The name is taken.
     #[error("the name is taken")]
     Exists,
-    /// It is no directory.
+    /// Not a directory.
     #[error("no directory")]
     NotDirectory,
-    /// It is a directory.
+    /// Is a directory.
     #[error("a directory")]
     IsDirectory,
     /// The directory is not empty.
@@ -52,10 +52,10 @@ struct Node {
     verifier: Option<[u8; 8]>,
 }
 
-/// What is known of a file or directory.
+/// Attributes of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Its number.
+    /// Inode number.
     pub id: u64,
     /// True for a directory.
     pub is_directory: bool,
@@ -81,7 +81,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// An empty directory, with room for this much data.
+    /// Creates an empty directory with a limit on the bytes of data.
     pub fn new(memory_bytes: u64) -> Self {
         let root = Node {
             kind: Kind::Directory(BTreeMap::new()),
@@ -113,10 +113,10 @@ impl Tree {
         }
     }
 
-    /// What is known of one.
+    /// Returns the attributes of a file or directory.
     ///
     /// # Errors
-    /// It is not there.
+    /// No such file.
     pub fn facts(&self, id: u64) -> Result<Facts, TreeError> {
         let node = self.nodes.get(&id).ok_or(TreeError::NotFound)?;
         let (is_directory, size_bytes, used_bytes) = match &node.kind {
@@ -145,11 +145,11 @@ impl Tree {
     /// Names and numbers in a directory that come after entry number `after`, in a fixed order.
     ///
     /// # Errors
-    /// It is no directory.
+    /// Not a directory.
     pub fn list(&self, directory: u64, after: u64) -> Result<Vec<(Vec<u8>, u64)>, TreeError> {
         let mut all: Vec<_> =
             self.entries(directory)?.iter().map(|(name, id)| (name.clone(), *id)).collect();
-        // By number, which never changes, so that a listing goes on where it was.
+        // Sorted by inode number, which never changes, so that a listing can resume.
         all.sort_by_key(|(_, id)| *id);
         Ok(all.into_iter().filter(|(_, id)| *id > after).collect())
     }
@@ -192,7 +192,7 @@ impl Tree {
     /// Removes a file or an empty directory.
     ///
     /// # Errors
-    /// It is not there, or not empty.
+    /// No such file, or a directory that is not empty.
     pub fn remove(&mut self, directory: u64, name: &[u8], now_ns: u64) -> Result<(), TreeError> {
         let id = *self.entries(directory)?.get(name).ok_or(TreeError::NotFound)?;
         if matches!(&self.nodes[&id].kind, Kind::Directory(entries) if !entries.is_empty()) {
@@ -208,7 +208,7 @@ impl Tree {
     /// Gives a file or directory another name; what had that name goes.
     ///
     /// # Errors
-    /// It is not there, or what has the other name cannot go.
+    /// No such file, or the target cannot be replaced.
     pub fn rename(
         &mut self,
         from: (u64, &[u8]),
@@ -232,7 +232,7 @@ impl Tree {
     /// Bytes of a file, as many of them as there are, and whether that reaches its end.
     ///
     /// # Errors
-    /// It is no file.
+    /// Not a file.
     pub fn read(&self, id: u64, offset: u64, count: u32) -> Result<(Vec<u8>, bool), TreeError> {
         let Kind::File { size_bytes, pieces } =
             &self.nodes.get(&id).ok_or(TreeError::NotFound)?.kind
@@ -252,7 +252,7 @@ impl Tree {
     /// Writes bytes; the file grows where they end beyond it.
     ///
     /// # Errors
-    /// It is no file, or the memory is used up: then nothing of it is written.
+    /// Not a file, or out of memory; then nothing is written.
     pub fn write(
         &mut self,
         id: u64,
@@ -285,7 +285,7 @@ impl Tree {
     /// Sets size or permissions.
     ///
     /// # Errors
-    /// It is not there, or a directory that is to have a size.
+    /// No such file, or a directory.
     pub fn set(
         &mut self,
         id: u64,

@@ -12,8 +12,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-use plimsoll_model::run::{ConfiguredModel, Limits, MatrixLoad, Pattern, simulate};
-use plimsoll_model_serve::{ServeOptions, Served, serve};
+use plimsoll_model::run::{Limits, MatrixLoad, ConfiguredModel, Pattern, simulate};
+use plimsoll_model_serve::{ServeOptions, ServerAddresses, serve};
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{
     Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, Stability, Timeout,
@@ -38,7 +38,7 @@ fn model() -> ConfiguredModel {
     ConfiguredModel::load(&path, &BTreeMap::new()).unwrap()
 }
 
-/// What is at an offset: its own number, again and again.
+/// Content at an offset: the offset itself, repeated.
 fn content(offset: u64, bytes: &mut [u8]) {
     for (at, eight) in bytes.chunks_exact_mut(8).enumerate() {
         eight.copy_from_slice(&(offset + 8 * at as u64 + 1).to_le_bytes());
@@ -124,7 +124,7 @@ fn value(metrics: &str, name: &str) -> f64 {
 }
 
 /// Everything that a client does against the server.
-fn use_it(served: Served) {
+fn use_it(served: ServerAddresses) {
     let port = served.nfs.port();
     let url = format!("nfs://127.0.0.1/model?nfsport={port}&mountport={port}");
     // Connections that were dropped just now are the server's until it has noticed.
@@ -238,7 +238,7 @@ fn an_address_that_is_taken_is_an_error() {
     assert!(error.to_string().contains(&nfs.to_string()), "{error}");
 }
 
-/// What the server says of itself: resident memory of this process, in bytes.
+/// Resident memory of this process in bytes, from the server's metrics.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

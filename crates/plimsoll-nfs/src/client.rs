@@ -73,9 +73,9 @@ pub enum PollError {
     /// The arena is smaller than the buffers of operations submitted.
     #[error("the arena has {size_bytes} bytes; operations reach to {needed_bytes}")]
     Arena {
-        /// Its size.
+        /// Size of the arena in bytes.
         size_bytes: u64,
-        /// What is needed.
+        /// Required size in bytes.
         needed_bytes: u64,
     },
 }
@@ -88,7 +88,7 @@ pub enum ConnectError {
     Failed {
         /// Where to.
         address: SocketAddr,
-        /// Why.
+        /// Error of the operating system.
         error: Errno,
     },
     /// Nobody answered.
@@ -228,13 +228,13 @@ impl<C: Clock> Client<C> {
         self.core.stats_mut()
     }
 
-    /// Has calls fail, beside those that are given up by their age, for which `is_over` says so: it is
-    /// given the age in ns, every few dozen milliseconds.
+    /// Sets a condition under which outstanding calls fail, in addition to their age limit. It
+    /// receives the age in ns and is evaluated every few dozen milliseconds.
     pub fn fail_calls_when(&mut self, is_over: fn(u64) -> bool) {
         self.core.is_over = Some(is_over);
     }
 
-    /// How long a call is waited for from here on; see [`Config::give_up_after_ns`].
+    /// Sets the time limit of calls from now on; see [`Config::give_up_after_ns`].
     pub fn give_up_after(&mut self, give_up_after_ns: u64) {
         self.core.config.give_up_after_ns = give_up_after_ns;
     }
@@ -370,7 +370,7 @@ impl<C: Clock> Client<C> {
             && at_ns < until_ns
         {
             fine = at_ns.saturating_sub(now_ns) < FINE_WAIT_NS;
-            // A longer wait ends before it, and what is left is waited for with the finer resolution.
+            // A longer wait ends early; the rest uses the finer resolution.
             until_ns = if fine { at_ns } else { at_ns - 2 * EPOLL_UNIT_NS };
         }
         (until_ns.saturating_sub(now_ns), fine)
@@ -416,7 +416,7 @@ mod tests {
         client.next_tick_ns = 1_000 * MS;
         let wait = |until_ns: u64| client.wait_ns(Timeout::Until(until_ns), 0, false);
         assert_eq!(wait(10 * MS + 300), (8 * MS + 300, false));
-        // What epoll makes of it is still before the time.
+        // The timeout that epoll rounds up to still ends before the deadline.
         assert!(wait(10 * MS + 300).0.next_multiple_of(EPOLL_UNIT_NS) < 10 * MS + 300);
         assert_eq!(wait(3 * MS + 300), (3 * MS + 300, true));
         assert_eq!(wait(2_000 * MS), (1_000 * MS, false));

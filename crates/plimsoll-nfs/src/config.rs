@@ -1,6 +1,6 @@
-//! What a client is made for.
+//! Configuration of a client.
 
-/// What a client is made for.
+/// Configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Most operations outstanding over all connections; at most 60,000.
@@ -10,7 +10,8 @@ pub struct Config {
     /// Without a reply for this long a call is sent again on its connection; after twice as long the
     /// connection is replaced. The default is what Linux uses for NFS over TCP (`timeo=600`).
     pub retransmit_after_ns: u64,
-    /// A call without a reply for this long fails. It bounds how long an outage is waited for.
+    /// Time limit of a call without a reply, and therefore the longest outage that a client
+    /// survives.
     pub give_up_after_ns: u64,
     /// How long after NFS3ERR_JUKEBOX the call is made again.
     pub jukebox_retry_ns: u64,

@@ -12,9 +12,9 @@ use crate::error::CallError;
 use crate::op::Completion;
 use crate::outbound::SLICES_MAX;
 use crate::socket;
-use crate::stats::Ended;
+use crate::stats::DisconnectReason;
 
-/// How often overdue calls are looked for, in ns.
+/// Interval between checks for overdue calls, in ns.
 const TICK_NS: u64 = 50_000_000;
 /// First and longest pause between attempts to connect again, in ns.
 const BACKOFF_NS: (u64, u64) = (10_000_000, 250_000_000);
@@ -104,7 +104,7 @@ impl<C: Clock> Client<C> {
                 }
                 Err(Errno::INTR) => {}
                 Err(error) => {
-                    self.lost(index, Ended::Error(error.raw_os_error()), now_ns);
+                    self.lost(index, DisconnectReason::Error(error.raw_os_error()), now_ns);
                     return;
                 }
             }
@@ -128,13 +128,13 @@ impl<C: Clock> Client<C> {
             let room: usize = windows.iter().map(|window| window.len()).sum();
             let size = match socket::receive(fd, &mut windows) {
                 Ok(0) => {
-                    self.lost(index, Ended::Closed, now_ns);
+                    self.lost(index, DisconnectReason::Closed, now_ns);
                     return now_ns;
                 }
                 Ok(size) => size,
                 Err(Errno::AGAIN | Errno::INTR) => return now_ns,
                 Err(error) => {
-                    self.lost(index, Ended::Error(error.raw_os_error()), now_ns);
+                    self.lost(index, DisconnectReason::Error(error.raw_os_error()), now_ns);
                     return now_ns;
                 }
             };
@@ -143,7 +143,7 @@ impl<C: Clock> Client<C> {
             now_ns = self.clock.now_ns();
             if let Err(violation) = self.core.deliver(index, arena, now_ns, out) {
                 self.core.fail_link(index, CallError::Violation(violation), now_ns, out);
-                self.lost(index, Ended::Violation(violation), now_ns);
+                self.lost(index, DisconnectReason::Violation(violation), now_ns);
                 return now_ns;
             }
             if size < room {
@@ -163,7 +163,7 @@ impl<C: Clock> Client<C> {
     }
 
     /// A connection is gone: its calls wait for the next one.
-    fn lost(&mut self, index: usize, why: Ended, now_ns: u64) {
+    fn lost(&mut self, index: usize, why: DisconnectReason, now_ns: u64) {
         let proven = self.core.links[index].proven;
         self.core.link_lost(index, why, now_ns);
         let socket = &mut self.sockets[index];

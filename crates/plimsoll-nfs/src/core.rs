@@ -14,15 +14,15 @@ use crate::inbound::Inbound;
 use crate::retain::{Chain, Retain};
 use crate::rpc::CallTemplate;
 use crate::slot::SlotTable;
-use crate::stats::{Ended, Stats};
+use crate::stats::{DisconnectReason, Stats};
 
 /// Slots beyond the caller's depth: for writes that are sent again and COMMITs that make room.
 const INTERNAL_SLOTS: u32 = 8;
-/// Records up to this size are accepted even when only small transfers are asked for, in bytes.
+/// Minimum limit on record size, in bytes, even if all transfers are small.
 const RECORD_BYTES_MIN: usize = 128 * 1024;
 /// Room in a READ reply's record beyond its data, in bytes: the longest header (528) rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 1024;
-/// With fewer operations outstanding, a reply is looked for at once: hardly two would come together.
+/// Below this number of outstanding operations, replies are read at once, because batches are rare.
 const REAP_PAUSE_DEPTH: u32 = 16;
 /// With more payload outstanding than this, sockets must be served at once, or their buffers limit the
 /// throughput, in bytes.
@@ -70,7 +70,7 @@ pub(crate) struct Link {
     /// Second replies that retransmissions on this connection may cause.
     pub strays_allowed: u32,
     /// The connection must be replaced.
-    pub broken: Option<Ended>,
+    pub broken: Option<DisconnectReason>,
     /// A reply has come on the present connection.
     pub proven: bool,
     /// The READ whose payload is being received into the arena.
@@ -121,7 +121,7 @@ pub struct Core {
     pub(crate) latency_ns_mean: u64,
     /// Results of the last reply that was asked to be kept.
     pub(crate) kept: Vec<u8>,
-    /// Whether a call of this age, in ns, is not waited for any more.
+    /// Returns true if a call of this age, in ns, has timed out.
     pub(crate) is_over: Option<fn(u64) -> bool>,
 }
 
@@ -214,7 +214,7 @@ impl Core {
         self.outstanding
     }
 
-    /// The arena must reach at least this far, in bytes; 0 when nothing is outstanding.
+    /// Minimum length of the arena in bytes; 0 if nothing is outstanding.
     #[must_use]
     pub fn arena_bytes_needed(&self) -> u64 {
         self.arena_bytes_needed

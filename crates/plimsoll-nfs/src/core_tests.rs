@@ -46,7 +46,7 @@ impl Bench {
         self.core.submit(token, op).unwrap();
     }
 
-    /// What is sent now.
+    /// Calls sent now.
     fn wire(&mut self) -> Vec<Call> {
         self.core.hand_over(self.now_ns);
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
@@ -351,8 +351,8 @@ fn an_unanswered_call_is_sent_again_with_its_xid_then_its_connection_is_replaced
     assert_eq!((first[0].xid, &first[0].arguments), (second[0].xid, &second[0].arguments));
     bench.now_ns += 101 * MS;
     bench.core.tick(bench.now_ns, &mut bench.out);
-    assert_eq!(bench.core.broken(0), Some(Ended::NoReply));
-    assert_eq!(bench.core.link_lost(0, Ended::NoReply, bench.now_ns), 1);
+    assert_eq!(bench.core.broken(0), Some(DisconnectReason::NoReply));
+    assert_eq!(bench.core.link_lost(0, DisconnectReason::NoReply, bench.now_ns), 1);
     bench.core.link_restored(0, 5 * MS, bench.now_ns);
     let third = bench.wire();
     assert_eq!(first[0].xid, third[0].xid);
@@ -380,9 +380,9 @@ fn a_call_given_up_while_half_sent_takes_its_connection_along() {
     bench.core.tick(bench.now_ns, &mut bench.out);
     let timed_out = CallError::TimedOut { after_ns: 100 * MS, transmissions: 0 };
     assert_eq!(bench.completed(), [(0, Err(timed_out))]);
-    assert_eq!(bench.core.broken(0), Some(Ended::GivenUp));
+    assert_eq!(bench.core.broken(0), Some(DisconnectReason::GivenUp));
     assert!(bench.wire().is_empty(), "nothing more is sent on it");
-    assert_eq!(bench.core.link_lost(0, Ended::GivenUp, bench.now_ns), 0);
+    assert_eq!(bench.core.link_lost(0, DisconnectReason::GivenUp, bench.now_ns), 0);
 }
 
 #[test]
@@ -426,7 +426,7 @@ fn a_pause_is_a_share_of_the_latency_and_only_for_deep_queues() {
     }
     let pause = bench.core.reap_pause_ns();
     assert!((115_000..=125_000).contains(&pause), "a sixteenth of 2 ms: {pause}");
-    // Whoever doesn't ask for it has every reply taken as it comes.
+    // By default replies are read as they arrive.
     bench.core.config.reap_pause_divisor = Config::default().reap_pause_divisor;
     assert_eq!(bench.core.reap_pause_ns(), 0);
 }

@@ -4,7 +4,7 @@ use nfs3_types::nfs3::nfsstat3;
 
 use crate::core::{Core, Streaming};
 use crate::error::{CallError, Violation};
-use crate::inbound::{Inbound, Next};
+use crate::inbound::{Inbound, InboundStep};
 use crate::op::{Completion, Procedure, Stability};
 use crate::reply::{metadata, read_head, says_done_before, written};
 use crate::rpc::{Answer, read_answer, read_xid};
@@ -20,8 +20,8 @@ struct Plan {
     streaming: Streaming,
 }
 
-/// What to do with a long record, by its head.
-enum Long {
+/// Handling of a long record, decided from its head.
+enum LongRecord {
     Stream(Plan),
     Buffer,
     Discard,
@@ -61,22 +61,22 @@ impl Core {
     ) -> Result<(), Violation> {
         loop {
             match inbound.step()? {
-                Next::More => return Ok(()),
-                Next::Record(record) => self.record(link, record, arena, now_ns, out)?,
-                Next::Head { head, record_bytes } => {
+                InboundStep::More => return Ok(()),
+                InboundStep::Record(record) => self.record(link, record, arena, now_ns, out)?,
+                InboundStep::Head { head, record_bytes } => {
                     match self.plan(link, head, record_bytes, arena.len())? {
-                        Long::Stream(plan) => {
+                        LongRecord::Stream(plan) => {
                             self.links[link].streaming = Some(plan.streaming);
                             inbound.stream(plan.head_bytes, plan.into, plan.tail_bytes, arena);
                         }
-                        Long::Buffer => inbound.buffer_it(record_bytes)?,
-                        Long::Discard => {
+                        LongRecord::Buffer => inbound.buffer_it(record_bytes)?,
+                        LongRecord::Discard => {
                             self.count_stray(link);
                             inbound.discard(record_bytes);
                         }
                     }
                 }
-                Next::Streamed => {
+                InboundStep::Streamed => {
                     let streamed = self.links[link].streaming.take();
                     if let Some(Streaming { xid, count, eof }) = streamed
                         && let Some(index) = self.claim(link, xid)
@@ -88,36 +88,38 @@ impl Core {
         }
     }
 
-    /// What to do with a long record.
+    /// Decides how to handle a long record.
     fn plan(
         &mut self,
         link: usize,
         head: &[u8],
         record_bytes: usize,
         arena_bytes: usize,
-    ) -> Result<Long, Violation> {
+    ) -> Result<LongRecord, Violation> {
         let mut reader = Reader::new(head);
         let xid = read_xid(&mut reader)?;
         let Some(index) = self.slots.find(xid).filter(|i| self.is_on(*i, link)) else {
             return if self.links[link].strays_allowed > 0 {
-                Ok(Long::Discard)
+                Ok(LongRecord::Discard)
             } else {
                 Err(Violation::UnknownXid { xid })
             };
         };
         let slot = self.slots.get(index);
         let (Procedure::Read, Payload::Arena(at)) = (slot.procedure, slot.payload) else {
-            return Ok(Long::Buffer);
+            return Ok(LongRecord::Buffer);
         };
-        let Ok(Answer::Accepted(results)) = read_answer(reader) else { return Ok(Long::Buffer) };
-        let Ok(read) = read_head(results, slot.size_bytes) else { return Ok(Long::Buffer) };
+        let Ok(Answer::Accepted(results)) = read_answer(reader) else {
+            return Ok(LongRecord::Buffer);
+        };
+        let Ok(read) = read_head(results, slot.size_bytes) else { return Ok(LongRecord::Buffer) };
         let (count, head_bytes) = (read.count as usize, head.len() - read.data.rest().len());
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         // A record that is not its parts' sum is received whole, and refused when it is there.
         if head_bytes + padded(count) != record_bytes || at.saturating_add(count) > arena_bytes {
-            return Ok(Long::Buffer);
+            return Ok(LongRecord::Buffer);
         }
-        Ok(Long::Stream(Plan {
+        Ok(LongRecord::Stream(Plan {
             head_bytes,
             into: (at, count),
             tail_bytes: padded(count) - count,
@@ -130,7 +132,7 @@ impl Core {
         self.slots.get(index).link as usize == link
     }
 
-    /// The call that a reply is for; it is not the link's business any more.
+    /// Takes the call that a reply belongs to off the link.
     #[inline]
     fn claim(&mut self, link: usize, xid: u32) -> Option<u32> {
         let index = self.slots.find(xid).filter(|index| self.is_on(*index, link))?;
@@ -233,7 +235,7 @@ impl Core {
         Ok(())
     }
 
-    /// A READ brought `count` bytes: it is done, or goes on with the rest.
+    /// Records that a READ returned `count` bytes, and completes it or requests the rest.
     #[inline]
     fn read_progress(
         &mut self,

@@ -20,7 +20,7 @@ pub enum Violation {
     /// A record is longer than any reply to what was asked can be.
     #[error("a record of {record_bytes} bytes exceeds the {limit_bytes} that any reply can need")]
     Oversized {
-        /// What its fragments announce so far.
+        /// Size announced by the fragments received so far.
         record_bytes: u64,
         /// The most that is accepted.
         limit_bytes: u64,
@@ -34,7 +34,7 @@ pub enum Violation {
     /// A reply to a call that is not outstanding on this connection.
     #[error("a reply carries XID {xid:#010x}, which is not outstanding on this connection")]
     UnknownXid {
-        /// What the reply carried.
+        /// XID of the reply.
         xid: u32,
     },
     /// A field holds a value outside its type.
@@ -42,7 +42,7 @@ pub enum Violation {
     BadValue {
         /// The field.
         field: &'static str,
-        /// What it holds.
+        /// Value received.
         value: u32,
     },
     /// A variable-length field is longer than its type allows.
@@ -50,7 +50,7 @@ pub enum Violation {
     TooLong {
         /// The field.
         field: &'static str,
-        /// What it claims.
+        /// Size announced in the reply.
         size_bytes: u32,
         /// The most that is allowed.
         limit_bytes: u32,
@@ -68,15 +68,15 @@ pub enum Violation {
     CountTooLarge {
         /// The count field.
         count: u32,
-        /// What was asked for.
+        /// Size of the request.
         size_bytes: u32,
     },
     /// WRITE: a weaker stability than asked for, which RFC 1813 (3.3.7) forbids.
     #[error("WRITE was answered with stability {committed}, weaker than the {asked} asked for")]
     WeakerStability {
-        /// What the reply says.
+        /// Stability in the reply.
         committed: u32,
-        /// What was asked for.
+        /// Requested stability.
         asked: u32,
     },
     /// Bytes are left over behind the last field of a reply.
@@ -186,7 +186,7 @@ fn errno_of(status: nfsstat3) -> i32 {
     }
 }
 
-/// What a status means and what to do about it, in one line.
+/// Returns the meaning of a status and a hint, in one line.
 #[must_use]
 pub fn explain(status: nfsstat3) -> &'static str {
     match status {
@@ -238,7 +238,7 @@ pub enum SubmitError {
     /// A transfer larger than the client was made for, or of no bytes.
     #[error("a transfer of {size_bytes} bytes; 1 to {limit_bytes} are possible")]
     Size {
-        /// What was asked for.
+        /// Requested size.
         size_bytes: u32,
         /// The most that is possible.
         limit_bytes: u32,
@@ -246,7 +246,7 @@ pub enum SubmitError {
     /// A name is empty or longer than 255 bytes.
     #[error("a name of {size_bytes} bytes; 1 to 255 are possible")]
     Name {
-        /// Its length.
+        /// Length in bytes.
         size_bytes: u32,
     },
 }

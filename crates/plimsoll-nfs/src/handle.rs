@@ -30,7 +30,7 @@ impl Handle {
         Some(handle)
     }
 
-    /// Its bytes.
+    /// Handle as bytes.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

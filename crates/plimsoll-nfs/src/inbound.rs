@@ -23,12 +23,12 @@ const STREAM_BYTES_MIN: usize = 8 * 1024;
 /// The head of a READ reply at its longest, in bytes: RPC header with a 400-byte verifier (424),
 /// status, attributes, count, eof, length (104), rounded up.
 const HEAD_BYTES: usize = 544;
-/// Left-over bytes are moved to the front of the buffer when there are at most so many.
+/// Unconsumed bytes are moved to the front of the buffer if there are at most this many.
 const MOVE_BYTES_MAX: usize = 8 * 1024;
 
-/// What there is to do next.
+/// Next step for the caller.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next<'a> {
+pub enum InboundStep<'a> {
     /// Nothing until more has been received.
     More,
     /// A whole record.
@@ -36,9 +36,9 @@ pub enum Next<'a> {
     /// The head of a long record. Answer with [`Inbound::stream`], [`Inbound::buffer_it`] or
     /// [`Inbound::discard`].
     Head {
-        /// What has come of it.
+        /// Bytes received so far.
         head: &'a [u8],
-        /// Its whole length.
+        /// Length of the whole record.
         record_bytes: usize,
     },
     /// The payload that [`Inbound::stream`] announced has arrived whole.
@@ -55,11 +55,11 @@ enum Mode {
     Fragment { left: usize, last: bool },
     /// Payload goes to the arena; `tail` bytes of padding follow it.
     Stream { at: usize, left: usize, tail: usize },
-    /// A record that nobody wants passes by.
+    /// Skips the rest of an unwanted record.
     Discard { left: usize },
 }
 
-/// What has been received on one connection and not been consumed.
+/// Bytes received on one connection and not yet consumed.
 #[derive(Debug)]
 pub struct Inbound {
     buffer: Box<[u8]>,
@@ -164,7 +164,7 @@ impl Inbound {
         taken
     }
 
-    /// Answer to [`Next::Head`]: behind `head_bytes` follow `payload_bytes` for the arena at `at`,
+    /// Answer to [`InboundStep::Head`]: behind `head_bytes` follow `payload_bytes` for the arena at `at`,
     /// then `tail_bytes` of padding. The caller has checked that these three make up the record and
     /// that the range is in the arena.
     pub fn stream(
@@ -183,7 +183,7 @@ impl Inbound {
         self.mode = Mode::Stream { at: at + here, left: payload_bytes - here, tail: tail_bytes };
     }
 
-    /// Answer to [`Next::Head`]: the record is wanted whole.
+    /// Answer to [`InboundStep::Head`]: the record is wanted whole.
     ///
     /// # Errors
     /// [`Violation::Oversized`] when it is longer than the buffer: only READs may be.
@@ -198,16 +198,16 @@ impl Inbound {
         Ok(())
     }
 
-    /// Answer to [`Next::Head`]: nobody wants the record.
+    /// Answer to [`InboundStep::Head`]: skip the record.
     pub fn discard(&mut self, record_bytes: usize) {
         self.mode = Mode::Discard { left: record_bytes };
     }
 
-    /// What there is to do next.
+    /// Returns the next step for the caller.
     ///
     /// # Errors
     /// A [`Violation`] of the framing; nothing behind it can be trusted.
-    pub fn step(&mut self) -> Result<Next<'_>, Violation> {
+    pub fn step(&mut self) -> Result<InboundStep<'_>, Violation> {
         if std::mem::take(&mut self.assembled) {
             self.assembly.clear();
         }
@@ -216,7 +216,7 @@ impl Inbound {
             match self.mode {
                 Mode::Mark => {
                     if have < 4 {
-                        return Ok(Next::More);
+                        return Ok(InboundStep::More);
                     }
                     self.read_mark()?;
                 }
@@ -225,14 +225,14 @@ impl Inbound {
                         let record = self.start..self.start + size;
                         self.start += size;
                         self.mode = Mode::Mark;
-                        return Ok(Next::Record(&self.buffer[record]));
+                        return Ok(InboundStep::Record(&self.buffer[record]));
                     }
                     let long = size - have >= STREAM_BYTES_MIN || size > self.buffer.len();
                     if !asked && have >= HEAD_BYTES && long {
                         let head = &self.buffer[self.start..self.end];
-                        return Ok(Next::Head { head, record_bytes: size });
+                        return Ok(InboundStep::Head { head, record_bytes: size });
                     }
-                    return Ok(Next::More);
+                    return Ok(InboundStep::More);
                 }
                 Mode::Fragment { left, last } => {
                     let here = left.min(have);
@@ -241,13 +241,13 @@ impl Inbound {
                     self.start += here;
                     if here < left {
                         self.mode = Mode::Fragment { left: left - here, last };
-                        return Ok(Next::More);
+                        return Ok(InboundStep::More);
                     }
                     self.mode = Mode::Mark;
                     if last {
                         self.fragments = 0;
                         self.assembled = true;
-                        return Ok(Next::Record(&self.assembly));
+                        return Ok(InboundStep::Record(&self.assembly));
                     }
                 }
                 Mode::Discard { left } => {
@@ -255,7 +255,7 @@ impl Inbound {
                     self.start += here;
                     if here < left {
                         self.mode = Mode::Discard { left: left - here };
-                        return Ok(Next::More);
+                        return Ok(InboundStep::More);
                     }
                     self.mode = Mode::Mark;
                 }
@@ -263,11 +263,11 @@ impl Inbound {
                     // `stream` and `received` consume payload; only padding is left here.
                     if left > 0 || have < tail {
                         self.mode = Mode::Stream { at, left, tail };
-                        return Ok(Next::More);
+                        return Ok(InboundStep::More);
                     }
                     self.start += tail;
                     self.mode = Mode::Mark;
-                    return Ok(Next::Streamed);
+                    return Ok(InboundStep::Streamed);
                 }
             }
         }

@@ -29,16 +29,16 @@ fn decode(wire: &[u8], pieces: &[usize], limit: usize, stream: bool) -> Vec<Vec<
     loop {
         loop {
             match inbound.step().unwrap() {
-                Next::More => break,
-                Next::Record(record) => records.push(record.to_vec()),
-                Next::Head { head, record_bytes } if stream => {
+                InboundStep::More => break,
+                InboundStep::Record(record) => records.push(record.to_vec()),
+                InboundStep::Head { head, record_bytes } if stream => {
                     let head = head[..100].to_vec();
                     let payload = record_bytes - 102;
                     inbound.stream(100, (7, payload), 2, &mut arena);
                     pending = Some((head, payload));
                 }
-                Next::Head { record_bytes, .. } => inbound.buffer_it(record_bytes).unwrap(),
-                Next::Streamed => {
+                InboundStep::Head { record_bytes, .. } => inbound.buffer_it(record_bytes).unwrap(),
+                InboundStep::Streamed => {
                     let (mut record, payload) = pending.take().unwrap();
                     record.extend_from_slice(&arena[7..7 + payload]);
                     record.extend_from_slice(&[0xee; 2]);
@@ -135,7 +135,7 @@ fn memory_stays_within_the_limit_while_fragments_trickle() {
     for _ in 0..99 {
         inbound.feed(&1000u32.to_be_bytes(), &mut []);
         inbound.feed(&[7; 1000], &mut []);
-        assert_eq!(inbound.step(), Ok(Next::More));
+        assert_eq!(inbound.step(), Ok(InboundStep::More));
     }
     assert!(inbound.memory_bytes() <= BUFFER_BYTES + 2 * 100_000);
 }

@@ -1,6 +1,6 @@
 //! NFS version 3 (RFC 1813) spoken in user space, as a load generator needs it.
 //!
-//! No mount and no client cache lie in the way: every operation is one remote procedure call (RFC
+//! There is no mount and no client cache: every operation is one remote procedure call (RFC
 //! 5531, over TCP with record marking) on the wire, many of them outstanding on each of several
 //! connections. One thread owns a [`Client`] and drives its connections by epoll with non-blocking
 //! sockets; nothing is locked and, once warm, nothing is allocated per operation. Calls are batched
@@ -17,7 +17,7 @@
 //! - [`mount`], [`setup`]: the blocking steps before a run: MOUNT, walk a path, make directories and
 //!   files.
 //!
-//! What a lost server does to a run: calls without a reply are sent again, first on the same
+//! If the server is lost, calls without a reply are sent again, first on the same
 //! connection, then on a new one; their latency counts from the first hand-over, so an outage is in
 //! the figures. Writes that a restarted server may have forgotten (its write verifier changed) are
 //! sent again from a copy before the COMMIT that covers them completes, and an [`Event`] says so.

@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::error::CallError;
 use crate::op::{Completion, Procedure, Stability};
 use crate::slot::{Owner, State};
-use crate::stats::Ended;
+use crate::stats::DisconnectReason;
 
 impl Core {
     /// Stamps what was submitted since the last time and queues it on its connections.
@@ -142,7 +142,7 @@ impl Core {
         let link = &mut self.links[slot.link as usize];
         link.stale = true;
         if link.head_sent > 0 && link.queue.front() == Some(&(index, slot.xid)) {
-            link.broken.get_or_insert(Ended::GivenUp);
+            link.broken.get_or_insert(DisconnectReason::GivenUp);
         }
     }
 }

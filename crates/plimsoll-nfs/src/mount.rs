@@ -14,7 +14,7 @@ use crate::client::ServerSpec;
 use crate::credential::Credential;
 use crate::error::CallError;
 use crate::handle::Handle;
-use crate::inbound::{Inbound, Next};
+use crate::inbound::{Inbound, InboundStep};
 use crate::rpc::{CallTemplate, results, set_record_mark};
 use crate::url::NfsUrl;
 use crate::xdr::{HANDLE_BYTES_MAX, Reader, Writer};
@@ -34,7 +34,7 @@ pub enum MountError {
     Host {
         /// As given.
         host: String,
-        /// Why.
+        /// Error of the resolver.
         source: std::io::Error,
     },
     /// A service did not answer.
@@ -44,7 +44,7 @@ pub enum MountError {
         service: &'static str,
         /// Where.
         address: SocketAddr,
-        /// Why.
+        /// Error of the connection.
         source: std::io::Error,
     },
     /// The portmapper does not know a service.
@@ -65,7 +65,7 @@ pub enum MountError {
         address: SocketAddr,
         /// The path asked for.
         export: String,
-        /// Its answer.
+        /// Status in the reply.
         status: mountstat3,
     },
     /// A service's answer was an error or made no sense.
@@ -75,13 +75,13 @@ pub enum MountError {
         service: &'static str,
         /// Where.
         address: SocketAddr,
-        /// What was wrong.
+        /// Error of the call.
         error: CallError,
     },
     /// The export's path is too long.
     #[error("the export path has {size_bytes} bytes; {PATH_BYTES_MAX} are possible")]
     Path {
-        /// Its length.
+        /// Length in bytes.
         size_bytes: usize,
     },
 }
@@ -93,7 +93,7 @@ pub struct Export {
     pub nfs: SocketAddr,
     /// Address and port of the MOUNT service.
     pub mount: SocketAddr,
-    /// Its path.
+    /// Export path.
     pub path: String,
     /// Handle of its root directory.
     pub root: Handle,
@@ -257,17 +257,17 @@ impl Service {
         let start = Instant::now();
         loop {
             match inbound.step().map_err(|violation| call(violation.into()))? {
-                Next::Record(record) => {
+                InboundStep::Record(record) => {
                     let (xid, reader) = results(record).map_err(call)?;
                     if xid == self.xid {
                         return read(reader).map_err(call);
                     }
                     return Err(call(crate::error::Violation::UnknownXid { xid }.into()));
                 }
-                Next::Head { record_bytes, .. } => {
+                InboundStep::Head { record_bytes, .. } => {
                     inbound.buffer_it(record_bytes).map_err(|violation| call(violation.into()))?
                 }
-                Next::More | Next::Streamed => {
+                InboundStep::More | InboundStep::Streamed => {
                     let size = self.stream.read(&mut piece).map_err(io)?;
                     if size == 0 {
                         return Err(io(ErrorKind::UnexpectedEof.into()));

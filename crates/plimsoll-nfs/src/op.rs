@@ -1,4 +1,4 @@
-//! What a client can be asked to do, and how it says that it is done.
+//! Operations of a client, and their completions.
 
 use nfs3_types::nfs3::sattr3;
 
@@ -70,7 +70,7 @@ impl Procedure {
         Self::Commit,
     ];
 
-    /// Its name in lower case, as in tags of histograms.
+    /// Name in lower case, as in tags of histograms.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -203,9 +203,9 @@ impl Op<'_> {
 /// The end of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What the operation was submitted with.
+    /// Token of the submitted operation.
     pub token: u64,
-    /// What it called.
+    /// Procedure of the operation.
     pub procedure: Procedure,
     /// Bytes for READ and WRITE, the mask for ACCESS, entries for READDIR and READDIRPLUS, else 0.
     pub result: Result<u32, CallError>,
@@ -214,6 +214,6 @@ pub struct Completion {
     pub submitted_ns: u64,
     /// When its reply was seen.
     pub completed_ns: u64,
-    /// How often a call of it was sent beyond the first time.
+    /// Number of retransmissions of its calls.
     pub retransmissions: u32,
 }

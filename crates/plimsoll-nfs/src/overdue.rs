@@ -1,15 +1,15 @@
-//! What does not go as it should: connections lost and restored, calls that are overdue.
+//! Lost connections, reconnection and overdue calls.
 
 use crate::core::Core;
 use crate::error::CallError;
 use crate::op::Completion;
 use crate::slot::State;
-use crate::stats::{Ended, Event};
+use crate::stats::{DisconnectReason, Event};
 
 impl Core {
     /// A connection was lost: its calls go back to its queue in the order in which they were
     /// submitted. Returns how many there are.
-    pub fn link_lost(&mut self, link: usize, why: Ended, now_ns: u64) -> u32 {
+    pub fn link_lost(&mut self, link: usize, why: DisconnectReason, now_ns: u64) -> u32 {
         let mut calls: Vec<u32> = self
             .slots
             .indices()
@@ -69,7 +69,7 @@ impl Core {
     /// Why the connection of a link must be replaced, if it must: the driver closes it and calls
     /// [`Core::link_lost`].
     #[must_use]
-    pub fn broken(&self, link: usize) -> Option<Ended> {
+    pub fn broken(&self, link: usize) -> Option<DisconnectReason> {
         self.links[link].broken
     }
 
@@ -90,7 +90,7 @@ impl Core {
         }
     }
 
-    /// Fails one call, whatever it was doing.
+    /// Fails one call in any state.
     pub(crate) fn fail(
         &mut self,
         index: u32,
@@ -141,7 +141,7 @@ impl Core {
         let slot = self.slots.get(index);
         if slot.state == State::Sent {
             // A late reply must not find the arena range in other hands.
-            self.links[slot.link as usize].broken.get_or_insert(Ended::GivenUp);
+            self.links[slot.link as usize].broken.get_or_insert(DisconnectReason::GivenUp);
         }
         if slot.state == State::Held {
             self.held.retain(|held| *held != index);
@@ -154,7 +154,7 @@ impl Core {
         let slot = self.slots.get_mut(index);
         let link = &mut self.links[slot.link as usize];
         if slot.transmissions_on_link >= 2 {
-            link.broken.get_or_insert(Ended::NoReply);
+            link.broken.get_or_insert(DisconnectReason::NoReply);
             return;
         }
         slot.state = State::Queued;

@@ -217,7 +217,7 @@ impl Core {
         self.release_held(now_ns);
     }
 
-    /// There is no room for a write's data: commits the file of the oldest entry.
+    /// Commits the file of the oldest entry to free space for a write's data.
     pub(crate) fn make_room(&mut self, now_ns: u64) {
         let Some(oldest) = self.retain.oldest().copied() else { return };
         if self.room_commit || !matches!(oldest.state, EntryState::Acknowledged { .. }) {

@@ -9,7 +9,7 @@ use crate::handle::Handle;
 use crate::op::{Procedure, Stability};
 use crate::xdr::{HANDLE_BYTES_MAX, NAME_BYTES_MAX, Reader, status};
 
-/// What of a reply the client itself needs.
+/// Fields of a reply that the client itself uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Mask or number of entries.
@@ -18,9 +18,9 @@ pub(crate) struct Outcome {
     pub handle: Option<Handle>,
 }
 
-/// What a WRITE was answered with.
+/// Result of a WRITE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
+pub(crate) struct WriteReply {
     pub count: u32,
     pub committed: Stability,
     pub verifier: [u8; 8],
@@ -67,7 +67,7 @@ pub(crate) fn read_head<'a>(mut reader: Reader<'a>, asked: u32) -> Result<ReadHe
 pub(crate) fn written(
     mut reader: Reader<'_>,
     (size_bytes, asked): (u32, Stability),
-) -> Result<Written, CallError> {
+) -> Result<WriteReply, CallError> {
     check_status(&mut reader)?;
     reader.skip_wcc()?;
     let count = reader.u32("count")?;
@@ -82,7 +82,7 @@ pub(crate) fn written(
     if committed < asked {
         return Err(Violation::WeakerStability { committed: code, asked: asked as u32 }.into());
     }
-    Ok(Written { count, committed, verifier })
+    Ok(WriteReply { count, committed, verifier })
 }
 
 /// COMMIT: the write verifier.
@@ -151,9 +151,9 @@ fn handle(reader: &mut Reader<'_>) -> Result<Handle, Violation> {
 pub struct DirEntry<'a> {
     /// The object's number on its file system.
     pub file_id: u64,
-    /// Its name.
+    /// File name.
     pub name: &'a [u8],
-    /// Where to go on reading behind it.
+    /// Cookie from which a later READDIR continues.
     pub cookie: u64,
     /// READDIRPLUS: its handle, where the server gives it.
     pub handle: Option<Handle>,

@@ -7,7 +7,7 @@
 //! data: a lost write must not be sent again over what was written later.
 //!
 //! "Before" is decided by one counter (`order`): each acknowledgement and each hand-over of a COMMIT
-//! takes the next number, and a COMMIT speaks for the writes with a smaller one.
+//! takes the next number, and a COMMIT covers the writes with a smaller number.
 
 /// Where a write stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +34,9 @@ pub(crate) struct Entry {
     /// Virtual position of its data in the byte ring.
     data: Option<u64>,
     pub verifier: [u8; 8],
-    /// Parts of it were acknowledged by different instances of the server.
+    /// True if different instances of the server acknowledged parts of it.
     pub mixed: bool,
-    /// A part of it was acknowledged as UNSTABLE.
+    /// True if a part of it was acknowledged as UNSTABLE.
     pub unstable: bool,
     pub state: EntryState,
     /// The next later entry of the same object.
@@ -95,7 +95,7 @@ impl Retain {
         self.order
     }
 
-    /// Adds a write; `None` when there is no room, and the oldest must be committed first.
+    /// Adds a write; `None` if there is no space until the oldest is committed.
     pub fn add(
         &mut self,
         chain: &mut Chain,
@@ -171,12 +171,12 @@ impl Retain {
         &mut self.entries[index]
     }
 
-    /// The oldest entry, which stands in the way when there is no room.
+    /// Oldest entry, whose data must be released first.
     pub fn oldest(&self) -> Option<&Entry> {
         (self.oldest < self.next).then(|| self.get(self.oldest))
     }
 
-    /// Where the data of an entry lies in [`Retain::bytes`].
+    /// Offset of an entry's data in [`Retain::bytes`].
     pub fn position(&self, sequence: u64) -> Option<usize> {
         let start = self.get(sequence).data?;
         usize::try_from(start % self.data_capacity.max(1)).ok()
@@ -199,7 +199,7 @@ impl Retain {
         self.get_mut(sequence).state = EntryState::Acknowledged { order };
     }
 
-    /// A write needs no second sending any more.
+    /// Marks a write as settled: it will not be sent again.
     pub fn settle(&mut self, sequence: u64) {
         self.get_mut(sequence).state = EntryState::Settled;
     }

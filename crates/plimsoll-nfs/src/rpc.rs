@@ -59,7 +59,7 @@ pub(crate) fn set_record_mark(call: &mut [u8], record_bytes: usize) {
     Writer::new(call, 0).u32(size);
 }
 
-/// What the header of a reply says.
+/// Header of a reply.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer<'a> {
     /// The call was executed; the results follow.

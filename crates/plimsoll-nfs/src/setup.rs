@@ -28,7 +28,7 @@ pub enum SetupError {
     /// A call failed.
     #[error("{} of `{name}`: {error}", procedure.name())]
     Call {
-        /// What was called.
+        /// Procedure that failed.
         procedure: Procedure,
         /// On what.
         name: String,
@@ -38,7 +38,7 @@ pub enum SetupError {
     /// A call could not be made.
     #[error("{} of `{name}`: {error}", procedure.name())]
     Submit {
-        /// What was to be called.
+        /// Procedure that could not be submitted.
         procedure: Procedure,
         /// On what.
         name: String,
@@ -60,7 +60,7 @@ pub enum SetupError {
     /// A name is not one.
     #[error("`{name}` is not a name of a file or directory")]
     Name {
-        /// What was given.
+        /// Invalid name.
         name: String,
     },
     /// A directory tree is too deep to be removed.
@@ -85,10 +85,10 @@ pub fn size(size_bytes: u64) -> sattr3 {
 
 /// A name found in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct DirectoryEntry {
     /// The name.
     pub name: Vec<u8>,
-    /// Its handle, where it was asked for and the server gave it.
+    /// File handle, if it was requested and the server returned it.
     pub handle: Option<Handle>,
 }
 
@@ -312,7 +312,7 @@ impl<C: Clock> Client<C> {
     ///
     /// # Errors
     /// [`SetupError`].
-    pub fn list(&mut self, dir: ObjectId, plus: bool) -> Result<Vec<Found>, SetupError> {
+    pub fn list(&mut self, dir: ObjectId, plus: bool) -> Result<Vec<DirectoryEntry>, SetupError> {
         let mut names = Vec::new();
         let (mut cookie, mut verifier) = (0, [0; 8]);
         loop {
@@ -328,7 +328,10 @@ impl<C: Clock> Client<C> {
                 Ok(DirList::new(*reader, plus)?.walk(|entry| {
                     cookie = entry.cookie;
                     if entry.name != b"." && entry.name != b".." {
-                        names.push(Found { name: entry.name.to_vec(), handle: entry.handle });
+                        names.push(DirectoryEntry {
+                            name: entry.name.to_vec(),
+                            handle: entry.handle,
+                        });
                     }
                 })?)
             })?;
@@ -340,7 +343,7 @@ impl<C: Clock> Client<C> {
         }
     }
 
-    /// Removes a file, or a directory with all that is in it. What is not there is no error.
+    /// Removes a file, or a directory with its contents. A missing path is not an error.
     ///
     /// # Errors
     /// [`SetupError`].

@@ -27,10 +27,10 @@ pub(crate) enum State {
     Sent,
     /// The server asked to try again later; sent again at this time.
     Waiting {
-        /// When.
+        /// Time of the next attempt, on the monotonic clock.
         until_ns: u64,
     },
-    /// Held back: its file is being recovered, or there is no room to retain its data.
+    /// Delayed, because its file is being recovered or its data cannot be retained yet.
     Held,
     /// A COMMIT whose lost writes are being sent again.
     Recovering,

@@ -60,8 +60,8 @@ fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
 /// How a connection that became writable turned out.
 pub(crate) fn finish(fd: &OwnedFd) -> Result<(), Errno> {
     sockopt::socket_error(fd).and_then(|outcome| outcome)?;
-    // While nobody listens on a port of this host, a connection to it from the same port by chance
-    // connects to itself, and would be its own server.
+    // If no server listens on a local port, a connection from that same port connects to itself and
+    // would act as its own server.
     if Some(getsockname(fd)?) == getpeername(fd)? {
         return Err(Errno::CONNREFUSED);
     }

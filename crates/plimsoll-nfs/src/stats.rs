@@ -1,4 +1,4 @@
-//! What a client counts: per procedure, and the events that a run's report must not leave out.
+//! Counters per procedure, and events that the report of a run must include.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum DisconnectReason {
     /// The server closed it.
     Closed,
     /// The socket failed with this `errno`.
@@ -24,7 +24,7 @@ pub enum Ended {
     Violation(Violation),
     /// No reply in time, also not to a retransmission.
     NoReply,
-    /// A call on it was given up while its payload was under way.
+    /// A call timed out while its payload was being transferred.
     GivenUp,
 }
 
@@ -39,8 +39,8 @@ pub enum Event {
         connection: u32,
         /// When it was noticed.
         at_ns: u64,
-        /// Why.
-        why: Ended,
+        /// Reason.
+        why: DisconnectReason,
         /// Calls that were on it.
         calls: u32,
     },
@@ -50,7 +50,7 @@ pub enum Event {
         server: ServerId,
         /// Which of its connections, from 0.
         connection: u32,
-        /// When.
+        /// Time of the event.
         at_ns: u64,
         /// How long it was down.
         outage_ns: u64,
@@ -70,7 +70,7 @@ pub enum Event {
         server: ServerId,
         /// Which file.
         file: ObjectId,
-        /// When.
+        /// Time of the event.
         at_ns: u64,
         /// Number of writes lost.
         writes: u32,
@@ -129,7 +129,7 @@ pub struct Stats {
     pub reap_pauses: u64,
     /// Sum of the pauses, in ns.
     pub reap_pause_ns: u64,
-    /// Events that were dropped because nobody took them.
+    /// Events dropped because the queue was full.
     pub events_lost: u64,
     events: VecDeque<Event>,
 }

@@ -19,7 +19,7 @@ pub struct NfsUrl {
     pub gid: Option<u32>,
 }
 
-/// What is wrong with an address.
+/// Error in an address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
     /// It does not start with `nfs://`.
@@ -42,7 +42,7 @@ pub enum UrlError {
     Number {
         /// The parameter.
         name: &'static str,
-        /// What it was set to.
+        /// Invalid value.
         value: String,
     },
 }
@@ -86,7 +86,7 @@ impl NfsUrl {
     }
 }
 
-/// Host and port; an IPv6 address stands in brackets.
+/// Splits host and port; an IPv6 address is in brackets.
 fn split_port(authority: &str) -> (&str, Option<&str>) {
     if let Some(rest) = authority.strip_prefix('[')
         && let Some((host, rest)) = rest.split_once(']')

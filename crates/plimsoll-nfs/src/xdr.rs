@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// What has not been read.
+    /// Bytes not read yet.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest

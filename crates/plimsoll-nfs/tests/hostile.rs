@@ -14,7 +14,7 @@ use plimsoll_nfs::{
 };
 
 const SIZE: u32 = 65_536;
-/// What a client may hold beyond what it was made for, in bytes of resident memory.
+/// Allowed growth of resident memory beyond a client's configured size, in bytes.
 const GROWTH_BYTES_MAX: u64 = 16 << 20;
 
 /// Serves each connection with `act`, which gets the stream behind the first call, and that call.
@@ -128,7 +128,7 @@ fn garbage_is_refused() {
     // 0x47474747: a fragment of a gigabyte.
     let address = serve(|stream, _| drop(stream.write_all(&[0x47; 100_000])));
     assert!(matches!(violation(address, "read"), Violation::Oversized { .. }));
-    // A small record that is no reply.
+    // A small record that is not a reply.
     let address = serve(|stream, call| drop(stream.write_all(&framed(call))));
     let not_a_reply = Violation::BadValue { field: "message type", value: 0 };
     assert_eq!(violation(address, "getattr"), not_a_reply);
@@ -161,7 +161,7 @@ fn oversized_records_are_refused_whatever_they_announce() {
         });
         assert!(matches!(violation(address, "read"), Violation::Oversized { .. }), "{mark:x}");
     }
-    // Within the limit of READs, but no READ is that long a reply to this.
+    // Within the limit of READs, but too long a reply to this READ.
     let address = serve(|stream, call| {
         let mut results = vec![0; 30_000];
         results[1] = 0;
@@ -249,7 +249,10 @@ fn a_reply_that_breaks_off_ends_in_a_time_out_that_names_it() {
     assert!(matches!(error, CallError::TimedOut { transmissions: 2.., .. }), "{error}");
     assert!(completion.completed_ns - completion.submitted_ns >= 1_500_000_000);
     let closed = |event: &&Event| {
-        matches!(event, Event::Disconnected { why: plimsoll_nfs::stats::Ended::Closed, .. })
+        matches!(
+            event,
+            Event::Disconnected { why: plimsoll_nfs::stats::DisconnectReason::Closed, .. }
+        )
     };
     let times = events.iter().filter(closed).count();
     assert!((2..=150).contains(&times), "tried again, with pauses: {times}");

@@ -32,7 +32,7 @@ struct Load {
     blocks: u64,
     arena: Vec<u8>,
     free: Vec<u64>,
-    /// What each place is doing: block, and the generation written or `NO_WRITE`.
+    /// Operation in each slot: block, and the generation written or `NO_WRITE`.
     doing: Vec<(u64, u64)>,
     /// Per block: in use, generation written last and acknowledged.
     busy: Vec<bool>,
@@ -142,7 +142,7 @@ impl Load {
         }
     }
 
-    /// Lets everything complete and commits.
+    /// Waits for all operations and commits.
     fn end(&mut self, client: &mut Client, file: ObjectId) {
         while client.core().outstanding() > 0 {
             self.reap(client);

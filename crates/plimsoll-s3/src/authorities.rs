@@ -1,4 +1,4 @@
-//! The authorities that a store's certificate is held against.
+//! Certificate authorities that a store's certificate is verified with.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) fn bundle() -> Option<PathBuf> {
     std::env::var_os("AWS_CA_BUNDLE").filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
-/// What TLS is spoken with: the authorities of a file, or else this host's.
+/// Builds the TLS configuration with the authorities of a file, or else those of the host.
 pub(crate) fn config(
     endpoint: &str,
     file: Option<&Path>,

@@ -7,10 +7,10 @@ use crate::head::Framing;
 const LINE_BYTES_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum DecodeState {
     /// In a body of known length, or to the end of the connection.
     Plain,
-    /// In the line with a chunk's size: digits so far, past them, length of the line.
+    /// In the line with a chunk's size: digits read, whether they have ended, and line length.
     Size { value: u64, digits: u8, past: bool, line: usize },
     /// In a chunk's data.
     Data(u64),
@@ -22,12 +22,12 @@ enum At {
     Done,
 }
 
-const SIZE: At = At::Size { value: 0, digits: 0, past: false, line: 0 };
+const SIZE: DecodeState = DecodeState::Size { value: 0, digits: 0, past: false, line: 0 };
 
 /// Decodes a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoder {
-    at: At,
+    state: DecodeState,
     left: Option<u64>,
 }
 
@@ -36,39 +36,39 @@ impl Decoder {
     #[must_use]
     pub fn new(framing: Framing) -> Self {
         match framing {
-            Framing::Length(0) => Self { at: At::Done, left: Some(0) },
-            Framing::Length(length) => Self { at: At::Plain, left: Some(length) },
-            Framing::Close => Self { at: At::Plain, left: None },
-            Framing::Chunked => Self { at: SIZE, left: None },
+            Framing::Length(0) => Self { state: DecodeState::Done, left: Some(0) },
+            Framing::Length(length) => Self { state: DecodeState::Plain, left: Some(length) },
+            Framing::Close => Self { state: DecodeState::Plain, left: None },
+            Framing::Chunked => Self { state: SIZE, left: None },
         }
     }
 
     /// Whether the body is whole.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.at == At::Done
+        self.state == DecodeState::Done
     }
 
     /// Bytes that may be received straight to where they belong, where that is known.
     #[must_use]
     pub fn plain_left(&self) -> Option<u64> {
-        self.left.filter(|_| self.at == At::Plain)
+        self.left.filter(|_| self.state == DecodeState::Plain)
     }
 
-    /// Notes that so many bytes of [`Decoder::plain_left`] were received.
+    /// Records that this many bytes of [`Decoder::plain_left`] were received.
     pub fn skip(&mut self, bytes: u64) {
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(bytes);
             if *left == 0 {
-                self.at = At::Done;
+                self.state = DecodeState::Done;
             }
         }
     }
 
     /// The connection ended. True where the body is whole.
     pub fn close(&mut self) -> bool {
-        if self.at == At::Plain && self.left.is_none() {
-            self.at = At::Done;
+        if self.state == DecodeState::Plain && self.left.is_none() {
+            self.state = DecodeState::Done;
         }
         self.is_done()
     }
@@ -84,20 +84,21 @@ impl Decoder {
         give: &mut dyn FnMut(&[u8]) -> Result<(), Violation>,
     ) -> Result<usize, Violation> {
         let mut taken = 0;
-        while taken < bytes.len() && self.at != At::Done {
+        while taken < bytes.len() && self.state != DecodeState::Done {
             let rest = &bytes[taken..];
-            taken += match self.at {
-                At::Plain => {
+            taken += match self.state {
+                DecodeState::Plain => {
                     let most = self.left.unwrap_or(u64::MAX).min(rest.len() as u64) as usize;
                     give(&rest[..most])?;
                     self.skip(most as u64);
                     most
                 }
-                At::Data(left) => {
+                DecodeState::Data(left) => {
                     let most = left.min(rest.len() as u64) as usize;
                     give(&rest[..most])?;
                     let left = left - most as u64;
-                    self.at = if left == 0 { At::Crlf(2) } else { At::Data(left) };
+                    self.state =
+                        if left == 0 { DecodeState::Crlf(2) } else { DecodeState::Data(left) };
                     most
                 }
                 _ => {
@@ -111,32 +112,34 @@ impl Decoder {
 
     /// One byte that is none of the body.
     fn step(&mut self, byte: u8) -> Result<(), Violation> {
-        self.at = match self.at {
-            At::Size { value, digits, .. } if byte == b'\n' => match (digits, value) {
+        self.state = match self.state {
+            DecodeState::Size { value, digits, .. } if byte == b'\n' => match (digits, value) {
                 (0, _) => return Err(Violation::Chunk),
-                (_, 0) => At::Trailer(0),
-                (_, size) => At::Data(size),
+                (_, 0) => DecodeState::Trailer(0),
+                (_, size) => DecodeState::Data(size),
             },
-            At::Size { line: LINE_BYTES_MAX.., .. } => return Err(Violation::Chunk),
-            At::Size { value, digits, past, line } => match (char::from(byte).to_digit(16), past) {
-                (Some(digit), false) if digits < 15 => At::Size {
-                    value: value << 4 | u64::from(digit),
-                    digits: digits + 1,
-                    past,
-                    line: line + 1,
-                },
-                (Some(_), false) => return Err(Violation::Chunk),
-                _ => At::Size { value, digits, past: true, line: line + 1 },
-            },
-            At::Crlf(left) => match (left, byte) {
-                (2, b'\r') => At::Crlf(1),
+            DecodeState::Size { line: LINE_BYTES_MAX.., .. } => return Err(Violation::Chunk),
+            DecodeState::Size { value, digits, past, line } => {
+                match (char::from(byte).to_digit(16), past) {
+                    (Some(digit), false) if digits < 15 => DecodeState::Size {
+                        value: value << 4 | u64::from(digit),
+                        digits: digits + 1,
+                        past,
+                        line: line + 1,
+                    },
+                    (Some(_), false) => return Err(Violation::Chunk),
+                    _ => DecodeState::Size { value, digits, past: true, line: line + 1 },
+                }
+            }
+            DecodeState::Crlf(left) => match (left, byte) {
+                (2, b'\r') => DecodeState::Crlf(1),
                 (_, b'\n') => SIZE,
                 _ => return Err(Violation::Chunk),
             },
-            At::Trailer(0) if byte == b'\n' => At::Done,
-            At::Trailer(_) if byte == b'\n' => At::Trailer(0),
-            At::Trailer(LINE_BYTES_MAX) => return Err(Violation::Chunk),
-            At::Trailer(line) => At::Trailer(line + usize::from(byte != b'\r')),
+            DecodeState::Trailer(0) if byte == b'\n' => DecodeState::Done,
+            DecodeState::Trailer(_) if byte == b'\n' => DecodeState::Trailer(0),
+            DecodeState::Trailer(LINE_BYTES_MAX) => return Err(Violation::Chunk),
+            DecodeState::Trailer(line) => DecodeState::Trailer(line + usize::from(byte != b'\r')),
             other => other,
         };
         Ok(())

@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rusty_s3::actions::ListObjectsV2;
 
-use crate::connection::{Broken, Connection, Response, is_good};
+use crate::connection::{Connection, ConnectionError, Response, is_good};
 use crate::error::{CallError, SubmitError, TargetError, Violation};
 use crate::op::{Completion, Kind, Op};
 use crate::request::{self, Payload};
@@ -19,12 +19,12 @@ use crate::target::Target;
 const BACKOFF_NS: u64 = 50_000_000;
 /// Longest such pause, in ns.
 const BACKOFF_NS_MAX: u64 = 2_000_000_000;
-/// How often retries and requests that take too long are looked for, in ns.
+/// Interval between checks for due retries and timeouts, in ns.
 const TICK_NS: u64 = 20_000_000;
 /// Events taken from epoll at a time.
 const EVENTS_MAX: usize = 64;
 
-/// What a client is made for.
+/// Limits and timeouts of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Connections: the most operations outstanding.
@@ -33,7 +33,7 @@ pub struct Config {
     pub part_bytes: u32,
     /// Largest object.
     pub object_bytes_max: u32,
-    /// A request that fails for a reason that may pass is made again for so long, in ns.
+    /// Time limit for retries after transient errors, in ns.
     pub give_up_after_ns: u64,
 }
 
@@ -100,7 +100,7 @@ pub struct Client {
     next_tick_ns: u64,
     stats: Stats,
     listed: Vec<String>,
-    /// Whether a request of this age, in ns, is not waited for any more.
+    /// Returns true if a request of this age, in ns, has timed out.
     is_over: Option<fn(u64) -> bool>,
 }
 
@@ -159,8 +159,8 @@ impl Client {
         &self.stats
     }
 
-    /// Has requests fail, beside those that are given up by their age, for which `is_over` says so: it is
-    /// given the age in ns, every few dozen milliseconds.
+    /// Sets a condition under which outstanding requests fail, in addition to their age limit. It
+    /// receives the age in ns and is evaluated every few dozen milliseconds.
     pub fn fail_requests_when(&mut self, is_over: fn(u64) -> bool) {
         self.is_over = Some(is_over);
     }
@@ -237,8 +237,8 @@ impl Client {
         self.fresh.clear();
     }
 
-    /// Hands over what was submitted, goes on with what is under way, and appends completions to `out`.
-    /// Returns when there is at least one, or at the timeout.
+    /// Sends submitted operations, advances those in flight and appends completions to `out`.
+    /// Returns after the first completion or at the timeout.
     pub fn poll(&mut self, arena: &mut [u8], timeout: Timeout, out: &mut Vec<Completion>) {
         let before = out.len();
         self.flush(arena, out);
@@ -382,7 +382,7 @@ impl Client {
     fn broken(
         &mut self,
         index: usize,
-        broken: Broken,
+        broken: ConnectionError,
         arena: &mut [u8],
         now_ns: u64,
         out: &mut Vec<Completion>,
@@ -395,16 +395,18 @@ impl Client {
         }
         self.stats.disconnects += 1;
         match broken {
-            Broken::Violation(violation) => {
+            ConnectionError::Violation(violation) => {
                 self.complete(index, Err(violation.into()), now_ns, out);
             }
-            Broken::Tls(says) => self.complete(index, Err(CallError::Tls(says)), now_ns, out),
+            ConnectionError::Tls(says) => {
+                self.complete(index, Err(CallError::Tls(says)), now_ns, out)
+            }
             // A server may end a connection that was idle at any time (RFC 9112, 9.3.1).
-            Broken::Lost(_) if stale => {
+            ConnectionError::Lost(_) if stale => {
                 self.stats.retries += 1;
                 self.start(index, arena, now_ns, out);
             }
-            Broken::Lost(says) => self.retry(index, says, now_ns, out),
+            ConnectionError::Lost(says) => self.retry(index, says, now_ns, out),
         }
     }
 
@@ -440,7 +442,7 @@ impl Client {
                 let last =
                     if job.last.is_empty() { "no answer".to_owned() } else { job.last.clone() };
                 let error = CallError::GivenUp { after_ns, tries: job.tries, last };
-                // What it would still send belongs to nobody.
+                // The rest of its response is discarded.
                 self.slots[index].connection.drop_socket();
                 self.complete(index, Err(error), now_ns, out);
             }

@@ -11,7 +11,7 @@ use crate::body::Decoder;
 use crate::error::Violation;
 use crate::head::{self, Framing, HEAD_BYTES_MAX, Head};
 use crate::request::Payload;
-use crate::wire::{Stopped, Tls, Wire};
+use crate::wire::{IoStop, Tls, Wire};
 
 /// Longest document that is accepted, in bytes: 1,000 names of 1,024 bytes with their attributes.
 const TEXT_BYTES_MAX: usize = 4 << 20;
@@ -20,7 +20,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 /// Why a response did not come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum ConnectionError {
     /// The connection could not be made, or was lost.
     Lost(String),
     /// TLS can't be spoken with this server: trying again changes nothing.
@@ -29,18 +29,18 @@ pub(crate) enum Broken {
     Violation(Violation),
 }
 
-impl Broken {
-    fn by(stopped: Stopped, doing: &str) -> Self {
+impl ConnectionError {
+    fn from_io(stopped: IoStop, doing: &str) -> Self {
         match stopped {
             // Callers wait where a socket is not ready; a handshake can't be begun on none.
-            Stopped::Blocked => Self::Lost(doing.to_owned()),
-            Stopped::Lost(says) => Self::Lost(format!("{doing}: {says}")),
-            Stopped::Tls(says) => Self::Tls(says),
+            IoStop::Blocked => Self::Lost(doing.to_owned()),
+            IoStop::Lost(says) => Self::Lost(format!("{doing}: {says}")),
+            IoStop::Tls(says) => Self::Tls(says),
         }
     }
 }
 
-impl From<Violation> for Broken {
+impl From<Violation> for ConnectionError {
     fn from(violation: Violation) -> Self {
         Self::Violation(violation)
     }
@@ -130,11 +130,11 @@ impl Connection {
     }
 
     /// A socket that is being connected, for the caller to watch. `None` where there is one already.
-    pub fn open(&mut self) -> Result<bool, Broken> {
+    pub fn open(&mut self) -> Result<bool, ConnectionError> {
         if self.wire.is_some() {
             return Ok(false);
         }
-        let lost = |error: Errno| Broken::Lost(format!("connecting: {error}"));
+        let lost = |error: Errno| ConnectionError::Lost(format!("connecting: {error}"));
         let family = match self.address {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
@@ -146,7 +146,8 @@ impl Connection {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(lost(error)),
         }
-        let wire = Wire::new(fd, self.tls.as_ref()).map_err(|s| Broken::by(s, "connecting"))?;
+        let wire = Wire::new(fd, self.tls.as_ref())
+            .map_err(|s| ConnectionError::from_io(s, "connecting"))?;
         (self.wire, self.phase, self.proven) = (Some(wire), Phase::Connecting, false);
         Ok(true)
     }
@@ -172,7 +173,7 @@ impl Connection {
     }
 
     /// Goes on as far as the socket lets it.
-    pub fn advance(&mut self, arena: &mut [u8]) -> Result<Option<Response>, Broken> {
+    pub fn advance(&mut self, arena: &mut [u8]) -> Result<Option<Response>, ConnectionError> {
         if self.phase == Phase::Connecting && !self.connected()? {
             return Ok(None);
         }
@@ -187,13 +188,13 @@ impl Connection {
         }
     }
 
-    fn connected(&mut self) -> Result<bool, Broken> {
+    fn connected(&mut self) -> Result<bool, ConnectionError> {
         let Some(fd) = self.fd() else { return Ok(false) };
-        let lost = |error: Errno| Broken::Lost(format!("connecting: {error}"));
+        let lost = |error: Errno| ConnectionError::Lost(format!("connecting: {error}"));
         sockopt::socket_error(fd).and_then(|outcome| outcome).map_err(lost)?;
         match rustix::net::getpeername(fd) {
             Ok(Some(peer)) if rustix::net::getsockname(fd).ok() == Some(peer.clone()) => {
-                // The kernel connected the socket to itself: nobody listens there.
+                // The kernel connected the socket to itself, so no server listens there.
                 return Err(lost(Errno::CONNREFUSED));
             }
             Ok(Some(_)) => {}
@@ -204,7 +205,7 @@ impl Connection {
         Ok(true)
     }
 
-    fn send(&mut self, arena: &[u8]) -> Result<(), Broken> {
+    fn send(&mut self, arena: &[u8]) -> Result<(), ConnectionError> {
         let Some(wire) = &mut self.wire else { return Ok(()) };
         let body: &[u8] = match &self.payload {
             Payload::None => &[],
@@ -223,14 +224,14 @@ impl Connection {
             ];
             match wire.send(&slices) {
                 Ok(sent) => self.sent += sent,
-                Err(Stopped::Blocked) => return Ok(()),
-                Err(stopped) => return Err(Broken::by(stopped, "sending")),
+                Err(IoStop::Blocked) => return Ok(()),
+                Err(stopped) => return Err(ConnectionError::from_io(stopped, "sending")),
             }
         }
         match wire.flush() {
             Ok(()) => self.phase = Phase::Receiving,
-            Err(Stopped::Blocked) => {}
-            Err(stopped) => return Err(Broken::by(stopped, "sending")),
+            Err(IoStop::Blocked) => {}
+            Err(stopped) => return Err(ConnectionError::from_io(stopped, "sending")),
         }
         Ok(())
     }
@@ -244,7 +245,7 @@ impl Connection {
         }
     }
 
-    fn receive(&mut self, arena: &mut [u8]) -> Result<Option<Response>, Broken> {
+    fn receive(&mut self, arena: &mut [u8]) -> Result<Option<Response>, ConnectionError> {
         loop {
             let read = match self.window(arena) {
                 Some(window) => {
@@ -272,8 +273,8 @@ impl Connection {
             match read {
                 Ok(0) => return self.ended(),
                 Ok(_) => self.answered = true,
-                Err(Stopped::Blocked) => return Ok(None),
-                Err(stopped) => return Err(Broken::by(stopped, "receiving")),
+                Err(IoStop::Blocked) => return Ok(None),
+                Err(stopped) => return Err(ConnectionError::from_io(stopped, "receiving")),
             }
             if self.head.is_some() && self.decoder.is_done() {
                 return Ok(Some(self.finish()));
@@ -295,7 +296,7 @@ impl Connection {
         arena.get_mut(start..start + left as usize)
     }
 
-    fn take(&mut self, bytes: &[u8], arena: &mut [u8]) -> Result<(), Broken> {
+    fn take(&mut self, bytes: &[u8], arena: &mut [u8]) -> Result<(), ConnectionError> {
         if self.head.is_some() {
             return Ok(self.feed(bytes, arena)?);
         }
@@ -348,20 +349,20 @@ impl Connection {
     }
 
     /// The server ended the connection.
-    fn ended(&mut self) -> Result<Option<Response>, Broken> {
+    fn ended(&mut self) -> Result<Option<Response>, ConnectionError> {
         if self.head.is_some() && self.decoder.close() {
             let response = self.finish();
             self.drop_socket();
             return Ok(Some(response));
         }
         if self.head.is_some() || self.input.len() >= HEAD_BYTES_MAX {
-            return Err(Broken::Lost(Violation::Truncated.to_string()));
+            return Err(ConnectionError::Lost(Violation::Truncated.to_string()));
         }
-        Err(Broken::Lost("the server ended the connection".to_owned()))
+        Err(ConnectionError::Lost("the server ended the connection".to_owned()))
     }
 
     /// Anything but TLS's own on an idle connection is its end.
-    fn watch_idle(&mut self) -> Result<Option<Response>, Broken> {
+    fn watch_idle(&mut self) -> Result<Option<Response>, ConnectionError> {
         if !self.wire.as_mut().is_some_and(Wire::is_quiet) {
             self.drop_socket();
         }

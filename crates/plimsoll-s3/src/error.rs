@@ -1,4 +1,4 @@
-//! What can go wrong with a request, by name.
+//! Errors of requests.
 
 use thiserror::Error;
 
@@ -29,7 +29,7 @@ pub enum Violation {
     /// The connection ended in the middle of a response.
     #[error("the connection ended in the middle of a response")]
     Truncated,
-    /// A document that was to be XML could not be read.
+    /// An XML document could not be parsed.
     #[error("the response to {0} is not the document that S3 defines")]
     Document(&'static str),
 }
@@ -105,7 +105,7 @@ pub enum SubmitError {
     /// A transfer of more than a request may carry.
     #[error("a transfer of {size_bytes} bytes; {limit_bytes} are possible")]
     Size {
-        /// What was asked for.
+        /// Requested size in bytes.
         size_bytes: u64,
         /// The most that is possible.
         limit_bytes: u64,
@@ -115,12 +115,12 @@ pub enum SubmitError {
 /// Why a store could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TargetError {
-    /// The authorities that certificates are held against could not be read.
+    /// The certificate authorities could not be read.
     #[error("{endpoint}: no certificate can be checked: {says}")]
     Authorities {
         /// As given.
         endpoint: String,
-        /// Why.
+        /// Error message.
         says: String,
     },
     /// The endpoint is not an address.
@@ -137,7 +137,7 @@ pub enum TargetError {
     Host {
         /// As given.
         endpoint: String,
-        /// Why.
+        /// Error message.
         says: String,
     },
     /// The system gave no epoll instance.

@@ -10,7 +10,7 @@ const HEADERS_MAX: usize = 128;
 /// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// After so many bytes.
+    /// After this many bytes (Content-Length).
     Length(u64),
     /// With a chunk of no bytes.
     Chunked,
@@ -18,7 +18,7 @@ pub enum Framing {
     Close,
 }
 
-/// What of a head is needed.
+/// Parsed response head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The status.
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(parse(&text[..40]), Ok(None));
     }
 
-    /// A head of so many bytes that does not end.
+    /// Returns a head of this size that has no end.
     fn head_of(size_bytes: usize) -> Vec<u8> {
         let mut head = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
         head.resize(size_bytes, b'a');

@@ -1,4 +1,4 @@
-//! What a client can be asked to do, and how it says that it is done.
+//! Operations of a client, and their completions.
 
 use crate::error::CallError;
 
@@ -21,7 +21,7 @@ impl Kind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Get, Self::Put, Self::Head, Self::Delete, Self::List];
 
-    /// Its name in lower case.
+    /// Name in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ pub enum Op<'a> {
     Put {
         /// The object.
         key: &'a str,
-        /// Its size.
+        /// Object size in bytes.
         size_bytes: u32,
         /// Where from.
         buffer_offset_bytes: u64,
@@ -65,7 +65,7 @@ pub enum Op<'a> {
         /// The object.
         key: &'a str,
     },
-    /// DELETE of an object. One that does not exist is no error.
+    /// DELETE of an object. A missing object is not an error.
     Delete {
         /// The object.
         key: &'a str,
@@ -81,7 +81,7 @@ pub enum Op<'a> {
 }
 
 impl Op<'_> {
-    /// Its kind.
+    /// Kind of operation.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -97,9 +97,9 @@ impl Op<'_> {
 /// The end of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What the operation was submitted with.
+    /// Token that the operation was submitted with.
     pub token: u64,
-    /// What it was.
+    /// Kind of operation.
     pub kind: Kind,
     /// Bytes for GET and PUT, names for LIST, else 0.
     pub result: Result<u32, CallError>,

@@ -13,7 +13,7 @@ use crate::target::Target;
 /// How long a signature is good for: longer than any request is tried.
 const VALID: Duration = Duration::from_secs(24 * 3600);
 
-/// What a request's body is.
+/// Body of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Payload {
     /// None.
@@ -25,9 +25,9 @@ pub(crate) enum Payload {
     Text(String),
 }
 
-/// What one request asks.
+/// One HTTP request.
 #[derive(Clone, Debug)]
-pub(crate) enum Ask<'a> {
+pub(crate) enum S3Request<'a> {
     Get { key: &'a str, range: Option<(u64, u32)> },
     Put { key: &'a str, size_bytes: u32 },
     Head { key: &'a str },
@@ -39,31 +39,35 @@ pub(crate) enum Ask<'a> {
 }
 
 /// Writes the head of a request into `out`; returns its document, where it has one.
-pub(crate) fn write(target: &Target, ask: &Ask<'_>, out: &mut Vec<u8>) -> Option<String> {
+pub(crate) fn write(target: &Target, ask: &S3Request<'_>, out: &mut Vec<u8>) -> Option<String> {
     let (bucket, credentials) = (&target.bucket, Some(&target.credentials));
     let mut document = None;
     let (method, url, length) = match *ask {
-        Ask::Get { key, .. } => ("GET", bucket.get_object(credentials, key).sign(VALID), None),
-        Ask::Put { key, size_bytes } => {
+        S3Request::Get { key, .. } => {
+            ("GET", bucket.get_object(credentials, key).sign(VALID), None)
+        }
+        S3Request::Put { key, size_bytes } => {
             ("PUT", bucket.put_object(credentials, key).sign(VALID), Some(size_bytes as usize))
         }
-        Ask::Head { key } => ("HEAD", bucket.head_object(credentials, key).sign(VALID), None),
-        Ask::Delete { key } => ("DELETE", bucket.delete_object(credentials, key).sign(VALID), None),
-        Ask::List { prefix, names_max } => {
+        S3Request::Head { key } => ("HEAD", bucket.head_object(credentials, key).sign(VALID), None),
+        S3Request::Delete { key } => {
+            ("DELETE", bucket.delete_object(credentials, key).sign(VALID), None)
+        }
+        S3Request::List { prefix, names_max } => {
             let mut list = ListObjectsV2::new(bucket, credentials);
             list.with_prefix(prefix);
             list.with_max_keys(names_max.into());
             ("GET", list.sign(VALID), None)
         }
-        Ask::Begin { key } => {
+        S3Request::Begin { key } => {
             let begin = CreateMultipartUpload::new(bucket, credentials, key);
             ("POST", begin.sign(VALID), Some(0))
         }
-        Ask::Part { key, upload, number, size_bytes } => {
+        S3Request::Part { key, upload, number, size_bytes } => {
             let part = UploadPart::new(bucket, credentials, key, number, upload);
             ("PUT", part.sign(VALID), Some(size_bytes as usize))
         }
-        Ask::Complete { key, upload, etags } => {
+        S3Request::Complete { key, upload, etags } => {
             let etags = etags.iter().map(String::as_str);
             let complete = CompleteMultipartUpload::new(bucket, credentials, key, upload, etags);
             let url = complete.sign(VALID);
@@ -83,7 +87,7 @@ pub(crate) fn write(target: &Target, ask: &Ask<'_>, out: &mut Vec<u8>) -> Option
     if let Some(length) = length {
         let _ = write!(head, "Content-Length: {length}\r\n");
     }
-    if let Ask::Get { range: Some((offset, size)), .. } = *ask {
+    if let S3Request::Get { range: Some((offset, size)), .. } = *ask {
         let last = offset + u64::from(size).saturating_sub(1);
         let _ = write!(head, "Range: bytes={offset}-{last}\r\n");
     }

@@ -6,7 +6,7 @@ use rusty_s3::actions::CreateMultipartUpload;
 use crate::connection::{Response, Sink};
 use crate::error::{CallError, Violation};
 use crate::op::{Kind, Op};
-use crate::request::{Ask, Payload};
+use crate::request::{Payload, S3Request};
 
 /// Where an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +39,9 @@ pub(crate) struct Job {
     pub last: String,
 }
 
-/// What a good response means.
+/// Next step after a successful response.
 pub(crate) enum Outcome {
-    /// There is another request.
+    /// Send another request.
     Next,
     /// The operation is done.
     Done(u32),
@@ -104,34 +104,40 @@ impl Job {
     }
 
     /// The present request, its body and where the response's goes.
-    pub fn ask(&self) -> (Ask<'_>, Payload, Sink) {
+    pub fn ask(&self) -> (S3Request<'_>, Payload, Sink) {
         let (key, size_bytes) = (self.key.as_str(), self.size_bytes);
         let offset_bytes = self.buffer_offset_bytes;
         match (self.step, self.kind) {
-            (Step::Begin, _) => (Ask::Begin { key }, Payload::None, Sink::Text),
+            (Step::Begin, _) => (S3Request::Begin { key }, Payload::None, Sink::Text),
             (Step::Part(number), _) => {
                 let (offset_bytes, size_bytes) = self.part(number);
                 let upload = self.upload.as_str();
-                let ask = Ask::Part { key, upload, number: number as u16 + 1, size_bytes };
+                let ask = S3Request::Part { key, upload, number: number as u16 + 1, size_bytes };
                 (ask, Payload::Arena { offset_bytes, size_bytes }, Sink::Text)
             }
             (Step::Complete, _) => {
-                let ask = Ask::Complete { key, upload: &self.upload, etags: &self.etags };
+                let ask = S3Request::Complete { key, upload: &self.upload, etags: &self.etags };
                 (ask, Payload::None, Sink::Text)
             }
             (Step::One, Kind::Get) => {
                 let range = (!self.whole).then_some((self.offset_bytes, size_bytes));
-                (Ask::Get { key, range }, Payload::None, Sink::Arena { offset_bytes, size_bytes })
+                (
+                    S3Request::Get { key, range },
+                    Payload::None,
+                    Sink::Arena { offset_bytes, size_bytes },
+                )
             }
             (Step::One, Kind::Put) => {
                 let payload = Payload::Arena { offset_bytes, size_bytes };
-                (Ask::Put { key, size_bytes }, payload, Sink::Text)
+                (S3Request::Put { key, size_bytes }, payload, Sink::Text)
             }
-            (Step::One, Kind::Head) => (Ask::Head { key }, Payload::None, Sink::None),
-            (Step::One, Kind::Delete) => (Ask::Delete { key }, Payload::None, Sink::Text),
-            (Step::One, Kind::List) => {
-                (Ask::List { prefix: key, names_max: self.names_max }, Payload::None, Sink::Text)
-            }
+            (Step::One, Kind::Head) => (S3Request::Head { key }, Payload::None, Sink::None),
+            (Step::One, Kind::Delete) => (S3Request::Delete { key }, Payload::None, Sink::Text),
+            (Step::One, Kind::List) => (
+                S3Request::List { prefix: key, names_max: self.names_max },
+                Payload::None,
+                Sink::Text,
+            ),
         }
     }
 
@@ -208,15 +214,15 @@ mod tests {
         let begun = "<InitiateMultipartUploadResult \
              xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Bucket>b</Bucket><Key>k</Key>\
              <UploadId>u</UploadId></InitiateMultipartUploadResult>";
-        assert!(matches!(job.ask().0, Ask::Begin { .. }));
+        assert!(matches!(job.ask().0, S3Request::Begin { .. }));
         assert!(matches!(job.good(&response(begun), &mut none), Ok(Outcome::Next)));
         for (number, offset_bytes, size_bytes) in [(1, 100, 10), (2, 110, 10), (3, 120, 5)] {
             let (ask, payload, _) = job.ask();
-            assert!(matches!(ask, Ask::Part { number: n, upload: "u", .. } if n == number));
+            assert!(matches!(ask, S3Request::Part { number: n, upload: "u", .. } if n == number));
             assert_eq!(payload, Payload::Arena { offset_bytes, size_bytes });
             assert!(matches!(job.good(&response(""), &mut none), Ok(Outcome::Next)));
         }
-        assert!(matches!(job.ask().0, Ask::Complete { etags, .. } if etags.len() == 3));
+        assert!(matches!(job.ask().0, S3Request::Complete { etags, .. } if etags.len() == 3));
         let failed = "<Error><Code>InternalError</Code></Error>";
         assert!(job.clone().good(&response(failed), &mut none).is_err());
         assert!(matches!(job.good(&response("<x/>"), &mut none), Ok(Outcome::Done(25))));

@@ -22,14 +22,14 @@ pub struct Target {
     pub(crate) host: String,
     /// Of an `https` endpoint.
     pub(crate) tls: Option<Tls>,
-    /// What every key begins with; ends with `/` unless it is empty.
+    /// Prefix of every key; ends with `/` unless it is empty.
     pub prefix: String,
 }
 
 impl Target {
     /// The bucket `s3://bucket/prefix` of the store at `endpoint` (`https://host:port`, or `http`), with
     /// the credentials of the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-    /// `AWS_SESSION_TOKEN`). The certificate of an `https` store is held against the authorities in the
+    /// `AWS_SESSION_TOKEN`). The certificate of an `https` store is verified with the authorities in the
     /// file that `AWS_CA_BUNDLE` names, or else against those of this host (`SSL_CERT_FILE` and
     /// `SSL_CERT_DIR`, or where the system has them).
     ///

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use rustls::{CertificateError, ClientConfig, ClientConnection, pki_types::ServerName};
 
-/// What TLS needs to know of a server.
+/// TLS configuration for a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Tls {
     /// The name or address that the certificate must be for.
@@ -19,7 +19,7 @@ pub(crate) struct Tls {
 
 /// Why bytes did not move.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub(crate) enum IoStop {
     /// The socket has none, or no room: wait for it.
     Blocked,
     /// The connection is lost.
@@ -28,7 +28,7 @@ pub(crate) enum Stopped {
     Tls(String),
 }
 
-impl From<io::Error> for Stopped {
+impl From<io::Error> for IoStop {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Self::Blocked,
@@ -37,13 +37,13 @@ impl From<io::Error> for Stopped {
     }
 }
 
-impl From<Errno> for Stopped {
+impl From<Errno> for IoStop {
     fn from(error: Errno) -> Self {
         Self::from(io::Error::from(error))
     }
 }
 
-impl From<rustls::Error> for Stopped {
+impl From<rustls::Error> for IoStop {
     fn from(error: rustls::Error) -> Self {
         use rustls::Error::{InvalidCertificate, InvalidMessage};
         Self::Tls(match error {
@@ -70,7 +70,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// Over a socket that is being connected.
-    pub fn new(fd: OwnedFd, tls: Option<&Tls>) -> Result<Self, Stopped> {
+    pub fn new(fd: OwnedFd, tls: Option<&Tls>) -> Result<Self, IoStop> {
         let session = match tls {
             None => None,
             Some(tls) => {
@@ -82,7 +82,7 @@ impl Wire {
     }
 
     /// Sends of the slices what goes at once, and returns how much that is.
-    pub fn send(&mut self, slices: &[IoSlice<'_>]) -> Result<usize, Stopped> {
+    pub fn send(&mut self, slices: &[IoSlice<'_>]) -> Result<usize, IoStop> {
         let Some(session) = &mut self.session else { return Ok(send(&self.fd, slices)?) };
         // The handshake comes first; what it waits for comes with the next readiness to read.
         flush(session, &self.fd)?;
@@ -90,29 +90,29 @@ impl Wire {
             receive(session, &self.fd)?;
             flush(session, &self.fd)?;
             if session.is_handshaking() {
-                return Err(Stopped::Blocked);
+                return Err(IoStop::Blocked);
             }
         }
         let taken = session.writer().write_vectored(slices)?;
         match flush(session, &self.fd) {
-            Ok(()) | Err(Stopped::Blocked) => Ok(taken),
+            Ok(()) | Err(IoStop::Blocked) => Ok(taken),
             Err(stopped) => Err(stopped),
         }
     }
 
     /// Sends what TLS still holds of what was given.
-    pub fn flush(&mut self) -> Result<(), Stopped> {
+    pub fn flush(&mut self) -> Result<(), IoStop> {
         self.session.as_mut().map_or(Ok(()), |session| flush(session, &self.fd))
     }
 
     /// Receives into `window`, and returns how much; 0 at the connection's end.
-    pub fn receive(&mut self, window: &mut [u8]) -> Result<usize, Stopped> {
+    pub fn receive(&mut self, window: &mut [u8]) -> Result<usize, IoStop> {
         let Some(session) = &mut self.session else {
             return Ok(rustix::io::readv(&self.fd, &mut [IoSliceMut::new(window)])?);
         };
-        // What TLS itself has to answer, such as new keys.
+        // Sends TLS's own responses, such as key updates.
         match flush(session, &self.fd) {
-            Ok(()) | Err(Stopped::Blocked) => {}
+            Ok(()) | Err(IoStop::Blocked) => {}
             Err(stopped) => return Err(stopped),
         }
         loop {
@@ -137,7 +137,7 @@ impl Wire {
     /// Takes what came on a connection that nothing was asked of; false where that is its end.
     pub fn is_quiet(&mut self) -> bool {
         // A server may send tickets and new keys at any time; anything else is of no request.
-        self.session.is_some() && self.receive(&mut [0]) == Err(Stopped::Blocked)
+        self.session.is_some() && self.receive(&mut [0]) == Err(IoStop::Blocked)
     }
 }
 
@@ -174,7 +174,7 @@ impl Read for Socket<'_> {
     }
 }
 
-fn flush(session: &mut ClientConnection, fd: &OwnedFd) -> Result<(), Stopped> {
+fn flush(session: &mut ClientConnection, fd: &OwnedFd) -> Result<(), IoStop> {
     while session.wants_write() {
         session.write_tls(&mut Socket(fd))?;
     }
@@ -182,16 +182,16 @@ fn flush(session: &mut ClientConnection, fd: &OwnedFd) -> Result<(), Stopped> {
 }
 
 /// Receives once, and takes in what came; 0 at the connection's end.
-fn receive(session: &mut ClientConnection, fd: &OwnedFd) -> Result<usize, Stopped> {
+fn receive(session: &mut ClientConnection, fd: &OwnedFd) -> Result<usize, IoStop> {
     let read = session.read_tls(&mut Socket(fd))?;
     if let Err(error) = session.process_new_packets() {
-        // The server is told why, if it still listens.
+        // Sends the TLS alert, if the server still reads.
         let _ = flush(session, fd);
         return Err(error.into());
     }
     match read {
         0 if session.is_handshaking() => {
-            Err(Stopped::Lost("the server ended the connection while TLS was agreed on".to_owned()))
+            Err(IoStop::Lost("the server ended the connection while TLS was agreed on".to_owned()))
         }
         read => Ok(read),
     }

@@ -4,7 +4,7 @@
 //!   foreign name that resolves to this host (DNS rebinding) is refused.
 //! - A request that changes something holds what only a page of ours knows (`csrf`), unless it names its token
 //!   itself (`Authorization: Bearer`), which no browser adds by itself.
-//! - Everything but the page that asks for a token needs a role, where tokens are asked for.
+//! - If the server requires tokens, every page except the login page needs a role.
 
 use std::net::IpAddr;
 
@@ -17,21 +17,21 @@ use crate::tokens::{Role, Sessions, Tokens};
 
 /// Name of the cookie.
 pub const COOKIE_NAME: &str = "plimsoll";
-/// What stands for the session where no token is asked for.
+/// Session name for form tokens when the server requires no tokens.
 const OPEN: &str = "open";
-/// And where nobody was let in yet.
+/// Session name for form tokens before login.
 const ANONYMOUS: &str = "nobody";
 
 /// Identity asks.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
-    /// What they may do.
+    /// Role of the requester.
     pub role: Role,
-    /// What their forms hold.
+    /// Form token that requests from this session must contain.
     pub csrf: String,
-    /// Their session, where they have one.
+    /// Session id; `None` without a login.
     pub session: Option<String>,
-    /// They named a token with the request itself.
+    /// True if the request carried a bearer token.
     pub has_bearer_token: bool,
 }
 
@@ -40,11 +40,11 @@ pub struct Identity {
 pub struct AccessControl {
     /// Identity may ask; `None`: everybody.
     pub tokens: Option<Tokens>,
-    /// Those who were let in.
+    /// Sessions of logged-in users.
     pub sessions: Sessions,
     /// Names of this host, in lower case.
     pub names: Vec<String>,
-    /// It is asked over TLS alone, so that cookies are sent over nothing else.
+    /// True if the server uses TLS, so that cookies are marked `Secure`.
     pub is_secure: bool,
 }
 
@@ -52,7 +52,7 @@ impl AccessControl {
     /// Identity asks.
     ///
     /// # Errors
-    /// A name of this host that nobody stated, a token that is none.
+    /// Unknown host name or unknown token.
     pub fn identify(&self, parts: &Parts) -> Result<Identity, Problem> {
         self.check_host(parts)?;
         let Some(tokens) = &self.tokens else {
@@ -74,15 +74,15 @@ impl AccessControl {
         Ok(Identity { role, csrf, session: session.map(str::to_owned), has_bearer_token: false })
     }
 
-    /// Lets somebody in who knows a token or a password; what the cookie holds. A password takes some tens of
-    /// milliseconds to compare.
+    /// Checks a token or password and returns the new session id. Checking a password takes tens of
+    /// milliseconds.
     ///
     /// # Errors
-    /// What is neither, too many of these.
+    /// Wrong secret, or too many wrong secrets in the last minute.
     pub fn log_in(&self, secret: &str) -> Result<String, Problem> {
         let tokens = self.tokens.as_ref();
         let role = tokens.and_then(|tokens| match tokens.role(secret) {
-            // Comparing a password costs so much that it is not done for whoever has tried too often.
+            // Checking a password is expensive, so it is skipped after too many failed attempts.
             None if self.sessions.allows_attempts() => tokens.role_of_password(secret),
             role => role,
         });
@@ -93,9 +93,11 @@ impl AccessControl {
 
     fn reject_token(&self) -> Problem {
         match self.sessions.count_failed_attempt() {
-            true => Problem::new(StatusCode::UNAUTHORIZED, "this opens nothing here"),
-            false => Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong ones")
-                .hint("wait a minute"),
+            true => Problem::new(StatusCode::UNAUTHORIZED, "wrong token or password"),
+            false => {
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens or passwords")
+                    .hint("wait a minute")
+            }
         }
     }
 
@@ -103,7 +105,7 @@ impl AccessControl {
         let given = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
         let given = given.or_else(|| parts.uri.authority().map(|authority| authority.as_str()));
         let Some(host) = given else {
-            return Err(Problem::bad_request("the request does not say whom it is for (Host)"));
+            return Err(Problem::bad_request("the request has no Host header"));
         };
         let name = without_port(host).to_ascii_lowercase();
         let bare = name.trim_start_matches('[').trim_end_matches(']');
@@ -113,9 +115,9 @@ impl AccessControl {
             true => Ok(()),
             false => Err(Problem::new(
                 StatusCode::MISDIRECTED_REQUEST,
-                "this server is not known by the name that the request is for",
+                "the request's Host is not a name of this server",
             )
-            .hint("name it with `--name`, or use its address")),
+            .hint("restart the server with `--name NAME`, or use its address")),
         }
     }
 }
@@ -134,7 +136,7 @@ pub fn check_csrf(
     }
     let from = headers.get("sec-fetch-site").and_then(|value| value.to_str().ok());
     if from.is_some_and(|from| from != "same-origin" && from != "none") {
-        return Err(Problem::forbidden("the request comes from a page of another site"));
+        return Err(Problem::forbidden("the request was sent by a page of another site"));
     }
     let header = headers.get("x-csrf-token").and_then(|value| value.to_str().ok());
     let field = form.iter().find(|(name, _)| name == "csrf").map(|(_, value)| value.as_str());
@@ -144,11 +146,9 @@ pub fn check_csrf(
         {
             Ok(())
         }
-        _ => Err(Problem::forbidden("the form is not one of this page, or is too old")
-            .hint("load the page again and send the form once more")
-            .hint(
-                "programs name what GET /api/session gives as `csrf` in the header X-CSRF-Token",
-            )),
+        _ => Err(Problem::forbidden("the form token is missing or has expired")
+            .hint("reload the page and submit the form again")
+            .hint("programs send the `csrf` value of GET /api/session in the header X-CSRF-Token")),
     }
 }
 

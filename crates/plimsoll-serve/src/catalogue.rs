@@ -12,9 +12,10 @@ use crate::FindRoots;
 use crate::response::Problem;
 use crate::team::Team;
 
-/// What was read of the catalogue is taken for true so long without a look.
+/// Time for which a cached snapshot is used without checking it.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
-/// And so long where ledger and directories are as they were: each reading looks at every bundle.
+/// Maximum age of a snapshot whose ledger and directories look unchanged. Rereading visits every
+/// bundle.
 const REREAD_AFTER: Duration = Duration::from_secs(30);
 /// A name is no longer than that.
 const NAME_LENGTH_MAX: usize = 200;
@@ -34,7 +35,7 @@ struct Snapshot {
     at: Instant,
     looked: Instant,
     catalogue: Catalogue,
-    /// What was made of it, by name.
+    /// Rendered texts derived from the catalogue, by name.
     cached: BTreeMap<&'static str, Arc<str>>,
 }
 
@@ -70,7 +71,7 @@ impl CachedCatalogue {
 
     /// The bundles of runs of others, unpacked here; where the last lies.
     fn fetch_bundles(&self, runs: &[Entry]) -> Result<PathBuf, Problem> {
-        let nothing = || Problem::not_found("its bundle is not there any more");
+        let nothing = || Problem::not_found("the bundle no longer exists");
         let team = self.team.as_ref().ok_or_else(nothing)?;
         // Two who query for one at the same time would unpack it twice.
         let _one = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,10 +82,10 @@ impl CachedCatalogue {
         fetched.ok_or_else(nothing)
     }
 
-    /// Asks the catalogue as it is now, or was a moment ago.
+    /// Runs a query on the catalogue, at most a second old.
     ///
     /// # Errors
-    /// A broken ledger, and what is asked for.
+    /// Broken ledger, or an error of the query.
     pub fn with<T>(
         &self,
         query: impl FnOnce(&Catalogue) -> Result<T, CatalogueError>,
@@ -92,7 +93,8 @@ impl CachedCatalogue {
         self.read(|read| Ok(query(&read.catalogue)?))
     }
 
-    /// What is made of the catalogue and of nothing else, once for as long as it does not change.
+    /// Returns a text derived only from the catalogue. The text is cached until the catalogue
+    /// changes.
     ///
     /// # Errors
     /// As [`Self::with`].
@@ -136,7 +138,7 @@ impl CachedCatalogue {
         query(read.insert(now))
     }
 
-    /// Has it read anew the next time: something was changed.
+    /// Drops the snapshot so that the next query rereads the catalogue.
     pub fn invalidate(&self) {
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -147,7 +149,7 @@ impl CachedCatalogue {
     /// Nothing is called so, several are, or its bundle was removed.
     pub fn directory(&self, called: &str) -> Result<PathBuf, Problem> {
         if called.len() > NAME_LENGTH_MAX {
-            return Err(Problem::not_found("no run has so long a name"));
+            return Err(Problem::not_found("the run's name is too long"));
         }
         match self.with(|catalogue| catalogue.find(called))? {
             Lookup::Local(directory) => Ok(directory),
@@ -157,12 +159,11 @@ impl CachedCatalogue {
                 Ok(one.parent().map_or(one.clone(), Path::to_path_buf))
             }
             Lookup::Removed(entry) if self.team.is_some() => self.fetch_bundles(&[*entry]),
-            Lookup::Removed(entry) => Err(Problem::not_found(format!(
-                "the bundle of {} is not there any more",
-                entry.run_id
-            ))),
+            Lookup::Removed(entry) => {
+                Err(Problem::not_found(format!("the bundle of {} no longer exists", entry.run_id)))
+            }
             Lookup::Missing => Err(Problem::not_found(format!("there is no run {called}"))
-                .hint("the list of runs holds what there is")),
+                .hint("/runs lists the existing runs")),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::response::Problem;
 pub use check::{PlanCheck, check};
 pub use goal::RunGoal;
 
-/// What a plan is called in what is said of it.
+/// File name of the plan in messages.
 const NAME: &str = "plan.toml";
 /// A plan is no longer than that.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -23,7 +23,7 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 /// How a field of a form is written into the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueFormat {
-    /// In quotes, whatever it is.
+    /// Always quoted.
     Text,
     /// A number, `true` and `false` as they are, all else in quotes.
     Value,
@@ -36,9 +36,9 @@ pub enum ValueFormat {
 pub struct Field {
     /// The field of the plan.
     pub name: &'static str,
-    /// What people read.
+    /// Label on the page.
     pub label: &'static str,
-    /// What stands in it at first.
+    /// Initial value on the page.
     pub initial: &'static str,
     /// How it is written.
     pub format: ValueFormat,
@@ -55,42 +55,42 @@ const fn field(
 
 use ValueFormat::{Text, Value, Values};
 
-/// What every form has.
+/// Fields of every form.
 pub const COMMON: &[Field] = &[
     field("phases.warm_up", "Warm-up", "10s", Value),
     field("phases.measure", "Measure", "60s", Value),
-    field("evidence.min_measure", "Least to be judged", "30s", Value),
+    field("evidence.min_measure", "Minimum measured time", "30s", Value),
     field("repeat.runs", "Runs", "", Value),
 ];
 
 /// Of a mail store.
 pub const MAILBOX: &[Field] = &[
     field("workload.mailbox.mailboxes", "Mailboxes", "100", Value),
-    field("workload.mailbox.mailbox_size", "Size of one", "16MiB", Value),
+    field("workload.mailbox.mailbox_size", "Mailbox size", "16MiB", Value),
     field("workload.mailbox.iops_per_mailbox", "I/Os per second and mailbox", "0.2", Value),
     field("workload.mailbox.databases", "Databases", "2", Value),
     field("workload.mailbox.threads", "Sessions", "", Value),
     field("workload.mailbox.pace", "Pace", "", Text),
     field("requirement.iops", "Required I/Os per second", "", Value),
-    field("phases.verify", "Read all back", "", Value),
+    field("phases.verify", "Verify data after the run", "", Value),
 ];
 
 /// Of a matrix.
 pub const MATRIX: &[Field] = &[
-    field("workload.matrix.sizes", "Size of a transfer", "4KiB", Value),
+    field("workload.matrix.sizes", "Block size", "4KiB", Value),
     field("workload.matrix.reads", "Reads", "70%", Value),
     field("workload.matrix.patterns", "Pattern", "random", Text),
     field("workload.matrix.queue_depth", "Queue depth", "8", Value),
     field("workload.matrix.clients", "Clients", "", Value),
     field("workload.matrix.files", "Files", "", Value),
-    field("workload.matrix.file_size", "Size of a file", "256MiB", Value),
+    field("workload.matrix.file_size", "File size", "256MiB", Value),
     field("workload.matrix.rate", "Operations per second", "", Value),
     field("workload.matrix.sync", "Durable writes", "", Text),
     field("requirement.iops", "Required operations per second", "", Value),
     field("requirement.latency_p99", "Required latency, p99", "", Value),
 ];
 
-/// What the target can be here, in the order of the choice, with what a place of it looks like.
+/// Target kinds in menu order: field name, label and example.
 pub const TARGET_KINDS: [(&str, &str, &str); 4] = [
     ("path", "directory", "/mnt/test"),
     ("device", "block device", "/dev/nvme0n1"),
@@ -98,8 +98,8 @@ pub const TARGET_KINDS: [(&str, &str, &str); 4] = [
     ("model", "model, in virtual time", "single-hdd"),
 ];
 
-/// The fields of a form of this kind: `mailbox`, `matrix`, `text`, `fio`, or the name of a plan of the gallery; `None`: there
-/// is no such kind.
+/// Fields of a form: `mailbox`, `matrix`, `text`, `fio`, or the name of a plan of the gallery.
+/// `None` for any other kind.
 pub fn fields(kind: &str) -> Option<Vec<Field>> {
     let own: &[Field] = match kind {
         "mailbox" => MAILBOX,
@@ -107,14 +107,14 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
         "text" | "fio" => return Some(Vec::new()),
         _ => {
             ready(kind)?;
-            // What the plan says stays, but for what is written.
+            // Empty fields keep the plan's values.
             return Some(COMMON.iter().map(|one| Field { initial: "", ..*one }).collect());
         }
     };
     Some(own.iter().chain(COMMON).copied().collect())
 }
 
-/// What is to be said of what a form asks for.
+/// Checks the plan that a submitted form describes.
 ///
 /// # Errors
 /// A kind that there is none of, changes that are none.
@@ -214,7 +214,7 @@ fn literal(format: ValueFormat, text: &str) -> String {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
             format!("[{}]", parts.map(|part| literal(Value, part)).collect::<Vec<_>>().join(", "))
         }
-        // What TOML takes for a number, and Rust does not write otherwise.
+        // Only numbers that Rust and TOML write in the same way.
         Value | Values
             if bare && text.starts_with(|c: char| c.is_ascii_digit()) && !text.ends_with('.') =>
         {
@@ -324,7 +324,7 @@ mod tests {
         let below = below.display().to_string();
         let both = sides(&below, 4);
         assert!(both.can_start && both.takes.iter().any(|l| l.contains("8 runs")), "{both:?}");
-        assert!(sides(&below, 1).refused.unwrap().contains("fewer than 4"));
+        assert!(sides(&below, 1).refused.unwrap().contains("at least 4 runs"));
         assert!(sides("/", 4).refused.unwrap().contains("outside of every --allow-path"));
         let outside = with("target.path=/");
         assert!(outside.refused.unwrap().contains("outside of every --allow-path"));

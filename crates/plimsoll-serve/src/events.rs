@@ -1,4 +1,4 @@
-//! What is sent to those who watch a run, as server-sent events.
+//! Server-sent events for viewers of a run.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use futures_util::Stream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::watch;
 
-/// Whoever watches is told that there is somebody this often.
+/// Keep-alive interval for idle viewers.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What is sent to those who watch, as they are sent it.
+/// Latest events of a run, encoded.
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
-    /// What changes all the time.
+    /// Status and tables.
     pub now: Bytes,
     /// Charts.
     pub charts: Bytes,
@@ -51,7 +51,7 @@ impl Viewer {
         Self { frames, has_started: false, charts_number: 0, has_ended: false, _slot: slot }
     }
 
-    /// What is sent, as it comes about. Whoever is slow is sent the latest, and not what was between.
+    /// Stream of events. A slow viewer skips intermediate states and gets the latest one.
     pub fn stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
         futures_util::stream::unfold(self, |mut viewer| async move {
             let next = viewer.next().await?;

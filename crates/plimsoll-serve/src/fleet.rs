@@ -13,12 +13,12 @@ use plimsoll_report::time::utc;
 /// The hosts as of now, or why they are not known.
 pub type FindHosts = Box<dyn Fn() -> Result<Vec<HostRow>, String> + Send + Sync>;
 
-/// They are asked this often.
+/// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
-/// And looked this often whether the page ends.
+/// Interval between checks of the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(100);
 
-/// What is known of a fleet's hosts.
+/// Latest known state of a fleet's hosts.
 pub struct Fleet {
     find: FindHosts,
     state: Mutex<State>,
@@ -57,7 +57,7 @@ impl Fleet {
         thread.map(drop)
     }
 
-    /// Has the thread end.
+    /// Asks the polling thread to stop.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }

@@ -63,17 +63,17 @@ pub use tokens::{PasswordError, Tokens, TokensError, hash_password};
 /// Where a user's runs lie, as of now.
 pub type FindRoots = Box<dyn Fn() -> Roots + Send + Sync>;
 
-/// What is served, and to whom.
+/// Options of the server.
 pub struct ServeOptions {
     /// Where it answers; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Who may ask; `None`: whoever reaches it may do everything.
+    /// Accepted tokens; `None` grants every request the role `run`.
     pub tokens: Option<Tokens>,
     /// The certificate that it is served with; `None`: plain HTTP.
     pub tls: Option<Tls>,
     /// Names that this host is called by, beside `localhost` and addresses.
     pub names: Vec<String>,
-    /// What plans may be started on; without it nothing that writes is started.
+    /// Targets that plans may use. An empty list allows no plan that writes.
     pub allow: Allow,
     /// Ledger and bundles.
     pub places: Places,
@@ -93,14 +93,14 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Error of the operating system.
         error: std::io::Error,
     },
-    /// Everybody who reaches the address could do everything, and nobody said that this is meant.
-    #[error("{0} can be reached from other hosts, and no token is asked for")]
+    /// Other hosts can reach the address, no token is required, and `--insecure` was not given.
+    #[error("cannot serve on {0}: other hosts can reach it, and no token is required")]
     Open(SocketAddr),
-    /// What is typed on the page could be read on the way, and nobody said that this is meant.
-    #[error("{0} can be reached from other hosts, and what is sent there could be read on the way")]
+    /// Other hosts can reach the address, TLS is off, and `--insecure` was not given.
+    #[error("cannot serve on {0}: other hosts can reach it, and the connection is not encrypted")]
     Plain(SocketAddr),
     /// Threads, random numbers.
     #[error("{0}")]

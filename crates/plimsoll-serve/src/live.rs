@@ -26,11 +26,11 @@ use crate::events::{Frames, Viewer, event};
 use crate::request::quoted;
 use crate::response::Problem;
 
-/// Those who watch at a time; the page of a further one shows the last state.
+/// Maximum concurrent viewers. Further pages show a static state.
 pub const VIEWERS_MAX: usize = 100;
-/// What is shown changes this often at most.
+/// Minimum interval between updates of status and tables.
 const DRAWN_EVERY: Duration = Duration::from_millis(500);
-/// And charts this often.
+/// Minimum interval between updates of charts.
 const CHARTS_EVERY: Duration = Duration::from_secs(2);
 /// The run.
 pub struct Live {
@@ -49,7 +49,7 @@ struct CurrentRun {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a page holds of a run, as HTML.
+/// HTML of a run.
 #[derive(Debug)]
 pub struct LiveHtml {
     /// The phase, what is left of it, rates.
@@ -68,7 +68,8 @@ impl Live {
         Self { places, templates, current: Mutex::new(None), viewers, others }
     }
 
-    /// Starts what was found to be allowed, which each of its runs is asked again when it begins; it is stopped in order after `time_max`. `after` is done when it has ended.
+    /// Starts an accepted run. Each of its runs checks `allow` again. The run is stopped after
+    /// `time_max`, and `after` is called when it has finished.
     ///
     /// # Errors
     /// A run that is under way, a thread that can't be started.
@@ -82,12 +83,10 @@ impl Live {
         let mut current = self.lock();
         if let Some(known) = current.as_ref().map(|one| lock(&one.state)).filter(|s| s.is_under_way)
         {
-            let says = format!(
-                "a run of {} is under way: this server carries out one at a time",
-                known.plan
-            );
+            let says =
+                format!("a run of {} is in progress: this server runs one at a time", known.plan);
             return Err(Problem::new(StatusCode::CONFLICT, says)
-                .hint("wait for its end, or stop it: /live shows it"));
+                .hint("wait until it finishes, or stop it on /live"));
         }
         let name = work.name().to_owned();
         let handle = Runner::carry_out(
@@ -113,7 +112,7 @@ impl Live {
         Ok(())
     }
 
-    /// Asks the run to stop in order: what it measured so far is kept.
+    /// Requests a stop. Data measured until then is kept.
     ///
     /// # Errors
     /// None is under way.
@@ -121,8 +120,8 @@ impl Live {
         let current = self.lock();
         let known = current.as_ref().filter(|one| lock(&one.state).is_under_way);
         let Some(known) = known else {
-            return Err(Problem::new(StatusCode::CONFLICT, "no run of this server is under way")
-                .hint("runs of other processes are stopped where they were started"));
+            return Err(Problem::new(StatusCode::CONFLICT, "no run of this server is in progress")
+                .hint("stop runs of other processes where they were started"));
         };
         known.stop.store(true, Ordering::Relaxed);
         lock(&known.state).is_stopping = true;
@@ -135,7 +134,7 @@ impl Live {
         let Some(known) = current.as_mut() else { return };
         known.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = known.thread.take() {
-            // Its panics are those of a run, and were caught.
+            // The runner has already caught panics of the run.
             drop(thread.join());
         }
     }
@@ -146,7 +145,7 @@ impl Live {
         state.map(|state| query(&lock(&state)))
     }
 
-    /// What a page holds of it; `None`: this server started none.
+    /// HTML of the server's run; `None` if it has not started one.
     ///
     /// # Errors
     /// A defect in its template.
@@ -154,7 +153,7 @@ impl Live {
         self.with(|state| self.render_state(state)).transpose()
     }
 
-    /// What a page holds of a run.
+    /// HTML of a run's state.
     ///
     /// # Errors
     /// A defect in its template.
@@ -169,15 +168,15 @@ impl Live {
     /// No run was started there, or too many watch.
     pub fn watch(&self, process: Option<u32>) -> Result<Viewer, Problem> {
         let slot = Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| {
-            let says = format!("{VIEWERS_MAX} watch already");
+            let says = format!("the limit of {VIEWERS_MAX} viewers is reached");
             Problem::new(StatusCode::TOO_MANY_REQUESTS, says)
-                .hint("load the page again now and then")
+                .hint("reload the page to see the current state")
         })?;
         let frames = match process {
             Some(process) => self.others.watch(process, &self.templates)?,
             None => {
                 let frames = self.lock().as_ref().map(|one| one.frames.clone());
-                frames.ok_or_else(|| Problem::not_found("this server started no run yet"))?
+                frames.ok_or_else(|| Problem::not_found("this server has not started a run yet"))?
             }
         };
         Ok(Viewer::new(frames, slot))
@@ -210,7 +209,7 @@ fn follow(
         let is_over = time_max.is_some_and(|most| began.elapsed() >= most);
         if is_over && !stop.swap(true, Ordering::Relaxed) {
             known.is_stopping = true;
-            let says = "it took as much of this host's time as a run on a model may: it is stopped";
+            let says = "the run is being stopped: it reached the time limit for runs on a model";
             known.take(Event::Warning(says.to_owned()));
         }
         if is_due(drawn, DRAWN_EVERY) {
@@ -272,7 +271,9 @@ mod tests {
         }
         live.with(|state| {
             assert_eq!(state.ended[0].verdict, "INCONCLUSIVE");
-            assert!(state.notes.iter().any(|note| note.is_warning && note.says.contains("may")));
+            assert!(
+                state.notes.iter().any(|note| note.is_warning && note.says.contains("time limit"))
+            );
         });
     }
 }

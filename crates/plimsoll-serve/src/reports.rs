@@ -18,15 +18,15 @@ const CACHED_MAX: usize = 32;
 /// A report as the page shows it.
 #[derive(Debug)]
 pub struct RenderedReport {
-    /// Its title.
+    /// Title of the page.
     pub title: String,
-    /// The verdict in capitals, or what stands in its place.
+    /// Verdict in capitals, or the headline of a report without a verdict.
     pub verdict: String,
     /// The report.
     pub body: String,
     /// The same for programs.
     pub json: String,
-    /// What is in doubt of the evidence, a line each.
+    /// Doubts about the evidence, one per line.
     pub custody: Vec<String>,
 }
 
@@ -40,8 +40,8 @@ pub struct ReportCache {
 }
 
 impl ReportCache {
-    /// The report of a run or experiment, judged from its evidence: what lies there as a page is not shown, as
-    /// anybody could have written it.
+    /// Returns the report of a run or experiment, judged from its evidence. A stored HTML report is
+    /// not used, because anyone could have written it.
     ///
     /// # Errors
     /// Evidence that can't be read or relied on.

@@ -7,13 +7,13 @@ use crate::access::Identity;
 pub struct PageRequest {
     /// Parts of the path that have a name.
     pub parts: Vec<(String, String)>,
-    /// What stands behind the question mark.
+    /// Query parameters.
     pub query: Vec<(String, String)>,
     /// The fields of a form that was sent.
     pub form: Vec<(String, String)>,
-    /// What was sent, as it came.
+    /// Raw body.
     pub body: Vec<u8>,
-    /// Who asks.
+    /// Authenticated requester.
     pub identity: Identity,
 }
 
@@ -44,13 +44,12 @@ fn first<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs.iter().find(|(of, _)| of == name).map(|(_, value)| value.as_str())
 }
 
-/// Names and values of a query or a form. What is no UTF-8 becomes U+FFFD.
+/// Parses names and values of a query or form. Invalid UTF-8 becomes U+FFFD.
 pub fn pairs(text: &[u8]) -> Vec<(String, String)> {
     form_urlencoded::parse(text).into_owned().collect()
 }
 
-/// A name as a part of a path or a value of a query: whatever is no letter, digit, `-`, `_`, `.` or `~` is written
-/// as its bytes (RFC 3986).
+/// Percent-encodes a name for a path or query (RFC 3986).
 pub fn quoted(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {

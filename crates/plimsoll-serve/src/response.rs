@@ -1,4 +1,4 @@
-//! What a page gives back, and what went wrong.
+//! Responses of pages, and errors.
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, SET_COOKIE};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::events::Viewer;
 
-/// What a page gives back.
+/// Response of a page.
 #[derive(Debug)]
 pub enum PageResponse {
     /// A page.
@@ -24,7 +24,7 @@ pub enum PageResponse {
     Text(&'static str, String),
     /// A file to keep, with its name.
     File(&'static str, String, Vec<u8>),
-    /// Events as they come about.
+    /// Stream of server-sent events.
     Events(Box<Viewer>),
     /// Another page, to be asked for (GET).
     Redirect(String),
@@ -32,14 +32,14 @@ pub enum PageResponse {
     RedirectWithCookie(String, String),
 }
 
-/// What went wrong, for whoever asked.
+/// Error returned to the client.
 #[derive(Debug)]
 pub struct Problem {
     /// As HTTP says it.
     pub status: StatusCode,
-    /// What happened, to what.
+    /// Message: which action failed, and the reason.
     pub message: String,
-    /// What to do, one line each.
+    /// Hints, one per line.
     pub hints: Vec<String>,
 }
 
@@ -49,17 +49,17 @@ impl Problem {
         Self { status, message: message.into(), hints: Vec::new() }
     }
 
-    /// There is no such thing.
+    /// 404.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, message)
     }
 
-    /// What was asked makes no sense.
+    /// 400.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// Whoever asks may not.
+    /// 403.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, message)
     }
@@ -85,7 +85,7 @@ impl From<RunnerError> for Problem {
     fn from(error: RunnerError) -> Self {
         let status = match error.kind {
             Exit::Usage => StatusCode::BAD_REQUEST,
-            // What lies there is not what a run left.
+            // The directory does not contain valid evidence of a run.
             Exit::NoVerdict | Exit::Fail | Exit::Corruption => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

@@ -19,7 +19,7 @@ use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 use crate::tokens::Role;
 
-/// What a route gives back, so that a problem is told in the same form.
+/// Format of a route's responses, errors included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A page for people.
@@ -28,7 +28,7 @@ pub enum Form {
     Api,
 }
 
-/// How a route is asked.
+/// HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Nothing is changed by asking.
@@ -40,11 +40,11 @@ pub enum Method {
 /// A route.
 #[derive(Clone, Copy)]
 pub struct Route {
-    /// How it is asked.
+    /// HTTP method.
     pub method: Method,
-    /// Its path, in the router's form.
+    /// Path in axum's syntax.
     pub path: &'static str,
-    /// Who may page_request.
+    /// Minimum role.
     pub role: Role,
     /// In which form it answers.
     pub form: Form,
@@ -148,7 +148,7 @@ pub fn router(site: &Arc<Site>) -> Router {
             path: "",
             role: Role::View,
             form: form_of(request.uri().path()),
-            answer: |_, _| Err(Problem::not_found("there is no such page")),
+            answer: |_, _| Err(Problem::not_found("page not found")),
         };
         handle(Arc::clone(&site), route, Vec::new(), request)
     };
@@ -200,7 +200,7 @@ async fn handle(
                 }
                 Err(_) => {
                     page_request = PageRequest::default();
-                    let says = "a defect in Plimsoll: please report it";
+                    let says = "internal error: please report it";
                     Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, says))
                 }
             }
@@ -233,11 +233,13 @@ async fn admit(
             let asks_for_page = route.form == Form::Page && route.method == Method::Get;
             return match asks_for_page {
                 true => Ok(Some(PageResponse::Redirect("/login".to_owned()))),
-                false => Err(Problem::new(StatusCode::UNAUTHORIZED, "this needs a token")
-                    .hint("send it as `Authorization: Bearer TOKEN`")),
+                false => {
+                    Err(Problem::new(StatusCode::UNAUTHORIZED, "this request requires a token")
+                        .hint("send it as `Authorization: Bearer TOKEN`"))
+                }
             };
         }
-        return Err(Problem::forbidden("this needs a token of the role `run`"));
+        return Err(Problem::forbidden("this request requires a token of the role `run`"));
     }
     page_request.query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
     if route.method == Method::Get {
@@ -245,7 +247,7 @@ async fn admit(
     }
     let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let too_long = || {
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "more than 16 MiB were sent")
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the request body is larger than 16 MiB")
             .hint("`plimsoll audit FILE` reads larger results")
     };
     if length.and_then(|length| length.parse::<u64>().ok()) > Some(BODY_BYTES_MAX as u64) {
@@ -253,7 +255,7 @@ async fn admit(
     }
     let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_BYTES_MAX)).await;
     let read = read.map_err(|_| {
-        Problem::new(StatusCode::REQUEST_TIMEOUT, "what was to be sent did not come in time")
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "the request body did not arrive in time")
     })?;
     page_request.body = read.map_err(|_| too_long())?.into();
     let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());

@@ -1,4 +1,4 @@
-//! Listens, and bounds what whoever connects may take.
+//! HTTP server, with limits on what clients may use.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::team::Team;
 use crate::tokens::Sessions;
 use crate::{ServeError, ServeOptions};
 
-/// How often it is looked whether to stop.
+/// Interval between checks of the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(100);
 /// Connections at a time; further ones wait.
 const CONNECTIONS_MAX: usize = 256;
@@ -33,7 +33,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// How much of a head there may be.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Serves until `stop` turns true. `ready` is told where, once it answers.
+/// Serves until `stop` becomes true. Calls `ready` with the bound address.
 ///
 /// # Errors
 /// [`ServeError`]: an address that is taken, or that others reach without a token or without TLS.
@@ -74,7 +74,7 @@ pub fn serve(
         });
         drop(sharing.transpose().map_err(system)?);
         fleet.as_ref().map_or(Ok(()), |fleet| fleet.follow()).map_err(system)?;
-        // The catalogue is read before anybody asks; what is wrong with it is told to who does.
+        // Reads the catalogue in advance. The first request reports any error.
         let catalogue = Arc::clone(&site.catalogue);
         drop(tokio::task::spawn_blocking(move || catalogue.with(|_| Ok(())).is_ok()));
         ready(listener.local_addr().map_err(failed)?);
@@ -104,7 +104,7 @@ async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcce
     let router = router(site);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        // It is never closed.
+        // The semaphore is never closed.
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -120,7 +120,7 @@ async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcce
             match tls {
                 None => serve_connection(stream, service).await,
                 Some(tls) => {
-                    // Who does not shake hands in time, or speaks no TLS, is let go of.
+                    // Drops clients whose TLS handshake fails or times out.
                     let secured = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await;
                     if let Ok(Ok(stream)) = secured {
                         serve_connection(stream, service).await;

@@ -38,15 +38,15 @@ const TEMPLATES: [(&str, &str); 16] = [
     ("problem.html", include_str!("pages/problem.html")),
 ];
 
-/// What pages are made of.
+/// Shared state of all pages.
 pub struct Site {
-    /// Who may request.
+    /// Authentication and roles.
     pub access: AccessControl,
     /// The runs.
     pub catalogue: Arc<CachedCatalogue>,
-    /// The run that goes on.
+    /// The run of this server and its viewers.
     pub live: Live,
-    /// What plans may be started on.
+    /// Targets that plans may use.
     pub allow: Allow,
     /// The hosts of a fleet, where one is named.
     pub fleet: Option<Arc<Fleet>>,
@@ -123,7 +123,7 @@ impl Site {
         Ok(PageResponse::Html(self.templates.get_template(template)?.render(context)?))
     }
 
-    /// A part of a page, which is the same whoever asks.
+    /// Renders a part of a page that does not depend on the requester.
     ///
     /// # Errors
     /// A defect in its template.

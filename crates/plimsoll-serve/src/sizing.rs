@@ -1,5 +1,5 @@
-//! A question to a shipped model, from a form: bounded, so that whoever asks takes neither the memory nor the
-//! processors of the host for long. What is larger is for `plimsoll model size`.
+//! Sizing request for a shipped model, with limits on memory and processor time. Use `plimsoll
+//! model size` for larger requests.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use plimsoll_runner::sizing::Question;
 
 use crate::response::Problem;
 
-/// Data that a model is asked to hold: tables of it take about 400 MB for each TiB and size.
+/// Maximum data in a model. Its tables take about 400 MB per TiB and size.
 pub const DATA_BYTES_MAX: u64 = 4 << 40;
 /// The largest size that is tried.
 pub const SIZE_MAX: u64 = 64;
@@ -46,7 +46,7 @@ const ENDINGS: [&str; 13] = [
 /// A shipped model of this name.
 ///
 /// # Errors
-/// There is none.
+/// Unknown model.
 pub fn load_spec(name: &str) -> Result<Spec, Problem> {
     if !shipped().iter().any(|model| model.name == name) {
         return Err(Problem::not_found(format!("there is no model {name}"))
@@ -78,9 +78,13 @@ pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
 pub fn check_change(spec: &Spec, path: &str, value: &str) -> Result<(), Problem> {
     let fields = fields(spec);
     let Some((_, fact)) = fields.iter().find(|(known, _)| known == path) else {
-        let says =
-            format!("{path}: it is not changed here, or the model {} has no such field", spec.name);
-        return Err(Problem::bad_request(says).hint("/models/NAME lists those that are"));
+        let says = format!(
+            "cannot change {path}: the model {} has no such field, or it cannot be changed here",
+            spec.name
+        );
+        return Err(
+            Problem::bad_request(says).hint("/models/NAME lists the fields that can be changed")
+        );
     };
     check_near(path, number(path, value)?, fact.value)
 }
@@ -169,7 +173,7 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
     let data_bytes = mailboxes * bytes.0 as f64;
     if data_bytes > DATA_BYTES_MAX as f64 {
         return Err(Problem::bad_request(
-            "the mailboxes have more than 4 TiB: that is not modelled on a page",
+            "the mailboxes hold more than 4 TiB: too large to model here",
         )
         .hint("`plimsoll model size` has no such limit"));
     }
@@ -212,7 +216,7 @@ fn check_range(name: &str, number: f64, low: f64, high: f64) -> Result<(), Probl
         true => Ok(()),
         false => Err(Problem::new(
             StatusCode::BAD_REQUEST,
-            format!("{name}: {number} does not lie between {low} and {high}"),
+            format!("{name}: {number} is not between {low} and {high}"),
         )
         .hint("`plimsoll model size` has no such limits")),
     }
@@ -256,7 +260,7 @@ mod tests {
             let refused = question("adsf-hybrid", &hostile).map(|_| ()).unwrap_err();
             assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{name} = {value}");
         }
-        // What is not shown can't be changed.
+        // Fields that the form does not show cannot be changed.
         let unit = |of: &str| (of == "cache.unit_bytes").then(|| "1".to_owned());
         assert!(question("adsf-hybrid", &unit).unwrap().set.is_empty());
         assert!(question("../../etc/passwd", &unit).is_err());

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use plimsoll_catalogue::{Catalogue, Roots, TeamClient};
 use plimsoll_report::time::utc;
 
-/// It is asked this often.
+/// Synchronisation interval.
 const SYNC_INTERVAL: Duration = Duration::from_secs(5);
-/// And looked this often whether the page ends.
+/// Interval between checks of the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(100);
 
-/// What is known of the team's catalogue.
+/// State of the connection to the team's catalogue.
 pub struct Team {
     shared: TeamClient,
     /// Time of the last successful read, and the last error since.
@@ -38,17 +38,18 @@ impl Team {
         &self.shared
     }
 
-    /// What whoever looks has to know of it; `None`: what is shown is as it was some seconds ago.
+    /// Warning about missing or outdated runs of other users; `None` if the last synchronisation
+    /// succeeded.
     pub fn status_message(&self) -> Option<String> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let error = state.error.as_ref()?;
         Some(match state.read_unix_ns {
-            Some(at) => format!("Runs of others are shown as of {}: {error}", utc(at)),
-            None => format!("Runs of others may be missing: {error}"),
+            Some(at) => format!("Runs of other users were last updated at {}: {error}", utc(at)),
+            None => format!("Runs of other users may be missing: {error}"),
         })
     }
 
-    /// Shares the runs that lie there until it is stopped; `came` is told when others put some there.
+    /// Shares local runs until stopped. Calls `on_new_runs` after runs of other users arrived.
     ///
     /// # Errors
     /// No thread can be started.
@@ -71,14 +72,14 @@ impl Team {
         })
     }
 
-    /// Has the thread end.
+    /// Asks the thread to stop.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Whether others put some there.
     fn sync(&self, roots: &Roots) -> bool {
-        // An index of its own: pages go on asking theirs, which is the same file.
+        // Opens an index of its own, because pages use theirs at the same time.
         let shared = Catalogue::open(roots)
             .and_then(|mut catalogue| self.shared.sync(&mut catalogue, &|_| true));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +90,7 @@ impl Team {
                     .ok()
                     .map(|since| since.as_nanos() as u64);
                 state.error = (sharing.unreadable > 0).then(|| {
-                    format!("{} were put there by another version of Plimsoll", sharing.unreadable)
+                    format!("{} were stored by another version of Plimsoll", sharing.unreadable)
                 });
                 sharing.received > 0
             }

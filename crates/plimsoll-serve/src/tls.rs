@@ -8,25 +8,25 @@ use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// What is wrong with a certificate or its key.
+/// Error in a certificate or its key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that can't be read, or is no PEM.
+    /// The file cannot be read or is not PEM.
     #[error("{path}: {message}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         message: String,
     },
-    /// They can't be used, such as a key of another certificate.
+    /// Certificate and key cannot be used, for example because they do not match.
     #[error("{certificate} with {key}: {message}")]
     Unusable {
         /// The certificate's file.
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// Why.
+        /// Reason.
         message: String,
     },
 }
@@ -44,7 +44,7 @@ impl Tls {
     /// [`TlsError`].
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let unreadable = |path: &Path, holds_none: &str| {
-            let (path, none) = (path.to_path_buf(), format!("it holds no {holds_none}"));
+            let (path, none) = (path.to_path_buf(), format!("it contains no {holds_none}"));
             move |error| {
                 let message =
                     if matches!(error, Error::NoItemsFound) { none } else { error.to_string() };
@@ -74,7 +74,7 @@ impl Tls {
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// What shakes hands with whoever connects.
+    /// Acceptor for TLS handshakes.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.config))
     }

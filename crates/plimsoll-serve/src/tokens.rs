@@ -12,10 +12,10 @@ use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt
 use argon2::{Argon2, password_hash};
 use sha2::{Digest, Sha256};
 
-/// What somebody may do.
+/// Permissions of a requester.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// What needs no token: the page that asks for one.
+    /// Not logged in: only the login page.
     #[default]
     Anyone,
     /// Look at everything.
@@ -63,11 +63,11 @@ pub struct Tokens {
 /// Why a password was not hash_password.
 #[derive(Debug, thiserror::Error)]
 pub enum PasswordError {
-    /// It is too short.
-    #[error("a password has at least {PASSWORD_LENGTH_MIN} characters")]
+    /// The password is too short.
+    #[error("the password is too short: use at least {PASSWORD_LENGTH_MIN} characters")]
     Short,
     /// The system gives no random numbers.
-    #[error("no random numbers: {0}")]
+    #[error("cannot read random numbers: {0}")]
     Random(#[from] std::io::Error),
     /// Argon2 refuses it.
     #[error("{0}")]
@@ -89,7 +89,7 @@ pub fn hash_password(password: &str) -> Result<String, PasswordError> {
     Ok(hash.map_err(PasswordError::Hash)?.to_string())
 }
 
-/// What is wrong with a file of tokens.
+/// Error in a token file.
 #[derive(Debug, thiserror::Error)]
 pub enum TokensError {
     /// It can't be read.
@@ -97,20 +97,20 @@ pub enum TokensError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         error: std::io::Error,
     },
     /// Others on this host can read it.
-    #[error("{0} can be read by everybody on this host")]
+    #[error("{0} is readable by every user of this host")]
     Public(PathBuf),
     /// A line that says nothing.
     #[error("{path}, line {line}: {message}")]
     Line {
         /// The file.
         path: PathBuf,
-        /// Its line.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Reason.
         message: String,
     },
     /// It holds none.
@@ -176,14 +176,14 @@ impl Tokens {
         }
     }
 
-    /// What a token lets do. Digests are compared, so that the time that it takes tells nothing of a token.
+    /// Returns the role of a token. Comparing digests makes the time independent of the token.
     pub fn role(&self, token: &str) -> Option<Role> {
         let given = digest(token.trim().as_bytes());
         let found = self.known.iter().filter(|(known, _)| *known == given).map(|(_, role)| *role);
         found.max()
     }
 
-    /// What a password lets do. That takes tens of milliseconds for each that is kept.
+    /// Returns the role of a password. Takes tens of milliseconds per stored hash.
     pub fn role_of_password(&self, password: &str) -> Option<Role> {
         let _one = self.comparison_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.passwords.iter().filter_map(|(text, role)| {
@@ -199,7 +199,7 @@ fn digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Those who were let in, and what is only known here.
+/// Open sessions, and the secret that form tokens are derived from.
 #[derive(Debug)]
 pub struct Sessions {
     secret: [u8; 32],
@@ -222,7 +222,7 @@ impl Sessions {
         Ok(Self { secret: random()?, table: Mutex::default() })
     }
 
-    /// Lets somebody in; what the cookie holds.
+    /// Opens a session and returns the value of its cookie.
     ///
     /// # Errors
     /// A system without random numbers.
@@ -241,7 +241,7 @@ impl Sessions {
         Ok(id)
     }
 
-    /// Whom a cookie stands for.
+    /// Returns the role of a session.
     pub fn role(&self, id: &str) -> Option<Role> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let (role, used) = table.sessions.get_mut(&digest(id.as_bytes()))?;
@@ -276,7 +276,7 @@ impl Sessions {
         may
     }
 
-    /// What a form of this session has to hold: nobody else can know it.
+    /// Form token of a session, which other sites cannot guess.
     pub fn form_token(&self, session: &str) -> String {
         let mut hasher = Sha256::new();
         hasher.update(self.secret);

@@ -255,7 +255,7 @@ fn the_page_shows_what_another_tool_does_to_devices_and_how_a_fleet_goes() {
     });
     wait_until("a chart", || server.get(&asked).expect(200).text().contains("live-moved"));
     let shown = server.get(&asked).expect(200).text();
-    assert!(shown.contains("What reached devices"), "{shown:.3000}");
+    assert!(shown.contains("Device I/O"), "{shown:.3000}");
     assert!(!shown.contains("<dt>rate</dt>"), "nothing is known of its operations");
     signal(&run, "-TERM");
     run.wait().unwrap();

@@ -48,7 +48,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
     let server = Server::start(&sandbox, &[]);
     let (first, second) = (&ids[0], &ids[1]);
     let pages = [
-        ("/".to_owned(), "Last verdicts"),
+        ("/".to_owned(), "Latest verdicts"),
         ("/".to_owned(), "Trend per plan"),
         ("/runs".to_owned(), first.as_str()),
         (format!("/runs/{first}"), "Evidence (tar.gz)"),
@@ -271,8 +271,8 @@ fn others_reach_the_page_over_tls_with_a_password() {
     std::fs::write(&other, "nothing").unwrap();
     let other = other.display().to_string();
     for (certificate, key, says) in [
-        (&certificate, &other, "nothing.pem: it holds no private key"),
-        (&key, &key, "page.key: it holds no certificate"),
+        (&certificate, &other, "nothing.pem: it contains no private key"),
+        (&key, &key, "page.key: it contains no certificate"),
     ] {
         let tls = ["serve", "--listen", "0", "--tls-cert", certificate, "--tls-key", key];
         sandbox.run(&tls).expect(5).says(says);
@@ -381,7 +381,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
     }
     let overview = server.get("/").expect(200).text();
     assert!(
-        overview.contains("Under way") && !overview.contains("Never ended"),
+        overview.contains("In progress") && !overview.contains("Interrupted"),
         "{overview:.2000}"
     );
     server.send("/api/live/stop", "").expect(200);
@@ -499,16 +499,16 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
     let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
     let long = "x".repeat(300);
     for (job, says) in [
-        (job_on("data", "1s", &["a"]), "is no whole path"),
-        ("[a]\nrw=read\nsize=1m\nruntime=1\n".to_owned(), "names no place"),
+        (job_on("data", "1s", &["a"]), "is not an absolute path"),
+        ("[a]\nrw=read\nsize=1m\nruntime=1\n".to_owned(), "names no target"),
         (job_on("/", "1s", &["a", "b"]), "outside of every --allow-path"),
         (second_leads_out, "stage 2-b: "),
         (job_on(place, "1s", &["a"]) + "filename=/dev/null\n", "no --allow-device names it"),
         (job_on(place, "400h", &["a", "b"]), "33 days"),
-        (job_on(place, "1s", &stages), "at most 100 are started here"),
-        (job_on(place, "1s", &[&long, "b"]), "at most 160 do"),
-        (format!("#{}", "x".repeat(1 << 20)), "at most 65536 are taken here"),
-        (" ".to_owned(), "there is no job"),
+        (job_on(place, "1s", &stages), "starts at most 100"),
+        (job_on(place, "1s", &[&long, "b"]), "at most 160 are allowed"),
+        (format!("#{}", "x".repeat(1 << 20)), "accepts at most 65536"),
+        (" ".to_owned(), "the job is empty"),
     ] {
         let form = [("kind", "fio"), ("job", job.as_str())];
         let checked = server.post("/api/plans/check", &form).expect(200).json();
@@ -673,8 +673,8 @@ fn a_plan_runs_on_a_model_without_a_place_and_within_bounds() {
     for (plan, says) in [
         (on_a_model(mine.to_str().unwrap(), ""), "files of this host are not read here"),
         (on_a_model("/etc/passwd", ""), "files of this host are not read here"),
-        (set("\"hdd.rotation_rpm\" = 1e9"), "does not lie between"),
-        (set("\"cache.unit_bytes\" = 1"), "it is not changed here"),
+        (set("\"hdd.rotation_rpm\" = 1e9"), "is not between"),
+        (set("\"cache.unit_bytes\" = 1"), "cannot be changed here"),
         (with("16MiB", "1TiB"), "at most 4 TiB"),
         (with("databases = 2", "databases = 257"), "at most 256"),
         (with("threads = 4", "threads = 4\ncache = \"1TiB\""), "at most 64 GiB"),
@@ -699,7 +699,7 @@ fn nothing_is_started_that_is_not_allowed() {
     let without = Server::start(&sandbox, &[]);
     let refused = without.send("/api/runs", &plan_on(&inside, "1s")).expect(403).text();
     assert!(refused.contains("there is no --allow-path"), "{refused}");
-    assert!(without.get("/start").expect(200).text().contains("Nothing that writes"));
+    assert!(without.get("/start").expect(200).text().contains("starts no plan that writes"));
     drop(without);
     let file = sandbox.path("tokens");
     std::fs::write(&file, "view 0123456789abcdef\nrun fedcba9876543210\n").unwrap();
@@ -737,11 +737,11 @@ fn a_run_that_was_killed_is_not_shown_as_one_that_runs() {
     support::wait_until("the run", || {
         server.get("/api/runs").expect(200).json()[0]["is_under_way"] == true
     });
-    assert!(server.get("/").text().contains("Under way"));
+    assert!(server.get("/").text().contains("In progress"));
     run.kill().unwrap();
     run.wait().unwrap();
     let page = server.get("/").expect(200).text();
-    assert!(page.contains("Never ended") && !page.contains("Under way"), "{page:.3000}");
+    assert!(page.contains("Interrupted") && !page.contains("In progress"), "{page:.3000}");
     sandbox.run(&["runs"]).expect(0).says("did not finish");
 }
 

@@ -193,10 +193,10 @@ fn the_page_of_one_shows_the_runs_of_another_and_says_as_of_when() {
     wait_until("it is listed", || page(&address, "/runs").contains(&name));
     let shown = page(&address, &format!("/runs/{name}"));
     assert!(shown.starts_with("HTTP/1.1 200") && shown.contains(&name), "{shown:.400}");
-    assert!(!page(&address, "/runs").contains("are shown as of"));
+    assert!(!page(&address, "/runs").contains("were last updated at"));
     // One that hangs takes connections, and answers nothing.
     postgres.signal("-STOP");
-    let as_of = || page(&address, "/runs").contains("Runs of others are shown as of");
+    let as_of = || page(&address, "/runs").contains("Runs of other users were last updated at");
     wait_until("it says so of one that hangs", as_of);
     assert!(page(&address, "/runs").contains("no answer for 10 s"));
     let runs = ann.run(&["runs"]).expect(5);
@@ -204,7 +204,9 @@ fn the_page_of_one_shows_the_runs_of_another_and_says_as_of_when() {
     postgres.signal("-CONT");
     wait_until("it is read again", || !as_of());
     postgres.kill();
-    wait_until("it says so", || page(&address, "/runs").contains("Runs of others are shown as of"));
+    wait_until("it says so", || {
+        page(&address, "/runs").contains("Runs of other users were last updated at")
+    });
     assert!(page(&address, "/runs").contains(&name), "what came is listed all the same");
     assert!(!page(&address, "/runs").contains(PASSWORD));
     signal(&serving, "-TERM");

@@ -13,7 +13,7 @@ use std::io::IoSlice;
 
 use plimsoll_nfs::inbound::BUFFER_BYTES;
 use plimsoll_nfs::outbound::SLICES_MAX;
-use plimsoll_nfs::stats::Ended;
+use plimsoll_nfs::stats::DisconnectReason;
 use plimsoll_nfs::{
     CallError, Completion, Config, Core, CreateHow, Credential, Handle, ObjectId, Op, ServerId,
     Stability,
@@ -103,7 +103,7 @@ impl Drive<'_> {
             }
             _ => {
                 let link = usize::from(self.byte()) % LINKS;
-                self.replace(link, Ended::Closed);
+                self.replace(link, DisconnectReason::Closed);
             }
         }
         self.settle();
@@ -223,7 +223,7 @@ impl Drive<'_> {
                 if let Err(violation) = end {
                     let error = CallError::Violation(violation);
                     self.core.fail_link(link, error, now_ns, &mut self.out);
-                    self.replace(link, Ended::Violation(violation));
+                    self.replace(link, DisconnectReason::Violation(violation));
                     return;
                 }
             }
@@ -232,7 +232,7 @@ impl Drive<'_> {
         }
     }
 
-    fn replace(&mut self, link: usize, why: Ended) {
+    fn replace(&mut self, link: usize, why: DisconnectReason) {
         self.core.link_lost(link, why, self.now_ns);
         self.core.link_restored(link, 1, self.now_ns);
         self.calls.retain(|call| call.link != link);
@@ -261,7 +261,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Nothing answers any more: everything must be given up, the client's own calls too.
+    /// Stops all replies. Every call must time out, including the client's own calls.
     fn end(&mut self) {
         for _ in 0..6 {
             self.send();

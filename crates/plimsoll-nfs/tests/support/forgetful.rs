@@ -19,16 +19,16 @@ use nfs3_types::xdr_codec::{Opaque, Pack, Unpack};
 
 pub const FILE_BYTES: usize = 1 << 20;
 
-/// What a server does besides serving.
+/// Faults that the server injects.
 #[derive(Clone, Copy, Default)]
 pub struct Habits {
-    /// WRITE and READ move at most this much, in bytes; 0 is no limit.
+    /// Maximum bytes of a READ or WRITE; 0 for no limit.
     pub short_bytes: u32,
-    /// Every so many-th call is swallowed the first time; 0 is never.
+    /// Every how many calls one is dropped on its first transmission; 0 for never.
     pub swallow_every: u64,
     /// Every so many-th call is answered twice when it is a retransmission.
     pub answer_twice: bool,
-    /// Every so many-th READ or WRITE is answered with NFS3ERR_JUKEBOX; 0 is never.
+    /// Every how many READs or WRITEs one is answered with NFS3ERR_JUKEBOX; 0 for never.
     pub jukebox_every: u64,
     /// Replies are cut into fragments of this size; 0 is one fragment.
     pub fragment_bytes: usize,
@@ -114,7 +114,7 @@ impl Forgetful {
         self.state.lock().unwrap().down = false;
     }
 
-    /// What is on stable storage of a file.
+    /// Data of a file on stable storage.
     pub fn stable(&self, handle: &[u8]) -> Vec<u8> {
         self.state.lock().unwrap().files.get(handle).map_or_else(Vec::new, |d| d.stable.clone())
     }

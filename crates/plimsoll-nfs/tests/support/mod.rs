@@ -1,4 +1,4 @@
-//! What the tests and the bench share: a real NFS-Ganesha server of their own.
+//! NFS-Ganesha server shared by the tests and the benchmark.
 #![allow(dead_code)] // each test binary uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -12,7 +12,7 @@ use plimsoll_nfs::NfsUrl;
 pub mod port;
 use port::free_port;
 
-/// What starts and stops it.
+/// Script that starts and stops the server.
 const SCRIPT: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../plimsoll-nfs/tests/support/ganesha.sh");
 
@@ -72,7 +72,7 @@ impl Ganesha {
         self.directory.path().join(format!("export{number}"))
     }
 
-    /// What stops it and removes its exports, where nobody drops this any more.
+    /// Shell command that stops the server and removes its exports if this process dies.
     pub fn stop_command(&self) -> String {
         let directory = self.directory.path().display();
         format!("bash '{SCRIPT}' stop '{directory}'; rm -rf '{directory}'")

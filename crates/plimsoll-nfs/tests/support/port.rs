@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A port that nobody listens on at present, and that nobody is given who asks the kernel for any: a server that is
-/// killed and started again needs the one that it had. The kernel gives ports from 32768 on.
+/// Returns a free port below 32768, outside the range from which the kernel assigns ports. A
+/// restarted server needs its old port.
 pub fn free_port() -> u16 {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     for _ in 0..PORTS {

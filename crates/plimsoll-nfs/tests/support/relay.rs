@@ -8,7 +8,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What passed.
+/// Counters of relayed traffic.
 #[derive(Default)]
 pub struct Counts {
     /// Distinct XIDs per procedure.

@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// What ends it and removes its objects, where nobody drops this any more.
+    /// Shell command that stops the server and removes its objects if this process dies.
     pub fn stop_command(&self) -> String {
         let id = self.child.as_ref().map_or(String::new(), |child| child.id().to_string());
         format!("kill {id}; rm -rf '{}'", self.directory.path().display())

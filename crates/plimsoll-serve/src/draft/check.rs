@@ -1,4 +1,5 @@
-//! What is messages of a plan before it is started: what is wrong with it, whether it may be started here, what it will take.
+//! Checks of a plan before it starts: errors, whether this server may start it, and its expected
+//! cost.
 
 use std::time::Duration;
 
@@ -21,18 +22,18 @@ use super::{NAME, model_limits};
 const NAME_LENGTH_MAX: usize = 160;
 /// A sweep of more points is for the command line.
 const POINTS_MAX: usize = 1_000;
-/// What is messages of a plan before it is started.
+/// Result of checking a plan.
 #[derive(Debug, Default, Serialize)]
 pub struct PlanCheck {
-    /// Its text; of a job that of the plans that it becomes.
+    /// Plan text; for a fio job, the plans generated from it.
     pub text: String,
-    /// What is wrong with it.
+    /// Errors in the plan.
     pub problems: Vec<PlanError>,
     /// Why it is not started here; `None`: it may be.
     pub refused: Option<String>,
-    /// What it will take: time, bytes, space.
+    /// Expected time, bytes and space, one sentence per line.
     pub takes: Vec<String>,
-    /// What of a job is not carried over, or otherwise than fio would.
+    /// Parts of a fio job that Plimsoll ignores or interprets differently from fio.
     pub notes: Vec<String>,
     /// The stages of a job of several, in their order.
     pub stages: Vec<StageText>,
@@ -40,7 +41,7 @@ pub struct PlanCheck {
     pub resolved: Option<String>,
     /// Whether it can be started.
     pub can_start: bool,
-    /// What is started.
+    /// The work to start.
     #[serde(skip)]
     pub work: Option<Work>,
     /// How long it may take of this host; `None`: as long as it does.
@@ -51,13 +52,13 @@ pub struct PlanCheck {
 /// A stage of a job as a plan.
 #[derive(Debug, Serialize)]
 pub struct StageText {
-    /// Its name.
+    /// Name of the stage.
     pub name: String,
     /// The plan's text.
     pub text: String,
 }
 
-/// Looks at the text of a plan. Nothing is made or written, and no place is looked at that is not allowed.
+/// Checks the text of a plan. Writes nothing and opens no path outside the allowed targets.
 pub fn check(text: &str, goal: RunGoal, allow: &Allow) -> PlanCheck {
     let check = PlanCheck { text: text.to_owned(), ..PlanCheck::default() };
     match Plan::parse(text, NAME) {
@@ -109,7 +110,7 @@ pub(super) fn check_startable(
 ) -> Result<(), String> {
     if plan.name.len() > NAME_LENGTH_MAX {
         return Err(format!(
-            "its name has {} bytes: at most {NAME_LENGTH_MAX} do",
+            "the plan's name is too long: {} bytes, at most {NAME_LENGTH_MAX} are allowed",
             plan.name.len()
         ));
     }
@@ -123,13 +124,13 @@ pub(super) fn check_startable(
     }
     if let Some(points) = points.filter(|points| *points > POINTS_MAX) {
         return Err(format!(
-            "the sweep has {points} points: at most {POINTS_MAX} are started here"
+            "the sweep is too large: {points} points, this server starts at most {POINTS_MAX}"
         ));
     }
     let runs = plan.repeat.runs as usize;
     if goal == RunGoal::Runs && plan.targets.len() > 1 && runs < RUNS_MIN {
         return Err(format!(
-            "no difference can be told from noise by fewer than {RUNS_MIN} runs of each target: set repeat.runs"
+            "a comparison needs at least {RUNS_MIN} runs of each target: set repeat.runs"
         ));
     }
     check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)?;
@@ -177,20 +178,20 @@ fn estimate(
     if time_max(plan).is_some() {
         messages.say(&model_limits::notice());
     }
-    // What the model itself takes no numbers of is messages before a run begins.
+    // Fails if the model rejects the plan.
     for target in plan.targets.iter().filter(|target| model_limits::is_model(target)) {
         plimsoll_runner::modelled::load(plan, &target.kind)?;
     }
     Ok(())
 }
 
-/// What went wrong, with what to do.
+/// Error message with its hints, on one line.
 pub(super) fn message_with_hints(error: &RunnerError) -> String {
     let hints = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
     format!("{}{hints}", error.message)
 }
 
-/// What a plan will take, sentence by sentence.
+/// Messages collected while the cost is estimated.
 #[derive(Debug, Default)]
 pub(super) struct Messages(pub(super) Vec<String>);
 

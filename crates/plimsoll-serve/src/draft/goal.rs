@@ -1,14 +1,14 @@
-//! What a plan is started for: its runs, or its load line.
+//! Goal of a run: the plan as written, or its load line.
 
 use crate::response::Problem;
 
 /// The word of a form for [`RunGoal::LoadLine`].
 const LOAD_LINE: &str = "load-line";
 
-/// What a plan is started for.
+/// Goal of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunGoal {
-    /// Its runs, as it asks for them.
+    /// The runs that the plan requests.
     Runs,
     /// The search for its load line.
     LoadLine,

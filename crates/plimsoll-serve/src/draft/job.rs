@@ -1,4 +1,4 @@
-//! A fio job from a form: the plans that its stages become, and what is messages of them together.
+//! A fio job from a form: the plans generated from its stages, and the check of them all.
 
 use plimsoll_import::fio_job::{FioImport, NO_PLACE, import_fio, import_stages};
 use plimsoll_plan::{Change, Plan, PlanErrors, ResolvedPlan, TargetKind, overlay};
@@ -16,12 +16,12 @@ use super::goal::RunGoal;
 const JOB_BYTES_MAX: usize = 64 << 10;
 /// A job of more stages is for the command line.
 const STAGES_MAX: usize = 100;
-/// What it is called where it has no name, and the length of one.
+/// Name of a job without a name.
 const NAME: &str = "fio-job";
 const NAME_LENGTH_MAX: usize = 80;
 
-/// Looks at a job, whose place is outcome in place of its own where one is named. Nothing is made or written, and no
-/// file is read.
+/// Checks a job. `place`, if given, replaces the job's own targets. Writes nothing and reads no
+/// file.
 pub fn check(
     name: &str,
     text: &str,
@@ -33,7 +33,7 @@ pub fn check(
     let check = PlanCheck { text: text.to_owned(), ..PlanCheck::default() };
     let refuse = |says: String| PlanCheck { refused: Some(says), ..PlanCheck::default() };
     if text.trim().is_empty() {
-        return refuse("there is no job: paste one, or take it from a file".to_owned());
+        return refuse("the job is empty: paste one, or load it from a file".to_owned());
     }
     if text.len() > JOB_BYTES_MAX {
         return refuse(format!(
@@ -47,7 +47,7 @@ pub fn check(
     };
     if stages.len() > STAGES_MAX {
         return refuse(format!(
-            "the job has {} stages: at most {STAGES_MAX} are started here",
+            "the job has too many stages: {}, this server starts at most {STAGES_MAX}",
             stages.len()
         ));
     }
@@ -93,7 +93,7 @@ fn import(
             }
             None => plan,
         };
-        // Its number and its section; the job's own name is that of the whole.
+        // Stage number and section, without the job's name.
         let short = stage.strip_prefix(name).unwrap_or(&stage).trim_start_matches('-');
         let resolved = plan.resolve();
         Ok((Staged { name: short.to_owned(), plan, resolved }, notes))
@@ -111,11 +111,10 @@ fn require_target(stage: &Staged, is_one_of_several: bool) -> Result<(), String>
     match relative {
         None => Ok(()),
         Some(".") => Err(format!(
-            "{of}the job names no place: write `directory=` with a whole path into it, or fill in Place below it"
+            "{of}the job names no target: add `directory=` with an absolute path, or fill in Place"
         )),
         Some(path) => Err(format!(
-            "{of}{path} is no whole path: write `directory=` with one that begins with / into the job, or fill \
-             in Place below it"
+            "{of}{path} is not an absolute path: set `directory=` to a path that begins with /, or fill in Place"
         )),
     }
 }

@@ -1,5 +1,4 @@
-//! What a run on a model may take of this host: it writes nothing and needs no place, but memory and processors. What is
-//! larger is for `plimsoll run`.
+//! Limits on memory and processor time of a run on a model. Use `plimsoll run` for larger runs.
 
 use std::num::NonZero;
 use std::time::Duration;
@@ -10,28 +9,28 @@ use plimsoll_runner::search;
 use super::goal::RunGoal;
 use crate::sizing::{self, DATA_BYTES_MAX, RATE_PER_S_MAX};
 
-/// A run on models that has not ended after so much of this host's time is stopped in order.
+/// Real time after which the server stops a run on models.
 pub const TIME_MAX: Duration = Duration::from_secs(15 * 60);
-/// Databases of the runs that go on at a time: their histograms take about 1.5 MB each.
+/// Maximum databases over all concurrent runs. Histograms take about 1.5 MB per database.
 const DATABASES_MAX: u64 = 256;
-/// Operations outstanding, of the runs that go on at a time.
+/// Maximum outstanding operations over all concurrent runs.
 const OUTSTANDING_MAX: u64 = 1 << 16;
 /// Files.
 const FILES_MAX: u64 = 100_000;
 /// A mail store's page cache, of which each page is kept in a table.
 const CACHE_BYTES_MAX: u64 = 64 << 30;
-/// An interval: whether a run is to stop is asked once in each.
+/// Maximum interval. A run checks for a stop request once per interval.
 const INTERVAL_NS_MAX: u64 = 15 * 1_000_000_000;
 /// Rows of the series: classes of operations times intervals.
 const ROWS_MAX: u64 = 2_000_000;
 /// Classes of operations of a database or stream, about.
 const CLASSES_OF_ONE: u64 = 8;
 
-/// What is said of such a run before it begins.
+/// Notice shown before such a run starts.
 pub fn notice() -> String {
     let minutes = TIME_MAX.as_secs() / 60;
     format!(
-        "on a model, in virtual time: nothing is written, and it is stopped after {minutes} minutes of this host's time"
+        "runs on a model in virtual time: writes nothing, and stops after {minutes} minutes of real time"
     )
 }
 
@@ -75,7 +74,7 @@ fn largest(plan: &ResolvedPlan, goal: RunGoal) -> Result<ResolvedPlan, String> {
 }
 
 fn within(plan: &ResolvedPlan) -> Result<(), String> {
-    // Repeats go on side by side, as many as there are cores.
+    // Repeats run in parallel, one per core.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as u64;
     let at_a_time = u64::from(plan.repeat.runs).clamp(1, cores);
     let all = |one: u64| one.saturating_mul(at_a_time);

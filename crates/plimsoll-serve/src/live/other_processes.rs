@@ -1,5 +1,4 @@
-//! Runs of this user's other processes, as these publish of them. One that is streams is asked by a thread of its own, for as
-//! long as somebody watches.
+//! Runs of the user's other processes. One thread polls each process that has viewers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,9 +30,9 @@ pub struct OtherProcesses {
     last_states: Arc<Mutex<LastStates>>,
 }
 
-/// Those that are streams, by their processes.
+/// Event streams by process id.
 type StreamsByProcess = BTreeMap<u32, watch::Sender<Frames>>;
-/// What each process told last.
+/// Last state received from each process.
 type LastStates = BTreeMap<u32, State>;
 
 impl OtherProcesses {
@@ -42,7 +41,8 @@ impl OtherProcesses {
         Self { places, streams: Arc::default(), last_states: Arc::default() }
     }
 
-    /// What each process knows of its run, without charts. All are asked at once: one that is stopped holds nobody up.
+    /// Returns the state of every process, without charts. Polls all in parallel, so that a stopped
+    /// process delays no other.
     pub fn all(&self) -> Vec<State> {
         let processes: Vec<u32> =
             feed::processes(&self.places).into_iter().take(LISTED_MAX).collect();
@@ -65,7 +65,7 @@ impl OtherProcesses {
                 thread.spawn_scoped(scope, move || poll_one(process)).ok()
             });
             let threads: Vec<_> = threads.collect();
-            // A panic of one is a defect that was told.
+            // A panic here is a defect, and the panic hook has reported it.
             threads
                 .into_iter()
                 .flatten()
@@ -74,16 +74,16 @@ impl OtherProcesses {
         })
     }
 
-    /// What a process knows of its run.
+    /// Returns the state of a process.
     ///
     /// # Errors
-    /// A process that tells of no run.
+    /// The process reports no run.
     pub fn one(&self, process: u32) -> Result<State, Problem> {
         poll(&self.places, &self.last_states, process, true, feed::PATIENCE)
             .ok_or_else(|| no_run(process))
     }
 
-    /// What is sent to those who watch it.
+    /// Subscribes to the events of a process.
     ///
     /// # Errors
     /// A process that tells nothing, a thread that can't be started.
@@ -126,8 +126,8 @@ impl OtherProcesses {
 }
 
 fn no_run(process: u32) -> Problem {
-    Problem::not_found(format!("process {process} of this user tells of no run"))
-        .hint("one that has ended is in the list of runs")
+    Problem::not_found(format!("process {process} of this user has no run in progress"))
+        .hint("/runs lists finished runs")
 }
 
 fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -146,7 +146,7 @@ fn poll(
         Ok(state) => {
             let mut states = lock(last_states);
             let last = states.entry(process).or_default();
-            // A later process may have its number; charts are asked for less often.
+            // The process id may have been reused. Charts are fetched less often than the rest.
             let charts = match with_charts || last.started_unix_ns != state.started_unix_ns {
                 true => state.charts.clone(),
                 false => std::mem::take(&mut last.charts),
@@ -186,7 +186,8 @@ impl Poller {
         loop {
             std::thread::sleep(Duration::min(DRAWN_EVERY, CHARTS_EVERY));
             {
-                // Whoever comes next holds this lock too, and finds it streams or not.
+                // New viewers take this lock too, so they either find this stream or start another
+                // one.
                 let mut streams = lock(&self.streams);
                 if self.sender.receiver_count() == 0 || !known.is_under_way {
                     // A later process may have its number.

@@ -15,7 +15,7 @@ use crate::request::quoted;
 /// Kinds of operations that have a line of their own.
 const LINES_MAX: usize = 4;
 
-/// What changes all the time, as HTML: the head, and the tables.
+/// Renders status and tables as HTML.
 ///
 /// # Errors
 /// A defect in a template.
@@ -141,17 +141,17 @@ fn reads_at_devices(state: &State) -> Option<String> {
     let shown = Unit::Share.show(share, Letters::Unicode);
     Some(match share {
         0.0..1.05 => format!(
-            "In this phase {name} was read for {shown} of the bytes that the load read; the rest came from other \
+            "In this phase {name} read {shown} of the bytes that the load read; the rest came from other \
              devices or a cache."
         ),
         _ => format!(
-            "In this phase {name} was read for {shown} of the bytes that the load read: blocks are larger than what was \
-             asked for, or others read too."
+            "In this phase {name} read {shown} of the bytes that the load read: its blocks are larger than the \
+             requests, or other processes read too."
         ),
     })
 }
 
-/// How long ago that was, in words; it is not reported where the clock was set back since.
+/// Elapsed time since then; `None` if the clock was set back.
 fn since(unix_ns: u64) -> Option<String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
     let now_ns = u64::try_from(now.as_nanos()).ok()?;
@@ -168,7 +168,7 @@ fn tone(verdict: &str) -> &'static str {
     }
 }
 
-/// Its charts, as HTML; empty before anything was reported.
+/// Renders the charts as HTML; empty before the first interval.
 pub fn charts(state: &State) -> String {
     let places = &state.charts;
     let all = [
@@ -181,13 +181,13 @@ pub fn charts(state: &State) -> String {
         device_and_cache_split(state, "written"),
         stacked("live-read-of", "Where reads came from", &places.read_of),
         stacked("live-written-to", "Where writes went", &places.written_to),
-        means("live-working-set", "Working set so far", &places.working_set, Unit::Size, 1.0),
+        means("live-working-set", "Working set", &places.working_set, Unit::Size, 1.0),
         means("live-random", "Share of random I/Os", &places.random, Unit::Share, SHARE_PARTS),
     ];
     all.into_iter().flatten().map(|plot| plot.figure()).collect()
 }
 
-/// Lines of what was looked at, the mean of a column's looks.
+/// Lines of sampled values, averaged per column.
 fn means(id: &str, title: &str, series: &Series, unit: Unit, parts: f64) -> Option<Plot> {
     let value =
         |sums: &Sums| (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64 / parts);
@@ -243,7 +243,7 @@ fn latency(state: &State) -> Option<Plot> {
     )
 }
 
-/// What the load asked for, and what reached devices: caches stand between the two.
+/// Bytes requested by the load and bytes moved by devices. Caches explain the difference.
 fn bytes_moved(state: &State) -> Option<Plot> {
     let moved = &state.charts.moved;
     let width_s = moved.width_ns as f64 / 1e9;
@@ -254,13 +254,13 @@ fn bytes_moved(state: &State) -> Option<Plot> {
             line.points.pop();
         }
     }
-    let title = "Bytes of the load and at devices";
+    let title = "Throughput of load and devices";
     plot_unless_empty("live-moved", title, Axis::linear("bytes", Unit::Bandwidth), marks)
 }
 
-/// What each host of a fleet carries, on top of each other.
+/// Rate of each host of a fleet, stacked.
 fn hosts(state: &State) -> Option<Plot> {
-    stacked("live-hosts", "What each host carries", &state.charts.hosts)
+    stacked("live-hosts", "Rate by host", &state.charts.hosts)
 }
 
 /// Where the load's bytes came from or went, where the target does not tell itself: the device below that moved most, and for
@@ -313,7 +313,7 @@ fn stacked_of(id: &str, title: &str, series: &Series, y: Axis) -> Option<Plot> {
         Mark::Area(Line { name: kind.to_owned(), colour: colour as u8, points })
     };
     let mut marks: Vec<Mark> = kinds.into_iter().enumerate().map(area).collect();
-    // The sum of all is drawn first, so that the others lie on it.
+    // Draws the largest total first, so that smaller areas stay visible.
     marks.reverse();
     let is_drawn = !marks.is_empty() && series.columns.len() > 1;
     let x = Axis::linear("time of the run", Unit::Elapsed);
@@ -346,7 +346,7 @@ fn heat(state: &State) -> Option<Plot> {
     let x = Axis::linear("time of the run", Unit::Elapsed);
     let plot = Plot::new(
         "live-heat",
-        "How many I/Os took how long",
+        "Latency distribution over time",
         x,
         Axis::log("latency", Unit::Latency),
     );

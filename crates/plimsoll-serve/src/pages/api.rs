@@ -1,4 +1,4 @@
-//! What pages show, for programs. `openapi.json` says what there is, and a test holds it to the routes.
+//! JSON API. A test checks that `openapi.json` describes exactly these routes.
 
 use std::fmt::Write;
 
@@ -15,10 +15,10 @@ use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
 use crate::tokens::Role;
 
-/// What can be asked, and what is answered.
+/// OpenAPI description.
 pub const DESCRIPTION: &str = include_str!("openapi.json");
 
-/// Who asks, and what their requests have to hold that change something.
+/// Role of the requester, and the form token for requests that change something.
 ///
 /// # Errors
 /// None.
@@ -58,10 +58,10 @@ pub fn compare(site: &Site, request: &PageRequest) -> Result<PageResponse, Probl
     }
 }
 
-/// The audit of the text that was sent. What is known of the system stands in the query.
+/// Audits the posted text. The query describes the system under test.
 ///
 /// # Errors
-/// A text that is no result.
+/// The text is not a known result.
 pub fn audit(_: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let declared = declared(|name| request.given(name))?;
     let text = String::from_utf8_lossy(&request.body);
@@ -74,7 +74,7 @@ pub fn audit(_: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&audit_json(&pasted, &declared)?)
 }
 
-/// What there is to request.
+/// OpenAPI description of the API.
 ///
 /// # Errors
 /// None.
@@ -100,7 +100,7 @@ fn metrics_of(runs: &[Entry]) -> String {
     for run in runs {
         let verdict = run.verdict.as_deref().unwrap_or("none").to_lowercase();
         *verdicts.entry(verdict).or_default() += 1;
-        // A modelled run's rate is no measurement.
+        // Modelled rates are not measurements.
         if run.has_bundle() && !run.is_modelled() {
             latest.insert(run.name.as_str(), run);
         }

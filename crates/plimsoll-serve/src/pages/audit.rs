@@ -1,4 +1,4 @@
-//! The audit of a result that somebody pastes: nothing of it is stored.
+//! Audit of a pasted result. Nothing is stored.
 
 use minijinja::context;
 use minijinja::value::Value;
@@ -13,7 +13,7 @@ use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
-/// What the text is called in what is said of it.
+/// Name of the pasted text in messages.
 const NAME: &str = "pasted";
 
 /// Asks for a result.
@@ -27,7 +27,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
 /// Judges what was pasted.
 ///
 /// # Errors
-/// A text that is no result is told on the page itself.
+/// Template errors only: the page itself shows why a text is not a valid result.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let text = request.field("result").unwrap_or_default();
     let judged = declared(|name| request.field(name)).and_then(|declared| {
@@ -64,7 +64,7 @@ fn form(
     site.page("audit.html", "Audit", "audit", request, values)
 }
 
-/// What the reader says about the system.
+/// Parses the form's description of the system under test.
 ///
 /// # Errors
 /// A value that says nothing.
@@ -124,7 +124,7 @@ fn bodies(pasted: &Pasted, declared: &Declared) -> Result<Vec<Value>, Problem> {
     documents.iter().map(body).collect()
 }
 
-/// What was pasted, for programs: as `plimsoll audit --json` writes it.
+/// JSON of an audit, in the format of `plimsoll audit --json`.
 ///
 /// # Errors
 /// A value that has no JSON form.

@@ -16,7 +16,7 @@ use crate::site::Site;
 /// More side by side are not read.
 const SIDES_MAX: usize = 6;
 
-/// What was compared.
+/// A comparison of runs or of sweeps.
 pub enum AnyComparison {
     /// Runs and experiments.
     Sides(Box<Comparison>),
@@ -24,7 +24,7 @@ pub enum AnyComparison {
     Sweeps(Box<SweepComparison>),
 }
 
-/// Compares what is asked for; `None`: fewer than two sides are named.
+/// Compares the requested sides; `None` if fewer than two are named.
 ///
 /// # Errors
 /// A side that is not there or can't be relied on, more than six of them.

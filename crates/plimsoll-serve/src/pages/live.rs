@@ -12,10 +12,10 @@ use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
 
-/// The process that is asked about; `None`: this server.
+/// Returns the requested process id; `None` selects this server.
 ///
 /// # Errors
-/// What is no number of a process.
+/// Invalid process id.
 fn process(request: &PageRequest) -> Result<Option<u32>, Problem> {
     let number = |text: &str| {
         let says = format!("process: {text:?} is no number of a process");
@@ -24,10 +24,10 @@ fn process(request: &PageRequest) -> Result<Option<u32>, Problem> {
     request.given("process").map(number).transpose()
 }
 
-/// Shows it as it is now. A script has it follow the run; without one the page is loaded again.
+/// Shows the current state. A script follows the run; without scripts the page reloads.
 ///
 /// # Errors
-/// A process that tells of no run, a defect in a template.
+/// Unknown process, or a defect in a template.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let process = process(request)?;
     let (is_under_way, shown) = match process {
@@ -60,7 +60,7 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
 /// A run of another process in a row.
 pub fn brief(state: &State) -> Value {
     let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
-    // What it did when it was heard last may be long ago.
+    // The last state of a silent process may be old.
     let phase = state.phase.as_ref().filter(|_| !state.is_silent);
     let rate = state.rate_ops_per_s.filter(|_| !state.is_silent);
     context! {
@@ -90,16 +90,16 @@ pub fn stop(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Redirect("/live".to_owned()))
 }
 
-/// What is known of it.
+/// State of the run as JSON.
 ///
 /// # Errors
-/// This server started none, a process that tells of no run.
+/// The server has not started a run, or the process reports none.
 pub fn state_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     if let Some(process) = process(request)? {
         return answer(&site.live.others.one(process)?);
     }
     let state = site.live.with(answer);
-    state.unwrap_or_else(|| Err(Problem::not_found("this server started no run yet")))
+    state.unwrap_or_else(|| Err(Problem::not_found("this server has not started a run yet")))
 }
 
 /// The same as events, for those who watch.

@@ -1,4 +1,4 @@
-//! Lets people in who know a token or a password.
+//! Login and logout.
 
 use minijinja::context;
 
@@ -15,17 +15,17 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     site.page("login.html", "Log in", "", request, context! {})
 }
 
-/// Lets in who knows one.
+/// Logs in with a token or password.
 ///
 /// # Errors
-/// What opens nothing.
+/// Wrong secret.
 pub fn log_in(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let session = site.access.log_in(request.field("token").unwrap_or_default())?;
     let cookie = cookie(site, &session);
     Ok(PageResponse::RedirectWithCookie("/".to_owned(), cookie))
 }
 
-/// Forgets whoever asks.
+/// Ends the session.
 ///
 /// # Errors
 /// None.
@@ -39,7 +39,7 @@ pub fn log_out(site: &Site, request: &PageRequest) -> Result<PageResponse, Probl
     ))
 }
 
-/// What a browser sends back with every request, and lets no script read.
+/// Session cookie, hidden from scripts.
 fn cookie(site: &Site, session: &str) -> String {
     let secure = if site.access.is_secure { "; Secure" } else { "" };
     format!("{COOKIE_NAME}={session}; Path=/; HttpOnly; SameSite=Strict{secure}")

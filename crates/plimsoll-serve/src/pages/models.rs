@@ -36,7 +36,7 @@ pub fn one(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> 
 /// Runs a model.
 ///
 /// # Errors
-/// No such model. What else is wrong is told on the page itself.
+/// Unknown model. The page itself shows other errors.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let spec = sizing::load_spec(request.part("id"))?;
     let values = match run_model(site, request) {
@@ -57,10 +57,10 @@ pub fn list_json(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&all()?.into_iter().map(one).collect::<Vec<_>>())
 }
 
-/// What a model says of what the form of its page asks.
+/// Runs a model with the form's values and returns JSON.
 ///
 /// # Errors
-/// No such model, a question that is not answered here, one that goes on.
+/// Unknown model, a value out of range, or another model running.
 pub fn answer_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&run_model(site, request)?.as_json())
 }
@@ -74,17 +74,16 @@ fn run_model(site: &Site, request: &PageRequest) -> Result<Modelled, Problem> {
     let question =
         sizing::question(request.part("id"), &|name| request.field(name).map(str::to_owned))?;
     if site.live.with(|state| state.is_under_way).unwrap_or(false) {
-        let says = "a run is under way, whose processors a model would take";
-        return Err(Problem::new(StatusCode::CONFLICT, says).hint("ask again when it has ended"));
+        let says = "a run is in progress, and a model would take its processors";
+        return Err(Problem::new(StatusCode::CONFLICT, says).hint("try again when it has finished"));
     }
     let _alone = match site.modelling_lock.try_lock() {
         Ok(alone) => alone,
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            let says = "another model is being run: one at a time";
-            return Err(
-                Problem::new(StatusCode::TOO_MANY_REQUESTS, says).hint("ask again in a while")
-            );
+            let says = "another model is running: this server runs one at a time";
+            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, says)
+                .hint("try again when it has finished"));
         }
     };
     Ok(question.answer()?)
@@ -115,10 +114,10 @@ fn form(
         spec.about.trim().split("\n\n").map(|part| part.replace('\n', " ")).collect();
     let load = [
         ("mailboxes", "Mailboxes", "1000"),
-        ("mailbox_size", "Size of one", "1GiB"),
+        ("mailbox_size", "Mailbox size", "1GiB"),
         ("iops", "I/Os per second and mailbox", "0.2"),
-        ("read_latency", "Reads within, on average", "20ms"),
-        ("log_latency", "Log writes within", "10ms"),
+        ("read_latency", "Average read latency at most", "20ms"),
+        ("log_latency", "Log write latency at most", "10ms"),
     ];
     let load =
         load.map(|(name, label, first)| context! { name, label, value => given(name, first) });

@@ -1,4 +1,4 @@
-//! The overview: what goes on, the last verdicts, and how each plan's runs have gone over time.
+//! Overview: runs in progress, latest verdicts, and the trend of each plan.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn trends(runs: &[&Entry]) -> Vec<Value> {
     let mut order: Vec<&str> = Vec::new();
     let mut plans: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.has_bundle() && run.achieved_iops_per_s.is_some()) {
-        // A model's figures are no measurement: they are not drawn with those that are.
+        // Modelled and measured rates are never in the same chart.
         let of = plans.entry(run.name.as_str()).or_default();
         if of.is_empty() {
             order.push(&run.name);

@@ -1,4 +1,4 @@
-//! Runs as the rows of a list, and what a list is asked for.
+//! Rows of the list of runs, and its filter.
 
 use plimsoll_catalogue::{Entry, Filter, unix_ns_of};
 use plimsoll_plan::{DurationNs, OpsPerS};
@@ -11,7 +11,7 @@ use crate::response::Problem;
 
 /// Verdicts that a list can be asked for.
 pub const VERDICTS: [&str; 5] = ["pass", "fail", "invalid", "inconclusive", "measured"];
-/// Runs that are listed unless more are asked for.
+/// Default number of listed runs.
 pub const LISTED: u32 = 50;
 /// And at most.
 const LISTED_MAX: u32 = 2_000;
@@ -19,7 +19,7 @@ const LISTED_MAX: u32 = 2_000;
 /// A run in a list.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// Run id.
     run_id: String,
     /// The same, as a part of a path.
     path: String,
@@ -78,7 +78,7 @@ pub fn tone(run: &Entry) -> &'static str {
     }
 }
 
-/// What the query asks for, with how many are shown at most.
+/// Parses the filter and the number of rows from the query.
 ///
 /// # Errors
 /// A value that is none.

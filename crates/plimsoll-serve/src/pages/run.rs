@@ -13,7 +13,7 @@ use crate::site::Site;
 
 /// The largest archive that is handed out: it is held in memory.
 const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
-/// What is noted is no longer than that.
+/// Maximum length of a note in bytes.
 const NOTE_LENGTH_MAX: usize = 2_000;
 /// Nor has a run more tags, or longer ones.
 const TAGS_MAX: usize = 32;
@@ -68,7 +68,7 @@ pub fn evidence(site: &Site, request: &PageRequest) -> Result<PageResponse, Prob
     let exported = export(&directory, &packed).map_err(Problem::from);
     let bytes = exported
         .and_then(|()| std::fs::read(&packed).map_err(|error| failed("read the archive", error)));
-    // One that stays is in nobody's way but the next one's, which says so.
+    // A leftover directory affects only the next export, which reports it.
     let _ = std::fs::remove_dir_all(&place);
     Ok(PageResponse::File("application/gzip", name, bytes?))
 }

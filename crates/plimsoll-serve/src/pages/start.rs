@@ -72,7 +72,7 @@ pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
     form(site, request, &kind, &fields, &given, &checked)
 }
 
-/// What is to be said of a plan: of the form that was sent, or of the TOML in the body.
+/// Checks the submitted form, or the TOML in the body.
 ///
 /// # Errors
 /// A form that there is none of, changes that are none.
@@ -111,13 +111,15 @@ fn begin(site: &Site, checked: &mut PlanCheck) -> Result<(), Problem> {
             return Err(Problem::new(StatusCode::FORBIDDEN, why));
         }
     };
-    // A model that is asked takes processors and memory.
+    // A model in use takes processors and memory, which would disturb the run.
     let _alone = match site.modelling_lock.try_lock() {
         Ok(alone) => alone,
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            let says = "a model is being asked on the page of models, which would disturb the run";
-            return Err(Problem::new(StatusCode::CONFLICT, says).hint("start it again in a while"));
+            let says = "a model is running on the Models page and would disturb the run";
+            return Err(
+                Problem::new(StatusCode::CONFLICT, says).hint("try again when it has finished")
+            );
         }
     };
     let known = Arc::clone(&site.catalogue);
@@ -139,8 +141,7 @@ fn form(
     let field = |field: &Field| {
         let says = field_says(field.name);
         let default = says.as_ref().map(|says| says.default.clone()).unwrap_or_default();
-        let meaning =
-            says.as_ref().map_or("Latency that one in a hundred may exceed.", |says| says.meaning);
+        let meaning = says.as_ref().map_or("99th percentile of latency.", |says| says.meaning);
         context! {
             name => field.name,
             label => field.label,

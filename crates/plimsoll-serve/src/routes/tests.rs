@@ -1,4 +1,4 @@
-//! The router is asked for every route of its table.
+//! Tests that send a request to every route of the table.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::tokens::{Sessions, Tokens};
 const LOOKS: &str = "looks-0123456789abcdef";
 const RUNS: &str = "runs-0123456789abcdef";
 
-/// A site without runs; with tokens, where these are asked for.
+/// Site without runs, optionally with tokens.
 fn site(directory: &Path, asks: bool) -> Arc<Site> {
     let file = directory.join("tokens");
     std::fs::write(&file, format!("view {LOOKS}\nrun {RUNS}\n")).unwrap();
@@ -46,7 +46,7 @@ fn site(directory: &Path, asks: bool) -> Arc<Site> {
     Arc::new(Site::new(access, catalogue, places, Allow::default(), None).unwrap())
 }
 
-/// What comes back: status, headers, text.
+/// Status, headers and text of the response.
 fn send(site: &Arc<Site>, request: Request<Body>) -> (StatusCode, axum::http::HeaderMap, String) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -90,7 +90,7 @@ fn every_route_asks_for_its_role() {
         }
         let (status, _, text) = send(&site, empty(named(RUNS)));
         let let_in = ![StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&status);
-        // Whoever logs in with nothing is no session.
+        // An empty login opens no session.
         assert!(let_in || route.path == "/login", "{}: {status} {text}", route.path);
         assert!(status.as_u16() < 500, "{}: {status} {text}", route.path);
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use clap::Args;
 use plimsoll_model::run::ConfiguredModel;
-use plimsoll_model_serve::{Metrics, ServeError, ServeOptions, Served, serve_told};
+use plimsoll_model_serve::{
+    Metrics, ServeError, ServeOptions, ServerAddresses, serve_with_metrics,
+};
 use plimsoll_runner::live::counters::Following;
 use plimsoll_runner::live::door::Door;
 use plimsoll_runner::live::feed;
@@ -71,15 +73,14 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         memory_bytes: options.memory << 20,
     };
     let mut unsaid = None;
-    let told = |served: Served| unsaid = say(&model, served, common).err();
+    let told = |served: ServerAddresses| unsaid = say(&model, served, common).err();
     let gauges = Arc::default();
     // The page shows it where it can be told.
     let _told = told_to_page(&model, &gauges);
-    serve_told(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
+    serve_with_metrics(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
         ServeError::Listen { .. } => CliError::environment(error.to_string()).hint(
-            "choose another port: 0 takes a free \
-                one",
+            "choose another port: 0 picks a free one",
         ),
         ServeError::Thread(_) => CliError::environment(error.to_string()),
     })?;
@@ -96,8 +97,8 @@ fn told_to_page(model: &ConfiguredModel, gauges: &Arc<Metrics>) -> Option<(Follo
 }
 
 /// Says where it answers, on stdout, so that scripts can wait for it.
-fn say(model: &ConfiguredModel, served: Served, common: &Common) -> Result<(), CliError> {
-    let Served { nfs, metrics } = served;
+fn say(model: &ConfiguredModel, served: ServerAddresses, common: &Common) -> Result<(), CliError> {
+    let ServerAddresses { nfs, metrics } = served;
     let name = &model.spec().name;
     let url = format!("nfs://{}/model?nfsport={}&mountport={}", nfs.ip(), nfs.port(), nfs.port());
     if common.json {

@@ -1,8 +1,8 @@
-//! What stands before the NFS server: whoever connects can neither take more memory than a call may have, nor
-//! keep a connection without using it, nor keep others out for long.
+//! Limits on clients of the NFS server: no client can use more memory than a call may need, keep an
+//! idle connection, or block other clients for long.
 //!
-//! The server reads from and writes to a [`Guarded`] connection, which looks at the record marks that pass
-//! (RFC 5531 section 11) and ends the connection where they are not those of calls.
+//! The server reads and writes through a [`GuardedStream`], which checks the record marks that pass
+//! (RFC 5531 section 11) and closes the connection if they are not valid for calls.
 
 use std::future::Future;
 use std::io;
@@ -30,14 +30,14 @@ pub(super) const CONNECTIONS_MAX: usize = 256;
 const CALLS_MAX: u64 = 256;
 /// A record that has begun is whole by then, and an answer taken.
 const RECORD_TIME: Duration = Duration::from_secs(30);
-/// A connection that nothing comes on for so long is closed. Linux closes its own after 5 minutes.
+/// Idle timeout of a connection. Linux clients close theirs after 5 minutes.
 const IDLE_TIME: Duration = Duration::from_secs(600);
-/// After a connection could not be taken, as where there are no descriptors left.
+/// Pause after a failed accept, for example if no file descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long, and how many, calls of a connection are remembered to know one that comes again.
 const REMEMBERED: (Duration, usize) = (Duration::from_secs(60), 2048);
 
-/// Serves whoever connects, for ever.
+/// Accepts connections forever.
 pub(super) async fn serve_all(listener: TcpListener, files: Arc<ModelFiles>) {
     let shared = RPCContext::test_ctx("", files);
     let port = listener.local_addr().map_or(0, |address| address.port());
@@ -57,7 +57,7 @@ pub(super) async fn serve_all(listener: TcpListener, files: Arc<ModelFiles>) {
             // An answer that waits for more to go with it would be late.
             let _ = stream.set_nodelay(true);
             // Why a connection ended is the client's to know.
-            let _ = process_socket(Guarded::new(stream), context).await;
+            let _ = process_socket(GuardedStream::new(stream), context).await;
             drop(place);
         });
     }
@@ -133,8 +133,8 @@ fn refused(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// A connection that is looked after. See the module.
-struct Guarded {
+/// Connection with limits on call length and idle time; see the module.
+struct GuardedStream {
     stream: TcpStream,
     calls: Records,
     answers: Records,
@@ -145,7 +145,7 @@ struct Guarded {
     held_up: bool,
 }
 
-impl Guarded {
+impl GuardedStream {
     fn new(stream: TcpStream) -> Self {
         let due = Instant::now() + IDLE_TIME;
         let timer = Box::pin(tokio::time::sleep_until(due));
@@ -153,8 +153,8 @@ impl Guarded {
         Self { stream, calls, answers, due, timer, held_up: false }
     }
 
-    /// Fails once the connection has had its time. The timer is set anew only when it has run out: most
-    /// of the time only `due` moves.
+    /// Fails once the connection has timed out. Most calls only move `due`; the timer is reset when
+    /// it fires.
     fn in_time(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.timer.as_mut().poll(cx).is_ready() {
             if Instant::now() >= self.due {
@@ -178,7 +178,7 @@ impl Guarded {
     }
 }
 
-impl AsyncRead for Guarded {
+impl AsyncRead for GuardedStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -204,7 +204,7 @@ impl AsyncRead for Guarded {
     }
 }
 
-impl AsyncWrite for Guarded {
+impl AsyncWrite for GuardedStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
