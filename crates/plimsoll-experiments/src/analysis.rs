@@ -57,10 +57,10 @@ impl Role {
     /// Text for reports.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Input => "an input: fitted to",
-            Self::Given => "no input",
-            Self::Blind => "predicted before it was known",
-            Self::Kept => "not known to the model",
+            Self::Input => "fitted to",
+            Self::Given => "not used in the fit",
+            Self::Blind => "withheld until predicted",
+            Self::Kept => "supplied by the user",
         }
     }
 
@@ -418,7 +418,7 @@ fn ending(
         );
     }
     if let Some(search) = input.searches.iter().find(|search| search.found.is_none()) {
-        return (Ending::Incomplete, format!("the search {} was not carried out.", search.name));
+        return (Ending::Incomplete, format!("search {} has not run.", search.name));
     }
     if !goals.is_empty() {
         return by_goals(
@@ -440,16 +440,16 @@ fn ending(
             count => format!("{count} arms"),
         };
         let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
-        let says = format!("{arms} in {runs}, {says}; nothing was published for this.");
+        let says = format!("{arms} in {runs}, {says}; no figures were published.");
         return (Ending::Reported, says);
     }
     let ordered = order.is_none_or(Order::holds);
     let order_says = match order {
         Some(order) if order.holds() => {
-            format!(" The published order holds: {}.", order.found.join(" < "))
+            format!(" The order matches the published one: {}.", order.found.join(" < "))
         }
         Some(order) => format!(
-            " The published order does not hold: {} was published, {} came out.",
+            " The order differs from the published one: {} was published, {} was obtained.",
             order.published.join(" < "),
             order.found.join(" < ")
         ),
@@ -479,7 +479,7 @@ fn by_goals(goals: &[GoalAnalysis], missed: &[String], roles: &[Role]) -> (Endin
         false => Ending::Missed,
     };
     let says = format!(
-        "{reached} of {} goals are reached; {free} of {} published figures were no input.{}",
+        "{reached} of {} goals reached; {free} of {} published figures were not used in the fit.{}",
         goals.len(),
         roles.len(),
         said.into_iter().chain(missed.iter().cloned()).collect::<String>()
@@ -501,10 +501,10 @@ fn caught(made: &[&ArmAnalysis]) -> (Ending, String) {
         return (
             Ending::Caught,
             format!(
-                "All {heroes} hero numbers are INVALID by the rules that name their tricks{beside}."
+                "All {heroes} hero numbers are INVALID, each by the rule for its trick{beside}."
             ),
         );
     }
-    let says = format!("{} did not come out as it was made to.", through.join(", "));
+    let says = format!("Arms with an unexpected verdict: {}.", through.join(", "));
     (Ending::NotCaught, says)
 }

@@ -85,7 +85,10 @@ impl Definition {
         let text: ExperimentFile =
             toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if text.version != VERSION {
-            return Err(wrong(format!("version {} is not known, {VERSION} is", text.version)));
+            return Err(wrong(format!(
+                "version {} is not supported; this build reads version {VERSION}",
+                text.version
+            )));
         }
         let given = match files.texts.get("published.csv") {
             Some(text) => parse_figures(&format!("{name}/published.csv"), text, Role::Given)?,
@@ -109,7 +112,7 @@ impl Definition {
                 }
                 if !self.files.texts.contains_key(&arm.plan) {
                     return Err(format!(
-                        "arm {}: there is no plan {} beside it",
+                        "arm {}: no plan file {} in the same directory",
                         arm.name, arm.plan
                     ));
                 }
@@ -134,7 +137,7 @@ impl Definition {
             return Err(format!("[[panel]] {}: `at` has {at} values for {arms} arms", panel.title));
         }
         if !(text.tolerance > 0.0 && text.tolerance < 1.0) {
-            return Err("`tolerance` is no share between 0 and 1".to_owned());
+            return Err("`tolerance` must be a share between 0 and 1".to_owned());
         }
         Ok(())
     }
@@ -177,8 +180,8 @@ impl Definition {
             StorageKind::Real => &self.text.real,
         };
         if arms.is_empty() {
-            let says = format!("{} has no arms for real storage", self.files.name);
-            return Err(RunnerError::usage(says).hint("run it on its model: leave --on out"));
+            let says = format!("{} has no arms on real storage", self.files.name);
+            return Err(RunnerError::usage(says).hint("run it on its model: omit --on"));
         }
         if let Some(unknown) =
             overrides.arms.iter().find(|name| !arms.iter().any(|a| a.name == **name))
@@ -222,7 +225,7 @@ impl Definition {
         let needed = |arm: &&Arm| overrides.arms.is_empty() || overrides.arms.contains(&arm.name);
         let mut needed = arms.iter().filter(needed).flat_map(|arm| &arm.places);
         if let Some(missing) = needed.find(|name| !overrides.places.contains_key(*name)) {
-            let says = format!("it is not said where {missing} is");
+            let says = format!("no path was given for {missing}");
             return Err(RunnerError::usage(says).hint(format!(
                 "--path {missing}=DIRECTORY (or a device, or an NFS export); {known}"
             )));

@@ -98,15 +98,15 @@ impl Files {
             }
             let size = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.len();
             if size > FILE_MAX_BYTES {
-                return Err(unreadable(&path, &"it is too large for a plan or table"));
+                return Err(unreadable(&path, &"too large for a plan or table"));
             }
             let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
             texts.insert(name.to_owned(), text);
         }
         if !texts.contains_key("experiment.toml") {
-            let says = format!("{} holds no experiment.toml", directory.display());
+            let says = format!("{} has no experiment.toml", directory.display());
             return Err(RunnerError::usage(says)
-                .hint("`plimsoll experiment show NAME --export DIR` writes one to begin with"));
+                .hint("`plimsoll experiment show NAME --export DIR` writes one to start from"));
         }
         let full = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
         let name = full.file_name().map_or("experiment".into(), |name| name.to_string_lossy());

@@ -23,7 +23,7 @@ pub fn parse_figures(
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let Some((number, header)) = lines.next() else { return Ok(Vec::new()) };
     if !header.starts_with("arm,figure,value") {
-        return Err(wrong(number, "the first line names no columns"));
+        return Err(wrong(number, "the first line must name the columns"));
     }
     let mut all = Vec::new();
     for (number, line) in lines {
@@ -38,7 +38,7 @@ pub fn parse_figures(
         }
         let value = value.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
         let Some(value) = value else {
-            return Err(wrong(number, "its value is no number above 0"));
+            return Err(wrong(number, "its value must be a number above 0"));
         };
         let role = match rest.first().copied().unwrap_or("") {
             "" => default,
@@ -70,8 +70,8 @@ mod tests {
         for (line, says) in [
             ("1,achieved_iops_per_s", "fewer"),
             ("1,iops,3", "no figure iops"),
-            ("1,achieved_iops_per_s,fast", "no number"),
-            ("1,achieved_iops_per_s,0", "no number"),
+            ("1,achieved_iops_per_s,fast", "must be a number"),
+            ("1,achieved_iops_per_s,0", "must be a number"),
             ("1,achieved_iops_per_s,3,known", "no role"),
         ] {
             let text = format!("arm,figure,value,role,source\n{line}\n");

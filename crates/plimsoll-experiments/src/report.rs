@@ -104,7 +104,7 @@ fn tone(ending: Ending) -> Tone {
 fn answers(analysis: &Analysis) -> Section {
     let lines: Vec<String> =
         analysis.answers.iter().map(|one| format!("{} {}", one.question, one.answer)).collect();
-    let section = Section::brief("answers", "What was asked");
+    let section = Section::brief("answers", "Questions and answers");
     if lines.is_empty() { section } else { section.with(Block::List(lines)) }
 }
 
@@ -190,7 +190,7 @@ fn figure_table(analysis: &Analysis, key: &str) -> Table {
         columns.push(Column::numbers(came_out(analysis), "over").under(&over));
     }
     if has_published {
-        columns.push(Column::words("the published figure", "role"));
+        columns.push(Column::words("role in the fit", "role"));
     }
     let mut table = Table::new(&format!("{}{each}", capital(name_of(key))), columns);
     let judged = analysis.judged.iter().any(|judged| judged == key);
@@ -227,7 +227,7 @@ fn figure_table(analysis: &Analysis, key: &str) -> Table {
 }
 
 fn role(role: Option<Role>) -> &'static str {
-    role.map_or("none known: predicted", Role::label)
+    role.map_or("none published", Role::label)
 }
 
 fn interval(unit: Unit, ends: Option<[f64; 2]>) -> Cell {
@@ -351,16 +351,16 @@ fn per_server(analysis: &Analysis) -> Section {
 }
 
 fn provenance(around: &Surroundings) -> Section {
-    let mut section = Section::full("provenance", "What was done, and where the figures come from");
+    let mut section = Section::full("provenance", "Sources, lessons and model parameters");
     if !around.source.is_empty() {
         section = section.with(Block::Words(format!("Published figures: {}", around.source)));
     }
     if !around.taught.is_empty() {
-        section = section.with(Block::Words("What it taught:".to_owned()));
+        section = section.with(Block::Words("Lessons:".to_owned()));
         section = section.with(Block::List(around.taught.clone()));
     }
     if !around.remarks.is_empty() {
-        section = section.with(Block::Words("To know of these figures:".to_owned()));
+        section = section.with(Block::Words("Notes on these figures:".to_owned()));
         section = section.with(Block::List(around.remarks.clone()));
     }
     if !around.fitted.is_empty() {

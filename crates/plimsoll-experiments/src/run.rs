@@ -94,7 +94,10 @@ pub fn carry_out(
     };
     let mut under_way = ActiveExperiment::new(planned, experiment, ran);
     under_way.run(&shared, listener).map_err(|error| {
-        error.hint(format!("to go on once that is mended: --resume {}", directory.display()))
+        error.hint(format!(
+            "to continue after the problem is fixed: --resume {}",
+            directory.display()
+        ))
     })?;
     let analysis = under_way.write()?;
     let broke = |exit: &&Exit| matches!(exit, Exit::Defect | Exit::Corruption | Exit::Environment);
@@ -149,7 +152,7 @@ impl<'a> ActiveExperiment<'a> {
                 }
                 WorkResult::Search(found) => {
                     if let Some(search) = found {
-                        listener.say(&format!("search {} has ended", search.name));
+                        listener.say(&format!("search {} finished", search.name));
                         self.searched.push(*search);
                     }
                 }
@@ -221,10 +224,9 @@ fn begin(
         }
     };
     if directory::files_of(directory)? != planned.definition.files {
-        let says = format!("{} is not of this experiment as it is now", directory.display());
-        return Err(
-            RunnerError::usage(says).hint("run it anew, or name the directory of its files")
-        );
+        let says = format!("{} belongs to another version of this experiment", directory.display());
+        return Err(RunnerError::usage(says)
+            .hint("start a new run, or name the directory of the files that it was run with"));
     }
     let mut experiment = Experiment::resume(KIND, name, directory, asked.places)?;
     // An experiment that was interrupted before its first run has no bundle yet.

@@ -23,17 +23,17 @@ impl Definition {
     pub(crate) fn check_tables(&self) -> Result<(), String> {
         for table in &self.text.table {
             if !self.text.arm.iter().any(|arm| arm.name == table.arm) {
-                return Err(format!("a [[table]] is of arm {}, which is not there", table.arm));
+                return Err(format!("a [[table]] names arm {}, which does not exist", table.arm));
             }
             let Some(text) = self.files.texts.get(&table.file) else {
-                return Err(format!("there is no table {} beside it", table.file));
+                return Err(format!("no table file {} in the same directory", table.file));
             };
             Measured::parse(text).map_err(|error| format!("{}: {error}", table.file))?;
         }
         if let Some(fit) = &self.text.fit
             && !self.text.table.iter().any(|table| table.arm == fit.arm)
         {
-            return Err(format!("[fit] is to the table of arm {}, which has none", fit.arm));
+            return Err(format!("[fit] names the table of arm {}, which has none", fit.arm));
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ fn arithmetic(table: &TableText, measured: &Measured) -> Vec<String> {
     let mut says = identities(&checks, table);
     if let Some(limit) = table.ports_bytes_per_s {
         let most = checks.network_bytes_per_s_max;
-        let word = if most > limit { "MORE than they carry" } else { "of what they carry" };
+        let word = if most > limit { "MORE than they can carry" } else { "of what they carry" };
         says.push(format!(
             "The busiest row moves {} one way through ports of {}: {:.1} % {word}.",
             gigabytes(most),
@@ -209,7 +209,7 @@ fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
             100.0 * checks.identity_median
         ));
         if checks.unit_bytes != 1e6 {
-            says.push("What it calls MB are MiB.".to_owned());
+            says.push("Its MB are MiB.".to_owned());
         }
     }
     let (least, most) = checks.concurrency;

@@ -100,7 +100,7 @@ fn shipped_experiments_are_listed_shown_and_exported_and_their_plans_are_in_orde
         let name = one["name"].as_str().unwrap();
         let shown = sandbox.run(&["experiment", "show", name, "--json"]).expect(0).json();
         assert!(!shown["arms"].as_array().unwrap().is_empty(), "{name}");
-        sandbox.run(&["experiment", "show", name]).expect(0).says("What is asked");
+        sandbox.run(&["experiment", "show", name]).expect(0).says("Questions");
         // The published arms are arms of the experiment.
         let arms: Vec<&str> = shown["arms"]
             .as_array()
@@ -153,7 +153,7 @@ fn arms_run_with_repeats_into_one_analysis_that_is_the_same_from_the_same_seed()
     assert_eq!(record["runs"].as_array().unwrap().len(), 8);
     let page = std::fs::read_to_string(experiment.join("report.html")).unwrap();
     for part in
-        ["What was asked", "Arm disk", "<svg", "REPORTED", "Faster and faster", "generation"]
+        ["Questions and answers", "Arm disk", "<svg", "REPORTED", "Faster and faster", "generation"]
     {
         assert!(page.contains(part), "{part}");
     }
@@ -210,10 +210,10 @@ fn a_directory_that_is_wrong_says_where() {
             .expect(2)
             .says(says);
     };
-    wrong("version = 1", "version = 7", &[], "version 7 is not known");
+    wrong("version = 1", "version = 7", &[], "version 7 is not supported");
     wrong("reference = \"disk\"", "reference = \"tape\"", &[], "there is no arm tape");
     wrong("name = \"flash\"", "name = \"disk\"", &[], "two arms are called disk");
-    wrong("plan = \"plan.toml\"", "plan = \"other.toml\"", &[], "there is no plan other.toml");
+    wrong("plan = \"plan.toml\"", "plan = \"other.toml\"", &[], "no plan file other.toml");
     wrong("model = \"laptop-nvme\"", "model = \"\"", &[], "arm flash");
     wrong("repeats = 2", "repeats = 2\nspeed = 3", &[], "speed");
     wrong("at = [1, 2]", "at = [1]", &[], "1 values for 2 arms");
@@ -226,10 +226,10 @@ fn a_directory_that_is_wrong_says_where() {
     wrong("", "", &["--arm", "tape"], "there is no arm tape");
     wrong("", "", &["--set", "phases.measure"], "not FIELD=VALUE");
     wrong("", "", &["--path", "a=/mnt"], "--on real");
-    wrong("", "", &["--on", "real"], "it is not said where a is");
+    wrong("", "", &["--on", "real"], "no path was given for a");
     wrong("", "", &["--on", "real", "--path", "b=/mnt"], "there is no place b");
     let empty = sandbox.data().display().to_string();
-    sandbox.run(&["experiment", "run", &empty]).expect(2).says("holds no experiment.toml");
+    sandbox.run(&["experiment", "run", &empty]).expect(2).says("has no experiment.toml");
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn the_first_experiment_tells_what_limits_its_settings() {
     let analysis = ran.json();
     assert_eq!(analysis["arms"].as_array().unwrap().len(), 2);
     let mechanism = analysis["arms"][0]["mechanism"].to_string();
-    for part in ["of reads came from", "disks were", "of it queueing", "What is full first"] {
+    for part in ["of reads came from", "disks were", "of it queueing", "The first bottleneck is"] {
         assert!(mechanism.contains(part), "{mechanism}");
     }
     assert!(analysis["answers"].to_string().contains("0.58 %"), "the arithmetic of the CPU claim");
@@ -359,7 +359,7 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     let answers = analysis["answers"].to_string();
     assert!(answers.contains("0.50 times"), "{answers}");
     let page = std::fs::read_to_string(sandbox.bundle().join("report.html")).unwrap();
-    for part in ["Figures to keep in mind", "What was fitted before", "100 % reads", "Reached"] {
+    for part in ["Key figures", "Fitted parameters", "100 % reads", "Reached"] {
         assert!(page.contains(part), "{part}");
     }
     // What was fitted stays known when it is told again.

@@ -149,7 +149,7 @@ fn compared(
     // Intervals that overlap: the difference is not told apart from the scatter of the runs.
     let apart = match (a.interval, b.interval) {
         (Some([low, high]), Some([b_low, b_high])) if low <= b_high && b_low <= high => {
-            " Their intervals overlap: the runs do not tell them apart."
+            " Their intervals overlap: the difference is not significant."
         }
         _ => "",
     };
@@ -188,8 +188,8 @@ fn stands(arm: &ArmAnalysis) -> String {
     kinds.dedup();
     let words: Vec<&str> = kinds.iter().map(|kind| kind.label()).collect();
     let headroom = arm.headroom.map_or(String::new(), |h| match h {
-        h if h < 0.0 => format!(", {} short of what is required", percent(-h)),
-        h => format!(", with {} headroom at least", percent(h)),
+        h if h < 0.0 => format!(", {} below the required rate", percent(-h)),
+        h => format!(", minimum headroom {}", percent(h)),
     });
     let why = arm.mechanism.iter().take(5).cloned().collect::<Vec<_>>().join(" ");
     if let Some(failure) = &arm.failure {
@@ -230,7 +230,7 @@ fn ranked(arms: &[ArmAnalysis], among: &[String], key: &str) -> Option<String> {
     known.sort_by(|a, b| if higher { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) });
     let parts: Vec<String> =
         known.iter().map(|(name, of)| format!("{} with {name}", value(key, *of))).collect();
-    Some(format!("From the best: {}.", parts.join(", ")))
+    Some(format!("Best first: {}.", parts.join(", ")))
 }
 
 /// Describes the result of a search.
@@ -246,9 +246,10 @@ fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
     let mut says = Vec::new();
     match (found.fewest, found.required_per_s) {
         (Some(fewest), Some(required)) => {
-            let checked = if found.fewest_checked { ", and fewer were shown not to" } else { "" };
+            let checked =
+                if found.fewest_checked { ", and smaller loads were shown not to" } else { "" };
             says.push(format!(
-                "{} meet the required {}: they carry {}{checked}.",
+                "{} meet the required {}: they sustain {}{checked}.",
                 capital(&load(fewest.load)),
                 rate(required),
                 per_second(fewest.rate_per_s / parts)
@@ -261,16 +262,16 @@ fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
     }
     match found.load_line {
         Some(line) => says.push(format!(
-            "The load line, the most within every ceiling, is {} with {}.",
+            "The load line (the highest rate within every latency limit) is {} with {}.",
             rate(line.rate_per_s),
             load(line.load)
         )),
-        None => says.push("No load keeps every ceiling.".to_owned()),
+        None => says.push("No load stays within every latency limit.".to_owned()),
     }
     if let Some(knee) = found.knee.filter(|knee| Some(knee.load) != found.load_line.map(|l| l.load))
     {
         let (at, with) = (rate(knee.rate_per_s), load(knee.load));
-        says.push(format!("Rate over latency is largest at {at} with {with}."));
+        says.push(format!("The ratio of rate to latency is highest at {at} with {with}."));
     }
     says.join(" ")
 }
@@ -290,11 +291,11 @@ fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     let against = |other: f64| {
         let off = mean / other - 1.0;
         let word = if off >= 0.0 { "above" } else { "below" };
-        format!("{:.1}/s, and arm {} lies {} {word} it", other, arm.name, percent2(off.abs()))
+        format!("{:.1}/s, and arm {} is {} {word} it", other, arm.name, percent2(off.abs()))
     };
     Some(format!(
-        " Arm {} has {mean:.1}/s. The other run as said would carry {} on this CPU; in the second \
-         reading {}.",
+        " Arm {} has {mean:.1}/s. As stated, the other run would sustain {} on this CPU; in the \
+         second reading {}.",
         arm.name,
         against(literal),
         against(turned)
@@ -309,7 +310,7 @@ fn arithmetic(claim: &Claim) -> String {
     let (as_said, reversed) = (apart(literal), apart(turned));
     let holds = |apart: f64| if apart <= claim.apart_max { "holds" } else { "does not hold" };
     let so = match (as_said <= claim.apart_max, reversed <= claim.apart_max) {
-        (true, _) => "The arithmetic holds as it was said.",
+        (true, _) => "The arithmetic holds as stated.",
         (false, true) => {
             "The arithmetic holds only if the other run was that much above this one, which is not the \
              same as this one that much below it."
@@ -352,7 +353,7 @@ mod tests {
             assert!(says.contains(part), "{says}");
         }
         let right = Claim { below: 0.2, cpu_faster: 0.25, ..claim };
-        assert!(arithmetic(&right).contains("holds as it was said"));
+        assert!(arithmetic(&right).contains("holds as stated"));
         let wrong = Claim { below: 0.5, cpu_faster: 0.1, ..right };
         assert!(arithmetic(&wrong).contains("does not hold either way"));
     }

@@ -42,8 +42,8 @@ pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
         let same = |other: &usize| run(*other).is_some_and(|before| did_the_same(before, now));
         if let Some(other) = (0..at).find(same) {
             arms[at].mechanism = vec![format!(
-                "The same I/Os as in arm {}, one by one: the two differ in what is required, not in \
-                 what was done.",
+                "The I/Os are identical to arm {}: the two arms differ only in their \
+                 requirements.",
                 arms[other].name
             )];
             continue;

@@ -71,8 +71,7 @@ pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
         counted.iter().partition(|one| one.role == Role::Input);
     let met = |all: &[&FigureCheck]| all.iter().filter(|one| one.is_met(tolerance)).count();
     let within = format!("within {:.0} %", 100.0 * tolerance);
-    let fitted =
-        format!("{} of {} figures that were inputs are {within}", met(&inputs), inputs.len());
+    let fitted = format!("{} of {} fitted figures are {within}", met(&inputs), inputs.len());
     if free.is_empty() {
         return format!("{fitted}; nothing was predicted");
     }
@@ -84,14 +83,14 @@ pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
         more => format!(" and {more} smaller"),
     };
     let predicted = format!(
-        "{} of {} that were no input are, with errors of {}{more}",
+        "{} of {} not used in the fit are, with errors of {}{more}",
         met(&free),
         free.len(),
         named.join(", ")
     );
     if inputs.is_empty() {
         return format!(
-            "{} of {} figures, none an input, are {within}, with errors of {}{more}",
+            "{} of {} figures, none used in the fit, are {within}, with errors of {}{more}",
             met(&free),
             free.len(),
             named.join(", ")
@@ -133,7 +132,7 @@ mod tests {
         assert_eq!(ending(&met, 0.15, true), Ending::Predicted);
         let says_met = says(&met, 0.15);
         assert!(
-            says_met.contains("1 of 1 that were no input are, with errors of +10 %"),
+            says_met.contains("1 of 1 not used in the fit are, with errors of +10 %"),
             "{says_met}"
         );
         for missed in [Some(70.0), None] {

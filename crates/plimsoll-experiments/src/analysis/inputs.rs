@@ -7,14 +7,14 @@ use super::{Input, OwnParameter};
 pub(super) fn says(input: &Input<'_>) -> String {
     let mut says = String::new();
     if !input.inputs.is_empty() {
-        says.push_str(&format!(" Inputs besides: {}.", input.inputs.join("; ")));
+        says.push_str(&format!(" Other inputs: {}.", input.inputs.join("; ")));
     }
     let mut models: Vec<&str> = input.own_parameters.iter().map(|own| own.model.as_str()).collect();
     models.dedup();
     for model in models {
         let of_model = input.own_parameters.iter().filter(|own| own.model == model);
         let set: Vec<String> = of_model.map(set).collect();
-        says.push_str(&format!(" Not {model} as it is shipped: {}.", set.join(", ")));
+        says.push_str(&format!(" Changed from the shipped model {model}: {}.", set.join(", ")));
     }
     says
 }

@@ -25,7 +25,7 @@ pub(super) fn called(station: &str) -> String {
         "ssd" | "flash" | "drive" => "the flash drives".to_owned(),
         "cpu" => "the controllers' CPUs".to_owned(),
         "vcpu" => "the guest's CPUs".to_owned(),
-        "serial" => "what only one thread can do at a time".to_owned(),
+        "serial" => "the serial section".to_owned(),
         "flight" | "nic" | "net" => "the network".to_owned(),
         "out*" | "in*" => "the network's ports".to_owned(),
         "writes*" => "the queues of writes before the disk groups".to_owned(),
@@ -49,7 +49,7 @@ pub(super) fn place(word: &str) -> &str {
 /// Where writes became durable.
 fn landed(word: &str) -> String {
     match word {
-        "zero" => "as nothing but a note that they are zeroes".to_owned(),
+        "zero" => "as a zero marker without data".to_owned(),
         "ssd" | "hdd" => format!("on {}", place(word)),
         _ => format!("in {}", place(word)),
     }
@@ -154,7 +154,7 @@ fn full_first(inside: &Inside, window_ns: u64) -> Option<String> {
     let most = bottleneck(inside, window_ns)?;
     let utilisation = most.utilisation_max.filter(|u| *u > 0.0)?;
     Some(format!(
-        "What is full first is {}, now {} busy: at {:.2} times this load.",
+        "The first bottleneck is {}, now {} busy: it saturates at {:.2} times this load.",
         most.busiest,
         percent(utilisation),
         1.0 / utilisation

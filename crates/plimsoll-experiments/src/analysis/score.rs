@@ -182,19 +182,19 @@ mod tests {
         assert!((score.copied_error_median.unwrap() - 1.25f64.ln()).abs() < 1e-12);
         // 5,000 is not within 15 % of 4,000 or 8,000.
         assert_eq!(analysis.ending, Ending::Missed);
-        let says = "0 of 2 figures that were inputs are within 15 %, 1 of 1 that were no input are";
+        let says = "0 of 2 fitted figures are within 15 %, 1 of 1 not used in the fit are";
         assert!(analysis.reason.starts_with(says), "{}", analysis.reason);
         assert_eq!(analysis.arms[1].figure(RATE).unwrap().published_over_reference, Some(1.25));
 
-        assert!(!analysis.reason.contains("Inputs besides"), "{}", analysis.reason);
+        assert!(!analysis.reason.contains("Other inputs"), "{}", analysis.reason);
         input.inputs = vec!["a think time of 18 ms".to_owned()];
         input.own_parameters = vec![crate::analysis::OwnParameter {
             model: "adsf-hybrid".to_owned(),
             path: "hdd.used_share".to_owned(),
             values: vec!["0.45".to_owned(), "0.6".to_owned()],
         }];
-        let says = " Inputs besides: a think time of 18 ms. Not adsf-hybrid as it is shipped: hdd.used_share is \
-            0.45 and 0.6.";
+        let says = " Other inputs: a think time of 18 ms. Changed from the shipped model adsf-hybrid: \
+            hdd.used_share is 0.45 and 0.6.";
         assert!(analyse(&input).reason.ends_with(says), "{}", analyse(&input).reason);
 
         input.given = vec![given("a", 4_600.0, Role::Input), given("b", 5_500.0, Role::Input)];

@@ -28,10 +28,10 @@ pub(super) fn verdicts(analysis: &Analysis) -> Section {
         table.columns.push(Column::numbers("I/Os per thread", "rate_per_thread_per_s"));
     }
     if made {
-        table.columns.push(Column::words("made to be", "expects"));
+        table.columns.push(Column::words("expected verdict", "expects"));
         table.columns.push(Column::words("rules that failed", "failed_rules"));
     }
-    table.columns.push(Column::remarks("what it is", "title"));
+    table.columns.push(Column::remarks("description", "title"));
     for arm in &analysis.arms {
         let mut row = vec![
             Cell::text(arm.name.clone()).tone(Tone::Strong),

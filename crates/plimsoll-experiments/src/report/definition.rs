@@ -45,8 +45,8 @@ pub fn definition_document(definition: &Definition) -> Document {
         .chain(text.claim.iter().map(|claim| claim.text.clone()))
         .collect();
     let mut sections = vec![
-        Section::brief("about", "What was done").with(Block::Words(one_line(&text.about))),
-        Section::brief("questions", "What is asked").with(Block::List(questions)),
+        Section::brief("about", "Description").with(Block::Words(one_line(&text.about))),
+        Section::brief("questions", "Questions").with(Block::List(questions)),
         Section::brief("arms", "Arms on the model").with(Block::Table(arms(&text.arm))),
     ];
     if !text.real.is_empty() {
@@ -57,11 +57,11 @@ pub fn definition_document(definition: &Definition) -> Document {
         sections.push(section.with(Block::Table(arms(&text.real))));
     }
     if !definition.given.is_empty() {
-        let section = Section::brief("published", "What was published");
+        let section = Section::brief("published", "Published figures");
         sections.push(section.with(Block::Table(published(definition))));
     }
     if !text.taught.is_empty() {
-        let section = Section::brief("taught", "What it taught");
+        let section = Section::brief("taught", "Lessons");
         sections.push(section.with(Block::List(text.taught.clone())));
     }
     Document {
@@ -83,7 +83,7 @@ fn arms(arms: &[Arm]) -> Table {
             Column::words("arm", "arm"),
             Column::words("plan", "plan"),
             Column::words("places", "places"),
-            Column::remarks("what it is, and what changes", "title"),
+            Column::remarks("description and changes", "title"),
         ],
     );
     for arm in arms {
@@ -111,7 +111,7 @@ fn published(definition: &Definition) -> Table {
             Column::words("arm", "arm"),
             Column::words("figure", "figure"),
             Column::numbers("published", "value"),
-            Column::words("to the model it was", "role"),
+            Column::words("role in the fit", "role"),
         ],
     );
     const SHOWN: usize = 60;

@@ -41,15 +41,16 @@ fn share(value: f64) -> String {
 pub(super) fn fronts(analysis: &Analysis) -> Section {
     let arms: Vec<(&ArmAnalysis, &Front)> =
         analysis.arms.iter().filter_map(|arm| Some((arm, arm.front.as_ref()?))).collect();
-    let mut section = Section::brief("front", "As a vendor would show it, and taken apart");
+    let mut section = Section::brief("front", "Headline figures and what the drives did");
     let heroes = arms.iter().filter(|(arm, _)| arm.expects == Some(VerdictKind::Invalid));
     let lines: Vec<String> = heroes.map(|(arm, front)| taken_apart(arm, front)).collect();
     if !lines.is_empty() {
         section = section.with(Block::List(lines));
     }
     section.with(Block::Table(panel(&arms))).with(Block::Words(
-        "What gives a figure away: I/O at the front end and almost none at the drives, a latency below that \
-         of the drives, a working set that fits a cache, and reads that come from memory or from nowhere."
+        "Signs of an inflated result: much I/O at the front end and almost none at the drives, a \
+         latency below that of the drives, a working set that fits a cache, or reads served from \
+         memory or unwritten space."
             .to_owned(),
     ))
 }
@@ -65,14 +66,14 @@ fn taken_apart(arm: &ArmAnalysis, front: &Front) -> String {
     let mut against = Vec::new();
     if let Some(drives) = front.drive_ios_per_s {
         against.push(match Unit::Rate.show_round(drives, Letters::Unicode) {
-            none if none == "0/s" => "the drives did none of it".to_owned(),
+            none if none == "0/s" => "the drives did no I/O".to_owned(),
             rate => format!("the drives did {rate} I/Os"),
         });
     }
     let nowhere = from(front, "zero");
     let memory = from(front, "dram") + from(front, "cache");
     if nowhere >= SHARE_LEAST {
-        against.push(format!("{} of reads went to what was never written", share(nowhere)));
+        against.push(format!("{} of reads went to blocks that were never written", share(nowhere)));
     }
     if memory >= SHARE_LEAST {
         against.push(format!("{} of reads came from memory", share(memory)));
@@ -83,12 +84,12 @@ fn taken_apart(arm: &ArmAnalysis, front: &Front) -> String {
             Some(0) => ", and nothing was written",
             _ => "",
         };
-        against.push(format!("only {size} were touched{written}"));
+        against.push(format!("reads touched only {size}{written}"));
     }
     let rules = match &arm.failed_rules[..] {
         [] => "No rule failed".to_owned(),
-        [rule] => format!("The rule that names it: {rule}"),
-        rules => format!("The rules that name it: {}", rules.join(", ")),
+        [rule] => format!("Failed rule: {rule}"),
+        rules => format!("Failed rules: {}", rules.join(", ")),
     };
     let title = if arm.title.is_empty() { String::new() } else { format!(" ({})", arm.title) };
     format!(
@@ -115,7 +116,7 @@ fn row(name: &str, cell: impl Fn(&Front) -> Cell + 'static) -> Row {
 fn panel(arms: &[(&ArmAnalysis, &Front)]) -> Table {
     let mut columns = vec![Column::words("", "figure")];
     columns.extend(arms.iter().map(|(arm, _)| Column::numbers(&arm.name, &arm.name)));
-    let mut table = Table::new("What the load saw, and what the drives did", columns);
+    let mut table = Table::new("Front end and drives", columns);
     let set = |bytes: Option<u64>| Cell::observed(Unit::Size, bytes.map(|bytes| bytes as f64));
     let mut rows = vec![
         row("front end, I/Os per second", |f| {

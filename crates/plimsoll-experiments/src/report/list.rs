@@ -38,9 +38,9 @@ pub fn list_document(all: &[ExperimentSummary]) -> Document {
         vec![
             Column::words("experiment", "experiment"),
             Column::numbers("arms on a model", "arms"),
-            Column::numbers("arms for real", "real_arms"),
+            Column::numbers("arms on real storage", "real_arms"),
             Column::numbers("published figures", "published_figures"),
-            Column::remarks("what was done", "title"),
+            Column::remarks("description", "title"),
         ],
     );
     for one in all {
@@ -53,7 +53,7 @@ pub fn list_document(all: &[ExperimentSummary]) -> Document {
         ]);
     }
     table.note =
-        "`plimsoll experiment show NAME` says more, `plimsoll experiment run NAME` runs it"
+        "`plimsoll experiment show NAME` shows details, `plimsoll experiment run NAME` runs it"
             .to_owned();
     Document {
         title: "experiments".to_owned(),

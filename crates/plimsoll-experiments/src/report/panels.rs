@@ -49,7 +49,7 @@ fn table(analysis: &Analysis, panel: &Panel, arms: &[&ArmAnalysis]) -> Table {
         vec![
             Column::words("arm", "arm"),
             Column::numbers(came_out(analysis), "mean"),
-            Column::words("what it is", "title"),
+            Column::words("description", "title"),
         ],
     );
     for arm in arms {

@@ -17,11 +17,11 @@ pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
     };
     let inputs = match score.inputs {
         0 => String::new(),
-        count => format!(" {} inputs and not counted.", figures(count)),
+        count => format!(" {} used in the fit and not counted.", figures(count)),
     };
     let says = format!(
-        "{} no input. Median error: the model {}, copying the nearest row {}, drawing a line between \
-         rows {}.{inputs}",
+        "{} not used in the fit. Median error: model {}, copying the nearest row {}, \
+         interpolating between rows {}.{inputs}",
         figures(score.lines.len()),
         share(score.model_error_median),
         or_none(score.copied_error_median),
@@ -64,9 +64,8 @@ pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
         }
         table.rows.push(row);
     }
-    table.note = "errors are of logarithms, so that half and double are alike".to_owned();
-    let section =
-        Section::brief("predictions", "How well it was predicted").with(Block::Words(says));
+    table.note = "errors are of logarithms, so half and double count the same".to_owned();
+    let section = Section::brief("predictions", "Prediction errors").with(Block::Words(says));
     if analysis.arms.len() <= ARMS_FEW {
         return section.with(Block::Table(table));
     }
@@ -75,7 +74,7 @@ pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
 
 /// Section on the errors of whole tables and their goals.
 pub(super) fn of_tables(analysis: &Analysis) -> Section {
-    let section = Section::brief("scores", "How well whole tables were predicted");
+    let section = Section::brief("scores", "Prediction errors of whole tables");
     if analysis.tables.iter().all(|table| table.scores.is_empty()) {
         return section;
     }
@@ -85,7 +84,7 @@ pub(super) fn of_tables(analysis: &Analysis) -> Section {
         vec![
             Column::words("table", "group"),
             Column::words("figure", "figure"),
-            Column::words("its figures", "role"),
+            Column::words("role in the fit", "role"),
             Column::numbers("rows", "rows"),
             share("median", "model_median").under("the model"),
             share("p90", "model_p90").under("the model"),
@@ -116,10 +115,10 @@ pub(super) fn of_tables(analysis: &Analysis) -> Section {
 
 fn row(group: &str, score: &TableScore) -> Vec<Cell> {
     let role = match score.role {
-        Role::Input => "were inputs: fitted",
-        Role::Given => "were no inputs",
-        Role::Blind => "were predicted before they were known",
-        Role::Kept => "were not known",
+        Role::Input => "used in the fit",
+        Role::Given => "not used in the fit",
+        Role::Blind => "withheld until predicted",
+        Role::Kept => "supplied by the user",
     };
     vec![
         Cell::text(group),

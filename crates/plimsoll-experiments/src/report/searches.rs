@@ -67,7 +67,7 @@ fn summary(found: &[(&SearchAnalysis, &Tuning)]) -> Table {
             Column::numbers("I/Os", "fewest_rate").under("fewest that meet it"),
             Column::numbers(load, "load_line").under("load line"),
             Column::numbers("I/Os", "load_line_rate").under("load line"),
-            Column::remarks("what it is", "title"),
+            Column::remarks("description", "title"),
         ],
     );
     for (search, tuning) in found {
@@ -101,7 +101,7 @@ fn steps(search: &SearchAnalysis, tuning: &Tuning) -> Table {
         let name = latency.name.replace('_', " ");
         columns.push(Column::numbers(&name, &format!("{}_ns", latency.name)));
     }
-    columns.push(Column::words("within the ceilings", "within"));
+    columns.push(Column::words("within the limits", "within"));
     columns.push(Column::words("steady", "steady"));
     let mut table = Table::new(&format!("Steps of search {}", search.name), columns);
     let mut steps: Vec<_> = tuning.steps.iter().collect();

@@ -42,7 +42,7 @@ fn slug(text: &str) -> String {
 
 /// A row for each table, and one below it for what was published.
 fn keep_in_mind(analysis: &Analysis) -> Section {
-    let section = Section::brief("keep", "Figures to keep in mind");
+    let section = Section::brief("keep", "Key figures");
     let Some(first) = analysis.tables.iter().find(|table| !table.kept.is_empty()) else {
         return section;
     };
@@ -167,7 +167,7 @@ fn map(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Plot {
 }
 
 fn arithmetic(analysis: &Analysis) -> Section {
-    let mut section = Section::brief("arithmetic", "The published tables against themselves");
+    let mut section = Section::brief("arithmetic", "Consistency of the published tables");
     for table in &analysis.arithmetic {
         section = section.with(Block::Words(format!("{}:", table.group)));
         section = section.with(Block::List(table.says.clone()));
@@ -290,7 +290,7 @@ pub(super) fn is_corner(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
 
 /// Section on the parameters fitted before the arms ran.
 pub(super) fn fitted(analysis: &Analysis) -> Section {
-    let section = Section::brief("fitted", "What was fitted before");
+    let section = Section::brief("fitted", "Fitted parameters");
     let Some(first) = analysis.fitted.first() else { return section };
     let mut table = Table::new(
         &format!("Free parameters, fitted to {}", first.table),
