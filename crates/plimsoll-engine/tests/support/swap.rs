@@ -70,6 +70,7 @@ impl Scene {
     }
 
     /// Where the run keeps what is not on the target.
+    #[allow(dead_code)] // not by every file of tests
     pub fn state(&self) -> PathBuf {
         self.root.path().join("state")
     }
