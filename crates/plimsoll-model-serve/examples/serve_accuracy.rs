@@ -262,7 +262,11 @@ impl Asking {
 }
 
 /// Every loop against a served model; whether all are within the bound.
-fn compare(name: &str, model: &ConfiguredModel, served: ServerAddresses) -> Result<bool, CheckError> {
+fn compare(
+    name: &str,
+    model: &ConfiguredModel,
+    served: ServerAddresses,
+) -> Result<bool, CheckError> {
     let mut asking = Asking::begin(served)?;
     let loops = [
         ("1 outstanding", Loop::Closed(1)),

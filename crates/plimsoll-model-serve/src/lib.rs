@@ -96,7 +96,7 @@ pub fn serve(
 /// # Errors
 /// As [`serve`].
 pub fn serve_with_metrics(
-    model: &Modelled,
+    model: &ConfiguredModel,
     options: ServeOptions,
     gauges: Arc<Metrics>,
     stop: &AtomicBool,

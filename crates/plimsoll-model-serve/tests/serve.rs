@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
-use plimsoll_model::run::{Limits, MatrixLoad, ConfiguredModel, Pattern, simulate};
+use plimsoll_model::run::{ConfiguredModel, Limits, MatrixLoad, Pattern, simulate};
 use plimsoll_model_serve::{ServeOptions, ServerAddresses, serve};
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{

@@ -79,9 +79,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let _told = told_to_page(&model, &gauges);
     serve_with_metrics(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
-        ServeError::Listen { .. } => CliError::environment(error.to_string()).hint(
-            "choose another port: 0 picks a free one",
-        ),
+        ServeError::Listen { .. } => {
+            CliError::environment(error.to_string()).hint("choose another port: 0 picks a free one")
+        }
         ServeError::Thread(_) => CliError::environment(error.to_string()),
     })?;
     unsaid.map_or(Ok(Exit::Ok), Err)
