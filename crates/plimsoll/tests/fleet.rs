@@ -315,7 +315,7 @@ fn an_agent_that_is_killed_in_mid_run_makes_it_invalid_by_its_name() {
     assert!(verdict["total"].is_null(), "what is left of the sum is none");
     let evidence = fleet_in(&sandbox.path("share/plimsoll/runs"));
     assert!(evidence.join("hosts/one").is_dir() && !evidence.join("hosts/two").exists());
-    assert!(sandbox.path("share-one/plimsoll/runs").is_dir(), "it stays on its host too");
+    assert!(sandbox.path("share-one/plimsoll/runs").is_dir(), "the bundle also stays on its host");
 }
 
 #[test]
@@ -323,7 +323,8 @@ fn a_host_that_can_not_begin_is_named_and_ends_the_others_without_an_operator() 
     let fleet = Fleet::new();
     let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
     let plan = plan(sandbox, &sandbox.data().join("{host}"), "3s");
-    fs::write(sandbox.data().join("two"), "a file is in the way").unwrap();
+    fs::create_dir(sandbox.data().join("two")).unwrap();
+    fs::write(sandbox.data().join("two/plimsoll-together"), "a file is in the way").unwrap();
     let key = sandbox.path("key").display().to_string();
     let arguments =
         ["run", &plan, "--fleet", fleet.server.url(), "--agents", "2", "--sign", &key, "--json"];
