@@ -9,9 +9,9 @@ pub use plimsoll_nfs::NfsUrl;
 use rustix::fs::{AtFlags, statat};
 
 use crate::EngineError;
-use crate::work_dir::beneath::new_directory;
-use crate::work_dir::follow::split;
-use crate::work_dir::held::TargetDirectory;
+use crate::open_target::beneath::new_directory;
+use crate::open_target::follow::split;
+use crate::open_target::held::TargetDirectory;
 
 /// Directories, devices and NFS exports that a run may work on. A directory is compared after it was
 /// opened, so that what was compared is what is used.

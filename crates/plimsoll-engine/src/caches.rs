@@ -11,7 +11,7 @@ use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_sys::{extents, residency};
 
 use crate::EngineError;
-use crate::work_dir::HeldTarget;
+use crate::open_target::HeldTarget;
 
 /// Extents of a file that are asked for: reading them is what warms the metadata.
 const EXTENTS_MAX: usize = 1 << 20;

@@ -29,6 +29,7 @@ pub mod mailbox;
 pub mod matrix;
 pub mod memory;
 pub mod nfs;
+mod open_target;
 pub mod placement;
 pub mod s3;
 #[cfg(test)]
@@ -40,7 +41,7 @@ pub mod urgency;
 mod work_dir;
 
 pub use error::{EngineError, ErrorKind};
-pub use work_dir::HeldTarget;
+pub use open_target::HeldTarget;
 pub use work_dir::clean::{Cleaned, remove_data};
 pub use work_dir::maps::{Fate, collect as collect_maps};
 pub use work_dir::space::{Space, space};

@@ -5,9 +5,6 @@
 //! manifest of what it is: a directory of that name without one is not ours and is never touched.
 //!
 //! - `lock`: what keeps runs apart.
-//! - `follow`: opening a path that the operator named.
-//! - `held`: a target's directories and its device, open for as long as a run uses them.
-//! - `beneath`: opening what lies in a directory of ours, and nothing else.
 //! - `contents`: which names in it are ours.
 //! - `find`: the manifest at a path, and where the rest of its data lies now.
 //! - `removal`: removing what is ours, and finishing removals that were cut off.
@@ -15,12 +12,9 @@
 //! - `space`: what a plan's data needs, and what there is.
 //! - `clean`: removing what killed runs left.
 
-pub(crate) mod beneath;
 pub(crate) mod clean;
 pub(crate) mod contents;
 pub(crate) mod find;
-pub(crate) mod follow;
-pub(crate) mod held;
 pub(crate) mod lock;
 pub(crate) mod maps;
 pub(crate) mod removal;
@@ -36,28 +30,21 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use self::beneath::new_file;
 use self::contents::Contents;
 pub(crate) use self::find::{find_manifest, read_manifest};
-pub use self::held::HeldTarget;
-use self::held::{OwnDirectory, TargetDirectory};
 pub(crate) use self::lock::{Locks, lock_all, lock_shared};
 pub(crate) use self::removal::{finish_removals, is_ours, make_own, remove_own};
 pub(crate) use self::space::check_space;
 use crate::EngineError;
 use crate::allowed::AllowedPlaces;
-
-/// Opened in the place of a file that is missing, from which nothing is read.
-pub(crate) const NOTHING: &str = "/dev/null";
+use crate::open_target::beneath::new_file;
+use crate::open_target::held::{OwnDirectory, TargetDirectory};
+pub(crate) use crate::open_target::{NOTHING, sys};
 
 /// Name of a store's own directory.
 pub(crate) fn own_name(plan: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     format!("plimsoll-{}", plan.chars().map(safe).collect::<String>())
-}
-
-pub(crate) fn sys(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {
-    SysError::from_io(call, error).at(path)
 }
 
 /// The error of a call on a path of a target. An error without an `errno` says itself what is wrong.

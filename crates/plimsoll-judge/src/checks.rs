@@ -8,14 +8,14 @@ use plimsoll_plan::{
 
 use crate::figures::{self, NS_PER_S, Pick, measured};
 use crate::held_back::{self, HeldBack};
-use crate::judge::is_accepted;
 use crate::stats;
 use crate::tail::Tail;
 use crate::touched;
 use crate::verdict::{Check, Quantity};
 use crate::words::span;
 
-/// An open loop is asked for its target rate and can't exceed it; within this share of it counts as
+/// An open loop is asked for its target rate and can't exceed it; within this share of it counts
+/// as
 /// reached. Also what the engine's pacing is held to: half a percent, and as much for the target.
 const OPEN_LOOP_SLACK: f64 = 0.01;
 
@@ -31,8 +31,9 @@ const METADATA_OPS: &str = "achieved_metadata_ops";
 /// Name of the check on damaged pages.
 pub const CHECKSUMS: &str = "checksum_errors";
 
-/// All checks of the requirement: each of its fields is judged here, or says what another is judged by.
-pub fn all(bundle: &Bundle, requirement: &Requirement) -> Vec<Check> {
+/// All checks of the requirement: each of its fields is judged here, or says what another is
+/// judged by.
+pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_held_back: bool) -> Vec<Check> {
     // Without `..`: a field that is added has to be judged.
     let Requirement {
         iops_per_s,
@@ -50,7 +51,9 @@ pub fn all(bundle: &Bundle, requirement: &Requirement) -> Vec<Check> {
     checks.extend(metadata_ops_per_s.map(|limit| achieved_metadata_ops(bundle, limit)));
     checks.extend(bandwidth_bytes_per_s.map(|limit| bandwidth(bundle, limit)));
     checks.extend(capacity_bytes.map(|limit| capacity(bundle, limit)));
-    checks.extend(limits.iter().map(|limit| latency(bundle, *latency_max_of_ns, limit)));
+    checks.extend(
+        limits.iter().map(|limit| latency(bundle, *latency_max_of_ns, limit, accepts_held_back)),
+    );
     checks.extend(page_fault_stalls_max_per_s.map(|limit| stalls(bundle, limit)));
     // A model carries no data that could be right or wrong.
     let has_data = bundle.run.driver != Driver::Model;
@@ -94,8 +97,10 @@ struct Sure {
     within: Option<bool>,
 }
 
-/// A mean keeps its limit when its interval is clear of it, or when all ten batch means keep it. It
-/// breaks it when the interval lies wholly beyond, or where there is none. Otherwise the samples do
+/// A mean keeps its limit when its interval is clear of it, or when all ten batch means keep it.
+/// It
+/// breaks it when the interval lies wholly beyond, or where there is none. Otherwise the samples
+/// do
 /// not tell.
 fn sure(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> Sure {
     let interval = stats::batch_means(values).ok();
@@ -114,20 +119,26 @@ fn sure(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> Sure {
 fn note_of(bundle: &Bundle, sure: &Sure, mean: f64, limit: f64, mean_keeps: bool) -> String {
     let says = match (sure.within, mean_keeps) {
         (Some(_), _) => return String::new(),
-        (None, true) => "too few or too unsteady samples to be sure",
+        (None, true) => "too few or too unsteady samples",
         (None, false) => "the interval straddles the limit",
     };
     let measured_ns = measured(bundle).map_or(0, |phase| phase.duration_ns);
     match sure.interval.and_then(|ends| would_tell_ns(measured_ns, ends, mean, limit)) {
-        Some(ns) => format!("{says}: about {} in all would tell, if it goes on alike", span(ns)),
-        None => format!("{says}; measure for longer"),
+        Some(ns) => format!(
+            "{says}: about {} of measurement would decide, if the rate stays as \
+            it is",
+            span(ns)
+        ),
+        None => format!("{says}; measure longer"),
     }
 }
 
-/// Measurements that are more than this many times as long are no advice: what is measured lies at its limit.
+/// Measurements that are more than this many times as long are no advice: what is measured lies
+/// at its limit.
 const TIMES_LONGER_MAX: f64 = 1_000.0;
 
-/// How long would have to be measured for an interval that is clear of the limit: intervals shrink with the
+/// How long would have to be measured for an interval that is clear of the limit: intervals
+/// shrink with the
 /// square root of the time (of independent samples; of others more slowly, hence "about").
 fn would_tell_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
     // The end that lies towards the limit is the one that has to come back behind it.
@@ -206,8 +217,8 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     let measured_bytes = kept_bytes.zip(used.bytes).map(|(kept, used)| kept.min(used));
     let ok = measured_bytes.map(|bytes| bytes >= limit_bytes);
     let note = match kept_bytes {
-        Some(_) => format!("laid out and read back whole at the end{}", used.note),
-        None => "not checked: no check of all data came to its end without an error".to_owned(),
+        Some(_) => format!("laid out and read back in full at the end{}", used.note),
+        None => "not checked: no final check of all data finished without an error".to_owned(),
     };
     let quantity = Quantity::Capacity { limit_bytes, measured_bytes };
     Check::open("capacity", quantity, true).decided(ok).noted(note)
@@ -251,10 +262,14 @@ struct Judged {
     within: Option<bool>,
     interval: Option<[f64; 2]>,
     note: String,
+    /// Why the limit is open because of operations that stalls may have held back; the plan may
+    /// accept that.
+    held_back: Option<String>,
 }
 
 impl Judged {
-    /// Which one decides the row: one that breaks the limit, else one that is open, else the slowest.
+    /// Which one decides the row: one that breaks the limit, else one that is open, else the
+    /// slowest.
     fn rank(&self) -> (u8, u64) {
         let rank = match (self.within, self.measured_ns) {
             (Some(false), _) => 3,
@@ -280,19 +295,24 @@ impl Judged {
         let ms = |ns: u64| ns as f64 / 1e6;
         let measured = self.measured_ns.map_or(0.0, ms);
         match self.within {
-            Some(_) => format!(
-                "{} with {measured:.3} ms is above {:.3} ms for sure",
-                self.name,
-                ms(limit_ns)
-            ),
+            Some(_) => {
+                format!("{} with {measured:.3} ms is above {:.3} ms", self.name, ms(limit_ns))
+            }
             None => format!("{} with {measured:.3} ms: {}", self.name, self.note),
         }
     }
 }
 
-/// Each database has to keep a limit, as in Jetstress: the row shows the figure of the slowest. One that breaks
-/// the limit for sure breaks the row, and one that cannot be judged leaves it open, whichever is the slowest.
-fn latency(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit) -> Check {
+/// Each database has to keep a limit, as in Jetstress: the row shows the figure of the slowest.
+/// One that breaks
+/// the limit for sure breaks the row, and one that cannot be judged leaves it open, whichever is
+/// the slowest.
+fn latency(
+    bundle: &Bundle,
+    max_of_ns: u64,
+    limit: &LatencyLimit,
+    accepts_held_back: bool,
+) -> Check {
     let limit_ns = limit.limit_ns;
     let open = |measured_ns| {
         let quantity = Quantity::Latency { limit_ns, measured_ns };
@@ -301,7 +321,15 @@ fn latency(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit) -> Check {
     let of_class = |class: &LatencyClass| {
         let limit = LatencyLimit { class: *class, ..limit.clone() };
         let instances = figures::expected_instances(bundle, *class).into_iter();
-        instances.map(|i| instance(bundle, max_of_ns, &limit, i)).collect::<Vec<_>>()
+        let judged = instances.map(|i| {
+            let mut judged = instance(bundle, max_of_ns, &limit, i);
+            if !accepts_held_back && judged.held_back.is_some() {
+                judged.within = None;
+                judged.note = judged.held_back.take().unwrap_or_default();
+            }
+            judged
+        });
+        judged.collect::<Vec<_>>()
     };
     let mut judged: Vec<Judged> = classes_of(limit.class).iter().flat_map(of_class).collect();
     if limit.class == LatencyClass::All {
@@ -310,7 +338,7 @@ fn latency(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit) -> Check {
         judged.retain(|judged| judged.count > 0 || !some);
     }
     let Some(decides) = judged.iter().max_by_key(|judged| judged.rank()) else {
-        return open(None).noted("nothing of this kind was measured");
+        return open(None).noted("no operation of this kind was measured");
     };
     // One that was not measured leaves the row without a figure, and is named.
     let slowest = judged.iter().max_by_key(|judged| judged.measured_ns);
@@ -349,9 +377,10 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
         within: measured_ns.map(|ns| ns <= limit.limit_ns),
         interval: None,
         note: String::new(),
+        held_back: None,
     };
     match measured_ns {
-        None if count == 0 => judged.note = "nothing of this kind was measured".to_owned(),
+        None if count == 0 => judged.note = "no operation of this kind was measured".to_owned(),
         None => {
             let longer = enough_ns(bundle, count, limit.statistic).map_or(String::new(), |ns| {
                 format!(": {} of measurement would give enough", span(ns))
@@ -408,23 +437,19 @@ fn with_held_back(
             judged.measured_ns = Some(percentile_ns);
             judged.note = format!(
                 "operations were slower than the limit during {:.1} % of the time; the recorded \
-                 p{percentile} of {recorded_ms:.3} ms hides that, because a closed loop issues few \
-                 operations while the storage stalls",
+                 p{percentile} of {recorded_ms:.3} ms hides that, because a closed loop issues \
+                 few operations while the storage stalls",
                 interval_share * 100.0
             );
         }
         HeldBack::Unclear { corrected_ns } => {
-            if is_accepted(bundle, "coordinated-omission") {
-                return;
-            }
-            judged.within = None;
-            judged.note = format!(
+            judged.held_back = Some(format!(
                 "the recorded p{percentile} keeps the limit, but it would be {:.2} ms with the \
                  operations that this closed loop held back during stalls: use an open loop \
                  (`arrival = \"poisson\"`), or write accept_unknown = [\"coordinated-omission\"] \
                  in [evidence]",
                 ms(corrected_ns)
-            );
+            ));
         }
     }
 }
@@ -446,7 +471,8 @@ fn stalls(bundle: &Bundle, limit_per_s: f64) -> Check {
     Check::open(STALLS, quantity, false).decided(ok)
 }
 
-/// Errors that the check of all data found. What was checked of the reads alone is told by the rule
+/// Errors that the check of all data found. What was checked of the reads alone is told by the
+/// rule
 /// `check-failed`.
 fn checksum_errors(bundle: &Bundle) -> Check {
     let checks = &bundle.run.checks;
@@ -454,10 +480,10 @@ fn checksum_errors(bundle: &Bundle) -> Check {
     let checked = checks.pages_checked.is_some_and(|pages| pages > 0);
     let measured_count = (checked || checks.errors > 0).then_some(checks.errors);
     let note = match checks.pages_checked {
-        Some(0) => "not checked: the check found no page".to_owned(),
+        Some(0) => "not checked: the final check found no page".to_owned(),
         Some(pages) => format!("{pages} pages checked"),
-        None if bundle.plan.phases.verify => "the check did not come to its end".to_owned(),
-        None => "not checked: the plan turns the check of all pages off".to_owned(),
+        None if bundle.plan.phases.verify => "the final check did not finish".to_owned(),
+        None => "not checked: the plan turns the final check off".to_owned(),
     };
     let quantity = Quantity::Count { limit_count: 0, measured_count };
     let ok = measured_count.map(|count| count == 0);

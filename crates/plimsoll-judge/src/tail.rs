@@ -1,8 +1,11 @@
 //! A percentile of latency with the interval that its samples bear.
 //!
-//! The interval is that of order statistics ([`crate::stats::percentile`]), for as many independent samples
-//! as the real ones are worth: slow operations come together, and ten thousand that one stall held up tell
-//! no more than that there was one ([`crate::stats::exceedance`]). How far they come together is seen from
+//! The interval is that of order statistics ([`crate::stats::percentile`]), for as many
+//! independent samples
+//! as the real ones are worth: slow operations come together, and ten thousand that one stall
+//! held up tell
+//! no more than that there was one ([`crate::stats::exceedance`]). How far they come together is
+//! seen from
 //! the histograms of consecutive spans of time.
 
 use hdrhistogram::Histogram;
@@ -29,7 +32,8 @@ pub struct Tail<'a> {
     width_ns: u64,
 }
 
-/// A percentile breaks its limit by a factor if at least this many times the share that it allows is
+/// A percentile breaks its limit by a factor if at least this many times the share that it allows
+/// is
 /// slower: no dependence between samples explains that.
 const FACTOR: f64 = 10.0;
 
@@ -132,7 +136,8 @@ impl<'a> Tail<'a> {
         effective_sample_beyond(&self.slow(value_ns, 1.0 - quantile)).ok()
     }
 
-    /// The samples beyond a percentile, or those at it and beyond, where many are alike: whichever are
+    /// The samples beyond a percentile, or those at it and beyond, where many are alike:
+    /// whichever are
     /// nearer to the share that a percentile is to have.
     fn slow(&self, value_ns: u64, share: f64) -> Vec<Span> {
         let beyond = self.beyond(value_ns);
@@ -152,7 +157,8 @@ impl<'a> Tail<'a> {
         Some([self.merged.lowest_equivalent(at(ranks.low)), at(ranks.high)])
     }
 
-    /// Whether the percentile keeps a limit. It does, or does not, where its interval is clear of the limit,
+    /// Whether the percentile keeps a limit. It does, or does not, where its interval is clear of
+    /// the limit,
     /// or where each tenth of the measurement says so by itself.
     pub fn against(&self, quantile: f64, limit_ns: u64) -> Against {
         let interval = self.interval_ns(quantile);
@@ -192,17 +198,19 @@ impl<'a> Tail<'a> {
     fn why_not(&self, quantile: f64) -> String {
         match self.effective_sample(quantile) {
             Some(effective) => format!(
-                "{} I/Os, slow ones together, are worth {effective:.0} independent ones: too few for p{}",
+                "{} I/Os with clustered slow ones equal {effective:.0} independent ones: too \
+                 few for p{}",
                 self.samples(),
                 quantile * 100.0
             ),
             None => {
-                "too short or too unsteady to tell how far latencies depend on those before".into()
+                "too short or too unsteady to tell how far latencies depend on earlier ones".into()
             }
         }
     }
 
-    /// What every tenth of the measurement says by itself; `None` where they differ, or say nothing. Fewer
+    /// What every tenth of the measurement says by itself; `None` where they differ, or say
+    /// nothing. Fewer
     /// spans than ten can only show that a limit is broken.
     fn all_parts(&self, quantile: f64, limit_ns: u64) -> Option<bool> {
         let beyond = self.beyond(limit_ns);
@@ -236,7 +244,8 @@ pub fn bears(samples: u64, effective: f64, quantile: f64) -> bool {
     percentile_gate(samples as usize, effective, quantile).is_ok()
 }
 
-/// Puts histograms into spans as long as they are themselves. What came after the end is the last one's.
+/// Puts histograms into spans as long as they are themselves. What came after the end is the last
+/// one's.
 fn spans<'a>(bundle: &Bundle, intervals: Vec<&'a Interval>) -> (Vec<Vec<&'a Packed>>, u64) {
     let Some(measure) = measured(bundle) else { return (Vec::new(), 0) };
     let mut lengths_ns: Vec<u64> = intervals.iter().map(|i| i.duration_ns).collect();

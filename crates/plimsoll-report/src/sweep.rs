@@ -37,7 +37,8 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
     document
 }
 
-/// Points that were measured for less than this are a first look: caches, burst credit and the background work of
+/// Points that were measured for less than this are a first look: caches, burst credit and the
+/// background work of
 /// flash last for longer.
 const SHORT_NS: u64 = 60_000_000_000;
 
@@ -47,13 +48,16 @@ fn short(sweep: &Sweep) -> Option<String> {
         sweep.points.iter().filter_map(|point| point.place.as_ref()).map(|p| p.measured_ns);
     let longest = lengths.max().filter(|ns| *ns < SHORT_NS)?;
     Some(format!(
-        "No point was measured for more than {}. That is a first look: it shows neither what the storage sustains \
-         nor rare slow operations, and two points may differ by chance. Measure each point for ten minutes for figures to keep.",
+        "No point was measured for more than {}. That is a first look: it shows neither what \
+         the storage sustains \
+         nor rare slow operations, and two points may differ by chance. Measure each point for \
+         ten minutes for figures to keep.",
         elapsed(longest as f64)
     ))
 }
 
-/// Date, host, file system, kernel, device and plan: what is asked first of a table that is handed on.
+/// Date, host, file system, kernel, device and plan: what is asked first of a table that is
+/// handed on.
 fn identity(sweep: &Sweep) -> Vec<(String, String)> {
     let mut pairs = places::told(sweep.points.iter().filter_map(|point| point.place.as_ref()));
     let short = sweep.plan_sha256.get(..12).unwrap_or(&sweep.plan_sha256);
@@ -92,7 +96,7 @@ fn findings(sweep: &Sweep) -> Section {
             Column::words("outcome", "outcome"),
             Column::words("rule", "rule"),
             Column::words("points", "points"),
-            Column::remarks("says of the first", "says"),
+            Column::remarks("finding at the first point", "says"),
         ],
     );
     for (finding, labels) in found {

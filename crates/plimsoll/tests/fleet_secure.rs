@@ -120,7 +120,7 @@ fn are_on_the_page(sandbox: &Sandbox, fleet: &str) {
 fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_asked() {
     let secure = Secure::new();
     let (sandbox, fleet) = (&secure.sandbox, secure.fleet());
-    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("no agent is there");
+    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("no agent is connected");
     let _agents = [secure.start("node1"), secure.start("node2")];
     wait_until("both", || {
         let seen = sandbox.run(&["fleet", "status", &fleet, "--json"]).expect(0).json();
@@ -144,7 +144,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
 
-    sandbox.run(&["fleet", "drain", &fleet, "node2"]).expect(0).says("chosen no more");
+    sandbox.run(&["fleet", "drain", &fleet, "node2"]).expect(0).says("draining");
     sandbox.run(&["fleet", "status", &fleet]).expect(0).says("left out");
     sandbox.run(&["fleet", "check", &fleet, &inside]).expect(1).says("drained");
     // The first of those that are left.

@@ -31,7 +31,7 @@ fn check_names_what_is_wrong_as_json_too() {
 #[test]
 fn a_fio_job_becomes_a_plan_that_resolves() {
     let sandbox = Sandbox::new();
-    let job = "[global]\nrw=randread\nbs=4k\nioengine=libaio\nsize=64m\niodepth=8\nunlink=1\n[a]\nfilename=/mnt/x/f\n";
+    let job = "[global]\nrw=randread\nbs=4k\nioengine=libaio\ndirect=1\nsize=64m\niodepth=8\nunlink=1\n[a]\nfilename=/mnt/x/f\n";
     std::fs::write(sandbox.path("job.fio"), job).unwrap();
     let plan = sandbox.run(&["plan", "import", "job.fio"]).expect(0);
     std::fs::write(sandbox.path("job.toml"), &plan.stdout).unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 pub use plimsoll_sys::file::DirectMode as Direct;
 
-use crate::work_dir::HeldTarget;
+use crate::open_target::HeldTarget;
 
 /// Which form of queue to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

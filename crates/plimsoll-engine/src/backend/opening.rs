@@ -15,7 +15,7 @@ use super::config::{BackendConfig, Direct, FileSource, Names, Prefer};
 use super::queue::AnyQueue;
 use super::report::{BackendKind, BackendReport, FileReport};
 use crate::EngineError;
-use crate::work_dir::HeldTarget;
+use crate::open_target::HeldTarget;
 
 type Open = (AnyQueue, Vec<PathBuf>, BackendReport);
 

@@ -13,9 +13,9 @@ use plimsoll_workload::mailbox::{PhaseIo, Scan, ScanKind, Store};
 use super::running::Running;
 use crate::EngineError;
 use crate::caches;
+use crate::open_target::HeldTarget;
+use crate::open_target::beneath::{directory_in, names_in};
 use crate::step::Stage;
-use crate::work_dir::HeldTarget;
-use crate::work_dir::beneath::{directory_in, names_in};
 
 /// Brings the caches into the state that the plan declares; returns the store.
 pub(super) fn carry_out(

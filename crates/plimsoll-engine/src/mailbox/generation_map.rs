@@ -15,8 +15,8 @@ use plimsoll_sys::SysError;
 use plimsoll_sys::map::CellMap;
 use plimsoll_workload::mailbox::{GenerationMap, Mark};
 
-use crate::work_dir::beneath::file_or_new;
-use crate::work_dir::held::OwnDirectory;
+use crate::open_target::beneath::file_or_new;
+use crate::open_target::held::OwnDirectory;
 use crate::work_dir::maps::read_exactly;
 
 /// The marks of one database in mapped files.

@@ -10,8 +10,8 @@ use rustix::fs::{AtFlags, unlinkat};
 use super::manifest::io;
 use crate::EngineError;
 use crate::backend::{Backend, BackendConfig, FileSource};
-use crate::work_dir::HeldTarget;
-use crate::work_dir::held::OwnDirectory;
+use crate::open_target::HeldTarget;
+use crate::open_target::held::OwnDirectory;
 
 const CHUNK_BYTES: u32 = 1 << 20;
 const DEPTH: u32 = 8;

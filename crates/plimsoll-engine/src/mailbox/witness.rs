@@ -15,8 +15,8 @@ use plimsoll_sys::SysError;
 use plimsoll_workload::mailbox::{Commit, ExpectedCommits, Witness};
 
 use crate::EngineError;
+use crate::open_target::follow::open_for_appending;
 use crate::work_dir::failed;
-use crate::work_dir::follow::open_for_appending;
 
 const RECORD_BYTES: usize = 40;
 const MARK: &[u8; 8] = b"commit2\n";

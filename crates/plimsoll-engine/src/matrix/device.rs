@@ -19,9 +19,9 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use self::labels::{BTRFS_MIRRORS, LABELS};
 use crate::EngineError;
 use crate::allowed::AllowedPlaces;
+use crate::open_target::follow::real_path;
+use crate::open_target::held::HeldDevice;
 use crate::work_dir::failed;
-use crate::work_dir::follow::real_path;
-use crate::work_dir::held::HeldDevice;
 
 /// Bytes at either end that are read whole: past VMFS's label at 2 MiB, LUKS's last header at 4 MiB and
 /// the first partition's first labels.

@@ -20,8 +20,8 @@ use super::request::{CHUNK_BYTES, HomeRequest};
 use super::tree::Tree;
 use crate::EngineError;
 use crate::backend::Names;
+use crate::open_target::held::OwnDirectory;
 use crate::work_dir::find::{There, look_at, open_settled, settle};
-use crate::work_dir::held::OwnDirectory;
 use crate::work_dir::removal::remove;
 use crate::work_dir::{
     self, HeldTarget, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps,

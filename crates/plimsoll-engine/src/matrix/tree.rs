@@ -16,8 +16,8 @@ use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
 use crate::EngineError;
-use crate::work_dir::HeldTarget;
-use crate::work_dir::beneath::names_in;
+use crate::open_target::HeldTarget;
+use crate::open_target::beneath::names_in;
 
 /// The places of a stream's files.
 #[derive(Debug)]

@@ -4,14 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::beneath::names_in;
 use super::find::read_manifest_in;
-use super::held::{OwnDirectory, TargetDirectory};
 use super::removal::is_ours_in;
 use super::{Manifested, finish_removals, is_ours, lock_all, maps, remove_own, sys};
 use crate::EngineError;
 use crate::mailbox::{Manifest as Mail, StoreState};
 use crate::matrix::manifest::{DataState, Manifest as Data};
+use crate::open_target::beneath::names_in;
+use crate::open_target::held::{OwnDirectory, TargetDirectory};
 
 /// What became of data at a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

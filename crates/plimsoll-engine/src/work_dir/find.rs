@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_sys::SysError;
 use rustix::fs::OFlags;
 
-use super::beneath::file_in;
-use super::held::OwnDirectory;
 use super::{Manifested, sys};
 use crate::EngineError;
+use crate::open_target::beneath::file_in;
+use crate::open_target::held::OwnDirectory;
 
 /// No manifest is larger.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;

@@ -7,9 +7,9 @@ use plimsoll_sys::SysError;
 use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, fstat, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::{existing_file, file_or_new};
-use super::held::TargetDirectory;
 use crate::EngineError;
+use crate::open_target::beneath::{existing_file, file_or_new};
+use crate::open_target::held::TargetDirectory;
 
 /// Name of the lock file.
 pub(crate) const FILE: &str = ".plimsoll.lock";

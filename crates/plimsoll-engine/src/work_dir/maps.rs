@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, OFlags, statat, unlinkat};
 use serde::{Deserialize, Serialize};
 
-use super::beneath::{emptied_file, file_in, names_in};
-use super::held::OwnDirectory;
 use super::{read_manifest, sys};
 use crate::EngineError;
 use crate::mailbox::Manifest as Mail;
 use crate::matrix::manifest::Manifest as Data;
+use crate::open_target::beneath::{emptied_file, file_in, names_in};
+use crate::open_target::held::OwnDirectory;
 
 const PLACES: &str = "places";
 

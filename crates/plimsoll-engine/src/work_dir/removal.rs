@@ -14,15 +14,15 @@ use plimsoll_sys::SysError;
 use rustix::fs::{AtFlags, FileType, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::{directory_in, names_in};
 use super::contents::{Contents, DEPTH_MAX};
 use super::find::read_manifest_in;
-use super::follow::split;
-use super::held::{OwnDirectory, TargetDirectory};
 use super::{Manifested, failed, own_name, sys};
 use crate::EngineError;
 use crate::mailbox::Manifest as Mail;
 use crate::matrix::manifest::Manifest as Data;
+use crate::open_target::beneath::{directory_in, names_in};
+use crate::open_target::follow::split;
+use crate::open_target::held::{OwnDirectory, TargetDirectory};
 
 /// What a directory is called while it is being removed: this before its name.
 pub(crate) const REMOVING: &str = ".removing-";

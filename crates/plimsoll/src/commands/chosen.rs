@@ -1,5 +1,4 @@
-//! The plan that a command line names: a file or a plan of the gallery, on other places, with
-//! other values.
+//! The plan that a command line names: a file or a built-in plan, with its targets and fields chang
 
 use std::path::Path;
 
@@ -15,8 +14,7 @@ use crate::error::CliError;
 /// What is changed of a plan.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Changes {
-    /// Directory to use, in place of the plan's target. With several, databases are distributed
-    /// in turn.
+    /// Directory to use, in place of the plan's target. Several directories share the databases.
     #[arg(long, value_name = "DIR")]
     pub path: Vec<String>,
     /// Directory of a mail store's logs, in place of the plan's.
@@ -45,9 +43,7 @@ impl Changes {
             || self.model.is_some()
     }
 
-    /// The places that are named, as a plan that is made from flags takes them: one directory,
-    /// device or model, or
-    /// exports.
+    /// The named targets for a plan made from flags: one directory, device or model, or exports.
     ///
     /// # Errors
     /// Several directories, and logs.

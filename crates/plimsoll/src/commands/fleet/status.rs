@@ -1,4 +1,5 @@
-//! `plimsoll fleet status`, `drain` and `check`: who is there, who is left out, who would take a plan.
+//! `plimsoll fleet status`, `drain` and `check`: who is there, who is left out, who would take a
+//! plan.
 
 use plimsoll_fleet::coordinator::{self, AgentStatus, Options};
 use plimsoll_plan::Plan;
@@ -28,7 +29,7 @@ pub fn status(of: &Of, common: &Common) -> Result<Exit, CliError> {
         return Ok(Exit::Ok);
     }
     if seen.is_empty() {
-        bundle::print("no agent is there; `plimsoll agent` is started on each host\n")?;
+        bundle::print("no agent is connected; start `plimsoll agent` on each host\n")?;
         return Ok(Exit::Ok);
     }
     let rows = seen.into_iter().map(row);
@@ -76,11 +77,11 @@ pub fn drain(of: &Of, agents: &[String], undo: bool, common: &Common) -> Result<
     let agents = if agents.is_empty() { &there[..] } else { agents };
     coordinator::drain(&server, agents, undo)?;
     for name in agents.iter().filter(|name| !there.contains(name)) {
-        notes::tell(&format!("warning: no agent called {name} is there now"));
+        notes::tell(&format!("warning: no agent named {name} is connected"));
     }
     let (word, said) = match undo {
-        true => ("taken_in", "chosen again"),
-        false => ("left_out", "chosen no more; what goes on there goes on to its end"),
+        true => ("taken_in", "accepts runs again"),
+        false => ("left_out", "draining: finishes its current run, accepts no new ones"),
     };
     match common.json {
         true => bundle::print(&bundle::json(&json!({ word: agents }))?)?,
@@ -104,7 +105,7 @@ pub fn check(of: &Of, plan: &Plan, common: &Common) -> Result<Exit, CliError> {
     if common.json {
         bundle::print(&bundle::json(&would)?)?;
     } else if would.is_empty() {
-        bundle::print("no agent is there; `plimsoll agent` is started on each host\n")?;
+        bundle::print("no agent is connected; start `plimsoll agent` on each host\n")?;
     } else {
         let rows = would.into_iter().map(|one| WouldRow {
             name: one.name,
