@@ -55,7 +55,7 @@ fn a_run_alone_is_told_how_well_it_knows_its_own_rate() {
     let within: Vec<&String> =
         found.remarks.iter().filter(|says| says.contains("block bootstrap")).collect();
     let [says] = within[..] else { panic!("{:?}", found.remarks) };
-    assert!(says.starts_with("A: within its one run the rate lies between "), "{says}");
+    assert!(says.starts_with("A: within its only run the mean rate is from "), "{says}");
     assert!(says.contains("over 60 intervals"), "{says}");
     let ends = says.split(' ').filter_map(|word| word.parse::<f64>().ok()).collect::<Vec<_>>();
     assert!((ends[0] - 300.0).abs() < 1.0 && (ends[1] - 300.0).abs() < 1.0, "{says}");
@@ -249,12 +249,12 @@ fn what_has_to_be_known_and_is_not_calls_no_winner() {
 fn beside_a_requirement_that_both_meet_no_side_is_called_ahead_either_where_it_is_not_shown() {
     let a = five(PLAN, 300.0, 5 * MS);
     let mut b = five(PLAN, 600.0, 5 * MS);
-    assert!(compared(&a, &b, &[]).reason.contains("B is ahead by"));
+    assert!(compared(&a, &b, &[]).reason.contains("B is significantly better by"));
     // Asked of comparisons, and not of a requirement.
     b[0].observed.cpu.steal_avg = None;
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::AllMeetWithHeadroom);
-    assert!(!found.reason.contains("is ahead"), "{}", found.reason);
+    assert!(!found.reason.contains("significantly better"), "{}", found.reason);
     assert!(found.reason.contains("(cpu-steal)"), "{}", found.reason);
     b[0].observed.cpu.steal_avg = Some(0.5);
     let found = compared(&a, &b, &[]);

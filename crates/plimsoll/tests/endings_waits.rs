@@ -221,7 +221,7 @@ fn a_run_that_was_stopped_for_all_of_its_measurement_accuses_nobody() {
         assert_ne!(found(&verdict, rule), "fail", "{rule}: {verdict:#}");
     }
     let reason = verdict["reason"].as_str().unwrap();
-    assert!(reason.contains("stood still"), "{reason}");
+    assert!(reason.contains("the run was stopped for"), "{reason}");
 }
 
 /// A control group in which reads of a device are few; undone when dropped.

@@ -340,7 +340,7 @@ mod tests {
         let device = why.causes.iter().find(|cause| cause.name.contains("devices")).unwrap();
         assert!((device.share - 0.75).abs() < 1e-6, "{why:?}");
         let parting = why.parts_at.iter().find(|parting| parting.kind == "device").unwrap();
-        assert_eq!(parting.says, "sda: 100 us and 850 us for each I/O beneath the file system");
+        assert_eq!(parting.says, "sda: 100 us and 850 us per I/O at the device");
     }
 
     #[test]
@@ -368,6 +368,6 @@ mod tests {
         };
         let why = why(&sides(&bundles, &verdicts), &[kernel]).unwrap();
         let says: Vec<&str> = why.parts_at.iter().map(|parting| parting.says.as_str()).collect();
-        assert_eq!(says, ["kernel: 6.1 against 6.6", "only the first side had the phase warm-up"]);
+        assert_eq!(says, ["kernel: 6.1 against 6.6", "only the first side ran the phase warm-up"]);
     }
 }

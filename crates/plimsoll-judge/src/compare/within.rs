@@ -23,8 +23,8 @@ pub(super) fn of_one_run(side: &Side<'_>) -> Option<String> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let interval = block_bootstrap(&rates, mean, 0.95, RESAMPLES, plan.seed).ok()?;
     Some(format!(
-        "{}: within its only run the mean rate is between {:.1}/s and {:.1}/s (95 %, block \
-         bootstrap over {} intervals). One run does not show what another run would give.",
+        "{}: within its only run the mean rate is from {:.1} to {:.1} operations per second (95 %, \
+         block bootstrap over {} intervals). One run does not show what another run would give.",
         side.name,
         interval.low,
         interval.high,

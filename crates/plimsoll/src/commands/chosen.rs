@@ -1,4 +1,4 @@
-//! The plan that a command line names: a file or a built-in plan, with its targets and fields chang
+//! The plan of a command line: a file or a built-in plan, with targets and fields changed.
 
 use std::path::Path;
 
