@@ -13,11 +13,11 @@ use plimsoll_workload::mailbox::Store;
 use super::manifest::{self, Manifest, Position, StoreState, boot_id};
 use crate::EngineError;
 use crate::allowed::AllowedPlaces;
+use crate::open_target::HeldTarget;
 use crate::work_dir::find::open_settled;
 use crate::work_dir::removal::remove;
 use crate::work_dir::{
-    self, HeldTarget, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps,
-    own_name,
+    self, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
 };
 
 /// The directories of a store, locked for as long as this lives.

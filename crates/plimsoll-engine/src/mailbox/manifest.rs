@@ -9,8 +9,9 @@ use plimsoll_workload::mailbox::LogPosition;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::open_target::HeldTarget;
 use crate::work_dir::contents::Contents;
-use crate::work_dir::{self, HeldTarget, Manifested};
+use crate::work_dir::{self, Manifested};
 use plimsoll_sys::SysError;
 
 /// Name of the file in each directory of a store.

@@ -20,12 +20,13 @@ use super::request::{CHUNK_BYTES, HomeRequest};
 use super::tree::Tree;
 use crate::EngineError;
 use crate::backend::Names;
+use crate::open_target::HeldTarget;
 use crate::open_target::held::OwnDirectory;
 use crate::work_dir::find::{There, look_at, open_settled, settle};
 use crate::work_dir::removal::remove;
 use crate::work_dir::{
-    self, HeldTarget, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps,
-    own_name, sys,
+    self, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
+    sys,
 };
 
 /// A data set, locked for as long as this lives.

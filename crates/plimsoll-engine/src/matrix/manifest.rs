@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::open_target::{HeldTarget, beneath};
 use crate::work_dir::contents::Contents;
-use crate::work_dir::{self, HeldTarget, Manifested, beneath};
+use crate::work_dir::{self, Manifested};
 
 /// Name of the file in each directory of a data set.
 pub const FILE: &str = "data.json";

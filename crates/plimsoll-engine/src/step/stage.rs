@@ -17,8 +17,8 @@ use plimsoll_workload::step::StepWorkload;
 use super::patience::Patience;
 use super::{Control, Driven, Glance, drive};
 use crate::backend::{Backend, BackendConfig, BackendReport, Direct, FileSource, Prefer};
+use crate::open_target::{HeldTarget, NOTHING};
 use crate::placement::{self, Place};
-use crate::work_dir::{HeldTarget, NOTHING};
 use crate::{EngineError, defect, urgency};
 
 /// The coordinating thread looks around this often.
