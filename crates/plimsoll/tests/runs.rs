@@ -47,7 +47,7 @@ fn a_run_answers_to_its_number_its_name_the_beginning_of_it_and_last() {
     }
     sandbox.run(&["report", "99"]).expect(2).says("there is no bundle 99");
     // Both begin with the day.
-    sandbox.run(&["report", &first[..4]]).expect(2).says("is ambiguous");
+    sandbox.run(&["report", &first[..4]]).expect(2).says("as a name it matches");
     sandbox.run(&["compare", &format!("old={}", number(0)), "new=last", "--json"]).json();
 }
 

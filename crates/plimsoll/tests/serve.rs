@@ -507,7 +507,7 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
         (job_on(place, "400h", &["a", "b"]), "33 days"),
         (job_on(place, "1s", &stages), "starts at most 100"),
         (job_on(place, "1s", &[&long, "b"]), "at most 160 are allowed"),
-        (format!("#{}", "x".repeat(1 << 20)), "accepts at most 65536"),
+        (format!("#{}", "x".repeat(1 << 20)), "at most 65536 are accepted here"),
         (" ".to_owned(), "the job is empty"),
     ] {
         let form = [("kind", "fio"), ("job", job.as_str())];

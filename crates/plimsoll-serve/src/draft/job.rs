@@ -37,7 +37,7 @@ pub fn check(
     }
     if text.len() > JOB_BYTES_MAX {
         return refuse(format!(
-            "the job has {} bytes: at most {JOB_BYTES_MAX} are outcome here; `plimsoll run JOB.fio` has no such limit",
+            "the job has {} bytes: at most {JOB_BYTES_MAX} are accepted here; `plimsoll run JOB.fio` has no such limit",
             text.len()
         ));
     }

@@ -209,7 +209,8 @@ fn classes_are_those_of_the_operations() {
         assert_eq!(class.kind, op.kind);
         seen.insert(class.name.clone());
     }
-    assert_eq!(seen.len(), classes.len());
+    // The class of durable writes has no operation of its own: it times a write and its flush.
+    assert_eq!(seen.len(), classes.len() - 1);
     assert!(seen.contains("matrix.read") && seen.contains("matrix.setattr"));
 }
 
