@@ -95,7 +95,7 @@ mod tests {
         let mut bundle = fixtures::writes_with("[workload.matrix]", limits);
         let rows = |bundle: &Bundle| {
             let requirement = bundle.plan.requirement.as_ref().unwrap();
-            let checks = crate::checks::all(bundle, requirement);
+            let checks = crate::checks::all(bundle, requirement, false);
             let row = |name: &str| checks.iter().find(|check| check.name == name).unwrap().ok;
             [row("write_latency_p99"), row("sync_latency_p99"), row("latency_p99")]
         };
