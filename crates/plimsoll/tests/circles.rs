@@ -12,7 +12,7 @@ const KNOWN: &[(&str, &str, &[&str], &str)] = &[
     (
         "plimsoll-engine",
         ".",
-        &["mailbox", "matrix", "step", "work_dir"],
+        &["mailbox", "matrix", "work_dir"],
         "what may be removed is what the manifests of mail stores and data sets list, and both lie in what `work_dir` \
          finds and locks",
     ),

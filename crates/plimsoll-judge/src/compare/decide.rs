@@ -185,7 +185,7 @@ fn not_believed(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
         let (run, finding) = side.completed().find_map(refuted)?;
         let (name, rule) = (&side.name, &finding.rule);
         Some(format!(
-            "No winner: run {run} of {name} is INVALID: {} ({rule}). Fix it, or accept it with \
+            "No winner: run {run} of {name} is not what it claims to be: {} ({rule}). Fix it, or accept it with \
              --accept {rule}.",
             finding.says
         ))

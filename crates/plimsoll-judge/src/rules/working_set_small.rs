@@ -2,6 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{DeviceTotals, OpenedFile};
+use plimsoll_evidence::run::Driver;
 use plimsoll_plan::SyncKind;
 
 use super::balance::{self, Stands};
@@ -109,10 +110,11 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
     if own { Some(limit) } else { host }
 }
 
-/// Whether storage moved what the load read and wrote, by the counters of the process itself. Bytes of
-/// other processes are not among these.
+/// Returns true if storage moved what our own load read and wrote, by the counters of this process. A
+/// watched tool's counters include files that its result does not name.
 fn storage_moved_all(bundle: &Bundle) -> bool {
-    !seen::is_remote(bundle)
+    bundle.run.driver == Driver::Real
+        && !seen::is_remote(bundle)
         && seen::top_devices(bundle).is_some()
         && [true, false].into_iter().all(|is_read| moved_all(bundle, is_read))
 }
