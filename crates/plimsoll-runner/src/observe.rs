@@ -103,6 +103,9 @@ pub fn carry_out(
         known: &custody::witnesses(&places.runs),
         experiment: None,
     };
+    // The counters are read before the command starts: on a busy host it may have moved all its data
+    // before they could be read afterwards.
+    observer.begin(0, || 0, None);
     let (started, position) = match Started::begin(observation, &entry, &ledger, listener) {
         Ok(begun) => begun,
         Err(error) => {
@@ -112,7 +115,6 @@ pub fn carry_out(
     };
     observer.not_neighbours(vec![started.pid()]);
     let processes = CommandWatch::begin(started.pid());
-    observer.begin(0, || 0, None);
     let watched = started.watch(observer, processes, observation, signals, listener)?;
     let mut bundle = evidence::of(&plan, &watched);
     bundle.run.tier = Tier::T2;

@@ -3,7 +3,8 @@
 //! Content is a pure function of run, target, place and generation (how many times the place was
 //! written in this run): nothing is stored, nothing is copied from a pool, and no two units are
 //! alike unless duplicates are requested. Units are at most 4 KiB and their bounds do not depend on
-//! the I/O size, so neither do compression ratio and share of duplicates.
+//! the I/O size, so neither do compression ratio and share of duplicates. Records that are not whole
+//! sectors, such as 2300 bytes, are units of their own size: whole sectors and a tail.
 //!
 //! * *Incompressible bytes* come from a counter-based generator ([`plimsoll_sys::simd`]): each 16 bytes have a
 //!   counter of their own and a permutation keeps them different, so there is nothing that a compressor
@@ -22,4 +23,4 @@ mod tests;
 pub use density::Density;
 pub use duplicates::Duplicates;
 pub use make::{Content, Cursor};
-pub use spec::{ContentError, ContentSpec, unit_bytes_for};
+pub use spec::{ContentError, ContentSpec, is_unit, unit_bytes_for};

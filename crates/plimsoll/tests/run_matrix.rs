@@ -3,6 +3,7 @@
 
 mod support;
 
+use serde_json::Value;
 use support::{LoopDevice, Sandbox, json, names};
 
 /// A plan of a few seconds; `target` and `workload` are lines of those sections.
@@ -213,6 +214,71 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
     assert_eq!(names(&target), ["theirs"]);
 }
 
+/// Records of etcd's size: written, sampled, read back, kept, checked from outside, and damaged in a tail.
+#[test]
+fn records_that_are_not_whole_sectors_are_written_and_checked() {
+    use std::os::unix::fs::FileExt;
+    let sandbox = Sandbox::new();
+    let target = sandbox.path("target");
+    std::fs::create_dir(&target).unwrap();
+    let workload = "sizes = \"2300B\"\nreads = 30\ndirect = \"off\"\nfile_size = \"4600000B\"\nfiles = 2\n\
+                    sync = \"fdatasync\"\nverify_reads = true";
+    let path = plan(&sandbox, &format!("path = {target:?}"), workload, "verify = true");
+    let ran = sandbox.run(&["run", &path, "--keep", "--json", "-q"]);
+    assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["checks"]["errors"], 0);
+    assert!((3900..=4000).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
+    let ran = sandbox.run(&["verify", target.to_str().unwrap(), "--json", "-q"]).expect(0);
+    assert!((3900..=4000).contains(&ran.json()["blocks_checked"].as_u64().unwrap()));
+    let file = target.join("plimsoll-small/s00-f001.data");
+    let open = std::fs::OpenOptions::new().read(true).write(true).open(&file).unwrap();
+    let (mut byte, at) = ([0], 9 * 2300 + 2200);
+    open.read_exact_at(&mut byte, at).unwrap();
+    open.write_all_at(&[byte[0] ^ 4], at).unwrap();
+    let ran = sandbox.run(&["verify", target.to_str().unwrap(), "-q"]).expect(4);
+    ran.says(&format!("{} at byte 20700: corrupt", file.display()));
+}
+
+/// Two streams that flush, so that a class of the one could be mistaken for a class of the other.
+#[test]
+fn a_real_run_records_each_write_to_the_end_of_its_flush() {
+    let sandbox = Sandbox::new();
+    let target = sandbox.path("target");
+    std::fs::create_dir(&target).unwrap();
+    let stream = |name: &str, sync: &str, every: u32| {
+        format!(
+            "[[workload.matrix]]\nname = \"{name}\"\nreads = 0\nsizes = \"4KiB\"\nfile_size = \"4MiB\"\n\
+             direct = \"off\"\nsync = \"{sync}\"\nsync_every = {every}\n"
+        )
+    };
+    let text = format!(
+        "version = 1\nname = \"small\"\nseed = 7\n[target]\npath = {target:?}\n{}{}[phases]\n\
+         warm_up = \"500ms\"\nmeasure = \"2s\"\n[evidence]\nmin_measure = \"1s\"\n\
+         [requirement]\nwrite_latency_p99 = \"10s\"\n",
+        stream("log", "fdatasync", 1),
+        stream("table", "fsync", 4)
+    );
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, text).unwrap();
+    let ran = sandbox.run(&["run", path.to_str().unwrap(), "-q", "--json"]);
+    assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
+    let run = json(&sandbox.bundle().join("run.json"));
+    let class = |name: &str| {
+        let classes = run["classes"].as_array().unwrap();
+        classes.iter().find(|class| class["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+    };
+    for (stream, every) in [("log", 1), ("table", 4)] {
+        let [write, sync, durable] =
+            ["write", "sync", "durable"].map(|kind| class(&format!("{stream}.{kind}")));
+        let count = |class: &Value| class["count"].as_u64().unwrap();
+        let mean = |class: &Value| class["latency_ns_sum"].as_f64().unwrap() / count(class) as f64;
+        let apart = count(&write).abs_diff(count(&durable));
+        assert!(apart <= 2 * every, "{} {}", count(&write), count(&durable));
+        assert!(mean(&durable) > mean(&sync), "{stream}: {durable} {sync}");
+    }
+}
+
 #[test]
 fn what_cannot_be_run_is_said_before_anything_is_made() {
     let sandbox = Sandbox::new();
@@ -227,7 +293,9 @@ fn what_cannot_be_run_is_said_before_anything_is_made() {
     let path = plan(&sandbox, &on, "sizes = [\"4KiB\", \"8KiB\"]\nfile_size = \"1MiB\"", "");
     sandbox.run(&["run", &path, "-q"]).expect(2).says("a sweep of 2 points");
     let path = plan(&sandbox, &on, "sizes = \"3000B\"\ndirect = \"off\"\nfile_size = \"1MiB\"", "");
-    sandbox.run(&["run", &path, "-q"]).expect(2).says("multiples of 512");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("or of one record");
+    let path = plan(&sandbox, &on, "sizes = \"3000B\"\nfile_size = \"3000000B\"", "");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("can't be direct I/O");
     assert!(names(&target).is_empty(), "{:?}", names(&target));
 }
 

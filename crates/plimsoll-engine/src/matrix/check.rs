@@ -13,7 +13,6 @@ use super::data::pass_classes;
 use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
 use super::home::DataHome;
 use super::manifest::{DataFile, FILE};
-use super::request::CHUNK_BYTES;
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::placement::Place;
@@ -141,14 +140,18 @@ fn group(
         target: Target::Files(BackendConfig {
             files,
             held: home.held.clone(),
-            direct: Direct::Auto,
+            // Direct I/O takes whole sectors.
+            direct: match home.manifest.unit_bytes.is_multiple_of(512) {
+                true => Direct::Auto,
+                false => Direct::Off,
+            },
             ..BackendConfig::default()
         }),
         source: plan.part(at as u64, threads as u64),
         clients: 1,
         pace: Pace::Closed { depth: CHUNKS_IN_FLIGHT },
         cap: None,
-        size_bytes_max: CHUNK_BYTES,
+        size_bytes_max: home.chunk_bytes(),
         operations_max: u64::MAX,
         spin_ns: 0,
     }

@@ -302,10 +302,12 @@ impl DataHome {
         }
     }
 
-    /// Bytes of one transfer of a pass over all data.
+    /// Bytes of one transfer of a pass over all data: whole units.
     #[must_use]
     pub fn chunk_bytes(&self) -> u32 {
-        self.remote.as_ref().map_or(CHUNK_BYTES, Remote::chunk_bytes)
+        let most = self.remote.as_ref().map_or(CHUNK_BYTES, Remote::chunk_bytes);
+        let unit_bytes = self.manifest.unit_bytes.max(1);
+        (most / unit_bytes * unit_bytes).max(unit_bytes)
     }
 
     /// Size of the device, where it is one.

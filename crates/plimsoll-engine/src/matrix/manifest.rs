@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_workload::content::is_unit;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
@@ -86,9 +87,7 @@ impl Manifested for Manifest {
     }
 
     fn check(&self) -> Result<(), String> {
-        if !(UNIT_MIN..=UNIT_MAX).contains(&self.unit_bytes)
-            || !self.unit_bytes.is_multiple_of(UNIT_MIN)
-        {
+        if !is_unit(self.unit_bytes) {
             return Err(format!("units of {} bytes", self.unit_bytes));
         }
         if self.directories.is_empty() || self.directories.iter().any(|path| !path.is_absolute()) {
@@ -111,8 +110,6 @@ impl Manifested for Manifest {
     }
 }
 
-const UNIT_MIN: u32 = 512;
-const UNIT_MAX: u32 = 1 << 30;
 
 impl Manifest {
     /// The directory, by number, and the name below it of a file of the data set; `None` where it lies in

@@ -147,6 +147,7 @@ impl Running<'_> {
             Some(remote) => u64::from(remote.read_back_bytes()),
             None => READ_BYTES_MIN,
         };
+        let chunk_bytes = chunk_bytes.next_multiple_of(home.manifest.unit_bytes.max(1).into());
         let most = (BYTES_MAX / chunk_bytes.max(1)).clamp(1, BLOCKS_MAX as u64) as usize;
         let unit_bytes = u64::from(home.manifest.unit_bytes);
         let place = |(file, unit): (u32, u64)| {

@@ -11,7 +11,7 @@ use plimsoll_observe::AccessProfiler;
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::{Content, ContentError};
 use plimsoll_workload::matrix::{
-    self, DURABLE_CLASS, InFlight, MatrixError, MetadataKind, Sample, Sampler, StreamConfig,
+    self, InFlight, MatrixError, MetadataKind, Sample, Sampler, StreamConfig,
     StreamPart, Tracker,
 };
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
@@ -400,10 +400,10 @@ impl Source for MatrixSource {
         let completions = matches!(self.work, Work::Followed(_));
         let followed = matches!(self.work, Work::Sampled { .. });
         let (names, looks) = (self.has_names, self.profiler.is_some());
-        let sync = self.part.config().sync;
-        let durable = sync.kind.flushes().then_some(Durable {
-            class: self.first_class + DURABLE_CLASS,
-            every_writes: sync.every_writes.max(1),
+        let config = self.part.config();
+        let durable = config.durable_class().map(|class| Durable {
+            class: self.first_class + class,
+            every_writes: config.sync.every_writes.max(1),
         });
         Wants { fill, completions, followed, names, looks, durable }
     }

@@ -11,7 +11,7 @@ use plimsoll_observe::AccessProfiler;
 use plimsoll_plan::Matrix;
 use plimsoll_record::durable::{DurableWrites, Written};
 use plimsoll_record::replay::{LagTally, Lags};
-use plimsoll_workload::matrix::{DURABLE_CLASS, OpKind, StreamConfig, StreamPart, stream_classes};
+use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart, stream_classes};
 use plimsoll_workload::planned::pace::{Pace, StartTimes};
 use plimsoll_workload::planned::{PlannedError, StreamPace};
 use plimsoll_workload::step::{
@@ -25,8 +25,8 @@ struct Stream {
     /// The number of its first client among those of all streams here.
     first: u32,
     first_class: u16,
-    /// Whether flushes follow the writes.
-    flushes: bool,
+    /// Class of the writes with the flush that each waits for; `None` if the stream does not flush.
+    durable_class: Option<u16>,
     depth: u32,
     batch: bool,
     think_ns: u64,
@@ -109,7 +109,7 @@ impl Clients {
                 first,
                 clients,
                 first_class,
-                flushes: config.sync.kind.flushes(),
+                durable_class: config.durable_class().map(|class| first_class + class),
                 depth: config.queue_depth.max(1),
                 batch: false,
                 think_ns: 0,
@@ -220,10 +220,8 @@ impl Clients {
     fn note_flush(&mut self, operation: Operation, completion: &Completion) {
         let Operation { stream, client, kind, file, intended_ns } = operation;
         let stream = &self.streams[stream as usize];
-        if !stream.flushes {
-            return;
-        }
-        let (client, class) = (stream.first + client, stream.first_class + DURABLE_CLASS);
+        let Some(class) = stream.durable_class else { return };
+        let client = stream.first + client;
         match kind {
             OpKind::Write => {
                 let at = Written {
@@ -299,7 +297,7 @@ impl Clients {
                     self.operations.len() as u32 - 1
                 });
                 self.operations[token as usize] = operation;
-                if stream.flushes && matches!(op.kind, OpKind::Fsync | OpKind::Fdatasync) {
+                if stream.durable_class.is_some() && matches!(op.kind, OpKind::Fsync | OpKind::Fdatasync) {
                     self.unflushed.flush_begins(token, stream.first + client);
                 }
                 stream.outstanding[client as usize] += 1;
@@ -435,8 +433,8 @@ impl StepWorkload for Clients {
         let streams = &self.streams;
         self.unflushed.left(&mut |client, at| {
             let stream = streams.iter().rev().find(|stream| stream.first <= client);
-            if let Some(stream) = stream {
-                each(stream.first_class + DURABLE_CLASS, at.intended_ns, at.submitted_ns);
+            if let Some(class) = stream.and_then(|stream| stream.durable_class) {
+                each(class, at.intended_ns, at.submitted_ns);
             }
         });
     }

@@ -1,9 +1,9 @@
 //! Makes content.
 
-use plimsoll_sys::simd::{Kernels, STAMP_BYTES, Shape};
+use plimsoll_sys::simd::{Kernels, SECTOR_BYTES, STAMP_BYTES, Shape};
 
 use super::duplicates::DuplicateContent;
-use super::{ContentError, ContentSpec, Density, Duplicates};
+use super::{ContentError, ContentSpec, Density, Duplicates, is_unit};
 use crate::stamp::{Origin, Stamp, filler_of, key_of};
 
 /// The content of a run's targets. It is read only: threads share it or clone it.
@@ -13,6 +13,8 @@ pub struct Content {
     key: [u64; 2],
     run: u64,
     unit_bytes: u32,
+    /// Bytes of a unit after its whole sectors.
+    tail_bytes: u32,
     density: Density,
     /// The shapes of units with the fewest parts that don't compress, and with one more.
     shapes: [Shape; 2],
@@ -36,21 +38,26 @@ impl Content {
     pub fn with_kernels(spec: &ContentSpec, kernels: Kernels) -> Result<Self, ContentError> {
         let unit_bytes = spec.unit_bytes;
         let bad_unit = ContentError::Unit { unit_bytes };
-        if ![512, 1024, 2048, 4096].contains(&unit_bytes) {
+        let sector_bytes = SECTOR_BYTES as u32;
+        let tail_bytes = unit_bytes % sector_bytes;
+        let is_plain = spec.compressibility <= 1.0 && spec.duplicate_share == 0.0;
+        if !is_unit(unit_bytes) || tail_bytes > 0 && !is_plain {
             return Err(bad_unit);
         }
-        let density = Density::new(spec.compressibility, unit_bytes)?;
+        let whole_bytes = unit_bytes - tail_bytes;
+        let density = Density::new(spec.compressibility, whole_bytes)?;
         let filler = filler_of(spec.run);
         let shape = |more: u8| {
-            let most = unit_bytes / 32;
+            let most = whole_bytes / 32;
             let parts = (u32::from(density.parts_min()) + u32::from(more)).min(most);
-            Shape::new(unit_bytes as usize / 512, parts as usize, filler).ok_or(bad_unit)
+            Shape::new(whole_bytes as usize / SECTOR_BYTES, parts as usize, filler).ok_or(bad_unit)
         };
         Ok(Self {
             kernels,
             key: key_of(spec.run),
             run: spec.run,
             unit_bytes,
+            tail_bytes,
             density,
             shapes: [shape(0)?, shape(1)?],
             duplicates: Duplicates::new(
@@ -183,6 +190,15 @@ impl Content {
     #[inline]
     fn make(&self, stamp: &Stamp, out: &mut [u8]) {
         let head = self.head(stamp);
+        let out = match self.tail_bytes {
+            0 => out,
+            tail_bytes => {
+                let whole_bytes = out.len().saturating_sub(tail_bytes as usize);
+                let (sectors, tail) = out.split_at_mut(whole_bytes);
+                stamp.fill_tail(self.kernels, tail);
+                sectors
+            }
+        };
         let made = self.kernels.make_unit(self.key, stamp.counter(), self.shape(stamp), &head, out);
         // The callers cut `out` into units of exactly this shape's length.
         debug_assert!(made);
@@ -192,7 +208,8 @@ impl Content {
     #[inline]
     pub(crate) fn is_unit(&self, stamp: &Stamp, bytes: &[u8]) -> bool {
         let head = self.head(stamp);
-        self.kernels.is_unit(self.key, stamp.counter(), self.shape(stamp), &head, bytes)
+        let (bytes, tail) = bytes.split_at(bytes.len().saturating_sub(self.tail_bytes as usize));
+        stamp.has_tail(self.kernels, tail) && self.kernels.is_unit(self.key, stamp.counter(), self.shape(stamp), &head, bytes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Parameters of content.
 
-use plimsoll_sys::simd::SECTOR_BYTES;
+use plimsoll_sys::simd::{SECTOR_BYTES, SECTORS_MAX};
 
 /// Parameters of a target's content.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,7 +12,8 @@ pub struct ContentSpec {
     pub duplicate_share: f64,
     /// Bytes of each target that content goes to. Only duplicates depend on it.
     pub space_bytes: u64,
-    /// Bytes of a unit: 512, 1024, 2048 or 4096. See [`unit_bytes_for`].
+    /// Bytes of a unit: 512, 1024, 2048 or 4096; or [`is_unit`] of another size, for incompressible content
+    /// without duplicates. See [`unit_bytes_for`].
     pub unit_bytes: u32,
     /// Number of the run, different for each run: part of all content and of each stamp.
     pub run: u64,
@@ -50,7 +51,10 @@ pub enum ContentError {
         space_bytes: u64,
     },
     /// The unit size is not supported.
-    #[error("a unit can't be {unit_bytes} bytes: use 512, 1024, 2048 or 4096")]
+    #[error(
+        "a unit can't be {unit_bytes} bytes: use 512, 1024, 2048 or 4096; other sizes of 512 bytes and more \
+         need a compressibility of 1 and no duplicates"
+    )]
     Unit {
         /// Requested unit size.
         unit_bytes: u32,
@@ -70,10 +74,24 @@ pub enum ContentError {
     },
 }
 
-/// The largest unit that all of these sizes and offsets are multiples of: 4096, 2048, 1024 or 512;
-/// `None` if there is none.
+/// Largest unit: eight sectors and part of another.
+const UNIT_BYTES_MAX: u32 = (SECTOR_BYTES * SECTORS_MAX) as u32 - 1;
+
+/// Returns true if content can have units of this size.
+#[must_use]
+pub fn is_unit(unit_bytes: u32) -> bool {
+    let whole_sectors = unit_bytes.is_multiple_of(SECTOR_BYTES as u32);
+    (SECTOR_BYTES as u32..=UNIT_BYTES_MAX + 1).contains(&unit_bytes)
+        && (!whole_sectors || unit_bytes.is_power_of_two())
+}
+
+/// Returns the largest unit that all of these sizes and offsets are multiples of: 4096, 2048, 1024 or 512
+/// bytes if they are whole sectors, otherwise the largest that fits, such as 2300 for records of 2300
+/// bytes. `None` if there is none.
 #[must_use]
 pub fn unit_bytes_for(sizes_and_offsets: &[u64]) -> Option<u32> {
     let fits = |unit: &u32| sizes_and_offsets.iter().all(|n| n.is_multiple_of(u64::from(*unit)));
-    [4096, 2048, 1024, SECTOR_BYTES as u32].into_iter().find(fits)
+    let sectors = [4096, 2048, 1024, SECTOR_BYTES as u32].into_iter();
+    let others = (SECTOR_BYTES as u32..=UNIT_BYTES_MAX).rev().filter(|unit| is_unit(*unit));
+    sectors.chain(others).find(fits)
 }

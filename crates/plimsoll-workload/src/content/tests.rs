@@ -206,5 +206,7 @@ fn impossible_specifications_are_refused() {
     assert!(content.fill(0, 100, |_| 1, &mut [0; 4096]).is_err());
     assert_eq!(unit_bytes_for(&[65_536, 8192, 0]), Some(4096));
     assert_eq!(unit_bytes_for(&[65_536, 2560]), Some(512));
-    assert_eq!(unit_bytes_for(&[1000]), None);
+    assert_eq!(unit_bytes_for(&[2300, 9800 * 2300]), Some(2300));
+    assert_eq!(unit_bytes_for(&[1000, 4096]), None);
+    assert_eq!(unit_bytes_for(&[100]), None);
 }

@@ -69,11 +69,8 @@ pub(super) fn class_of(kind: OpKind) -> u16 {
     }
 }
 
-/// Index into [`classes`] of the writes with the flush each waits for; only streams that flush have it.
-pub const DURABLE_CLASS: u16 = 3 + MetadataKind::ALL.len() as u16;
-
-/// The classes of a stream, in the order of [`Op::class`]: read, write, sync and the metadata operations. A stream
-/// that flushes has [`DURABLE_CLASS`] after them.
+/// Returns all classes of a stream, in the order of [`Op::class`]: read, write, sync and the metadata
+/// operations. A stream that flushes has a class of durable writes after them, which no operation has.
 #[must_use]
 pub fn classes(stream: &str, sync: SyncKind) -> Vec<Class> {
     let flushes = sync.flushes();

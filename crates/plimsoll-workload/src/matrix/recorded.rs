@@ -3,18 +3,23 @@
 use super::{Class, OpKind, StreamConfig, classes};
 use crate::step::{self, ClassGroup};
 
-/// Classes of a stream without operations on names: read, write, sync.
-const DATA_CLASSES: usize = 3;
-
 impl StreamConfig {
-    /// The classes that its operations have, in the order of [`super::Op::class`].
+    /// Returns the classes of its operations, in the order of [`super::Op::class`].
     #[must_use]
     pub fn classes(&self) -> Vec<Class> {
         let mut all = classes(&self.name, self.sync.kind);
         if self.metadata_percent == 0.0 {
-            all.truncate(DATA_CLASSES);
+            all.retain(|class| !matches!(class.kind, OpKind::Metadata(_)));
         }
         all
+    }
+
+    /// Returns the index into [`StreamConfig::classes`] of the writes with the flush that each waits
+    /// for; `None` if the stream does not flush.
+    #[must_use]
+    pub fn durable_class(&self) -> Option<u16> {
+        let durable = self.classes().iter().position(|class| class.is_durable)?;
+        u16::try_from(durable).ok()
     }
 
     /// The largest transfer.

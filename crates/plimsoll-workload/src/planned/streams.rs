@@ -153,7 +153,7 @@ pub fn content(
 /// boundary and every file is whole multiples of.
 ///
 /// # Errors
-/// No unit size is possible: a size is not a multiple of 512 bytes.
+/// No unit size is possible: the sizes are not whole sectors, and no common multiple of records.
 pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, PlannedError> {
     let mut numbers = matrix.axes.sizes_bytes.clone();
     for stream in streams {
@@ -163,7 +163,8 @@ pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32
     }
     numbers.retain(|number| *number > 0);
     unit_bytes_for(&numbers).ok_or_else(|| {
-        let says = "sizes, offsets, boundaries and files must be multiples of 512 bytes";
+        let says = "sizes, offsets, boundaries and files must be multiples of 512 bytes, or of one record \
+                    of at least 512 bytes: file_size = \"22540000B\" holds 9800 records of \"2300B\"";
         PlannedError::Numbers(says.to_owned())
     })
 }

@@ -47,9 +47,7 @@ impl<'a> Evidence<'a> {
         if known || self.explanations.len() >= TRIES_MAX {
             return;
         }
-        let Some(made) = stamp.render().filter(|made| made.len() == self.unit.len()) else {
-            return;
-        };
+        let Some(made) = stamp.render(self.unit.len()) else { return };
         let mut sectors = 0;
         let pairs = self.unit.chunks(SECTOR_BYTES).zip(made.chunks(SECTOR_BYTES));
         for (i, (found, made)) in pairs.enumerate() {
@@ -89,7 +87,7 @@ impl<'a> Evidence<'a> {
     /// number of bits. From `otherwise` if none explains any.
     pub(super) fn difference(&self, otherwise: Stamp) -> (u16, u32) {
         let best = self.explanations.iter().max_by_key(|e| e.sectors.count_ones());
-        let made = best.map_or(otherwise, |e| e.stamp).render().unwrap_or_default();
+        let made = best.map_or(otherwise, |e| e.stamp).render(self.unit.len()).unwrap_or_default();
         let pairs = || self.unit.iter().zip(&made);
         let first = pairs().position(|(found, made)| found != made).unwrap_or(0);
         let bits = pairs().map(|(found, made)| (found ^ made).count_ones()).sum();

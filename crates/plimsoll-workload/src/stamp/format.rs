@@ -154,8 +154,9 @@ impl Stamp {
         unit_bytes: u64,
     ) -> Option<(u32, u32, Origin)> {
         let origin = if low & SHARED_BIT == 0 {
-            let offset_bytes = low.checked_mul(16)?;
-            offset_bytes.is_multiple_of(unit_bytes).then_some(Origin::Place(offset_bytes))?
+            // Units that are not whole sectors need not start at a counter's first byte.
+            let offset_bytes = low.checked_mul(16)?.checked_next_multiple_of(unit_bytes)?;
+            (offset_bytes / 16 == low).then_some(Origin::Place(offset_bytes))?
         } else {
             let counters = low & !SHARED_BIT;
             let whole = counters.is_multiple_of(UNIT_COUNTERS);
@@ -164,7 +165,7 @@ impl Stamp {
         Some(((high >> 32) as u32, high as u32, origin))
     }
 
-    /// Bytes of the unit.
+    /// Bytes of the unit's whole sectors.
     #[must_use]
     pub fn unit_bytes(&self) -> usize {
         usize::from(self.sectors) * simd::SECTOR_BYTES
@@ -176,16 +177,40 @@ impl Stamp {
         Shape::new(self.sectors.into(), self.random_parts.into(), filler_of(self.run))
     }
 
-    /// Makes the unit again. `None` for a shape that can't be.
+    /// Fills what a unit holds after its whole sectors: less than a sector, which no compressor shrinks.
+    #[inline]
+    pub(crate) fn fill_tail(&self, kernels: Kernels, tail: &mut [u8]) {
+        let (high, low) = self.counter();
+        let sectors_counters = self.unit_bytes() as u64 / 16;
+        kernels.fill_at(key_of(self.run), high, low.wrapping_add(sectors_counters), tail);
+    }
+
+    /// Returns true if `tail` is what this unit holds after its whole sectors, to the bit.
+    #[inline]
+    pub(crate) fn has_tail(&self, kernels: Kernels, tail: &[u8]) -> bool {
+        if tail.is_empty() {
+            return true;
+        }
+        let mut expected = [0; simd::SECTOR_BYTES];
+        let Some(expected) = expected.get_mut(..tail.len()) else { return false };
+        self.fill_tail(kernels, expected);
+        expected == tail
+    }
+
+    /// Makes the unit again, of `size_bytes`. `None` for a shape that can't be, or of another size.
     #[must_use]
-    pub(crate) fn render(&self) -> Option<Vec<u8>> {
+    pub(crate) fn render(&self, size_bytes: usize) -> Option<Vec<u8>> {
         let kernels = Kernels::best();
         let shape = self.shape()?;
-        let mut unit = vec![0; shape.unit_bytes()];
+        let tail_bytes = size_bytes.checked_sub(shape.unit_bytes())?;
+        if tail_bytes >= simd::SECTOR_BYTES {
+            return None;
+        }
+        let mut unit = vec![0; size_bytes];
         let stamp = self.encode(kernels);
-        kernels
-            .make_unit(key_of(self.run), self.counter(), &shape, &stamp, &mut unit)
-            .then_some(unit)
+        let (sectors, tail) = unit.split_at_mut(shape.unit_bytes());
+        self.fill_tail(kernels, tail);
+        kernels.make_unit(key_of(self.run), self.counter(), &shape, &stamp, sectors).then_some(unit)
     }
 }
 
@@ -246,7 +271,7 @@ mod tests {
             sectors: 8,
             random_parts: 8,
         };
-        let unit = stamp.render().unwrap();
+        let unit = stamp.render(stamp.unit_bytes()).unwrap();
         assert_eq!(Stamp::decode(&unit), Some(stamp));
         assert!(unit[32..512].iter().all(|byte| *byte != 0));
     }

@@ -116,7 +116,8 @@ fn damaged(
 #[test]
 fn ten_thousand_damaged_units_are_named_right() {
     let mut dice = Dice { seed: 2026, throws: 0 };
-    let shapes = [(1.0, 4096), (2.0, 4096), (3.7, 4096), (6.0, 2048), (1.0, 1024)];
+    let shapes =
+        [(1.0, 4096), (2.0, 4096), (3.7, 4096), (6.0, 2048), (1.0, 1024), (1.0, 2300), (1.0, 3333)];
     let contents: Vec<Content> = shapes
         .into_iter()
         .map(|(compressibility, unit_bytes)| {
@@ -168,6 +169,31 @@ fn a_thousand_single_bits_are_all_found() {
             assert_eq!(found[0].damage, damage);
         }
     }
+}
+
+/// Records of 2300 bytes, as etcd writes them: 500 single bits flipped, in whole sectors and behind them.
+#[test]
+fn single_bits_of_records_that_are_not_whole_sectors_are_found() {
+    let mut dice = Dice { seed: 6, throws: 0 };
+    let content = content(&ContentSpec { unit_bytes: 2300, ..spec(3) });
+    let verifier = Verifier::new(&content, &[]).unwrap();
+    let mut data = vec![0; 100 * 2300];
+    content.fill(1, 50 * 2300, |unit| unit as u32 % 7 + 1, &mut data).unwrap();
+    let expected = |unit: u64| ExpectedContent::exactly(unit as u32 % 7 + 1);
+    let units = verifier.check(1, 50 * 2300, &data, expected, |_, v| panic!("{v:?}"));
+    assert_eq!(units, Ok(100));
+    let mut behind_sectors = 0;
+    for _ in 0..500 {
+        let bit = dice.below(8 * 100 * 2300) as usize;
+        data[bit / 8] ^= 1 << (bit % 8);
+        let found = verifier.findings(1, 50 * 2300, &data, expected).unwrap();
+        data[bit / 8] ^= 1 << (bit % 8);
+        let first_byte = (bit / 8 % 2300) as u16;
+        behind_sectors += u32::from(first_byte >= 2048);
+        assert_eq!(found.len(), 1, "bit {bit}");
+        assert_eq!(found[0].damage, Damage::Corrupt { sectors: 1, first_byte, bits: 1 });
+    }
+    assert!(behind_sectors > 20, "{behind_sectors}");
 }
 
 #[test]
