@@ -381,6 +381,7 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
     };
     match measured_ns {
         None if count == 0 => judged.note = "no operation of this kind was measured".to_owned(),
+        None if breaks_though_few(bundle, pick, limit, &mut judged) => {}
         None => {
             let longer = enough_ns(bundle, count, limit.statistic).map_or(String::new(), |ns| {
                 format!(": {} of measurement would give enough", span(ns))
@@ -415,6 +416,31 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
         }
     }
     judged
+}
+
+/// Returns true, with the row decided, if so many operations are slower than the limit that the
+/// percentile breaks it, although they are too few for the percentile itself.
+fn breaks_though_few(
+    bundle: &Bundle,
+    pick: Pick,
+    limit: &LatencyLimit,
+    judged: &mut Judged,
+) -> bool {
+    let tail = Tail::of(bundle, |class| pick.takes(class));
+    let Some((tail, quantile)) = tail.zip(limit.statistic.quantile()) else { return false };
+    if !tail.breaks_by_a_factor(quantile, limit.limit_ns) {
+        return false;
+    }
+    judged.within = Some(false);
+    judged.measured_ns = Some(tail.merged().value_at_quantile(quantile));
+    judged.note = format!(
+        "{:.0} % of {} I/Os were slower than the limit, which allows {} %; the percentile itself is \
+         uncertain",
+        100.0 * tail.slow_share(limit.limit_ns),
+        judged.count,
+        (100.0 - quantile * 100.0).max(0.0)
+    );
+    true
 }
 
 /// Judges a percentile of a closed loop again with the operations that stalls held back

@@ -177,15 +177,20 @@ impl<'a> Tail<'a> {
         Against { within, interval_ns, note }
     }
 
-    /// True if ten times more operations than the percentile allows are slower than the limit, in
-    /// the whole and in most parts of the measurement: p99 with more than 10 % of them slow.
-    fn breaks_by_a_factor(&self, quantile: f64, limit_ns: u64) -> bool {
-        let allowed = ((1.0 - quantile) * FACTOR).min(0.5);
+    /// Share of all operations that is slower than a limit.
+    pub(crate) fn slow_share(&self, limit_ns: u64) -> f64 {
         let slow = self.merged.iter_recorded().map(|bucket| {
             let is_slow = bucket.value_iterated_to() > self.merged.highest_equivalent(limit_ns);
             if is_slow { bucket.count_at_value() } else { 0 }
         });
-        if slow.sum::<u64>() as f64 <= self.samples() as f64 * allowed {
+        slow.sum::<u64>() as f64 / self.samples().max(1) as f64
+    }
+
+    /// True if ten times more operations than the percentile allows are slower than the limit, in
+    /// the whole and in most parts of the measurement: p99 with more than 10 % of them slow.
+    pub(crate) fn breaks_by_a_factor(&self, quantile: f64, limit_ns: u64) -> bool {
+        let allowed = ((1.0 - quantile) * FACTOR).min(0.5);
+        if self.slow_share(limit_ns) <= allowed {
             return false;
         }
         let spans = self.beyond(limit_ns);

@@ -439,6 +439,34 @@ fn a_limit_missed_by_a_factor_fails_whatever_is_unknown() {
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
 }
 
+/// A disk at 100 ms a flush for 12 s: 121 of them are too few for a p99, and each breaks a limit of 10 ms.
+#[test]
+fn operations_too_few_for_a_percentile_still_break_its_limit() {
+    let mut bundle = required("read_latency_p99 = \"10ms\"");
+    let mut merged = plimsoll_evidence::latency::histogram();
+    let mut slow = plimsoll_evidence::latency::histogram();
+    slow.record_n(100_000_000, 2).unwrap();
+    for span in &mut bundle.latency_spans {
+        span.histogram = (&slow).into();
+        span.histogram.add_to(&mut merged);
+    }
+    bundle.run.classes[0].count = merged.len();
+    bundle.run.classes[0].latency_ns_max = merged.max();
+    bundle.latency.insert("matrix.read".into(), merged);
+    let verdict = judge(&bundle);
+    let limit = check(&verdict, "read_latency_p99");
+    assert_eq!(limit.ok, Some(false), "{limit:?}");
+    assert!(limit.note.contains("100 % of"), "{}", limit.note);
+    // As few, and fast: nothing is decided.
+    let mut bundle = required("read_latency_p99 = \"200ms\"");
+    bundle.run.classes[0].count = 60;
+    let mut few = plimsoll_evidence::latency::histogram();
+    few.record_n(1_000_000, 60).unwrap();
+    bundle.latency.insert("matrix.read".into(), few);
+    let verdict = judge(&bundle);
+    assert_eq!(check(&verdict, "read_latency_p99").ok, None);
+}
+
 #[test]
 fn an_open_limit_is_named_before_another_unknown() {
     let mut bundle = required("read_latency_p99 = \"1200us\"");
