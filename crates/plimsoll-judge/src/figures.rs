@@ -15,6 +15,8 @@ pub enum Pick {
     /// What the achieved rate counts: database reads and writes, all reads, writes and metadata
     /// operations of a matrix.
     Transactional,
+    /// What a matrix hands over: reads, writes, metadata operations and flushes.
+    Issued,
     /// Reads and writes of data, without operations on names and attributes: what `iops` counts.
     Data,
     /// Database reads; of one instance where given.
@@ -45,6 +47,9 @@ impl Pick {
         let of = |instance: Option<u32>| instance.is_none_or(|i| i == class.instance);
         match self {
             Self::Transactional => matches!(class.group.as_str(), "transactional" | "metadata"),
+            Self::Issued => {
+                matches!(class.group.as_str(), "transactional" | "metadata" | "sync")
+            }
             Self::Data => class.group == "transactional",
             Self::DatabaseReads(i) | Self::Reads(i) => {
                 class.group == "transactional" && class.is_read && of(i)
