@@ -1,5 +1,5 @@
-//! Directories beside the catalogue's own in which bundles were made (`--out`): a text file of JSON strings, one a
-//! line. It says where to look, and nothing of what is there.
+//! List of directories outside the catalogue that hold bundles (`--out`): a text file with one JSON
+//! string per line. It says where to look, not what is there.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crate::EvidenceError;
 
-/// Notes a directory, once. What is no UTF-8 is not noted: bundles there are named by their path.
+/// Adds a directory to the list, unless the list has it. Paths that are not UTF-8 are skipped;
+/// their bundles can still be named by path.
 ///
 /// # Errors
-/// A file that can't be written.
+/// The file cannot be written.
 pub fn note(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
     let io = |error| EvidenceError::io("write", file, error);
     let whole = directory.canonicalize().map_err(|e| EvidenceError::io("find", directory, e))?;
@@ -23,11 +24,11 @@ pub fn note(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
     }
     let line = format!("{}\n", serde_json::Value::from(text));
     let mut open = OpenOptions::new().append(true).create(true).open(file).map_err(io)?;
-    // One write: those of several processes do not mix.
+    // Write the line in one call, so that lines from concurrent processes do not mix.
     open.write_all(line.as_bytes()).map_err(io)
 }
 
-/// The directories that were noted; a line that can't be read is none.
+/// Returns the listed directories. Skips lines that it cannot read.
 pub fn noted(file: &Path) -> BTreeSet<PathBuf> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let path = |line: &str| serde_json::from_str::<PathBuf>(line).ok();

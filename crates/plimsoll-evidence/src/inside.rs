@@ -1,110 +1,111 @@
-//! What a modelled system knows of itself over the measured phase: where reads were served from and
-//! where writes went, what its stations did, and where the time of operations went. On a model this is
-//! the truth, not an inference. Sums and counts; means are made from them by the judge.
+//! Statistics of a modelled system over the measured phase: sources of reads, destinations of
+//! writes, station utilisation, and latency by station. On a model these are exact, not inferred.
+//! The judge computes means from these
+//! sums and counts.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A system's own statistics over the measured phase.
+/// Statistics of a modelled system over the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inside {
-    /// The model.
+    /// Name of the model.
     pub model: String,
-    /// Its title.
+    /// Title of the model.
     pub title: String,
-    /// Where its file came from: `shipped`, or the path it was read from.
+    /// Origin of the model file: `shipped`, or its path.
     pub origin: String,
-    /// SHA-256 of the model's text.
+    /// SHA-256 of the model file.
     pub model_sha256: String,
-    /// Parameters that differed from the file: dotted name and TOML value.
+    /// Parameters that override the model file: dotted name and TOML value.
     pub set: BTreeMap<String, String>,
-    /// Seed of this run's choices.
+    /// Random seed of the run.
     pub seed: u64,
-    /// What entered at each node; each runs one virtual machine of the load.
+    /// I/O at each node. Each node runs one virtual machine of the workload.
     pub nodes: Vec<Node>,
-    /// Stations, in the order in which the system was built.
+    /// Stations in creation order.
     pub stations: Vec<Station>,
-    /// Where the time of each kind of operation went, from a sample of them.
+    /// Latency by station for each kind of operation, from a sample.
     pub paths: Vec<Path>,
-    /// Events that were simulated.
+    /// Number of simulated events.
     pub events: u64,
 }
 
 /// I/Os and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// I/Os.
+    /// Number of I/Os.
     pub ios: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub size_bytes: u64,
 }
 
-/// What entered at one node.
+/// I/O that entered the system at one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Such as `node0`.
+    /// Name, such as `node0`.
     pub name: String,
-    /// Reads by the slowest place that one needed: `zero`, `dram`, `log`, `ssd`, `hdd`.
+    /// Reads by the slowest tier that they needed: `zero`, `dram`, `log`, `ssd`, `hdd`.
     pub reads: BTreeMap<String, Tally>,
-    /// Writes by the place that made them durable.
+    /// Writes by the tier that made them durable.
     pub writes: BTreeMap<String, Tally>,
     /// Reads that needed another node.
     pub remote_reads: Tally,
-    /// Metadata operations.
+    /// Number of metadata operations.
     pub metadata_ops: u64,
 }
 
-/// A station: servers with a queue.
+/// Queueing station: a queue and its servers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Station {
-    /// Such as `node0.drive.3`.
+    /// Name, such as `node0.drive.3`.
     pub name: String,
-    /// Servers.
+    /// Number of servers.
     pub servers: u32,
     /// False for delays, gates and buckets, which have no utilisation.
     pub queues: bool,
-    /// Integral of the number of busy servers.
+    /// Integral of the number of busy servers over time.
     pub busy_ns: u64,
-    /// Integral of the number of customers, waiting or in service.
+    /// Integral over time of the number of customers, queued or in service.
     pub customers_ns: u64,
-    /// Sum of the times that customers spent inside, from their own stamps.
+    /// Sum of the customers' sojourn times, from their own timestamps.
     pub sojourn_ns: u64,
-    /// Visits that ended.
+    /// Completed visits.
     pub visits: u64,
-    /// Of which background.
+    /// Completed visits of background work.
     pub background_visits: u64,
-    /// Most customers at once.
+    /// Maximum number of customers at once.
     pub customers_max: u32,
 }
 
-/// Where the time of one kind of operation went.
+/// Latency by station of one kind of operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
-    /// Such as `database read`.
+    /// Name, such as `database read`.
     pub operation: String,
-    /// Operations that were followed.
+    /// Number of traced operations.
     pub traced: u64,
     /// Sum of their latencies.
     pub latency_ns_sum: u64,
-    /// What the stations had of it, largest first. The sums add up to the latency.
+    /// Shares of the stations, largest first. Their sum equals the latency.
     pub parts: Vec<Part>,
 }
 
-/// What one station, or like stations of all nodes, had of the time of operations.
+/// Share of a station in the latency, or of the like stations of all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// The station; with a star for a number where several are taken together.
+    /// Name of the station; `*` replaces numbers if several stations are merged.
     pub station: String,
     /// Visits on the critical path.
     pub visits: u64,
-    /// Time queued.
+    /// Time in the queue.
     pub waited_ns_sum: u64,
     /// Time in service.
     pub served_ns_sum: u64,
 }
 
-/// A station's name with a star for each number in it, so that like stations go together.
+/// Replaces each number in a station's name by `*`, so that like stations compare equal.
 pub fn like(name: &str) -> String {
     let mut out = String::new();
     let mut digits = false;

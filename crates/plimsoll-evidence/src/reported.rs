@@ -1,16 +1,16 @@
-//! A result as the tool that made it reports it, in words that belong to no tool.
+//! A result as its tool reports it, in terms that are independent of the tool.
 //!
-//! `plimsoll-import` fills a [`Reported`] from a file; `plimsoll-judge` asks whether its figures can all
-//! be true at once. Neither adds anything: what a file does not say stays `None` or an empty list, and
-//! an unknown is never zero. Every [`Figure`] carries the span of values that would have been printed
-//! as it is, and the place where it stands, so that a rule needs no tolerance of its own and a finding
-//! can name the field.
+//! `plimsoll-import` fills a [`ToolResult`] from a file; `plimsoll-judge` checks whether its
+//! figures can all be true at once. Neither invents values: what a file does not state stays `None`
+//! or empty, never zero. Every [`Figure`] carries the range of values that would be printed the
+//! same way, and its location. Rules therefore need no tolerances of their own, and findings can
+//! name the field.
 //!
-//! | a result | holds |
+//! | type | content |
 //! |---|---|
-//! | [`Reported`] | where it is from, its [`Part`]s, what claims to be made of what ([`Combined`]), passes over the same data ([`Pass`]) |
+//! | [`ToolResult`] | source, [`Part`]s, figures that aggregate others ([`Aggregate`]), passes over the same data ([`Pass`]) |
 //! | [`Part`] | one job, host, rank or phase: its [`Setting`], its [`Operation`]s, its [`Series`] |
-//! | [`Operation`] | what is said of one kind of operation: count, bytes, rates, [`Latency`] |
+//! | [`Operation`] | figures of one kind of operation: count, bytes, rates, [`Latency`] |
 
 mod combined;
 mod figure;
@@ -32,37 +32,38 @@ pub use population::{Claim, Population, Unit};
 pub use series::{Point, Quantity, Series};
 pub use setting::{CounterReset, Durability, MediaClass, Outstanding, Pattern, Setting};
 
-/// One result: what one run of a tool reports, or one row of a table.
+/// Result of one run of a tool, or one row of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reported {
-    /// Where it is from.
+    /// Origin of the result.
     pub source: Source,
-    /// Jobs, hosts, ranks, phases. A result that is not divided has one.
+    /// Jobs, hosts, ranks or phases. An undivided result has one part.
     pub parts: Vec<Part>,
-    /// Which figures claim to be made of which others.
+    /// Figures that aggregate other figures.
     pub combined: Vec<Combined>,
-    /// How many parts there should be, where the result says so.
+    /// Expected numbers of parts, if the result states them.
     pub memberships: Vec<Membership>,
-    /// Values that are too many for a part each.
+    /// Sets of values too large for one part each.
     pub populations: Vec<Population>,
     /// Repeated passes over the same data, in order (epochs of a training).
     pub passes: Vec<Pass>,
-    /// What the tool itself says against its result, in its own words.
+    /// Warnings and errors of the tool about its own result, in its words.
     pub complaints: Vec<Complaint>,
-    /// What was left aside or could not be read, one sentence each.
+    /// Skipped or unreadable content, one sentence each.
     pub remarks: Vec<String>,
-    /// Options as stated, by their names in the tool.
+    /// Options as stated, by the tool's names.
     pub options: BTreeMap<String, String>,
 }
 
 impl Reported {
-    /// An empty result of that source.
+    /// Creates an empty result from that source.
     #[must_use]
     pub fn of(source: Source) -> Self {
         Self { source, ..Self::default() }
     }
 
-    /// Short name for tables: the file, and the place in it where it holds several results.
+    /// Returns a short name for tables: the file, and the location in it if it holds several
+    /// results.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.source.place {
@@ -71,59 +72,59 @@ impl Reported {
         }
     }
 
-    /// All operations of all parts, each with its part.
+    /// Returns all operations with their parts.
     pub fn operations(&self) -> impl Iterator<Item = (&Part, &Operation)> {
         self.parts.iter().flat_map(|part| part.operations.iter().map(move |op| (part, op)))
     }
 }
 
-/// Where a result is from.
+/// Origin of a result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Source {
-    /// The tool, as people call it (`fio`); empty for a table that names none.
+    /// Common name of the tool (`fio`); empty for a table that names none.
     pub tool: String,
-    /// Its version, as it states it.
+    /// Version, as the tool states it.
     pub version: Option<String>,
-    /// The form it was read as, such as `fio JSON`.
+    /// Format that it was read as, such as `fio JSON`.
     pub format: String,
-    /// The file, relative to what was named.
+    /// Path of the file, relative to the imported path.
     pub file: String,
-    /// The place in the file where that holds several results: a line, a phase, a test's name.
+    /// Location in a file with several results: a line, a phase or a test name.
     pub place: Option<String>,
-    /// When the run began or ended, seconds since 1970.
+    /// Time when the run started or ended, seconds since 1970.
     pub taken_unix_s: Option<f64>,
 }
 
-/// A part of a result whose figures belong together.
+/// Part of a result with its own figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Part {
-    /// As the result names it; empty where it is not divided.
+    /// Name in the result; empty if the result is undivided.
     pub name: String,
-    /// The host that it ran on.
+    /// Host that ran it.
     pub host: Option<String>,
     /// Rank, job number or client.
     pub rank: Option<String>,
-    /// What was asked of the storage.
+    /// Requested workload.
     pub setting: Setting,
-    /// How long it ran, ns.
+    /// Run time, ns.
     pub window_ns: Option<Figure>,
-    /// When it began, seconds since 1970.
+    /// Start time, seconds since 1970.
     pub start_unix_s: Option<f64>,
-    /// What was done.
+    /// Figures by kind of operation.
     pub operations: Vec<Operation>,
-    /// How it went over time.
+    /// Figures over time.
     pub series: Vec<Series>,
-    /// Errors that the part counts.
+    /// Number of errors.
     pub errors: Option<Figure>,
-    /// Share of one CPU that a generator's thread used, 0 to 1.
+    /// Share of one CPU that a generator thread used, 0 to 1.
     pub generator_cpu_share: Option<Figure>,
-    /// Devices as the tool saw them.
+    /// Device counters, as the tool reports them.
     pub devices: Vec<DeviceCounts>,
-    /// True for a total of other parts, which is not one more of them.
+    /// True for a total of other parts, which must not be added to them.
     pub is_total: bool,
 }
 
-/// What a device's counters said over the run.
+/// Counters of a device over the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceCounts {
     /// Name of the device.
@@ -140,26 +141,26 @@ pub struct DeviceCounts {
     pub read_bytes: Option<Figure>,
     /// Bytes written.
     pub written_bytes: Option<Figure>,
-    /// Share of the time in which the device had something to do, 0 to 1.
+    /// Share of time in which the device was busy, 0 to 1.
     pub busy_share: Option<Figure>,
 }
 
-/// What a tool says against its own result.
+/// Warning or error of a tool about its own result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Complaint {
-    /// How much it weighs.
+    /// Severity.
     pub weight: Weight,
-    /// Its words.
+    /// Text of the message.
     pub says: String,
-    /// Where they stand.
+    /// Location of the message.
     pub field: String,
 }
 
-/// How much a tool's own complaint weighs.
+/// Severity of a tool's complaint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// The tool calls the result invalid, or it ended with an error.
+    /// The tool calls the result invalid, or exited with an error.
     Invalid,
     /// The tool warns.
     Warning,

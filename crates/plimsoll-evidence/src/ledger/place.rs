@@ -1,72 +1,72 @@
-//! A bundle's place in the ledger, held against the ledger itself.
+//! Check of a bundle's position against the ledger itself.
 //!
-//! The ledger says when a run started, how it ended and what its bundle's seal was; the bundle says which
-//! line of which ledger its start is, and what the line before it was. So a bundle that is changed and
-//! sealed again disagrees with the ledger, and a ledger that is cut short, rewritten or begun anew
-//! disagrees with the bundles that lie there.
+//! The ledger records when a run started, how it ended and the seal of its bundle. The bundle
+//! records the ledger, the line of its start and the hash of the line before. A bundle that is
+//! changed and sealed again therefore contradicts the ledger. A ledger that is truncated, rewritten
+//! or restarted contradicts the bundles made under it.
 
 use super::{Derived, Event, Link};
 use crate::EvidenceError;
 use crate::run::{Driver, LedgerPosition, Run};
 
-/// What a bundle says of its place.
+/// Ledger position that a bundle claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// The run.
+    /// Name of the run.
     pub run_id: String,
-    /// Its place.
+    /// Claimed position.
     pub position: LedgerPosition,
 }
 
-/// What the ledger says of a bundle.
+/// Result of checking a bundle against the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It holds the run, and agrees with the bundle.
+    /// The ledger has the run and agrees with the bundle.
     Held(Held),
-    /// It does not hold the run, or not all of it: it can't vouch for the bundle.
+    /// The ledger lacks the run or its end, so it cannot vouch for the bundle.
     NotHeld {
-        /// Why, in a sentence.
+        /// Reason in a sentence.
         says: String,
     },
-    /// It contradicts the bundle.
+    /// The ledger contradicts the bundle.
     Differs {
-        /// In what, in a sentence.
+        /// Contradiction in a sentence.
         says: String,
     },
 }
 
-/// A run that the ledger holds as its bundle says.
+/// Run that the ledger records as its bundle claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Line of its start, from 1.
+    /// Line of the start, from 1.
     pub position: u64,
-    /// Line of its end.
+    /// Line of the end.
     pub ended_at: u64,
-    /// Lines in all.
+    /// Total number of lines.
     pub lines: u64,
-    /// When the first was written, nanoseconds since 1970.
+    /// Time of the first line, nanoseconds since 1970.
     pub began_unix_ns: u64,
-    /// The verdict in capitals that was entered last.
+    /// Most recent verdict, in capitals.
     pub verdict: String,
-    /// What was derived from the evidence and entered, oldest first; empty in ledgers of older versions.
+    /// Recorded verdicts, oldest first; empty in ledgers of older versions.
     pub entered: Vec<Entered>,
-    /// Bundles of later runs that hold the hash of a line after this run's end, so that its lines
-    /// cannot have been rewritten since without changing those bundles too.
+    /// Bundles of later runs that hold the hash of a line after this run's end. They prove that its
+    /// lines were not rewritten since, unless those bundles were changed too.
     pub later_witnesses: u64,
 }
 
-/// What a line says that was derived from a bundle's evidence.
+/// Verdict in the ledger, with the hashes of the derived files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entered {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: u64,
-    /// The verdict in capitals.
+    /// Verdict in capitals.
     pub verdict: String,
-    /// The files that were written.
+    /// Hashes of the files.
     pub derived: Derived,
 }
 
-/// Of bundles that are there, how many the ledger does not hold where they say.
+/// Counts the existing bundles that the ledger lacks at their claimed position.
 #[must_use]
 pub fn not_held(known: &[Witness], chain: &[Link]) -> u64 {
     known.iter().filter(|witness| !is_at(witness, chain)).count() as u64
@@ -86,8 +86,8 @@ fn at(chain: &[Link], position: u64) -> Option<&Link> {
     chain.get(usize::try_from(position.checked_sub(1)?).ok()?)
 }
 
-/// What the ledger says of a run whose bundle has this seal. `later` are other bundles of the catalogue
-/// that say where they stand in it.
+/// Checks a run and the seal of its bundle against the ledger. `later` are other bundles of the
+/// catalogue that claim a position in it.
 #[must_use]
 pub fn of(
     chain: Result<&[Link], &EvidenceError>,
@@ -122,13 +122,13 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
     let own = run.experiment.as_ref().map(|place| place.id.as_str());
     let wrong = [
         ("name", *name != run.name),
-        // The plan of a foreign result follows from the result, which comes after the start.
+        // The plan of a foreign result is derived from the result, which arrives after the start.
         ("plan", *plan_sha256 != run.plan_sha256 && run.driver != Driver::Foreign),
         ("experiment", experiment.as_deref() != own),
         ("start", start.entry.unix_ns != run.started_unix_ns),
     ];
     if let Some((what, _)) = wrong.into_iter().find(|(_, wrong)| *wrong) {
-        return Err(differs(format!("line {line} of the ledger has another {what} of this run")));
+        return Err(differs(format!("line {line} of the ledger has a different {what} for this run")));
     }
     let (ended, verdict, derived) = end_of(chain, run, seal_sha256)?;
     let mut entered: Vec<Entered> = Vec::new();
@@ -146,7 +146,7 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
             note(link, verdict, written);
         }
     }
-    // A line after this run's start may lie before its end, where runs overlap.
+    // If runs overlap, a line after this run's start may be before its end.
     let after = |line: u64| {
         move |witness: &&Witness| {
             let Witness { run_id, position } = witness;
@@ -157,8 +157,8 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
     };
     if let Some(other) = later.iter().filter(after(line)).find(|witness| !is_at(witness, chain)) {
         return Err(differs(format!(
-            "the ledger was rewritten, or the bundle of {}: that says that it started after this run, \
-             as line {}, and the ledger has something else there",
+            "the ledger or the bundle of {} was rewritten: according to that bundle, its run \
+                started after this one, at line {}, but the ledger has another line there",
             other.run_id, other.position.position
         )));
     }
@@ -177,13 +177,13 @@ fn has(chain: &[Link], run_id: &str) -> bool {
     chain.iter().any(|link| link.entry.run_id == run_id)
 }
 
-/// Whether a bundle says that it is of this ledger; `None`: it does not say of which it is.
+/// True if a bundle was made under this ledger; `None` if the bundle does not identify its ledger.
 fn same_ledger(chain: &[Link], position: &LedgerPosition) -> Option<bool> {
     let first = position.first_sha256.as_ref()?;
     Some(chain.first().is_some_and(|link| link.sha256 == *first))
 }
 
-/// The line of the run's start, where the bundle says that it is.
+/// Returns the line of the run's start, at the position that the bundle claims.
 fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
     let is_start = |link: &&Link| {
         link.entry.run_id == run.run_id && matches!(link.entry.event, Event::Started { .. })
@@ -192,10 +192,10 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
     let Some(position) = &run.ledger else {
         return Err(match found {
             Some(link) => differs(format!(
-                "the ledger has this run at line {}, and the bundle says that it was entered in none",
+                "the ledger has this run at line {}, but the bundle says that it is in no ledger",
                 link.entry.position
             )),
-            None => not_held_as("the bundle says that its run was entered in no ledger"),
+            None => not_held_as("the bundle says that its run is in no ledger"),
         });
     };
     let lines = chain.len() as u64;
@@ -205,15 +205,15 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
             position.position
         ))),
         (None, Some(true)) => Err(differs(format!(
-            "line {} of the ledger is of another run: the ledger was rewritten, or the bundle",
+            "line {} of the ledger belongs to another run: the ledger or the bundle was rewritten",
             position.position
         ))),
         (None, _) if chain.is_empty() => {
-            Err(not_held_as("there is no ledger here that holds this run"))
+            Err(not_held_as("no ledger here contains this run"))
         }
         (None, _) => Err(not_held_as(format!(
-            "the ledger here does not hold this run: it is of another machine or user, or the ledger \
-             was begun anew ({})",
+            "the ledger here does not contain this run: it belongs to another machine or user, \
+                or it was restarted ({})",
             began(chain, run)
         ))),
         (Some(link), _) => {
@@ -223,8 +223,8 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
                 || !is_at(&witness, chain)
             {
                 return Err(differs(format!(
-                    "line {} of the ledger is this run's start, and the bundle has another place or \
-                     another line before it: the ledger was rewritten, or the bundle",
+                    "line {} of the ledger is the start of this run, but the bundle has another \
+                        position or another previous line: the ledger or the bundle was rewritten",
                     link.entry.position
                 )));
             }
@@ -244,7 +244,7 @@ fn began(chain: &[Link], run: &Run) -> String {
     }
 }
 
-/// The line of the run's end with the verdict, and what was derived then.
+/// Returns the line of the run's end, with the verdict and the hashes of the derived files.
 fn end_of<'a>(
     chain: &'a [Link],
     run: &Run,
@@ -258,8 +258,8 @@ fn end_of<'a>(
     });
     let Some((link, end, verdict, entered, derived)) = ends.next() else {
         return Err(not_held_as(
-            "the ledger has the start of this run and not its end: the run was killed while it wrote \
-             its bundle, or the ledger was cut short",
+            "the ledger has the start of this run but not its end: the run was killed while it \
+                wrote its bundle, or the ledger was cut short",
         ));
     };
     let line = link.entry.position;
@@ -271,13 +271,14 @@ fn end_of<'a>(
     }
     if entered != seal_sha256 {
         return Err(differs(format!(
-            "the bundle was changed and sealed again: line {line} of the ledger has another seal of it"
+            "the bundle was changed and sealed again: line {line} of the ledger has another seal \
+                for it"
         )));
     }
-    // Older versions entered every end of an observed command but the plain one as `environment`.
+    // Older versions recorded every abnormal end of an observed command as `environment`.
     if derived.is_some() && end != run.end.kind.word() {
         return Err(differs(format!(
-            "line {line} of the ledger has another end of this run: {end}"
+            "line {line} of the ledger has another end for this run: {end}"
         )));
     }
     Ok((link, verdict.clone(), derived.clone()))
@@ -296,7 +297,7 @@ mod tests {
         runs: Vec<Run>,
     }
 
-    /// Three runs of one plan, ended with their own names as seals.
+    /// Creates three runs of one plan. Each has its name as its seal.
     fn three() -> Kept {
         let directory = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
@@ -321,7 +322,7 @@ mod tests {
         }
     }
 
-    /// As somebody does who changes the ledger and knows of its head.
+    /// Rewrites the head, as an attacker who knows of it would.
     fn fit_head(ledger: &Ledger) {
         let text = std::fs::read_to_string(ledger.path()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -404,7 +405,7 @@ mod tests {
         let fresh = one(&kept.ledger, "d");
         assert_eq!(fresh.ledger.as_ref().unwrap().began_unix_ns, Some(1_100));
         says(&kept, &kept.runs[1], "b", "begun anew (it begins 0 s after");
-        // A chain that holds by itself, with another seal of the first run in it.
+        // A valid chain with another seal of the first run.
         let forged = Ledger::at(kept.ledger.path().with_file_name("forged"));
         for (id, seal) in [("a", "other"), ("b", "b"), ("c", "c")] {
             let unix_ns = 1_000 + u64::from(id.as_bytes()[0]);

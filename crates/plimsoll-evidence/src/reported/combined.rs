@@ -1,71 +1,71 @@
-//! Which figures claim to be made of which others.
+//! Figures that aggregate other figures, with the formula.
 
 use serde::Serialize;
 
 use super::Figure;
 
-/// How a figure is made of others.
+/// Formula of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// Their sum.
+    /// Sum.
     Sum,
-    /// Their arithmetic mean.
+    /// Arithmetic mean.
     Mean,
-    /// Their geometric mean.
+    /// Geometric mean.
     GeometricMean,
-    /// The greatest of them.
+    /// Maximum.
     Max,
-    /// The least of them.
+    /// Minimum.
     Min,
-    /// Their standard deviation, of a population or of a sample.
+    /// Standard deviation, of a population or of a sample.
     Stddev,
-    /// The percentile at this quantile of all operations behind them, of which they are percentiles.
+    /// Percentile of all operations, where the inputs are the same percentile of subsets.
     Percentile(f64),
-    /// A figure that covers all that they cover, such as a mean over all operations: it lies between the
-    /// least and the greatest of them.
+    /// Value between the minimum and the maximum, such as a mean over all operations.
     Between,
 }
 
-/// A figure and what it claims to be made of.
+/// Figure that aggregates others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Combined {
-    /// What it is, in words: `read bandwidth of all ranks`.
+    /// Name, such as `read bandwidth of all ranks`.
     pub what: String,
-    /// How it is made.
+    /// Formula.
     pub how: How,
-    /// The figure.
+    /// The aggregate figure.
     pub total: Figure,
-    /// What it is made of.
+    /// Inputs.
     pub of: Vec<Figure>,
-    /// Share by which it may lie off for a reason that the tool's source gives.
+    /// Relative deviation that the tool's source code explains.
     pub slack: f64,
 }
 
-/// How many parts there should be, and which are there.
+/// Expected and actual number of parts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Membership {
-    /// What is counted: `ranks`, `hosts`, `jobs`.
+    /// Kind of part: `ranks`, `hosts`, `jobs`.
     pub of: String,
-    /// How many there should be, as stated.
+    /// Stated number.
     pub stated: Figure,
-    /// How many are there.
+    /// Actual number.
     pub found: u64,
-    /// Those that are missing by name, where that can be told.
+    /// Names of the missing parts, if known.
     pub missing: Vec<String>,
-    /// Where the parts were looked for.
+    /// Location that was searched for parts.
     pub place: String,
 }
 
-/// One pass over the same data: an epoch, a repeat within a run.
+/// One pass over the same data: an epoch, or a repeat within a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Pass {
-    /// Its number or name.
+    /// Number or name of the pass.
     pub name: String,
-    /// How long it took, ns.
+    /// Duration, ns.
     pub duration_ns: Option<Figure>,
-    /// What it did per second: samples, operations, bytes; the same for all passes of a result.
+    /// Rate in samples, operations or bytes per second; the unit is the same for all passes of a
+    /// result.
     pub rate_per_s: Option<Figure>,
-    /// Share of its time in which the consumer was busy and not waiting, percent.
+    /// Share of time in which the consumer was busy rather than waiting, percent.
     pub busy_percent: Option<Figure>,
 }

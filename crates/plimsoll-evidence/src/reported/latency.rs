@@ -1,68 +1,68 @@
-//! What a result says of latencies.
+//! Latencies in a result.
 
 use serde::Serialize;
 
 use super::Figure;
 
-/// Which part of an operation's life a latency covers.
+/// Stage of an operation that a latency covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Until the system took the operation.
+    /// From the start to the acceptance by the system.
     Submission,
-    /// From there until it was done.
+    /// From the acceptance by the system to the completion.
     Completion,
-    /// From before the submission until it was done.
+    /// From before the submission to the completion.
     #[default]
     Total,
-    /// Of several operations that serve one request of the application.
+    /// Latency of an application request that takes several operations.
     Request,
-    /// The result does not say.
+    /// The result does not state the stage.
     Unstated,
 }
 
-/// Latencies of one kind of operation at one stage. Figures in ns.
+/// Latencies of one kind of operation at one stage, in ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
-    /// What it covers.
+    /// Stage.
     pub stage: Stage,
-    /// How many operations it is of.
+    /// Number of operations.
     pub count: Option<Figure>,
-    /// Least.
+    /// Minimum.
     pub min_ns: Option<Figure>,
     /// Arithmetic mean.
     pub mean_ns: Option<Figure>,
-    /// Greatest.
+    /// Maximum.
     pub max_ns: Option<Figure>,
     /// Standard deviation.
     pub stddev_ns: Option<Figure>,
-    /// In the order printed.
+    /// Percentiles in the order printed.
     pub percentiles: Vec<Percentile>,
-    /// A histogram, by rising latency.
+    /// Histogram in order of latency.
     pub bins: Vec<Bin>,
-    /// Sum of all latencies, where it is stated.
+    /// Stated sum of all latencies.
     pub sum_ns: Option<Figure>,
-    /// True where the figures cover more operations than the rate beside them, or fewer: a mean that
-    /// was made over another time or by samples says nothing of the number in flight.
+    /// True if the latencies cover a different set of operations than the rate. A mean over another
+    /// time or a sample says nothing about the number in flight.
     pub sampled: bool,
 }
 
-/// A percentile.
+/// Percentile of a latency distribution.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Percentile {
-    /// Share of the operations that took no longer, 0 to 1.
+    /// Quantile, 0 to 1.
     pub quantile: f64,
-    /// The latency, ns.
+    /// Latency, ns.
     pub ns: Figure,
 }
 
-/// A bin of a histogram.
+/// Histogram bin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bin {
-    /// Least latency in it, ns.
+    /// Lower bound, ns.
     pub from_ns: f64,
-    /// Greatest latency in it, ns.
+    /// Upper bound, ns.
     pub to_ns: f64,
-    /// Operations in it.
+    /// Number of operations.
     pub count: f64,
 }

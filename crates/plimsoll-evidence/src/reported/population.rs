@@ -1,11 +1,10 @@
-//! Many values of one kind, too many for a part each: times of thousands of ranks, latencies of every
-//! request.
+//! Large sets of values, such as the times of thousands of ranks or the latencies of all requests.
 
 use serde::Serialize;
 
 use super::{Figure, How};
 
-/// What the values measure.
+/// Unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -17,37 +16,36 @@ pub enum Unit {
     PerS,
     /// Bytes.
     Bytes,
-    /// A number.
+    /// Plain number.
     Count,
 }
 
-/// Values of one kind.
+/// Set of values of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Population {
-    /// Whose they are: `ranks`, `requests`.
+    /// Owners of the values: `ranks`, `requests`.
     pub of: String,
-    /// What they are: `time to write`.
+    /// Quantity, such as `time to write`.
     pub what: String,
-    /// What they measure.
+    /// Unit of the values.
     pub unit: Unit,
-    /// Where they stand: the column or list.
+    /// Location: the column or list.
     pub field: String,
-    /// The values, in the order of the file.
+    /// Values in file order.
     pub values: Vec<f64>,
-    /// True where the values are of parts that did the same at the same time, so that one may be held
-    /// against the others.
+    /// True if all parts did the same work at the same time, so that their values are comparable.
     pub alike: bool,
-    /// Figures that claim to be made of these values.
+    /// Figures that aggregate these values.
     pub claims: Vec<Claim>,
 }
 
-/// A figure that claims to be made of a population.
+/// Figure that aggregates a population.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// How it is made.
+    /// Formula.
     pub how: How,
-    /// The figure, in the unit of the population.
+    /// Aggregate figure, in the unit of the population.
     pub total: Figure,
-    /// Share by which it may lie off for a reason that the tool's source gives.
+    /// Relative deviation that the tool's source code explains.
     pub slack: f64,
 }

@@ -1,107 +1,108 @@
-//! What was asked of the storage, as far as the result says so.
+//! Requested workload, as stated in the result.
 
 use serde::Serialize;
 
 use super::Figure;
 
-/// What a part was told to do. Every field is optional: a result that does not state one says nothing.
+/// Requested workload of a part. All fields are optional: a field that the result does not state is
+/// `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Setting {
     /// Operations in flight.
     pub outstanding: Option<Outstanding>,
-    /// Operations in flight of each issuer, where their number is not stated.
+    /// Operations in flight per issuer, if the number of issuers is unknown.
     pub outstanding_of_each: Option<Figure>,
-    /// Issuing threads or processes.
+    /// Number of issuing threads or processes.
     pub threads: Option<Figure>,
-    /// Share of the operations that read, percent.
+    /// Percentage of reads.
     pub read_percent: Option<Figure>,
-    /// Order of the addresses.
+    /// Access pattern.
     pub pattern: Option<Pattern>,
-    /// Size of the data that was worked on, bytes, all parts of this kind together.
+    /// Working set in bytes, of all parts of this kind together.
     pub working_set_bytes: Option<Figure>,
-    /// True where the page cache was to be passed by.
+    /// True if direct I/O was requested.
     pub direct: Option<bool>,
-    /// What makes writes last.
+    /// Durability of writes.
     pub durability: Option<Durability>,
-    /// A limit on the rate, operations per second.
+    /// Rate limit, operations per second.
     pub rate_limit_per_s: Option<Figure>,
-    /// A limit on the bandwidth, bytes per second.
+    /// Bandwidth limit, bytes per second.
     pub bandwidth_limit_per_s: Option<Figure>,
-    /// How long it was to run, ns.
+    /// Requested run time, ns.
     pub duration_ns: Option<Figure>,
-    /// How long it ran before anything was counted, ns.
+    /// Warm-up before the measurement, ns.
     pub warm_up_ns: Option<Figure>,
-    /// Whether the tool reset its counters while operations were in flight.
+    /// Counter reset while operations were in flight.
     pub counter_reset: CounterReset,
-    /// What it worked on: a path, a device, a bucket.
+    /// Target: a path, a device or a bucket.
     pub target: Option<String>,
-    /// What the target is said or seen to be.
+    /// Media class of the target, as stated or derived.
     pub media: Option<MediaClass>,
-    /// How many drives the target has.
+    /// Number of drives in the target.
     pub drives: Option<Figure>,
-    /// Memory of all hosts, bytes.
+    /// Total memory of all hosts, bytes.
     pub memory_bytes: Option<Figure>,
-    /// True where one block of data was written over and over.
+    /// True if the tool wrote the same block of data repeatedly.
     pub data_repeats: Option<bool>,
-    /// True where the data was zeroes.
+    /// True if the data was all zero.
     pub data_zero: Option<bool>,
 }
 
-/// Whether a tool reset its counters during the run, so that operations in flight at that moment are counted
-/// in one figure and missing in another.
+/// Reset of a tool's counters during the run. Operations in flight at that moment are counted in
+/// some figures and missing in others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterReset {
-    /// The counters ran from the first operation to the last.
+    /// No reset: the counters cover the first operation to the last.
     #[default]
     Never,
-    /// The options say so, for example a warm-up.
+    /// The options imply a reset, for example a warm-up.
     Stated,
-    /// The form does not print the option that would reset them.
+    /// The format does not show the option that would reset them.
     Unknown,
 }
 
 /// Operations in flight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outstanding {
-    /// At most so many at once.
+    /// Maximum.
     pub most: Figure,
-    /// True where the tool replaces each operation at once when it is done: a closed loop without
-    /// pauses, limits or batches, so that it is also about how many there were.
+    /// True if the tool keeps the maximum in flight: a closed loop without pauses, limits or
+    /// batches that replaces each operation on completion.
     pub kept: bool,
 }
 
-/// Order of the addresses.
+/// Access pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
-    /// Anywhere.
+    /// Random addresses.
     Random,
-    /// One after the other.
+    /// Ascending addresses.
     Sequential,
 }
 
-/// What makes writes last, as the options say.
+/// Durability of writes, from the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Each write is on stable storage before it is done (`O_SYNC`, `O_DSYNC`, FUA).
+    /// Each write is on stable storage before it completes (`O_SYNC`, `O_DSYNC`, FUA).
     EachWrite,
-    /// A flush after each write or each few of them.
+    /// A flush follows each write or every few writes.
     Flushed,
     /// One flush at the end.
     AtEnd,
-    /// Nothing was asked for.
+    /// No durability was requested.
     Nothing,
 }
 
-/// A class of media, for its physical limits.
+/// Media class, for physical limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MediaClass {
     /// Rotating disks.
     Hdd,
-    /// Flash behind SATA or SAS.
+    /// Flash with a SATA or SAS interface.
     Ssd,
     /// Flash on PCIe.
     Nvme,

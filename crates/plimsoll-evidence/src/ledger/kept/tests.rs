@@ -1,4 +1,5 @@
-//! Whatever becomes of the file between two readings, the second says what a reading from the first line says.
+//! After any change of the file, the cached ledger must return the same as a read from the first
+//! line.
 
 use std::fs::{self, FileTimes, OpenOptions};
 use std::io::Write;
@@ -13,7 +14,7 @@ struct Case {
 }
 
 impl Case {
-    /// A ledger of three lines that were read.
+    /// Creates a ledger of three lines and reads it.
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
@@ -36,7 +37,8 @@ impl Case {
         fs::write(self.ledger.path(), bytes).unwrap();
     }
 
-    /// Reads twice, as what the first let pass must not be let pass for being known: how many lines there are.
+    /// Reads twice, because the first read must not cache an error away, and returns the number of
+    /// lines.
     #[track_caller]
     fn lines(&self) -> usize {
         let fresh = self.ledger.read_links().unwrap();
@@ -47,7 +49,7 @@ impl Case {
         fresh.0.len()
     }
 
-    /// That both readings find it broken at this line.
+    /// Asserts that both reads find the ledger broken at this line.
     #[track_caller]
     fn is_broken_at(&self, at: u64) {
         let fresh = self.ledger.read_links().unwrap_err().to_string();
@@ -61,7 +63,7 @@ impl Case {
         }
     }
 
-    /// Whether no line was parsed since: they are the same in memory.
+    /// True if the links are the same in memory: no line was parsed again.
     fn is_shared_with(&self, earlier: &Arc<Vec<Link>>) -> bool {
         Arc::ptr_eq(earlier, &self.kept.read().unwrap().0)
     }
@@ -148,7 +150,7 @@ fn lines_appended_that_do_not_follow_from_those_known_are_found() {
     assert_eq!(case.lines(), 5);
 }
 
-/// What a writer that is cut off leaves, and what the next one makes of it.
+/// A killed writer leaves a torn line, and the next writer moves it away.
 #[test]
 fn a_torn_last_line_is_told_each_time_until_it_was_put_aside() {
     let case = Case::new();
@@ -159,7 +161,7 @@ fn a_torn_last_line_is_told_each_time_until_it_was_put_aside() {
     assert!(case.is_shared_with(&three), "the whole lines are known");
     case.enter("d");
     assert_eq!(case.lines(), 4);
-    // A known line that was torn since.
+    // A cached line was torn.
     let text = case.bytes();
     case.write(&text[..text.len() - 9]);
     case.is_broken_at(4);
