@@ -15,7 +15,7 @@ use crate::latency::{self, Interval, Window};
 use crate::observed::Observed;
 use crate::reserve::{self, Reserve};
 use crate::run::{Phase, PhaseKind, Run, SCHEMA_VERSION};
-use crate::seal::{self, Sealed, sha256_hex};
+use crate::seal::{self, SealedFiles, sha256_hex};
 use crate::series::{self, Row};
 use crate::strict;
 
@@ -99,8 +99,8 @@ fn read_latency(
     directory: &Path,
     text: &[u8],
     run: &Run,
-) -> Result<latency::Measured, EvidenceError> {
-    let Some(measure) = run.measure() else { return Ok(latency::Measured::default()) };
+) -> Result<latency::MeasuredLatency, EvidenceError> {
+    let Some(measure) = run.measure() else { return Ok(latency::MeasuredLatency::default()) };
     let is_class = |tag: &str| run.classes.iter().any(|class| class.name == tag);
     latency::read_measured(text, Window::new(measure.start_ns, measure.duration_ns), is_class)
         .map_err(|reason| malformed(&directory.join("latency.hlog"), reason))
@@ -129,7 +129,7 @@ fn malformed(path: &Path, reason: String) -> EvidenceError {
 
 fn json<T: DeserializeOwned + Serialize>(
     directory: &Path,
-    sealed: &Sealed,
+    sealed: &SealedFiles,
     name: &str,
 ) -> Result<T, EvidenceError> {
     strict::read(sealed.text(name)?).map_err(|reason| malformed(&directory.join(name), reason))
@@ -186,7 +186,7 @@ impl BundleWriter {
     /// # Errors
     /// The file system has too little free space.
     pub fn reserve(&mut self, size_bytes: u64) -> Result<(), EvidenceError> {
-        self.reserve = Some(Reserve::take(&self.directory, size_bytes)?);
+        self.reserve = Some(Reserve::create(&self.directory, size_bytes)?);
         Ok(())
     }
 
@@ -295,7 +295,7 @@ impl BundleWriter {
         self.make_room(SEAL_BYTES_MAX);
         let seal = seal::seal(&self.directory)?;
         if let Some(reserve) = &self.reserve {
-            reserve.give_back();
+            reserve.release();
         }
         Ok(seal)
     }
@@ -332,7 +332,7 @@ impl BundleWriter {
 impl Drop for BundleWriter {
     fn drop(&mut self) {
         if let Some(reserve) = &self.reserve {
-            reserve.give_back();
+            reserve.release();
         }
     }
 }

@@ -132,11 +132,11 @@ impl Line<'_> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() && value >= 0.0 => Ok(Some(value)),
-            Ok(_) => Err(self.wrong(format!("`{name}` is {text}, below 0 or not finite"))),
-            Err(_) if text.contains(',') => Err(self.wrong(format!(
+            Ok(_) => Err(self.error(format!("`{name}` is {text}, below 0 or not finite"))),
+            Err(_) if text.contains(',') => Err(self.error(format!(
                 "`{name}` is {text:?}: use a decimal point and no separator for thousands"
             ))),
-            Err(_) => Err(self.wrong(format!("`{name}` is {text:?}, not a number"))),
+            Err(_) => Err(self.error(format!("`{name}` is {text:?}, not a number"))),
         }
     }
 
@@ -147,8 +147,8 @@ impl Line<'_> {
     pub fn positive(&self, name: &str) -> Result<f64, TableError> {
         match self.number(name)? {
             Some(value) if value > 0.0 => Ok(value),
-            Some(_) => Err(self.wrong(format!("`{name}` is 0, but must be above 0"))),
-            None => Err(self.wrong(format!("`{name}` is missing"))),
+            Some(_) => Err(self.error(format!("`{name}` is 0, but must be above 0"))),
+            None => Err(self.error(format!("`{name}` is missing"))),
         }
     }
 
@@ -161,13 +161,13 @@ impl Line<'_> {
         let number = text.strip_suffix('%').unwrap_or(text).trim_end();
         match number.parse::<f64>() {
             Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Some(percent / 100.0)),
-            _ => Err(self.wrong(format!("`{name}` is {text:?}, not a number from 0 to 100"))),
+            _ => Err(self.error(format!("`{name}` is {text:?}, not a number from 0 to 100"))),
         }
     }
 
     /// Creates an error for this line.
     #[must_use]
-    pub fn wrong(&self, reason: impl Into<String>) -> TableError {
+    pub fn error(&self, reason: impl Into<String>) -> TableError {
         TableError::new(self.number, reason)
     }
 }
@@ -247,10 +247,10 @@ mod tests {
             let line = cells.lines().next().unwrap();
             line.number("a").unwrap_err().to_string()
         };
-        assert_eq!(wrong("x"), "line 2: `a` is \"x\", not a number");
-        assert!(wrong("1,5").ends_with("write a decimal point, and nothing between thousands"));
-        assert!(wrong("-5").contains("is -5, below 0"));
-        assert!(wrong("inf").contains("not finite"));
+        assert_eq!(error("x"), "line 2: `a` is \"x\", not a number");
+        assert!(error("1,5").ends_with("write a decimal point, and nothing between thousands"));
+        assert!(error("-5").contains("is -5, below 0"));
+        assert!(error("inf").contains("not finite"));
         let cells = Cells::read("a,b,c\n75%,0,\n101,,1e3\n").unwrap();
         let lines: Vec<Line<'_>> = cells.lines().collect();
         assert_eq!(lines[0].share("a"), Ok(Some(0.75)));

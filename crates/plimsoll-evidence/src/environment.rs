@@ -38,7 +38,7 @@ pub struct Environment {
     /// Ceilings of this host ([`Calibration`]); `None` if it was not calibrated.
     pub calibration: Option<Calibration>,
     /// Facts that could not be read, and how to make them readable.
-    pub unknown: Vec<Unknown>,
+    pub unknown: Vec<ObservationGap>,
 }
 
 /// File system that holds a path.
@@ -245,7 +245,7 @@ pub struct Calibration {
 
 /// A fact that could not be observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unknown {
+pub struct ObservationGap {
     /// The fact.
     pub what: String,
     /// Reason.

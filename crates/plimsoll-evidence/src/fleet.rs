@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::observed::Sources;
 use crate::run::{LedgerPosition, Membership, PhaseKind};
 
-pub use merge::{Merged, Part, merge};
+pub use merge::{MergedEvidence, Part, merge};
 
 /// Version of `fleet.json` that this build writes.
 pub const VERSION: u32 = 1;
@@ -56,7 +56,7 @@ pub struct Fleet {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerPosition>,
     /// Window in which every host measured; `None` if the hosts share none.
-    pub window: Option<Common>,
+    pub window: Option<CommonWindow>,
     /// Counters of the storage system over the window. `None` if the plan names none or there is no
     /// window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub struct Fleet {
 
 /// Window in which every host measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Common {
+pub struct CommonWindow {
     /// Start of the last host's measurement.
     pub start_ns: u64,
     /// Length of the window, until the first host's measurement ended.
@@ -260,7 +260,7 @@ impl HostRun {
 
     /// Returns the start of a phase.
     #[must_use]
-    pub fn began_ns(&self, kind: PhaseKind) -> Option<u64> {
+    pub fn phase_start_ns(&self, kind: PhaseKind) -> Option<u64> {
         self.phases.iter().find(|phase| phase.kind == kind).map(|phase| phase.start_ns)
     }
 }
@@ -268,7 +268,7 @@ impl HostRun {
 /// Interpolates the clock offset between two measurements. The error bound includes any drift
 /// beyond both measurement errors, because clocks can drift unevenly.
 #[must_use]
-pub fn between(measured: &[Offset], at_ns: i64) -> Option<Offset> {
+pub fn interpolate_offset(measured: &[Offset], at_ns: i64) -> Option<Offset> {
     let (first, last) = (measured.first()?, measured.last()?);
     let apart_ns = last.offset_ns.abs_diff(first.offset_ns);
     let span_ns = (last.at_ns - first.at_ns).max(1);
@@ -291,9 +291,9 @@ mod tests {
     fn between_two_measurements_a_clock_runs_evenly_and_what_it_ran_is_in_its_error() {
         let at = |offset_ns, error_ns, at_ns| Offset { offset_ns, error_ns, at_ns };
         let measured = [at(100, 10, 0), at(300, 20, 1_000)];
-        let found = between(&measured, 500).unwrap();
+        let found = interpolate_offset(&measured, 500).unwrap();
         assert_eq!((found.offset_ns, found.error_ns), (200, 20 + 170));
-        assert_eq!(between(&measured[..1], 500).unwrap().offset_ns, 100);
-        assert!(between(&[], 0).is_none());
+        assert_eq!(interpolate_offset(&measured[..1], 500).unwrap().offset_ns, 100);
+        assert!(interpolate_offset(&[], 0).is_none());
     }
 }

@@ -61,7 +61,7 @@ impl Packed {
     /// Creates a histogram from its buckets: largest value and count of each, in ascending order.
     /// The values must be bucket values of [`histogram`], the counts not 0.
     #[must_use]
-    pub fn of(buckets: Vec<(u64, u64)>) -> Self {
+    pub fn from_buckets(buckets: Vec<(u64, u64)>) -> Self {
         Self(buckets.into_boxed_slice())
     }
 
@@ -130,7 +130,7 @@ impl Window {
     }
 
     /// Returns the millisecond to write for a start.
-    fn written_ms(self, start_ns: u64) -> u64 {
+    fn round_to_ms(self, start_ns: u64) -> u64 {
         let near_ms = start_ns.saturating_add(MS_NS / 2) / MS_NS;
         if start_ns < self.from_ns {
             near_ms.min(self.from_ms.saturating_sub(2))
@@ -143,7 +143,7 @@ impl Window {
 
     /// True if an interval with this written start belongs to the phase. Older versions rounded to
     /// the nearest millisecond.
-    fn has(self, written_ns: u64) -> bool {
+    fn contains_written(self, written_ns: u64) -> bool {
         let ms = written_ns.saturating_add(MS_NS / 2) / MS_NS;
         ms * MS_NS + MS_NS / 2 >= self.from_ns && ms < self.to_ms
     }
@@ -176,7 +176,7 @@ pub fn write(
         let tag = Tag::new(&interval.tag)
             .ok_or_else(|| format!("{:?} cannot be a histogram's tag", interval.tag))?;
         let start = measured.map_or(Duration::from_nanos(interval.start_ns), |measured| {
-            Duration::from_millis(measured.written_ms(interval.start_ns))
+            Duration::from_millis(measured.round_to_ms(interval.start_ns))
         });
         writer
             .write_histogram(
@@ -192,7 +192,7 @@ pub fn write(
 
 /// Latencies of the measured phase.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
+pub struct MeasuredLatency {
     /// Histograms by tag, merged over the phase.
     pub merged: BTreeMap<String, Histogram<u64>>,
     /// Histograms by interval, of the requested tags.
@@ -208,10 +208,10 @@ pub fn read_measured(
     text: &[u8],
     measured: Window,
     keeps: impl Fn(&str) -> bool,
-) -> Result<Measured, String> {
-    let mut found = Measured::default();
+) -> Result<MeasuredLatency, String> {
+    let mut found = MeasuredLatency::default();
     read(text, |interval| {
-        if measured.has(interval.start_ns) {
+        if measured.contains_written(interval.start_ns) {
             let into = found.merged.entry(interval.tag.clone()).or_insert_with(histogram);
             interval.histogram.add_to(into);
             if keeps(&interval.tag) {

@@ -13,11 +13,11 @@
 //!
 //! A bundle carries the ledger's identity (the hash of its first line), its start time, and the
 //! hashes of the run's start line and of the line before. A ledger that is truncated, restarted or
-//! rewritten therefore contradicts the bundles made under it ([`place`]).
+//! rewritten therefore contradicts the bundles made under it ([`position`]).
 
+pub mod cached;
 pub mod head;
-pub mod kept;
-pub mod place;
+pub mod position;
 pub mod question;
 pub mod statement;
 mod tail;
@@ -34,12 +34,12 @@ use crate::EvidenceError;
 use crate::run::LedgerPosition;
 use crate::seal::sha256_hex;
 
-pub use head::{Head, HeadFound};
-pub use kept::Kept;
-pub use place::Place;
+pub use cached::CachedLedger;
+pub use head::{Head, HeadState};
+pub use position::LedgerMatch;
 pub use question::Question;
 pub use statement::Statement;
-pub use tail::{PutAside, TornTail};
+pub use tail::{TornBytes, TornTail};
 
 /// Space that each append reserves past the end of the ledger, so that a run can record its end on
 /// a full disk. A line takes a few hundred bytes.
@@ -72,14 +72,14 @@ pub enum Event {
         seal_sha256: String,
         /// SHA-256 of the derived files; `None` in lines of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        derived: Option<Derived>,
+        derived: Option<DerivedFiles>,
     },
     /// The evidence of a run was judged again, and its derived files were rewritten.
     Judged {
         /// Verdict in capitals.
         verdict: String,
         /// Hashes of the rewritten files.
-        derived: Derived,
+        derived: DerivedFiles,
     },
     /// The report of an experiment was written; `run_id` names the experiment.
     Together {
@@ -90,7 +90,7 @@ pub enum Event {
 
 /// SHA-256 of the files derived from a bundle's evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Derived {
+pub struct DerivedFiles {
     /// SHA-256 of `verdict.json`.
     pub verdict_sha256: String,
     /// SHA-256 of `report.html`.
@@ -111,10 +111,10 @@ pub struct Entry {
     /// Torn bytes after the previous line that were moved to another file when this line was
     /// written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub put_aside: Option<PutAside>,
+    pub put_aside: Option<TornBytes>,
     /// State of the head when this line was written; `None` if there was no head yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<HeadFound>,
+    pub head: Option<HeadState>,
     /// Event.
     #[serde(flatten)]
     pub event: Event,
@@ -166,7 +166,7 @@ impl Ledger {
         end: &str,
         verdict: &str,
         seal_sha256: &str,
-        derived: Option<Derived>,
+        derived: Option<DerivedFiles>,
     ) -> Result<(), EvidenceError> {
         let event = Event::Ended {
             end: end.to_owned(),
@@ -215,12 +215,12 @@ impl Ledger {
         let (lines, torn) = tail::split(&bytes);
         let links = self.parse(lines)?;
         self.hold(&head, &links)?;
-        let torn = TornTail::left(&links, torn);
+        let torn = TornTail::after(&links, torn);
         Ok((links, torn))
     }
 
     /// Returns the bytes of the ledger (none if there is no ledger) and the state of its head.
-    fn read_bytes(&self) -> Result<(Vec<u8>, head::Found), EvidenceError> {
+    fn read_bytes(&self) -> Result<(Vec<u8>, head::StoredHead), EvidenceError> {
         let io = |error| EvidenceError::io("read", &self.path, error);
         let mut bytes = Vec::new();
         let file = match File::open(&self.path) {
@@ -231,15 +231,15 @@ impl Ledger {
         // Wait for writers: a line that is being written is not torn. File systems without locks
         // are read as they are.
         let _ = file.as_ref().map(|file| flock(file, FlockOperation::LockShared));
-        let head = head::find(&self.path);
+        let head = head::read(&self.path);
         if let Some(mut file) = file {
             file.read_to_end(&mut bytes).map_err(io)?;
         }
         Ok((bytes, head))
     }
 
-    fn hold(&self, head: &head::Found, links: &[Link]) -> Result<(), EvidenceError> {
-        match head::hold(head, links) {
+    fn hold(&self, head: &head::StoredHead, links: &[Link]) -> Result<(), EvidenceError> {
+        match head::check(head, links) {
             Some(Err((line, what))) => {
                 Err(EvidenceError::LedgerBroken { path: self.path.clone(), line, what })
             }
@@ -247,19 +247,25 @@ impl Ledger {
         }
     }
 
-    fn append(&self, run_id: &str, unix_ns: u64, event: Event) -> Result<Appended, EvidenceError> {
+    fn append(
+        &self,
+        run_id: &str,
+        unix_ns: u64,
+        event: Event,
+    ) -> Result<AppendedLine, EvidenceError> {
         let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
         if let Some(parent) = self.path.parent() {
             fs::create_dir_all(parent).map_err(io("create the directory of"))?;
         }
-        let mut file = self.locked()?;
-        let Whole { size_bytes, links: earlier, put_aside, torn } = self.whole_lines(&mut file)?;
+        let mut file = self.lock()?;
+        let LockedLedger { size_bytes, links: earlier, put_aside, torn } =
+            self.read_whole_lines(&mut file)?;
         let previous = earlier.last().map(|link| link.sha256.clone());
         // Lost or changed lines cannot be recovered. The new line records that, and the chain
         // continues.
-        let head = head::hold(&head::find(&self.path), &earlier).map(|held| match held {
-            Ok(()) => HeadFound::Held,
-            Err((_, says)) => HeadFound::Differed(says),
+        let head = head::check(&head::read(&self.path), &earlier).map(|held| match held {
+            Ok(()) => HeadState::Held,
+            Err((_, says)) => HeadState::Differed(says),
         });
         let entry = Entry {
             position: earlier.len() as u64 + 1,
@@ -284,11 +290,11 @@ impl Ledger {
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end_bytes, RESERVED_BYTES);
         // If the head cannot be written, it falls behind and protects the lines that it covers.
         let _ = Head { lines: entry.position, last_sha256: sha256.clone() }.write(&self.path);
-        Ok(Appended { own: Link { entry, sha256 }, earlier, torn })
+        Ok(AppendedLine { own: Link { entry, sha256 }, earlier, torn })
     }
 
     /// Opens the ledger for appending and waits for its lock.
-    fn locked(&self) -> Result<File, EvidenceError> {
+    fn lock(&self) -> Result<File, EvidenceError> {
         let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
         let file = self.open().map_err(io("open"))?;
         flock(&file, FlockOperation::LockExclusive).map_err(|e| io("lock")(e.into()))?;
@@ -296,7 +302,7 @@ impl Ledger {
     }
 
     /// Truncates a locked ledger to whole lines and reads it.
-    fn whole_lines(&self, file: &mut File) -> Result<Whole, EvidenceError> {
+    fn read_whole_lines(&self, file: &mut File) -> Result<LockedLedger, EvidenceError> {
         let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io("read"))?;
@@ -306,15 +312,15 @@ impl Ledger {
         let (mut put_aside, mut moved) = (None, None);
         if torn_bytes > 0 {
             let line = links.len() as u64 + 1;
-            let path = tail::put_aside(&self.path, line, torn)?;
-            put_aside = Some(PutAside::of(torn));
+            let path = tail::move_torn_tail(&self.path, line, torn)?;
+            put_aside = Some(TornBytes::from_bytes(torn));
             moved = Some(TornTail { line, size_bytes: torn_bytes, moved_to: Some(path) });
             file.set_len(size_bytes).map_err(io("write"))?;
         } else if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             file.write_all(b"\n").map_err(io("write"))?;
             size_bytes += 1;
         }
-        Ok(Whole { size_bytes, links, put_aside, torn: moved })
+        Ok(LockedLedger { size_bytes, links, put_aside, torn: moved })
     }
 
     fn open(&self) -> std::io::Result<File> {
@@ -346,7 +352,10 @@ impl Ledger {
             let entry: Entry = serde_json::from_str(line)
                 .map_err(|error| broken(number, format!("it cannot be parsed: {error}")))?;
             if entry.position != number {
-                return Err(broken(number, format!("its position field says line {}", entry.position)));
+                return Err(broken(
+                    number,
+                    format!("its position field says line {}", entry.position),
+                ));
             }
             if entry.previous_sha256 != previous {
                 return Err(broken(number, "the previous line was changed or removed".into()));
@@ -375,7 +384,7 @@ pub struct Start<'a> {
     pub question: Option<Question>,
     /// Existing bundles that claim to be in this ledger. The position records how many of them the
     /// ledger lacks.
-    pub known: &'a [place::Witness],
+    pub known: &'a [position::ClaimedPosition],
 }
 
 /// Line with its hash.
@@ -388,13 +397,13 @@ pub struct Link {
 }
 
 /// Line that was appended, and the lines before it.
-struct Appended {
+struct AppendedLine {
     own: Link,
     earlier: Vec<Link>,
     torn: Option<TornTail>,
 }
 
-impl Appended {
+impl AppendedLine {
     fn position_of(&self, start: &Start<'_>) -> LedgerPosition {
         let first = self.earlier.first().unwrap_or(&self.own);
         let same_plan = |plan: &str, _: Option<&Question>| plan == start.plan_sha256;
@@ -403,11 +412,11 @@ impl Appended {
                 || start.question.as_ref().zip(question).is_some_and(|(a, b)| a.is_alike(b))
         };
         // Runs of the same experiment are reported together with this run, so they do not count.
-        let (of_plan, given_up) = self.count(None, same_plan);
-        let (of_question, alike_given_up) = self.count(start.experiment, alike);
-        let (otherwise, _) = self.count(start.experiment, |_, question| {
+        let (of_plan, given_up) = self.count_earlier(None, same_plan);
+        let (of_question, alike_given_up) = self.count_earlier(start.experiment, alike);
+        let (otherwise, _) = self.count_earlier(start.experiment, |_, question| {
             let asked = start.question.as_ref().zip(question);
-            asked.is_some_and(|(own, earlier)| own.requires_otherwise(earlier))
+            asked.is_some_and(|(own, earlier)| own.has_other_requirement(earlier))
         });
         LedgerPosition {
             position: self.own.entry.position,
@@ -420,9 +429,9 @@ impl Appended {
             began_unix_ns: Some(first.entry.unix_ns),
             first_sha256: Some(first.sha256.clone()),
             line_sha256: Some(self.own.sha256.clone()),
-            bundles_not_held: Some(place::not_held(start.known, &self.earlier)),
+            bundles_not_held: Some(position::count_missing(start.known, &self.earlier)),
             head_differed: match &self.own.entry.head {
-                Some(HeadFound::Differed(says)) => Some(says.clone()),
+                Some(HeadState::Differed(says)) => Some(says.clone()),
                 _ => None,
             },
         }
@@ -430,7 +439,7 @@ impl Appended {
 
     /// Counts earlier starts whose plan hash and question `takes` accepts, without those of one
     /// experiment. Also returns how many of these did not complete.
-    fn count(
+    fn count_earlier(
         &self,
         but_of: Option<&str>,
         takes: impl Fn(&str, Option<&Question>) -> bool,
@@ -460,10 +469,10 @@ impl Appended {
 }
 
 /// Locked ledger that ends with a whole line.
-struct Whole {
+struct LockedLedger {
     size_bytes: u64,
     links: Vec<Link>,
-    put_aside: Option<PutAside>,
+    put_aside: Option<TornBytes>,
     torn: Option<TornTail>,
 }
 
@@ -566,7 +575,7 @@ mod tests {
             assert_eq!(fs::read(moved_to).unwrap(), &torn[second..]);
             let entries = ledger.read().unwrap();
             assert_eq!(entries.len(), 2);
-            assert_eq!(entries[1].put_aside, Some(PutAside::of(&torn[second..])));
+            assert_eq!(entries[1].put_aside, Some(TornBytes::from_bytes(&torn[second..])));
             assert!(fs::read(ledger.path()).unwrap().starts_with(first));
         }
     }

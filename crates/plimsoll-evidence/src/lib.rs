@@ -27,22 +27,22 @@
 
 pub mod bundle;
 pub mod cells;
-pub mod elsewhere;
 pub mod environment;
 pub mod error;
+pub mod external_directories;
 pub mod fleet;
 pub mod foreign;
-pub mod inside;
 pub mod latency;
 pub mod ledger;
+pub mod model_statistics;
 pub mod observed;
-pub mod reported;
 pub mod reserve;
 pub mod run;
 pub mod seal;
 pub mod series;
 pub mod signature;
 pub mod strict;
+pub mod tool_result;
 
 pub use bundle::{Bundle, BundleWriter, JOB};
 pub use error::EvidenceError;

@@ -8,26 +8,26 @@ mod generator;
 mod host;
 mod limits;
 mod links;
-mod mapped;
+mod mapped_file;
 mod replay;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::environment::Unknown;
-use crate::inside::Inside;
+use crate::environment::ObservationGap;
+use crate::model_statistics::ModelStatistics;
 
 pub use access_profile::{AccessProfile, MissRatio};
 pub use command::{Command, CommandProcess, OpenedFile, ResultFile};
 pub use files::{BackingFile, Extents, FileSystem, PageCache};
 pub use generator::{Generator, GeneratorThread, Lag};
 pub use host::{
-    ClockWatch, Cpu, Elsewhere, Memory, Neighbours, Pause, PauseKind, Pressure, Server,
+    ClockWatch, Cpu, Memory, Neighbours, OtherDisks, Pause, PauseKind, Pressure, Server,
 };
 pub use limits::Limits;
 pub use links::{Interface, LinkCounters, Links, Tcp};
-pub use mapped::MappedFile;
+pub use mapped_file::MappedFile;
 pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 
 /// Totals of the measured phase.
@@ -74,10 +74,10 @@ pub struct Observed {
     pub device_errors: Option<BTreeMap<String, u64>>,
     /// Storage I/O of kernel threads; `None` if it could not be read.
     #[serde(default)]
-    pub kernel: Option<Moved>,
+    pub kernel: Option<IoBytes>,
     /// Disks of this host that are not behind the target.
     #[serde(default)]
-    pub elsewhere: Option<Elsewhere>,
+    pub elsewhere: Option<OtherDisks>,
     /// Memory of the host.
     #[serde(default)]
     pub memory: Memory,
@@ -107,7 +107,7 @@ pub struct Observed {
     pub issuers: Vec<Issuer>,
     /// Statistics of a modelled system; absent for real systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inside: Option<Inside>,
+    pub inside: Option<ModelStatistics>,
     /// Anything that can falsify the kernel's answers: preloaded libraries, a tracer, and mounts
     /// over files in `/proc` and `/sys`. Absent if not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,19 +124,19 @@ pub struct Observed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Box<Replay>>,
     /// Facts that could not be observed.
-    pub unknown: Vec<Unknown>,
+    pub unknown: Vec<ObservationGap>,
 }
 
 /// Bytes that a process or device read from and wrote to storage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moved {
+pub struct IoBytes {
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
 }
 
-impl Moved {
+impl IoBytes {
     /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -190,7 +190,7 @@ pub struct DeviceTotals {
     /// Part of the I/O that other devices on top of it caused, such as other partitions, volumes or
     /// loop devices that are not behind the target. `None` if not observed.
     #[serde(default)]
-    pub beside: Option<Moved>,
+    pub beside: Option<IoBytes>,
 }
 
 /// Software RAID (`/sys/block/md*/md`).

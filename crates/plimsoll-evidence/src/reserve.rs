@@ -30,7 +30,7 @@ pub(crate) struct Reserve {
 impl Reserve {
     /// Reserves `size_bytes` in `directory`. If the file system cannot reserve, it only checks the
     /// free space.
-    pub fn take(directory: &Path, size_bytes: u64) -> Result<Self, EvidenceError> {
+    pub fn create(directory: &Path, size_bytes: u64) -> Result<Self, EvidenceError> {
         let path = directory.join(FILE);
         let io = |error| EvidenceError::io("reserve the bundle's space in", &path, error);
         let file = File::create_new(&path).map_err(io)?;
@@ -55,7 +55,7 @@ impl Reserve {
         match held {
             Ok(()) => Ok(reserve),
             Err(errno) => {
-                reserve.give_back();
+                reserve.release();
                 Err(EvidenceError::io("reserve the bundle's space in", &reserve.path, errno.into()))
             }
         }
@@ -70,7 +70,7 @@ impl Reserve {
     }
 
     /// Releases the rest.
-    pub fn give_back(&self) {
+    pub fn release(&self) {
         let _ = std::fs::remove_file(&self.path);
         let held = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = held.0.set_len(0);

@@ -335,12 +335,12 @@ pub struct Checks {
     /// Sampled checks during the measurement, and of writes right after it; `None` if there were
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sampled: Option<Sampled>,
+    pub sampled: Option<SampledChecks>,
 }
 
 /// Sampled checks of content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sampled {
+pub struct SampledChecks {
     /// Checked reads of the measured phase.
     pub reads: u64,
     /// Blocks of the checked reads.

@@ -34,14 +34,14 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 
 /// Files of a directory whose seal is valid, as read during the check.
 #[derive(Clone, Debug)]
-pub struct Sealed {
+pub struct SealedFiles {
     directory: PathBuf,
     files: BTreeMap<String, Vec<u8>>,
     /// SHA-256 of the seal itself.
     pub sha256: String,
 }
 
-impl Sealed {
+impl SealedFiles {
     /// Names of the files, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
@@ -71,13 +71,13 @@ impl Sealed {
 }
 
 /// Content of a directory to seal or check.
-struct Found {
+struct DirectoryContent {
     files: BTreeMap<String, Vec<u8>>,
     /// Entries that do not belong in a bundle, in words.
     strange: Vec<String>,
 }
 
-fn read(directory: &Path) -> Result<Found, EvidenceError> {
+fn read(directory: &Path) -> Result<DirectoryContent, EvidenceError> {
     let entries = fs::read_dir(directory).map_err(|e| EvidenceError::io("read", directory, e))?;
     let (mut files, mut strange) = (BTreeMap::new(), Vec::new());
     for entry in entries {
@@ -102,7 +102,7 @@ fn read(directory: &Path) -> Result<Found, EvidenceError> {
         files.insert(name, bytes_of(&path)?);
     }
     strange.sort();
-    Ok(Found { files, strange })
+    Ok(DirectoryContent { files, strange })
 }
 
 /// True for the leftovers of a kill: a partial derived file, or the reserve.
@@ -140,7 +140,7 @@ pub fn seal(directory: &Path) -> Result<String, EvidenceError> {
 ///
 /// # Errors
 /// [`EvidenceError::SealBroken`] with all files that differ, are missing or were added.
-pub fn open(directory: &Path) -> Result<Sealed, EvidenceError> {
+pub fn open(directory: &Path) -> Result<SealedFiles, EvidenceError> {
     let path = directory.join(FILE);
     let broken = |what: String| EvidenceError::SealBroken { path: directory.to_path_buf(), what };
     let seal = match fs::symlink_metadata(&path) {
@@ -157,7 +157,7 @@ pub fn open(directory: &Path) -> Result<Sealed, EvidenceError> {
         return Err(broken(differences(&String::from_utf8_lossy(&seal), &expected, &found)));
     }
     let (files, sha256) = (found.files, sha256_hex(&seal));
-    Ok(Sealed { directory: directory.to_path_buf(), files, sha256 })
+    Ok(SealedFiles { directory: directory.to_path_buf(), files, sha256 })
 }
 
 /// Checks the seal of the bundle in `directory`.
@@ -169,7 +169,7 @@ pub fn check(directory: &Path) -> Result<(), EvidenceError> {
 }
 
 /// Lists the differences between the files and the seal.
-fn differences(seal: &str, expected: &str, found: &Found) -> String {
+fn differences(seal: &str, expected: &str, found: &DirectoryContent) -> String {
     fn sums(text: &str) -> BTreeMap<&str, &str> {
         text.lines().filter_map(|line| line.split_once("  ")).map(|(s, n)| (n, s)).collect()
     }

@@ -17,21 +17,23 @@ pub fn read<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
     let typed: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let Strict(said) = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let read = serde_json::to_value(&typed).map_err(|error| error.to_string())?;
-    match passed_over(&said, &read, "") {
+    match find_ignored(&said, &read, "") {
         None => Ok(typed),
-        Some(at) => Err(format!("{at} is an unknown field or has content that Plimsoll does not \
-            read")),
+        Some(at) => Err(format!(
+            "{at} is an unknown field or has content that Plimsoll does not \
+            read"
+        )),
     }
 }
 
 /// Returns the first location in `said` that is missing from the parsed value. The parsed value may
 /// have more: defaults that the file omits.
-fn passed_over(said: &Value, read: &Value, at: &str) -> Option<String> {
+fn find_ignored(said: &Value, read: &Value, at: &str) -> Option<String> {
     match (said, read) {
         (Value::Object(said), Value::Object(read)) => said.iter().find_map(|(key, value)| {
             let at = format!("{at}.{key}");
             match read.get(key) {
-                Some(read) => passed_over(value, read, &at),
+                Some(read) => find_ignored(value, read, &at),
                 // Unknown (null) fields are omitted when written.
                 None if value.is_null() => None,
                 None => Some(at.trim_start_matches('.').to_owned()),
@@ -40,7 +42,7 @@ fn passed_over(said: &Value, read: &Value, at: &str) -> Option<String> {
         (Value::Array(said), Value::Array(read)) if said.len() == read.len() => {
             let both = said.iter().zip(read).enumerate();
             both.into_iter()
-                .find_map(|(i, (said, read))| passed_over(said, read, &format!("{at}[{i}]")))
+                .find_map(|(i, (said, read))| find_ignored(said, read, &format!("{at}[{i}]")))
         }
         (Value::Number(said), Value::Number(read)) if said.as_f64() == read.as_f64() => None,
         (said, read) if said == read => None,

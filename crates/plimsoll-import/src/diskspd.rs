@@ -3,9 +3,9 @@
 //! Amounts are exact for each thread and target, times have two decimals, latencies three of a
 //! millisecond. The text of the profile or the XML's `Profile` says what was asked.
 
-use plimsoll_evidence::reported::{
-    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Point,
-    Quantity, Reported, Series, Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Point,
+    Quantity, Series, Setting, Stage, ToolResult,
 };
 use roxmltree::{Document, Node};
 
@@ -54,7 +54,7 @@ fn number(
 ///
 /// # Errors
 /// What is no XML, or has no results.
-pub fn read_xml(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read_xml(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let start = text.find("<Results").ok_or("it has no <Results>")?;
     let end = text.rfind("</Results>").ok_or("it ends before </Results>: it was cut off")?;
     let document = Document::parse(&text[start..end + "</Results>".len()])
@@ -73,7 +73,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         .and_then(|tool| text_of(tool, "Version"));
     let several = spans.len() > 1;
     let read = |(index, span): (usize, &Node<'_, '_>)| {
-        let mut reported = Reported::of(source("diskspd", "diskspd XML", file));
+        let mut reported = ToolResult::new(source("diskspd", "diskspd XML", file));
         reported.source.version = version.map(str::to_owned);
         reported.source.place = several.then(|| format!("time span {}", index + 1));
         if let Some(error) = text_of(*span, "Error") {
@@ -86,7 +86,12 @@ pub fn read_xml(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     Ok(spans.iter().enumerate().map(read).collect())
 }
 
-fn of_span(reported: &mut Reported, span: Node<'_, '_>, asked: Option<Node<'_, '_>>, place: &str) {
+fn of_span(
+    reported: &mut ToolResult,
+    span: Node<'_, '_>,
+    asked: Option<Node<'_, '_>>,
+    place: &str,
+) {
     let window = number(span, "TestTimeSeconds", Digits::Rounded, NS_PER_S, place);
     let threads: Vec<Node<'_, '_>> = span.children().filter(|n| n.has_tag_name("Thread")).collect();
     for (thread_index, thread) in threads.iter().enumerate() {
@@ -161,7 +166,7 @@ fn setting(target: Node<'_, '_>, threads: f64) -> Setting {
 }
 
 /// Latencies and intervals of all threads together.
-fn total(reported: &mut Reported, span: Node<'_, '_>, window: Option<Figure>, place: &str) {
+fn total(reported: &mut ToolResult, span: Node<'_, '_>, window: Option<Figure>, place: &str) {
     let mut part =
         Part { name: "total".into(), window_ns: window, is_total: true, ..Part::default() };
     if let Some(at) = child(span, "Latency") {
@@ -219,20 +224,20 @@ fn text_of_any<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.children().find(|child| child.has_tag_name(name))?.text()
 }
 
-fn counts(reported: &Reported, kind: &Kind) -> Vec<Figure> {
+fn counts(reported: &ToolResult, kind: &Kind) -> Vec<Figure> {
     let alike = reported.operations().filter(|(_, operation)| operation.kind == *kind);
     alike.filter_map(|(_, operation)| operation.count.first().cloned()).collect()
 }
 
 /// The mean of all lies between those of the threads.
-fn mean(reported: &mut Reported, kind: &Kind, total: Option<Figure>) {
+fn mean(reported: &mut ToolResult, kind: &Kind, total: Option<Figure>) {
     let alike =
         reported.operations().filter(|(part, operation)| !part.is_total && operation.kind == *kind);
     let of: Vec<Figure> =
         alike.flat_map(|(_, o)| o.latencies.iter().filter_map(|l| l.mean_ns.clone())).collect();
     if let Some(total) = total.filter(|_| !of.is_empty()) {
         let what = format!("mean latency of {} of all threads", kind.word());
-        reported.combined.push(Combined { what, how: How::Between, total, of, slack: 0.0 });
+        reported.combined.push(Aggregate { what, how: Formula::Between, total, of, slack: 0.0 });
     }
 }
 
@@ -265,15 +270,15 @@ fn intervals(span: Node<'_, '_>, place: &str) -> Vec<Series> {
 ///
 /// # Errors
 /// A text without figures.
-pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let asked = asked_in_text(&lines);
     let mut all = Vec::new();
-    let mut current: Option<(Reported, Option<Figure>, Section)> = None;
+    let mut current: Option<(ToolResult, Option<Figure>, Section)> = None;
     for (index, line) in lines.iter().enumerate() {
         if let Some(time) = line.strip_prefix("actual test time:") {
             all.extend(current.take().map(|(reported, ..)| reported));
-            let mut reported = Reported::of(source("diskspd", "diskspd text", file));
+            let mut reported = ToolResult::new(source("diskspd", "diskspd text", file));
             reported.options = asked.clone();
             let time = time.trim().trim_end_matches('s');
             let window = figure(
@@ -311,7 +316,7 @@ enum Section {
 }
 
 fn text_line(
-    reported: &mut Reported,
+    reported: &mut ToolResult,
     window: Option<&Figure>,
     section: &mut Section,
     line: &str,
@@ -381,7 +386,7 @@ fn text_line(
 }
 
 /// Reads and writes of one thread share its operations in flight, so they have to be in one part.
-fn merge(reported: &mut Reported, part: Part) {
+fn merge(reported: &mut ToolResult, part: Part) {
     let same = |other: &&mut Part| {
         other.rank == part.rank
             && other.is_total == part.is_total
@@ -393,7 +398,7 @@ fn merge(reported: &mut Reported, part: Part) {
     }
 }
 
-fn sums(reported: &mut Reported, total: &Part) {
+fn sums(reported: &mut ToolResult, total: &Part) {
     for operation in &total.operations {
         let of = |pick: fn(&Operation) -> Option<&Figure>| -> Vec<Figure> {
             let alike =
@@ -408,9 +413,9 @@ fn sums(reported: &mut Reported, total: &Part) {
             let parts = of(pick);
             if let Some(sum) = pick(operation).filter(|_| !parts.is_empty()) {
                 let what = format!("{word} of {} of all threads", operation.kind.word());
-                combined.push(Combined {
+                combined.push(Aggregate {
                     what,
-                    how: How::Sum,
+                    how: Formula::Sum,
                     total: sum.clone(),
                     of: parts,
                     slack: 0.0,
@@ -421,7 +426,7 @@ fn sums(reported: &mut Reported, total: &Part) {
     }
 }
 
-fn percentiles_line(reported: &mut Reported, line: &str, number: usize) {
+fn percentiles_line(reported: &mut ToolResult, line: &str, number: usize) {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     let [name, read, write, _] = cells[..] else { return };
     let quantile = match name {

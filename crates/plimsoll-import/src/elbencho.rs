@@ -3,9 +3,9 @@
 //! Both hold what was done when the first thread had finished and when the last one had. Rates of the CSV
 //! are cut off to whole numbers, of the JSON too; latencies are of the last one, in whole microseconds.
 
-use plimsoll_evidence::reported::{
-    Bin, Durability, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Reported,
-    Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Bin, Durability, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Setting, Stage,
+    ToolResult,
 };
 
 use crate::json::{self, At};
@@ -33,7 +33,7 @@ pub fn is_json(text: &str) -> bool {
 ///
 /// # Errors
 /// A file without rows.
-pub fn read_csv(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read_csv(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut header: Vec<&str> = Vec::new();
     let mut all = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -71,8 +71,8 @@ pub fn is_text(text: &str) -> bool {
 ///
 /// # Errors
 /// A text without such a phase.
-pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
-    let mut all: Vec<Reported> = Vec::new();
+pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
+    let mut all: Vec<ToolResult> = Vec::new();
     let mut command: Option<&str> = None;
     // A line of dashes ends a phase. Where another begins before it, or figures follow it, several programs
     // wrote at once, and a line may be of any of them.
@@ -101,7 +101,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
             None => (None, names.trim()),
         };
         if let Some(phase) = phase.filter(|_| name.starts_with("Elapsed")) {
-            let mut reported = Reported::of(source("elbencho", "elbencho text", file));
+            let mut reported = ToolResult::new(source("elbencho", "elbencho text", file));
             reported.source.place = Some(format!("line {}", index + 1));
             if std::mem::replace(&mut open, divided) {
                 left_aside.push(all.len());
@@ -229,8 +229,8 @@ fn kind(phase: &str) -> Kind {
     }
 }
 
-fn of_row(row: &Columns<'_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("elbencho", "elbencho CSV", file));
+fn of_row(row: &Columns<'_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("elbencho", "elbencho CSV", file));
     reported.source.version = row.text("version").map(str::to_owned);
     reported.source.taken_unix_s = row.text("ISO date").and_then(unix_s);
     for name in
@@ -330,7 +330,7 @@ fn setting(
 ///
 /// # Errors
 /// A line that is no JSON.
-pub fn read_json(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read_json(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     let mut from = 0;
     while let Some(at) = text[from..].find('{') {
@@ -348,9 +348,9 @@ pub fn read_json(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     if all.is_empty() { Err("it has no phase of elbencho".into()) } else { Ok(all) }
 }
 
-fn of_object(root: &At<'_, '_>, file: &str) -> Reported {
+fn of_object(root: &At<'_, '_>, file: &str) -> ToolResult {
     let config = root.key("config");
-    let mut reported = Reported::of(source("elbencho", "elbencho JSON", file));
+    let mut reported = ToolResult::new(source("elbencho", "elbencho JSON", file));
     reported.source.version = config.key("version").shown();
     reported.source.taken_unix_s = root.key("iso_start_date").text().and_then(unix_s);
     for (name, value) in config.entries() {

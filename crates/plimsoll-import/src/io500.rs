@@ -8,9 +8,9 @@ mod phases;
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Claim, Combined, Complaint, Figure, How, Kind, Membership, Operation, Part, Population,
-    Reported, Unit, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Claim, Complaint, Figure, Formula, Kind, Membership, Operation, Part, Population,
+    ToolResult, Unit, Weight,
 };
 
 use crate::parts::{Columns, Digits, figure, source, unix_s};
@@ -83,14 +83,14 @@ fn phase(name: &str, score: Option<Figure>, window: Option<Figure>) -> Part {
 }
 
 /// The score of a phase, as stated.
-fn score_of<'r>(reported: &'r Reported, name: &str) -> Option<&'r Figure> {
+fn score_of<'r>(reported: &'r ToolResult, name: &str) -> Option<&'r Figure> {
     let part = reported.parts.iter().find(|part| part.name == name)?;
     let operation = part.operations.first()?;
     operation.bandwidth_per_s.first().or(operation.rate_per_s.first())
 }
 
 /// The scores are geometric means of those of the phases.
-fn scores(reported: &mut Reported, totals: [Option<Figure>; 3]) {
+fn scores(reported: &mut ToolResult, totals: [Option<Figure>; 3]) {
     let of = |names: &[&str], unit: f64| -> Option<Vec<Figure>> {
         let all = names.iter().map(|name| score_of(reported, name).cloned());
         all.map(|figure| figure.map(|figure| figure.scaled(1.0 / unit))).collect()
@@ -99,8 +99,8 @@ fn scores(reported: &mut Reported, totals: [Option<Figure>; 3]) {
     let mut combined = Vec::new();
     let mut push = |what: &str, total: &Option<Figure>, of: Option<Vec<Figure>>| {
         if let (Some(total), Some(of)) = (total.clone(), of) {
-            let how = How::GeometricMean;
-            combined.push(Combined { what: what.to_owned(), how, total, of, slack: 0.0 });
+            let how = Formula::GeometricMean;
+            combined.push(Aggregate { what: what.to_owned(), how, total, of, slack: 0.0 });
         }
     };
     push("the bandwidth score", &bandwidth, of(&BANDWIDTHS, GIB));
@@ -114,8 +114,8 @@ fn scores(reported: &mut Reported, totals: [Option<Figure>; 3]) {
 ///
 /// # Errors
 /// A text without a phase.
-pub fn read_result(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("IO500", "IO500 result", file));
+pub fn read_result(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("IO500", "IO500 result", file));
     let mut sections: Vec<(String, Entries<'_>)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -163,7 +163,7 @@ fn number(entries: &Entries<'_>, key: &str, section: &str) -> Option<Figure> {
     figure(digits, Digits::Rounded, 1.0, format!("line {line} ({section} {key})"))
 }
 
-fn of_run(reported: &mut Reported, entries: &Entries<'_>) {
+fn of_run(reported: &mut ToolResult, entries: &Entries<'_>) {
     for (name, (value, _)) in entries {
         reported.options.insert((*name).to_owned(), (*value).to_owned());
     }
@@ -188,7 +188,7 @@ fn called_invalid(says: &str, text: &str, line: usize) -> Complaint {
 }
 
 /// `score = INVALID`, or words behind the number.
-fn complain(reported: &mut Reported, entries: &Entries<'_>, key: &str, section: &str) {
+fn complain(reported: &mut ToolResult, entries: &Entries<'_>, key: &str, section: &str) {
     if let Some((value, line)) = entries.get(key).filter(|(v, _)| v.contains("INVALID")) {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
@@ -198,7 +198,7 @@ fn complain(reported: &mut Reported, entries: &Entries<'_>, key: &str, section: 
     }
 }
 
-fn of_phase(reported: &mut Reported, entries: &Entries<'_>, name: &str) {
+fn of_phase(reported: &mut ToolResult, entries: &Entries<'_>, name: &str) {
     let score = number(entries, "score", name);
     let window = number(entries, "t_delta", name).map(|seconds| seconds.scaled(NS_PER_S));
     if score.is_none() && window.is_none() {
@@ -213,8 +213,8 @@ fn of_phase(reported: &mut Reported, entries: &Entries<'_>, name: &str) {
         let field = format!("line {line} ({name} t_end, t_start)");
         let between = Figure::within((end - start) * NS_PER_S, CLOCK_NS, field);
         let what = format!("the time of {name} between its start and end");
-        let (how, of) = (How::Sum, vec![between]);
-        reported.combined.push(Combined { what, how, total: window, of, slack: 1e-6 });
+        let (how, of) = (Formula::Sum, vec![between]);
+        reported.combined.push(Aggregate { what, how, total: window, of, slack: 1e-6 });
     }
     reported.parts.push(part);
 }
@@ -223,8 +223,8 @@ fn of_phase(reported: &mut Reported, entries: &Entries<'_>, name: &str) {
 ///
 /// # Errors
 /// A text without a phase.
-pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("IO500", "IO500 summary", file));
+pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("IO500", "IO500 summary", file));
     let (mut totals, mut repeated) = ([None, None, None], 0);
     let mut marks: BTreeMap<String, Complaint> = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
@@ -350,17 +350,17 @@ pub fn read_ranks(text: &str, file: &str) -> Result<Ranks, String> {
 }
 
 /// Puts the ranks to the result in their directory; those that have none are results of their own.
-pub fn attach(results: &mut Vec<Reported>, ranks: Vec<Ranks>) {
+pub fn attach(results: &mut Vec<ToolResult>, ranks: Vec<Ranks>) {
     let directory =
         |file: &str| file.rsplit_once('/').map_or(String::new(), |(dir, _)| dir.to_owned());
-    let is_result = |r: &Reported| r.source.format == "IO500 result";
+    let is_result = |r: &ToolResult| r.source.format == "IO500 result";
     for ranks in ranks {
         let home = directory(&ranks.file);
         let found = results.iter_mut().find(|r| is_result(r) && directory(&r.source.file) == home);
         if let Some(result) = found {
             put(result, ranks);
         } else {
-            let mut alone = Reported::of(source("IO500", "IO500 ranks", &ranks.file));
+            let mut alone = ToolResult::new(source("IO500", "IO500 ranks", &ranks.file));
             put(&mut alone, ranks);
             results.push(alone);
         }
@@ -370,7 +370,7 @@ pub fn attach(results: &mut Vec<Reported>, ranks: Vec<Ranks>) {
 }
 
 /// A summary in the directory of a result states the same scores: they have to agree.
-fn together(results: &mut Vec<Reported>, directory: impl Fn(&str) -> String) {
+fn together(results: &mut Vec<ToolResult>, directory: impl Fn(&str) -> String) {
     let (summaries, mut others): (Vec<_>, Vec<_>) =
         results.drain(..).partition(|r| r.source.format == "IO500 summary");
     for summary in summaries {
@@ -405,7 +405,7 @@ fn together(results: &mut Vec<Reported>, directory: impl Fn(&str) -> String) {
     *results = others;
 }
 
-fn put(result: &mut Reported, ranks: Ranks) {
+fn put(result: &mut ToolResult, ranks: Ranks) {
     let procs = result.options.get("procs").and_then(|text| text.parse::<f64>().ok());
     let mut sorted = ranks.ranks.clone();
     sorted.sort_unstable();
@@ -427,7 +427,7 @@ fn put(result: &mut Reported, ranks: Ranks) {
         let amount = score.clone().scaled(longest / NS_PER_S);
         let least = amount.least * (1.0 - RANKS_SLACK);
         let total = Figure { least, most: UNBOUNDED, ..amount };
-        Claim { how: How::Sum, total, slack: 0.0 }
+        Claim { how: Formula::Sum, total, slack: 0.0 }
     });
     let whole = ranks.bytes.len() == ranks.ranks.len() && claim.is_some();
     let population = |what: &str, unit, values, claims| Population {
@@ -518,7 +518,7 @@ mod tests {
         let summary = "[RESULT]       ior-easy-write      3.000000 GiB/s : time 300.200 seconds\n";
         let results =
             [read_result(RESULT, "a/result.txt"), read_summary(summary, "a/result_summary.txt")];
-        let mut results: Vec<Reported> = results.into_iter().map(Result::unwrap).collect();
+        let mut results: Vec<ToolResult> = results.into_iter().map(Result::unwrap).collect();
         attach(&mut results, Vec::new());
         assert_eq!(results.len(), 1);
         assert_eq!(results[0].parts[0].operations[0].bandwidth_per_s.len(), 2);

@@ -1,6 +1,6 @@
 //! ioping (K. Khlebnikov, version 1.0 and later): the statistics that it prints at its end.
 
-use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported, Setting, Stage};
+use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Setting, Stage, ToolResult};
 
 use crate::parts::{Digits, figure, latency, source};
 use crate::{number, runs};
@@ -26,13 +26,13 @@ fn target(line: &str) -> Option<&str> {
 ///
 /// # Errors
 /// Statistics of no request, or of a version before 1.0.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, |line| target(line).is_some(), |text| one(text, file))
 }
 
-fn one(text: &str, file: &str) -> Result<Reported, String> {
+fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     let lines = || text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
-    let mut reported = Reported::of(source("ioping", "ioping", file));
+    let mut reported = ToolResult::new(source("ioping", "ioping", file));
     let (at, completed) = lines()
         .find_map(|(at, line)| Some((at, line.split_once(" requests completed in ")?)))
         .ok_or("it has no requests: the run did not end")?;

@@ -1,8 +1,8 @@
 //! IOR: the table of its iterations, as text (versions 3 and 4) or as CSV.
 
-use plimsoll_evidence::reported::{
-    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Reported,
-    Setting,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Setting,
+    ToolResult,
 };
 
 use crate::number;
@@ -41,7 +41,7 @@ fn cells(line: &str, commas: bool) -> Vec<&str> {
 ///
 /// # Errors
 /// An output whose tables have no row: a run that did not end.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut begins: Vec<usize> =
         (0..lines.len()).filter(|index| header(lines[*index]).is_some()).collect();
@@ -51,7 +51,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     let mut all = Vec::new();
     let mut options_from = 0;
     for pair in begins.windows(2) {
-        let mut reported = Reported::of(source("IOR", "IOR", file));
+        let mut reported = ToolResult::new(source("IOR", "IOR", file));
         reported.source.version.clone_from(&version);
         let test = Test { options: &lines[options_from..pair[0]], first_line: options_from + 1 };
         table(&mut reported, &test, &lines[..pair[1]], pair[0]);
@@ -145,7 +145,7 @@ impl<'t> Test<'t> {
     }
 }
 
-fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
+fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) {
     let Some((names, commas)) = header(lines[at]) else { return };
     let setting = test.setting();
     let mut counted: Option<Figure> = None;
@@ -182,8 +182,8 @@ fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
             (rate, made.and_then(|((window, took), size)| rate_of(&bandwidth, window, &took, size)))
         {
             let what = format!("transfers per second of {name}");
-            let (how, of) = (How::Sum, vec![made]);
-            reported.combined.push(Combined { what, how, total, of, slack: RATE_SLACK });
+            let (how, of) = (Formula::Sum, vec![made]);
+            reported.combined.push(Aggregate { what, how, total, of, slack: RATE_SLACK });
         }
         reported.parts.push(Part {
             name,
@@ -202,7 +202,7 @@ fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
         let of = reported.parts.iter().filter_map(of).flat_map(|op| op.bandwidth_per_s).collect();
         if let Some(total) = found {
             let what = format!("the greatest {} bandwidth", kind_word(&kind));
-            reported.combined.push(Combined { what, how: How::Max, total, of, slack: 0.0 });
+            reported.combined.push(Aggregate { what, how: Formula::Max, total, of, slack: 0.0 });
         }
     }
     if names.iter().any(|name| name.starts_with("Latency")) && !reported.parts.is_empty() {
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(operation.bytes[0].value, 1024.0 * MIB);
         assert_eq!(operation.size_bytes.as_ref().unwrap().value, MIB);
         assert!(operation.rate_per_s.is_empty(), "it is by another time than the bandwidth");
-        let greatest = reported.combined.iter().find(|c| c.how == How::Max).unwrap();
+        let greatest = reported.combined.iter().find(|c| c.how == Formula::Max).unwrap();
         assert_eq!(greatest.of.len(), 2);
         let rate = &reported.combined[0];
         assert!(rate.of[0].least <= 1282.02 && 1282.02 <= rate.of[0].most, "{rate:?}");

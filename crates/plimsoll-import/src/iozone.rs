@@ -1,6 +1,6 @@
 //! iozone: its report of one or many sizes (`iozone -a`), in KiB/s.
 
-use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Pattern, Reported, Setting};
+use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Pattern, Setting, ToolResult};
 
 use crate::parts::{Digits, figure, source};
 
@@ -37,7 +37,7 @@ fn is_header(line: &str) -> bool {
 ///
 /// # Errors
 /// A report without rows, or in another unit than amounts per second.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     for other in
         ["Output is in Ops/sec", "Output is in operations per second", "Output is in microseconds"]
     {
@@ -59,7 +59,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
             let field = format!("line {} ({name})", index + 1);
             figure(cells.get(column)?, Digits::Either, KIB, field)
         };
-        let mut reported = Reported::of(source("iozone", "iozone", file));
+        let mut reported = ToolResult::new(source("iozone", "iozone", file));
         reported.source.version = version.map(str::to_owned);
         reported.source.place = Some(format!("line {}", index + 1));
         for (column, (name, kind, pattern)) in TESTS.iter().enumerate() {

@@ -4,8 +4,8 @@
 //! achieved rate is the sum of the reads and writes of all databases; those of logs and of maintenance
 //! are not in it.
 
-use plimsoll_evidence::reported::{
-    Combined, Complaint, Figure, How, Kind, Operation, Part, Reported, Stage, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Complaint, Figure, Formula, Kind, Operation, Part, Stage, ToolResult, Weight,
 };
 
 use crate::parts::{Digits, figure, latency, source};
@@ -72,9 +72,9 @@ fn number(text: &str, unit: f64, field: String) -> Option<Figure> {
 ///
 /// # Errors
 /// A report without the table of transactional I/O.
-pub fn read(text: &str, file: &str) -> Result<Reported, String> {
+pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let rows = rows(text);
-    let mut reported = Reported::of(source("Jetstress", "Jetstress HTML", file));
+    let mut reported = ToolResult::new(source("Jetstress", "Jetstress HTML", file));
     let named = |name: &str| {
         let found = rows.iter().find(|(_, row)| row.first().is_some_and(|cell| cell == name));
         found.and_then(|(_, row)| row.get(1)).cloned()
@@ -92,9 +92,9 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
 ///
 /// # Errors
 /// A text that is no XML, or a report without counters of databases.
-pub fn read_xml(text: &str, file: &str) -> Result<Reported, String> {
+pub fn read_xml(text: &str, file: &str) -> Result<ToolResult, String> {
     let document = roxmltree::Document::parse(text).map_err(|error| error.to_string())?;
-    let mut reported = Reported::of(source("Jetstress", "Jetstress XML", file));
+    let mut reported = ToolResult::new(source("Jetstress", "Jetstress XML", file));
     // What belongs to an element stands in an attribute, or in an element within it.
     let of = |node: roxmltree::Node<'_, '_>, name: &str| -> Option<String> {
         let within = || node.children().find(|child| child.has_tag_name(name))?.text();
@@ -142,7 +142,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<Reported, String> {
 }
 
 /// Version, result and what was asked for.
-fn summary(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
+fn summary(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     reported.source.version = named("Jetstress Version");
     let names = [
         "Overall Test Result",
@@ -164,7 +164,7 @@ fn summary(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
 }
 
 /// The achieved rate is the sum of those of the databases.
-fn achieved(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
+fn achieved(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     let name = "Achieved Transactional I/O per Second";
     if let Some(total) = named(name).and_then(|text| number(&text, 1.0, name.to_owned())) {
         let database = reported
@@ -172,12 +172,18 @@ fn achieved(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
             .filter(|(part, _)| part.name.ends_with("database") && !part.is_total);
         let of: Vec<Figure> = database.filter_map(|(_, o)| o.rate_per_s.first().cloned()).collect();
         let what = "the achieved rate of all databases".to_owned();
-        reported.combined.push(Combined { what, how: How::Sum, total, of, slack: ACHIEVED_SLACK });
+        reported.combined.push(Aggregate {
+            what,
+            how: Formula::Sum,
+            total,
+            of,
+            slack: ACHIEVED_SLACK,
+        });
     }
 }
 
 /// The table that has a column of reads per second of databases: a row an instance.
-fn instances(reported: &mut Reported, rows: &[(usize, Row)]) {
+fn instances(reported: &mut ToolResult, rows: &[(usize, Row)]) {
     let heading = |row: &Row| {
         let has = |word: &str| row.iter().any(|cell| cell.contains(word));
         has("Database Reads/sec") && has("Database Writes/sec") && has("Log Writes/sec")
@@ -196,7 +202,11 @@ fn instances(reported: &mut Reported, rows: &[(usize, Row)]) {
 }
 
 /// Database and log of an instance, by the names of their counters.
-fn instance_parts(reported: &mut Reported, instance: &str, value: impl Fn(&str) -> Option<String>) {
+fn instance_parts(
+    reported: &mut ToolResult,
+    instance: &str,
+    value: impl Fn(&str) -> Option<String>,
+) {
     for scope in ["Database", "Log"] {
         let mut part =
             Part { name: format!("{instance} {}", scope.to_lowercase()), ..Part::default() };

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use plimsoll_evidence::reported::Figure;
+use plimsoll_evidence::tool_result::Figure;
 
 use crate::number;
 

@@ -3,9 +3,9 @@
 //! It divides by the time for which requests were begun. Requests that end later are counted whole, so
 //! that the longest latency may exceed that time.
 
-use plimsoll_evidence::reported::{
-    Claim, Combined, Complaint, Figure, How, Kind, Latency, Membership, Operation, Part,
-    Population, Reported, Stage, Unit, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Claim, Complaint, Figure, Formula, Kind, Latency, Membership, Operation, Part,
+    Population, Stage, ToolResult, Unit, Weight,
 };
 
 use crate::json::At;
@@ -27,8 +27,8 @@ pub fn is(root: &At<'_, '_>) -> bool {
 
 /// Reads it.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("KV-cache benchmark", "KV-cache JSON", file));
+pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache JSON", file));
     let summary = root.key("summary");
     let cache = summary.key("cache_stats");
     let mut part = Part {
@@ -95,7 +95,7 @@ fn take_iops(operation: &mut Operation, stated: &At<'_, '_>) {
 }
 
 /// Bandwidth of each tier: its bytes over the elapsed time, both in GiB.
-fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Combined> {
+fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
     let Some(seconds) = window.map(|w| w.value / NS_PER_S).filter(|s| *s > 0.0) else {
         return Vec::new();
     };
@@ -111,8 +111,8 @@ fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Combined> {
             let field = format!("{} over elapsed_time", amount.field);
             let of = vec![Figure { field, ..amount.scaled(GIB / seconds) }];
             let what = format!("the {word} bandwidth of the {tier} tier");
-            let (how, total) = (How::Sum, total.scaled(GIB));
-            combined.push(Combined { what, how, total, of, slack: TIER_SLACK });
+            let (how, total) = (Formula::Sum, total.scaled(GIB));
+            combined.push(Aggregate { what, how, total, of, slack: TIER_SLACK });
         }
     }
     combined
@@ -126,9 +126,9 @@ pub fn is_run_summary(root: &At<'_, '_>) -> bool {
 
 /// Reads the summary of a run: a part for each option.
 #[must_use]
-pub fn read_run_summary(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("KV-cache benchmark", "KV-cache run summary", file));
-    let complain = |reported: &mut Reported, at: &At<'_, '_>| {
+pub fn read_run_summary(root: &At<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache run summary", file));
+    let complain = |reported: &mut ToolResult, at: &At<'_, '_>| {
         let failed = at.key("partial_failure");
         if failed.bool() == Some(true) {
             reported.complaints.push(Complaint {
@@ -187,12 +187,12 @@ fn of_latency(at: &At<'_, '_>, stage: Stage) -> Option<Latency> {
 fn population(list: &At<'_, '_>, stated: &At<'_, '_>) -> Option<Population> {
     let values: Vec<f64> = list.items().filter_map(|item| item.number()).collect();
     let claims = [
-        ("mean", How::Mean),
-        ("p50", How::Percentile(0.5)),
-        ("p95", How::Percentile(0.95)),
-        ("p99", How::Percentile(0.99)),
+        ("mean", Formula::Mean),
+        ("p50", Formula::Percentile(0.5)),
+        ("p95", Formula::Percentile(0.95)),
+        ("p99", Formula::Percentile(0.99)),
     ];
-    let claim = |(name, how): (&str, How)| {
+    let claim = |(name, how): (&str, Formula)| {
         let total: Figure = stated.key(name).float()?.scaled(NS_PER_MS);
         Some(Claim { how, total, slack: 1e-9 })
     };

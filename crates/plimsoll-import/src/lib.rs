@@ -1,4 +1,4 @@
-//! Results of other tools, read into [`Reported`](plimsoll_evidence::reported::Reported): what a file
+//! Results of other tools, read into [`ToolResult`](plimsoll_evidence::tool_result::ToolResult): what a file
 //! says is taken over with the precision that it is printed in, and nothing is added.
 //!
 //! A file's form is told from its content and never from its name. Directories and archives (tar,

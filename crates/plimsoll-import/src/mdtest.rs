@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Combined, Figure, How, Kind, Operation, Part, Reported, Setting,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Figure, Formula, Kind, Operation, Part, Setting, ToolResult,
 };
 
 use crate::parts::{Digits, figure, source};
@@ -53,8 +53,8 @@ struct Row([Figure; 3]);
 ///
 /// # Errors
 /// An output without a rate: a run that did not end.
-pub fn read(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("mdtest", "mdtest", file));
+pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("mdtest", "mdtest", file));
     let mut tasks = None;
     let mut table = Table::Neither;
     let (mut rates, mut times) = (BTreeMap::new(), BTreeMap::new());
@@ -88,8 +88,8 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
         let mut operation = Operation::of(Kind::Name(name.to_lowercase()));
         operation.rate_per_s.push(mean.clone());
         let what = format!("the mean rate of {}", name.to_lowercase());
-        let (how, of) = (How::Between, vec![min, max.clone()]);
-        reported.combined.push(Combined { what, how, total: mean.clone(), of, slack: 0.0 });
+        let (how, of) = (Formula::Between, vec![min, max.clone()]);
+        reported.combined.push(Aggregate { what, how, total: mean.clone(), of, slack: 0.0 });
         // Seconds, whatever stands above them: version 4 names them milliseconds or operations a second.
         let window_ns = times.remove(name).filter(|_| one).map(|row: Row| {
             let Row([max, ..]) = row;

@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Combined, Complaint, Figure, How, Kind, Membership, Operation, Part, Pass, Reported, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Complaint, Figure, Formula, Kind, Membership, Operation, Part, Pass, ToolResult,
+    Weight,
 };
 
 use crate::json::At;
@@ -57,28 +58,28 @@ pub fn is_rank(root: &At<'_, '_>) -> bool {
 
 /// Lists beside their means and standard deviations: `train_au_percentage` and
 /// `train_au_mean_percentage`.
-fn statistics(reported: &mut Reported, metric: &At<'_, '_>) {
+fn statistics(reported: &mut ToolResult, metric: &At<'_, '_>) {
     for (name, list) in metric.entries() {
         let of: Vec<Figure> = list.items().filter_map(|item| item.float()).collect();
         if of.is_empty() || of.len() != list.items().count() {
             continue;
         }
-        for (word, how) in [("mean", How::Mean), ("stdev", How::Stddev)] {
+        for (word, how) in [("mean", Formula::Mean), ("stdev", Formula::Stddev)] {
             let same = metric.entries().find(|(other, _)| {
                 let parts: Vec<&str> = other.split('_').filter(|part| *part != word).collect();
                 *other != name && parts.join("_") == name
             });
             let Some(total) = same.and_then(|(_, value)| value.float()) else { continue };
             let what = format!("{word} of {name}");
-            reported.combined.push(Combined { what, how, total, of: of.clone(), slack: 1e-6 });
+            reported.combined.push(Aggregate { what, how, total, of: of.clone(), slack: 1e-6 });
         }
     }
 }
 
 /// Reads a `summary.json`.
 #[must_use]
-pub fn read_summary(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("MLPerf Storage", "MLPerf Storage summary", file));
+pub fn read_summary(root: &At<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("MLPerf Storage", "MLPerf Storage summary", file));
     let metric = root.key("metric");
     reported.source.taken_unix_s = root.key("start").text().and_then(unix_s);
     statistics(&mut reported, &metric);
@@ -129,7 +130,7 @@ pub fn read_summary(root: &At<'_, '_>, file: &str) -> Reported {
 }
 
 /// Checkpoints: the size over the mean duration is the mean rate, as far as durations are alike.
-fn checkpoints(reported: &mut Reported, metric: &At<'_, '_>) {
+fn checkpoints(reported: &mut ToolResult, metric: &At<'_, '_>) {
     let of = |name: String| metric.key(&name).float().filter(|figure| figure.value > 0.0);
     for word in ["save", "load"] {
         let size = of("checkpoint_size_GB".into());
@@ -140,9 +141,9 @@ fn checkpoints(reported: &mut Reported, metric: &At<'_, '_>) {
         let spread = spread.map_or(0.0, |deviation| deviation.value / time.value);
         let field = format!("{} over {}", size.field, time.field);
         let of = vec![Figure { field, ..size.scaled(1.0 / time.value) }];
-        reported.combined.push(Combined {
+        reported.combined.push(Aggregate {
             what: format!("the rate of {word} checkpoints against their size over their duration"),
-            how: How::Sum,
+            how: Formula::Sum,
             total,
             of,
             slack: CHECKPOINT_SLACK + spread,
@@ -177,7 +178,7 @@ fn total(at: &At<'_, '_>) -> Option<Figure> {
 }
 
 /// As many hosts as are stated have to have told of themselves.
-fn hosts(reported: &mut Reported, root: &At<'_, '_>) {
+fn hosts(reported: &mut ToolResult, root: &At<'_, '_>) {
     let Some(stated) = root.key("num_hosts").exact() else { return };
     let listed = root.key("host_cpu_count").items().count();
     if listed > 0 {
@@ -192,7 +193,7 @@ fn hosts(reported: &mut Reported, root: &At<'_, '_>) {
 }
 
 /// Epochs, and whether they fit into the run.
-fn passes(reported: &mut Reported, root: &At<'_, '_>, metric: &At<'_, '_>) {
+fn passes(reported: &mut ToolResult, root: &At<'_, '_>, metric: &At<'_, '_>) {
     let rates = metric.key("train_throughput_samples_per_second");
     let busy: Vec<Option<Figure>> =
         metric.key("train_au_percentage").items().map(|item| item.float()).collect();
@@ -231,7 +232,7 @@ fn passes(reported: &mut Reported, root: &At<'_, '_>, metric: &At<'_, '_>) {
         // Epochs need no more time than there was; what is left is the start of the run, and checkpoints.
         let total = Figure { least: 0.0, ..elapsed };
         let what = "the time of all epochs at their rates against that of the run".to_owned();
-        reported.combined.push(Combined { what, how: How::Sum, total, of, slack: 0.0 });
+        reported.combined.push(Aggregate { what, how: Formula::Sum, total, of, slack: 0.0 });
     }
 }
 
@@ -250,7 +251,7 @@ pub struct Epochs {
     /// Each epoch's time for its steps, ns.
     times: Vec<Option<Figure>>,
     /// Whether times fit between their starts and ends.
-    combined: Vec<Combined>,
+    combined: Vec<Aggregate>,
 }
 
 /// Reads `per_epoch_stats.json`.
@@ -266,9 +267,9 @@ pub fn read_epochs(root: &At<'_, '_>, file: &str) -> Epochs {
             let clock = |name: &str| at.key(name).text().and_then(unix_s);
             if let (Some(total), Some(start), Some(end)) = (&time, clock("start"), clock("end")) {
                 let between = Figure::exact((end - start) * NS_PER_S, at.key("end").path());
-                epochs.combined.push(Combined {
+                epochs.combined.push(Aggregate {
                     what: format!("the time of {block} of epoch {name} between its start and end"),
-                    how: How::Sum,
+                    how: Formula::Sum,
                     total: total.clone(),
                     of: vec![between.widened(1e-6)],
                     slack: 0.0,
@@ -306,7 +307,7 @@ fn number_of(file: &str) -> Option<u64> {
 }
 
 /// The rate of an epoch is the sum over all ranks (DLIO's `StatsCounter`).
-fn sum_over_ranks(result: &mut Reported, ranks: &[&Rank]) {
+fn sum_over_ranks(result: &mut ToolResult, ranks: &[&Rank]) {
     let mut combined = Vec::new();
     for (index, pass) in result.passes.iter().enumerate() {
         let Some(total) = pass.rate_per_s.clone() else { continue };
@@ -318,16 +319,16 @@ fn sum_over_ranks(result: &mut Reported, ranks: &[&Rank]) {
         let of: Vec<Figure> = ranks.iter().filter_map(named).collect();
         if of.len() == ranks.len() && !of.is_empty() {
             let what = format!("samples per second of {} over all ranks", pass.name);
-            combined.push(Combined { what, how: How::Sum, total, of, slack: RANKS_SLACK });
+            combined.push(Aggregate { what, how: Formula::Sum, total, of, slack: RANKS_SLACK });
         }
     }
     result.combined.extend(combined);
 }
 
 /// A report over repeats states each run's rate again: it has to be that of the summary that lies in the run's directory.
-fn of_reports(results: &mut [Reported]) {
-    let is_summary = |r: &&Reported| r.source.format == "MLPerf Storage summary";
-    let stated = |r: &Reported| r.parts.first()?.operations.first()?.rate_per_s.first().cloned();
+fn of_reports(results: &mut [ToolResult]) {
+    let is_summary = |r: &&ToolResult| r.source.format == "MLPerf Storage summary";
+    let stated = |r: &ToolResult| r.parts.first()?.operations.first()?.rate_per_s.first().cloned();
     let summaries: Vec<(String, Figure)> = results
         .iter()
         .filter(is_summary)
@@ -336,15 +337,15 @@ fn of_reports(results: &mut [Reported]) {
     for report in results.iter_mut().filter(|r| r.source.format == "MLPerf Storage report") {
         let home = directory(&report.source.file).to_owned();
         let mut combined = Vec::new();
-        let means = report.combined.iter().filter(|c| c.how == How::Mean);
+        let means = report.combined.iter().filter(|c| c.how == Formula::Mean);
         for (run, total) in means.flat_map(|c| &c.of).filter_map(|rate| Some((run_of(rate)?, rate)))
         {
             let below = if home.is_empty() { format!("{run}/") } else { format!("{home}/{run}/") };
             let mut of = summaries.iter().filter(|(file, _)| file.starts_with(&below));
             let (Some((file, rate)), None) = (of.next(), of.next()) else { continue };
-            combined.push(Combined {
+            combined.push(Aggregate {
                 what: format!("samples per second of {run} and of its own summary"),
-                how: How::Sum,
+                how: Formula::Sum,
                 total: total.clone(),
                 of: vec![Figure { field: format!("{file} {}", rate.field), ..rate.clone() }],
                 slack: RANKS_SLACK,
@@ -359,13 +360,13 @@ fn directory(file: &str) -> &str {
 }
 
 /// Puts epochs and ranks to the summary in their directory. Gives back how many belong to none.
-pub fn attach(results: &mut [Reported], epochs: Vec<Epochs>, ranks: &[Rank]) -> usize {
-    let is_summary = |r: &Reported| r.source.format == "MLPerf Storage summary";
+pub fn attach(results: &mut [ToolResult], epochs: Vec<Epochs>, ranks: &[Rank]) -> usize {
+    let is_summary = |r: &ToolResult| r.source.format == "MLPerf Storage summary";
     of_reports(results);
     let mut alone = 0;
     for epochs in epochs {
         let home = directory(&epochs.file);
-        let same = |r: &&mut Reported| is_summary(r) && directory(&r.source.file) == home;
+        let same = |r: &&mut ToolResult| is_summary(r) && directory(&r.source.file) == home;
         match results.iter_mut().find(same) {
             Some(result) => of_epochs(result, epochs),
             None => alone += 1,
@@ -394,7 +395,7 @@ pub fn attach(results: &mut [Reported], epochs: Vec<Epochs>, ranks: &[Rank]) -> 
     alone
 }
 
-fn of_epochs(result: &mut Reported, epochs: Epochs) {
+fn of_epochs(result: &mut ToolResult, epochs: Epochs) {
     let of = |name: &str| result.options.get(name).and_then(|text| text.parse::<f64>().ok());
     let samples =
         of("num_files_train").zip(of("num_samples_per_file")).map(|(files, each)| files * each);
@@ -415,9 +416,9 @@ fn of_epochs(result: &mut Reported, epochs: Epochs) {
         let Some(time) = time else { continue };
         if let (Some(rate), Some(samples)) = (&pass.rate_per_s, samples) {
             let read = rate.value * time.value / NS_PER_S;
-            combined.push(Combined {
+            combined.push(Aggregate {
                 what: format!("the samples of {} at its rate over its time", pass.name),
-                how: How::Sum,
+                how: Formula::Sum,
                 total: Figure::exact(samples, "num_files_train × num_samples_per_file"),
                 of: vec![Figure::exact(read, rate.field.clone()).widened(EPOCH_SLACK)],
                 slack: 0.0,
@@ -436,8 +437,8 @@ fn run_of(rate: &Figure) -> Option<&str> {
 
 /// Reads the report over repeats: its mean and deviation are of the runs below it.
 #[must_use]
-pub fn read_report(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("MLPerf Storage", "MLPerf Storage report", file));
+pub fn read_report(root: &At<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("MLPerf Storage", "MLPerf Storage report", file));
     let overall = root.key("overall");
     let runs = root.key("runs");
     let count = runs.entries().count();
@@ -455,11 +456,11 @@ pub fn read_report(root: &At<'_, '_>, file: &str) -> Reported {
     for (name, unit) in [("samples_per_second", 1.0), ("MB_per_second", MIB)] {
         let each = |run: At<'_, '_>| run.key(&format!("train_throughput_{name}")).float();
         let of: Vec<Figure> = runs.entries().filter_map(|(_, run)| each(run)).collect();
-        for (word, how) in [("mean", How::Mean), ("stdev", How::Stddev)] {
+        for (word, how) in [("mean", Formula::Mean), ("stdev", Formula::Stddev)] {
             let total = overall.key(&format!("train_throughput_{word}_{name}")).float();
             if let Some(total) = total.clone().filter(|_| of.len() == count && count > 0) {
                 let what = format!("{word} of {name} of all runs");
-                reported.combined.push(Combined { what, how, total, of: of.clone(), slack: 1e-6 });
+                reported.combined.push(Aggregate { what, how, total, of: of.clone(), slack: 1e-6 });
             }
             if word == "mean" {
                 let list = if unit == 1.0 {
@@ -493,7 +494,7 @@ mod tests {
         "train_io_mean_MB_per_second": 210.0, "train_io_stdev_MB_per_second": 10.0},
         "start": "2024-09-09T12:00:00", "end": "2024-09-09T12:00:30", "epochs": 2}"#;
 
-    fn summary(text: &str) -> Reported {
+    fn summary(text: &str) -> ToolResult {
         let (json, _) = json::parse(text).unwrap();
         let root = At::root(&json);
         assert!(is_summary(&root) && !is_report(&root) && !is_epochs(&root) && !is_rank(&root));

@@ -1,6 +1,6 @@
 //! Numbers as tools and people print them, with the precision that their digits have.
 
-use plimsoll_evidence::reported::Figure;
+use plimsoll_evidence::tool_result::Figure;
 
 /// A number and the place value of its last digit.
 #[derive(Clone, Copy, Debug, PartialEq)]

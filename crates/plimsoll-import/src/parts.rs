@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Figure, Latency, Percentile, Source, Stage};
+use plimsoll_evidence::tool_result::{Figure, Latency, Percentile, Source, Stage};
 
 use crate::number;
 

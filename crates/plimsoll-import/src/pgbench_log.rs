@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Claim, Figure, How, Kind, Membership, Operation, Outstanding, Part, Point, Population,
-    Quantity, Reported, Series, Setting, Stage, Unit,
+use plimsoll_evidence::tool_result::{
+    Claim, Figure, Formula, Kind, Membership, Operation, Outstanding, Part, Point, Population,
+    Quantity, Series, Setting, Stage, ToolResult, Unit,
 };
 
 use crate::parts::{latency, percentile, source};
@@ -157,8 +157,8 @@ impl Log {
     }
 
     /// A log without its report: what it holds is all that is known.
-    fn alone(mut self) -> Reported {
-        let mut reported = Reported::of(source("pgbench", "pgbench log", &self.file));
+    fn alone(mut self) -> ToolResult {
+        let mut reported = ToolResult::new(source("pgbench", "pgbench log", &self.file));
         let (series, mean) = (self.series(), self.mean_ns());
         let window_ns = self.times().map(|(from, to)| {
             let field = "the first beginning to the last end";
@@ -196,7 +196,7 @@ impl Log {
         reported
     }
 
-    fn remark(&self, reported: &mut Reported) {
+    fn remark(&self, reported: &mut ToolResult) {
         if self.sampled() {
             reported.remarks.push(format!("{} leaves transactions out: it is a sample", self.file));
         }
@@ -211,17 +211,17 @@ fn transactions() -> Kind {
 }
 
 /// Puts logs to the report that lies beside them; those that have none stand alone.
-pub fn attach(results: &mut Vec<Reported>, logs: Vec<Log>) {
+pub fn attach(results: &mut Vec<ToolResult>, logs: Vec<Log>) {
     let directory = |file: &str| file.rsplit_once('/').map_or("", |(dir, _)| dir).to_owned();
     let mut homes: BTreeMap<String, Vec<Log>> = BTreeMap::new();
     for log in logs {
         homes.entry(directory(&log.file)).or_default().push(log);
     }
     for (home, logs) in homes {
-        let beside = |result: &&mut Reported| {
+        let beside = |result: &&mut ToolResult| {
             result.source.format == "pgbench" && directory(&result.source.file) == home
         };
-        let mut reports: Vec<&mut Reported> = results.iter_mut().filter(beside).collect();
+        let mut reports: Vec<&mut ToolResult> = results.iter_mut().filter(beside).collect();
         match &mut reports[..] {
             [report] => {
                 if let Some(log) = logs.into_iter().reduce(|mut all, log| {
@@ -236,7 +236,7 @@ pub fn attach(results: &mut Vec<Reported>, logs: Vec<Log>) {
     }
 }
 
-fn put(report: &mut Reported, log: &Log) {
+fn put(report: &mut ToolResult, log: &Log) {
     log.remark(report);
     let Some(part) = report.parts.first_mut() else { return };
     part.series.extend(log.series());
@@ -259,7 +259,7 @@ fn put(report: &mut Reported, log: &Log) {
             field: log.file.clone(),
             values: log.ns.clone(),
             alike: false,
-            claims: vec![Claim { how: How::Mean, total, slack: MEAN_SLACK }],
+            claims: vec![Claim { how: Formula::Mean, total, slack: MEAN_SLACK }],
         });
     }
 }

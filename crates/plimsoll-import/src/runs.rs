@@ -1,6 +1,6 @@
 //! Files that people appended run after run to.
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 
 /// A run within a text: the line that it begins in, and the text of it with empty lines before, so that its
 /// lines keep their numbers.
@@ -36,8 +36,8 @@ fn split(text: &str, mut begins: impl FnMut(&str) -> bool) -> Vec<Run> {
 pub fn read_each(
     text: &str,
     begins: impl FnMut(&str) -> bool,
-    read: impl Fn(&str) -> Result<Reported, String>,
-) -> Result<Vec<Reported>, String> {
+    read: impl Fn(&str) -> Result<ToolResult, String>,
+) -> Result<Vec<ToolResult>, String> {
     let runs = split(text, begins);
     if runs.len() < 2 {
         return Ok(vec![read(text)?]);
@@ -64,20 +64,23 @@ pub fn read_each(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::Source;
+    use plimsoll_evidence::tool_result::Source;
 
     use super::*;
 
     #[test]
     fn each_run_keeps_the_numbers_of_its_lines() {
         let text = "before\nrun a\n1\nrun b\n2\nrun c\n";
-        let read = |text: &str| -> Result<Reported, String> {
+        let read = |text: &str| -> Result<ToolResult, String> {
             let (index, line) = text
                 .lines()
                 .enumerate()
                 .find(|(_, l)| l.parse::<u8>().is_ok())
                 .ok_or("no figure")?;
-            Ok(Reported::of(Source { tool: format!("{} {line}", index + 1), ..Source::default() }))
+            Ok(ToolResult::new(Source {
+                tool: format!("{} {line}", index + 1),
+                ..Source::default()
+            }))
         };
         let all = read_each(text, |line| line.starts_with("run"), read).unwrap();
         let told: Vec<_> =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll_evidence::reported::{Figure, Latency, Reported};
+use plimsoll_evidence::tool_result::{Figure, Latency, ToolResult};
 
 use crate::detect::{Format, detect};
 use crate::json::{self, At};
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Study {
     /// Results, in the order of their files.
-    pub results: Vec<Reported>,
+    pub results: Vec<ToolResult>,
     /// Files of a known form that cannot be read, and why.
     pub unreadable: Vec<ImportError>,
     /// Files of no known form.
@@ -125,7 +125,7 @@ fn looks_like_result(head: &[u8]) -> bool {
 }
 
 /// Removes latencies whose mean and maximum are printed as zero: the tool did not measure them.
-fn drop_unmeasured(result: &mut Reported) {
+fn drop_unmeasured(result: &mut ToolResult) {
     let zero = |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value <= 0.0);
     let printed = |latency: &Latency| latency.mean_ns.is_some() || latency.max_ns.is_some();
     let measured =

@@ -1,8 +1,8 @@
 //! sysbench (A. Kopytov): the reports of its fileio test and of its tests of databases (OLTP).
 
-use plimsoll_evidence::reported::{
-    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Point,
-    Quantity, Reported, Series, Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Point,
+    Quantity, Series, Setting, Stage, ToolResult,
 };
 
 use crate::parts::{Digits, figure, latency, percentile, source};
@@ -46,7 +46,7 @@ pub fn is(text: &str) -> bool {
 ///
 /// # Errors
 /// A report without figures.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let begins = |line: &str| {
         let version = line.strip_prefix("sysbench ");
         version.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -55,9 +55,9 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
 }
 
 /// A report of transactions: their number, rate and latency, of as many threads as there are.
-fn oltp(text: &str, file: &str) -> Result<Reported, String> {
+fn oltp(text: &str, file: &str) -> Result<ToolResult, String> {
     let all = lines(text);
-    let mut reported = Reported::of(source("sysbench", "sysbench OLTP", file));
+    let mut reported = ToolResult::new(source("sysbench", "sysbench OLTP", file));
     reported.source.version = version(text);
     // `3.62ms` before 1.0, and `3.62` under a heading since.
     let time = |name: &str| {
@@ -129,7 +129,7 @@ fn version(text: &str) -> Option<String> {
     rest.split_whitespace().next().map(|word| word.trim_end_matches(':').to_owned())
 }
 
-fn one(text: &str, file: &str) -> Result<Reported, String> {
+fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     if OLTP.iter().any(|heading| text.contains(heading)) {
         return oltp(text, file);
     }
@@ -141,7 +141,7 @@ fn one(text: &str, file: &str) -> Result<Reported, String> {
         return Err("it has no statistics of transactions: the run did not end".into());
     }
     let all = lines(text);
-    let mut reported = Reported::of(source("sysbench", "sysbench fileio", file));
+    let mut reported = ToolResult::new(source("sysbench", "sysbench fileio", file));
     let version = text.lines().find_map(|line| line.strip_prefix("sysbench "));
     reported.source.version =
         version.and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
@@ -196,8 +196,8 @@ fn one(text: &str, file: &str) -> Result<Reported, String> {
             field: format!("{} over total time", count.field),
         };
         let what = "the rates of reads, writes and flushes".to_owned();
-        let (how, total) = (How::Sum, rate);
-        reported.combined.push(Combined { what, how, total, of: rates, slack: EVENTS_SLACK });
+        let (how, total) = (Formula::Sum, rate);
+        reported.combined.push(Aggregate { what, how, total, of: rates, slack: EVENTS_SLACK });
     }
     events.latencies.extend(latency(Stage::Total, |l| {
         (l.min_ns, l.mean_ns, l.max_ns) =
@@ -219,8 +219,8 @@ fn before_1_0(
     all: &Lines<'_>,
     mut part: Part,
     size: Option<Figure>,
-    mut reported: Reported,
-) -> Result<Reported, String> {
+    mut reported: ToolResult,
+) -> Result<ToolResult, String> {
     let none = "it has no rates: the run did not end";
     let (done, at) = all.get("Operations performed").ok_or(none)?;
     let place = |name: &str| format!("line {at} ({name})");

@@ -4,9 +4,9 @@
 //! precise as its last digit that is not zero. What has no column is unknown: no share of reads, no
 //! pattern and no depth is assumed.
 
-use plimsoll_evidence::reported::{
-    Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Percentile, Reported, Setting,
-    Stage,
+use plimsoll_evidence::tool_result::{
+    Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Percentile, Setting, Stage,
+    ToolResult,
 };
 
 use crate::number::{self, Commas, Measure, Unit};
@@ -121,7 +121,7 @@ fn separated(text: &str) -> Option<Block> {
 ///
 /// # Errors
 /// A text whose tables have no row with a figure, or numbers that can be read in two ways.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     for block in blocks(text) {
         let columns = columns(&block.header);
@@ -220,7 +220,7 @@ fn row(
     line: usize,
     commas: Commas,
     file: &str,
-) -> Option<Reported> {
+) -> Option<ToolResult> {
     let known =
         || columns.iter().zip(cells).filter_map(|(column, cell)| Some((column.as_ref()?, cell)));
     let first = |role: Role| {
@@ -265,7 +265,7 @@ fn row(
     if operations.is_empty() {
         return None;
     }
-    let mut reported = Reported::of(source("", "table", file));
+    let mut reported = ToolResult::new(source("", "table", file));
     let name = words(Role::Name).filter(|name| !name.is_empty());
     reported.source.place = Some(match name {
         Some(name) => format!("line {line} ({name})"),

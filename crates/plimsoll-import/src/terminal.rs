@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Figure, Kind, Operation, Outstanding, Part, Pattern, Reported, Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Figure, Kind, Operation, Outstanding, Part, Pattern, Setting, Stage, ToolResult,
 };
 
 use crate::parts::{Digits, figure, latency, source};
@@ -62,7 +62,7 @@ fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
 ///
 /// # Errors
 /// A text without such a line.
-pub fn read_dd(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     let mut records: Option<Figure> = None;
     for (index, line) in text.lines().enumerate() {
@@ -80,7 +80,7 @@ pub fn read_dd(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         operation.bandwidth_per_s.extend(
             factor.and_then(|factor| figure(digits, Digits::Either, factor, place("rate"))),
         );
-        let mut reported = Reported::of(source("dd", "dd", file));
+        let mut reported = ToolResult::new(source("dd", "dd", file));
         reported.source.place = Some(format!("line {}", index + 1));
         reported.remarks.push(
             "dd says neither what it read and wrote nor how: without oflag=direct or conv=fsync it \
@@ -107,13 +107,13 @@ pub fn is_pgbench(text: &str) -> bool {
 ///
 /// # Errors
 /// A report without a rate.
-pub fn read_pgbench(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read_pgbench(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, |line| line.starts_with("transaction type: "), |text| pgbench(text, file))
 }
 
-fn pgbench(text: &str, file: &str) -> Result<Reported, String> {
+fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
     let all = lines(text);
-    let mut reported = Reported::of(source("pgbench", "pgbench", file));
+    let mut reported = ToolResult::new(source("pgbench", "pgbench", file));
     let equals = |name: &str, unit: f64| {
         text.lines().enumerate().find_map(|(index, line)| {
             // Before PostgreSQL 10 a colon stood after some names.
@@ -174,8 +174,8 @@ pub fn is_kubestr(text: &str) -> bool {
 ///
 /// # Errors
 /// A text without figures.
-pub fn read_kubestr(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("fio", "kubestr text", file));
+pub fn read_kubestr(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("fio", "kubestr text", file));
     let version = text.lines().find_map(|line| line.trim().strip_prefix("FIO version - "));
     reported.source.version = version.map(str::to_owned);
     let mut kind = Kind::All;

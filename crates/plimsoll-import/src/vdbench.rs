@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Combined, Figure, How, Kind, Operation, Part, Point, Quantity, Reported, Series, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Figure, Formula, Kind, Operation, Part, Point, Quantity, Series, Stage, ToolResult,
 };
 
 use crate::parts::{Digits, figure, latency, source};
@@ -138,7 +138,7 @@ fn time_of_day_s(text: &str) -> Option<f64> {
 ///
 /// # Errors
 /// A file without a run.
-pub fn read_flat(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read_flat(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut runs: Vec<(String, Vec<Row<'_>>)> = Vec::new();
     let mut header: Vec<String> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -167,7 +167,7 @@ pub fn read_flat(text: &str, file: &str) -> Result<Vec<Reported>, String> {
 ///
 /// # Errors
 /// A text without a run.
-pub fn read_summary(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read_summary(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut runs: Vec<(String, Vec<Row<'_>>)> = Vec::new();
     let mut header: Vec<String> = Vec::new();
     let mut name = String::new();
@@ -214,7 +214,7 @@ fn results(
     runs: Vec<(String, Vec<Row<'_>>)>,
     format: &str,
     file: &str,
-) -> Result<Vec<Reported>, String> {
+) -> Result<Vec<ToolResult>, String> {
     let several = runs.iter().filter(|(_, rows)| !rows.is_empty()).count() > 1;
     let mut all = Vec::new();
     for (index, (name, rows)) in runs.iter().enumerate() {
@@ -223,15 +223,15 @@ fn results(
         let twice = runs.iter().filter(|(other, _)| other == name).count() > 1;
         let place = if twice { format!("{name} #{}", index + 1) } else { name.clone() };
         let place = (several && !place.is_empty()).then_some(place);
-        all.push(Reported {
-            source: plimsoll_evidence::reported::Source { place, ..reported.source },
+        all.push(ToolResult {
+            source: plimsoll_evidence::tool_result::Source { place, ..reported.source },
             ..reported
         });
     }
     if all.is_empty() { Err("it has no interval of a run of vdbench".into()) } else { Ok(all) }
 }
 
-fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Reported> {
+fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<ToolResult> {
     let intervals: Vec<&Row<'_>> =
         rows.iter().filter(|row| row.interval.parse::<u64>().is_ok()).collect();
     let average = rows.iter().rev().find(|row| row.average().is_some());
@@ -239,7 +239,7 @@ fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Repo
     if stated.is_none() && intervals.is_empty() {
         return None;
     }
-    let mut reported = Reported::of(source("vdbench", format, file));
+    let mut reported = ToolResult::new(source("vdbench", format, file));
     let mut part = Part { name: name.to_owned(), ..Part::default() };
     let starts = times(&intervals);
     let length_s = starts.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::max);
@@ -320,7 +320,7 @@ fn operations(row: &Row<'_>) -> Vec<Operation> {
     operations
 }
 
-fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
+fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Aggregate> {
     let mut combined = Vec::new();
     let ms = |name: &str| positive(row.figure(name, NS_PER_MS));
     // Of a file system, other operations than reads and writes may be asked for.
@@ -329,9 +329,9 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
         (ms("resp"), ms("read_resp"), ms("write_resp"), divided)
     {
         let what = "the response time of reads and writes".to_owned();
-        combined.push(Combined {
+        combined.push(Aggregate {
             what,
-            how: How::Between,
+            how: Formula::Between,
             total,
             of: vec![read, write],
             slack: 0.0,
@@ -346,9 +346,9 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
             field: format!("{} × resp", rate.field),
         };
         let what = "the depth of the queue against rate × response time".to_owned();
-        combined.push(Combined {
+        combined.push(Aggregate {
             what,
-            how: How::Sum,
+            how: Formula::Sum,
             total,
             of: vec![product],
             slack: QUEUE_SLACK,
@@ -366,7 +366,13 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
                 row.figure(name, unit).filter(|_| of.len() == within.len() && !of.is_empty())
             {
                 let what = format!("{name} of {}", row.interval);
-                combined.push(Combined { what, how: How::Mean, total, of, slack: AVERAGE_SLACK });
+                combined.push(Aggregate {
+                    what,
+                    how: Formula::Mean,
+                    total,
+                    of,
+                    slack: AVERAGE_SLACK,
+                });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The vector-database benchmark of MLPerf Storage: a JSON object of one run.
 
-use plimsoll_evidence::reported::{
-    Complaint, Figure, Kind, Operation, Part, Reported, Stage, Weight,
+use plimsoll_evidence::tool_result::{
+    Complaint, Figure, Kind, Operation, Part, Stage, ToolResult, Weight,
 };
 
 use crate::json::At;
@@ -26,9 +26,9 @@ pub fn is(root: &At<'_, '_>) -> bool {
 
 /// Reads it.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
+pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
     let mut reported =
-        Reported::of(source("vector-database benchmark", "vector-database JSON", file));
+        ToolResult::new(source("vector-database benchmark", "vector-database JSON", file));
     let mut queries = Operation::of(Kind::Other("queries".into()));
     queries.count.extend(root.key("total_queries").exact());
     // Two decimals, of which JSON leaves trailing zeroes out.

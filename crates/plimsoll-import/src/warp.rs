@@ -2,8 +2,9 @@
 //!
 //! Amounts and operations are counts over `measure_duration_millis`; request times are in ms.
 
-use plimsoll_evidence::reported::{
-    Combined, Figure, How, Kind, Latency, Operation, Outstanding, Part, Reported, Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Figure, Formula, Kind, Latency, Operation, Outstanding, Part, Setting, Stage,
+    ToolResult,
 };
 
 use crate::json::At;
@@ -31,8 +32,8 @@ pub fn is(root: &At<'_, '_>) -> bool {
 
 /// Reads it: a part for each kind of operation.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("warp", "warp JSON", file));
+pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("warp", "warp JSON", file));
     reported.source.version = root.key("warp_version").text().map(str::to_owned);
     let command = root.key("commandline").shown().map(|value| ("commandline".to_owned(), value));
     reported.options.extend(command);
@@ -68,7 +69,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-fn part(reported: &mut Reported, name: &str, at: &At<'_, '_>, paced: bool) {
+fn part(reported: &mut ToolResult, name: &str, at: &At<'_, '_>, paced: bool) {
     let throughput = at.key("throughput");
     let window = throughput.key("measure_duration_millis").truncated();
     let concurrency = at.key("concurrency").exact().filter(|threads| threads.value > 0.0);
@@ -86,7 +87,13 @@ fn part(reported: &mut Reported, name: &str, at: &At<'_, '_>, paced: bool) {
         let total = throughput.key(field).exact();
         if let Some(total) = total.filter(|_| each.len() > 1) {
             let what = format!("{word} of {name} of all hosts");
-            reported.combined.push(Combined { what, how: How::Sum, total, of: each, slack: 0.02 });
+            reported.combined.push(Aggregate {
+                what,
+                how: Formula::Sum,
+                total,
+                of: each,
+                slack: 0.02,
+            });
         }
     }
     reported.parts.push(Part {

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_evidence::reported::{
-    Combined, Figure, How, Kind, Operation, Outstanding, Part, Point, Quantity, Reported, Series,
-    Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Figure, Formula, Kind, Operation, Outstanding, Part, Point, Quantity, Series,
+    Setting, Stage, ToolResult,
 };
 
 use crate::parts::{Columns, Digits, latency, percentile, source, unix_s};
@@ -94,9 +94,9 @@ struct Segments {
 ///
 /// # Errors
 /// A file that is cut off, or has no row with figures.
-pub fn read_segments(text: &str, file: &str) -> Result<Reported, String> {
+pub fn read_segments(text: &str, file: &str) -> Result<ToolResult, String> {
     let names = header(text).ok_or("it has no heading")?;
-    let mut reported = Reported::of(source("warp", "warp CSV", file));
+    let mut reported = ToolResult::new(source("warp", "warp CSV", file));
     let mut all: BTreeMap<(String, String), Segments> = BTreeMap::new();
     for row in rows(text, &names)? {
         let exact = |name: &str| row.figure(name, Digits::Exact, 1.0);
@@ -130,8 +130,8 @@ pub fn read_segments(text: &str, file: &str) -> Result<Reported, String> {
             }
             let what = format!("{} of {op} over duration_s", amount.field);
             let of = vec![amount.scaled(1.0 / seconds.value)];
-            let how = How::Sum;
-            reported.combined.push(Combined { what, how, total: stated, of, slack: DOUBLES });
+            let how = Formula::Sum;
+            reported.combined.push(Aggregate { what, how, total: stated, of, slack: DOUBLES });
         }
     }
     for ((op, host), sums) in all {
@@ -197,9 +197,9 @@ fn most_at_once(edges: &mut [(f64, i32)]) -> f64 {
 ///
 /// # Errors
 /// A file that is cut off, or has no operation.
-pub fn read_operations(text: &str, file: &str) -> Result<Reported, String> {
+pub fn read_operations(text: &str, file: &str) -> Result<ToolResult, String> {
     let names = header(text).ok_or("it has no heading")?;
-    let mut reported = Reported::of(source("warp", "warp operations", file));
+    let mut reported = ToolResult::new(source("warp", "warp operations", file));
     let mut all: BTreeMap<String, Operations> = BTreeMap::new();
     for row in rows(text, &names)? {
         let exact = |name: &str| row.figure(name, Digits::Exact, 1.0);
@@ -246,9 +246,9 @@ pub fn read_operations(text: &str, file: &str) -> Result<Reported, String> {
                 latency.percentiles.extend(percentile(percent, at(percent / 100.0)));
             }
         }));
-        reported.combined.push(Combined {
+        reported.combined.push(Aggregate {
             what: format!("the durations of {op}"),
-            how: How::Sum,
+            how: Formula::Sum,
             total: Figure::exact(total, "duration_ns"),
             of: vec![Figure::exact(sums.by_times_ns, "end less start")],
             slack: TIMES,

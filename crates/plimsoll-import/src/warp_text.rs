@@ -2,8 +2,8 @@
 //!
 //! The average of an operation, and the fastest, median and slowest of the segments of the run.
 
-use plimsoll_evidence::reported::{
-    Complaint, Figure, Kind, Operation, Part, Reported, Sampled, Weight,
+use plimsoll_evidence::tool_result::{
+    Complaint, Figure, Kind, Operation, Part, SampleStatistics, ToolResult, Weight,
 };
 
 use crate::number;
@@ -38,8 +38,8 @@ fn pair(text: &str, line: usize, name: &str) -> (Option<Figure>, Option<Figure>)
 ///
 /// # Errors
 /// A text without the average of an operation.
-pub fn read(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("warp", "warp text", file));
+pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("warp", "warp text", file));
     let mut median: Option<Figure> = None;
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -88,7 +88,7 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
     }
     for part in &mut reported.parts {
         for operation in &mut part.operations {
-            let bare = |sampled: &Sampled| sampled.max.is_none();
+            let bare = |sampled: &SampleStatistics| sampled.max.is_none();
             operation.bandwidth_sampled = operation.bandwidth_sampled.take().filter(|s| !bare(s));
         }
     }

@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use plimsoll_evidence::observed::{Command, CommandProcess, Moved, OpenedFile};
+use plimsoll_evidence::observed::{Command, CommandProcess, IoBytes, OpenedFile};
 use procfs::process::{FDTarget, Process};
 use rustix::process::{Pid, WaitOptions};
 
@@ -42,7 +42,7 @@ const SUM_EVERY_NS: u64 = 250_000_000;
 #[derive(Clone, Debug, Default)]
 struct Known {
     name: String,
-    moved: Option<Moved>,
+    moved: Option<IoBytes>,
     cancelled: u64,
     files: BTreeSet<(u64, u64)>,
     looks: u32,
@@ -65,17 +65,17 @@ pub struct CommandWatch {
     preloaded: BTreeSet<String>,
     foreign: BTreeSet<String>,
     remote: BTreeSet<IpAddr>,
-    before: Option<Moved>,
+    before: Option<IoBytes>,
     cancelled_before: u64,
     /// What all of it had moved at times since the beginning, less what was taken back.
-    sums: Vec<(u64, Moved)>,
+    sums: Vec<(u64, IoBytes)>,
     due_ns: u64,
 }
 
 /// Counters of this process with those that it waited for: read bytes, written, taken back.
-fn own() -> Option<(Moved, u64)> {
+fn own() -> Option<(IoBytes, u64)> {
     let io = Process::myself().ok()?.io().ok()?;
-    let moved = Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
+    let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
     Some((moved, io.cancelled_write_bytes))
 }
 
@@ -102,7 +102,7 @@ impl CommandWatch {
             remote: BTreeSet::new(),
             before: own.map(|own| own.0),
             cancelled_before: own.map_or(0, |own| own.1),
-            sums: vec![(0, Moved::default())],
+            sums: vec![(0, IoBytes::default())],
             due_ns: 0,
         };
         watch.look();
@@ -126,14 +126,14 @@ impl CommandWatch {
     }
 
     /// What processes that live moved, with all that were waited for, less what was taken back.
-    fn sum(&self) -> Option<Moved> {
+    fn sum(&self) -> Option<IoBytes> {
         let (ended, cancelled) = own()?;
         let alive = || self.processes.values().filter(|process| process.alive);
         let moved = alive().filter_map(|process| process.moved);
-        let moved = moved.fold(ended.minus(self.before?), Moved::plus);
+        let moved = moved.fold(ended.minus(self.before?), IoBytes::plus);
         let cancelled = cancelled.saturating_sub(self.cancelled_before)
             + alive().map(|process| process.cancelled).sum::<u64>();
-        Some(moved.minus(Moved { read_bytes: 0, written_bytes: cancelled }))
+        Some(moved.minus(IoBytes { read_bytes: 0, written_bytes: cancelled }))
     }
 
     /// The numbers of its processes that live.
@@ -226,7 +226,7 @@ impl CommandWatch {
         (known.name, known.alive, known.ended) = (stat.comm, !ended, ended);
         match process.io() {
             Ok(io) => {
-                let moved = Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
+                let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
                 (known.moved, known.cancelled) = (Some(moved), io.cancelled_write_bytes);
             }
             Err(procfs::ProcError::PermissionDenied(_)) if !ended => {
@@ -331,7 +331,7 @@ impl CommandWatch {
         let moved_measured = measured_ns.zip(self.sum()).map(|(measured_ns, all)| {
             let begun_ns = ran_ns.saturating_sub(measured_ns);
             let prepared = self.sums.iter().rev().find(|(at_ns, _)| *at_ns <= begun_ns);
-            all.minus(prepared.map_or(Moved::default(), |(_, sum)| *sum))
+            all.minus(prepared.map_or(IoBytes::default(), |(_, sum)| *sum))
         });
         let cancelled = after.map(|(_, cancelled)| cancelled.saturating_sub(self.cancelled_before));
         let mut keys: Vec<(u64, u64)> = self

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use plimsoll_evidence::environment::{Environment, Unknown};
+use plimsoll_evidence::environment::{Environment, ObservationGap};
 use procfs::{CpuInfo, Current, Meminfo};
 
 use crate::{mount, namespace, stack};
@@ -28,7 +28,7 @@ pub fn collect(paths: &[&Path]) -> Environment {
     };
     for path in paths {
         let described = mount::describe(path);
-        environment.unknown.extend(mount::unseen(path).map(|unseen| Unknown {
+        environment.unknown.extend(mount::unseen(path).map(|unseen| ObservationGap {
             what: format!("block devices beneath {}", path.display()),
             ..unseen
         }));

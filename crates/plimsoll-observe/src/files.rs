@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::environment::{Mount, Unknown};
+use plimsoll_evidence::environment::{Mount, ObservationGap};
 use plimsoll_evidence::observed::{BackingFile, Extents, FileSystem};
 use plimsoll_sys::extents;
 use plimsoll_sys::residency::{self, Residency};
@@ -20,14 +20,14 @@ const EXTENTS_MAX: usize = 1 << 20;
 const STAT_BLOCK_BYTES: u64 = 512;
 
 /// Where `files` lie, added up; devices are passed over. `None` where none of them is a file.
-pub fn extents_of(files: &[PathBuf], unknown: &mut Vec<Unknown>) -> Option<Extents> {
+pub fn extents_of(files: &[PathBuf], unknown: &mut Vec<ObservationGap>) -> Option<Extents> {
     let mut sum: Option<Extents> = None;
     for path in files {
         match of_file(path) {
             Ok(Some(extents)) => sum = Some(add(sum, extents)),
             Ok(None) => {}
             Err(error) => {
-                unknown.push(Unknown {
+                unknown.push(ObservationGap {
                     what: format!("holes and extents of {}", path.display()),
                     why: error,
                     would_show: "read permission on the file".into(),

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use plimsoll_evidence::observed::Moved;
+use plimsoll_evidence::observed::IoBytes;
 use procfs::process::Process;
 
 /// Time from one reading to the next.
@@ -20,14 +20,14 @@ const KTHREADD: i32 = 2;
 struct Counted {
     /// When it began, in ticks since boot: numbers are used again.
     started: u64,
-    moved: Moved,
+    moved: IoBytes,
 }
 
 /// Watches the kernel's threads over a phase.
 #[derive(Clone, Debug, Default)]
 pub struct KernelWatch {
     last: BTreeMap<i32, Counted>,
-    total: Moved,
+    total: IoBytes,
     /// False where a thread's counters could not be read.
     readable: bool,
     read_at_ns: u64,
@@ -41,7 +41,7 @@ impl KernelWatch {
         Self {
             readable: last.is_some(),
             last: last.unwrap_or_default(),
-            total: Moved::default(),
+            total: IoBytes::default(),
             read_at_ns: now_ns,
         }
     }
@@ -55,7 +55,7 @@ impl KernelWatch {
     }
 
     /// What they moved since the beginning; `None` where that cannot be read.
-    pub fn end(&mut self) -> Option<Moved> {
+    pub fn end(&mut self) -> Option<IoBytes> {
         self.take();
         self.readable.then_some(self.total)
     }
@@ -75,10 +75,10 @@ impl KernelWatch {
 }
 
 /// What moved from one reading to the next; what a new thread has moved it moved since.
-fn rise(before: &BTreeMap<i32, Counted>, now: &BTreeMap<i32, Counted>) -> Moved {
-    now.iter().fold(Moved::default(), |sum, (pid, now)| {
+fn rise(before: &BTreeMap<i32, Counted>, now: &BTreeMap<i32, Counted>) -> IoBytes {
+    now.iter().fold(IoBytes::default(), |sum, (pid, now)| {
         let then = before.get(pid).filter(|then| then.started == now.started);
-        sum.plus(now.moved.minus(then.map_or(Moved::default(), |then| then.moved)))
+        sum.plus(now.moved.minus(then.map_or(IoBytes::default(), |then| then.moved)))
     })
 }
 
@@ -91,7 +91,7 @@ fn read() -> Option<BTreeMap<i32, Counted>> {
         let Ok(stat) = process.stat() else { continue };
         match process.io() {
             Ok(io) => {
-                let moved = Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
+                let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
                 counted.insert(pid, Counted { started: stat.starttime, moved });
             }
             Err(procfs::ProcError::PermissionDenied(_)) => return None,
@@ -108,7 +108,7 @@ mod tests {
     fn reading(threads: &[(i32, u64, u64)]) -> BTreeMap<i32, Counted> {
         let counted = |started, read_bytes| Counted {
             started,
-            moved: Moved { read_bytes, written_bytes: 1 },
+            moved: IoBytes { read_bytes, written_bytes: 1 },
         };
         threads.iter().map(|(pid, started, read)| (*pid, counted(*started, *read))).collect()
     }

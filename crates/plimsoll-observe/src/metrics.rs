@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::Sources;
 use plimsoll_sys::inject;
 
@@ -79,11 +79,11 @@ impl Watch {
     }
 
     /// The measured phase ends: adds what moved to `sources`, or says why it is not known.
-    pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<Unknown>) {
+    pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<ObservationGap>) {
         let fresh = ask_in_time(&self.endpoint);
         let url = &self.endpoint.url;
         let mut say = |what: &str, why: String| {
-            unknown.push(Unknown {
+            unknown.push(ObservationGap {
                 what: format!("{what} of {url}"),
                 why,
                 would_show: "an endpoint that answers in the Prometheus text format".into(),

@@ -4,7 +4,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::environment::{Mount, Unknown};
+use plimsoll_evidence::environment::{Mount, ObservationGap};
 use procfs::process::{MountInfo, Process};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
@@ -144,7 +144,7 @@ fn lower(info: &MountInfo) -> Vec<PathBuf> {
 }
 
 /// Why no device beneath `path` shows, and what would show it; `None` where one does.
-pub fn unseen(path: &Path) -> Option<Unknown> {
+pub fn unseen(path: &Path) -> Option<ObservationGap> {
     let sysfs = Sysfs::host();
     if stack::beneath(path).layers.iter().any(|layer| layer.top) {
         return None;
@@ -165,7 +165,7 @@ pub fn unseen(path: &Path) -> Option<Unknown> {
         }
     };
     let what = format!("what the storage beneath {} did", path.display());
-    Some(Unknown { what, why, would_show: would_show.to_owned() })
+    Some(ObservationGap { what, why, would_show: would_show.to_owned() })
 }
 
 /// What shows a block device whose number is known.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::{
     ClockWatch, Cpu, DeviceTotals, Extents, FileSystem, NetworkMount, Observed, Raid,
 };
@@ -56,7 +56,7 @@ struct Found {
     extents: Option<Extents>,
     backing: Option<Extents>,
     file_systems: Vec<FileSystem>,
-    unknown: Vec<Unknown>,
+    unknown: Vec<ObservationGap>,
 }
 
 #[derive(Clone)]
@@ -340,7 +340,7 @@ impl Observer {
                     self.surroundings.note(*number, &mut totals);
                     observed.devices.push(totals);
                 }
-                _ => observed.unknown.push(Unknown {
+                _ => observed.unknown.push(ObservationGap {
                     what: format!("counters of block device {}:{}", number.major, number.minor),
                     why: "its stat file in /sys cannot be read".into(),
                     would_show: "a mounted /sys".into(),
@@ -354,7 +354,7 @@ impl Observer {
         let at_ns = || now_ns + clock::monotonic_ns().saturating_sub(called_ns);
         observed.links = self.links.end(at_ns);
         if observed.links.is_none() {
-            observed.unknown.push(Unknown {
+            observed.unknown.push(ObservationGap {
                 what: "what went over network interfaces".into(),
                 why: "/proc/net/dev cannot be read".into(),
                 would_show: "a mounted /proc".into(),
@@ -369,14 +369,14 @@ impl Observer {
                 1 => "storage I/O of another process".to_owned(),
                 many => format!("storage I/O of {many} other processes"),
             };
-            observed.unknown.push(Unknown {
+            observed.unknown.push(ObservationGap {
                 what: unseen,
                 why: "/proc/PID/io belongs to other users there".into(),
                 would_show: "root, or CAP_SYS_PTRACE".into(),
             });
         }
         if observed.neighbours.outside_unseen {
-            observed.unknown.push(Unknown {
+            observed.unknown.push(ObservationGap {
                 what: "storage I/O of processes outside of this container".into(),
                 why: "they do not show in its PID namespace".into(),
                 would_show: "a run in the host's PID namespace (podman and docker: --pid=host)"

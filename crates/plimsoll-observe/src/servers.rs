@@ -7,7 +7,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use plimsoll_evidence::observed::{Moved, Server};
+use plimsoll_evidence::observed::{IoBytes, Server};
 use procfs::net::{TcpNetEntry, TcpState};
 use procfs::process::{FDTarget, Process, all_processes};
 
@@ -72,7 +72,7 @@ pub struct Sought {
 #[derive(Clone, Debug, Default)]
 pub struct ServerWatch {
     found: Vec<Found>,
-    before: BTreeMap<i32, Moved>,
+    before: BTreeMap<i32, IoBytes>,
 }
 
 impl ServerWatch {
@@ -121,7 +121,7 @@ impl ServerWatch {
     /// What they moved since.
     #[must_use]
     pub fn end(&self) -> Vec<Server> {
-        let after: BTreeMap<i32, Moved> =
+        let after: BTreeMap<i32, IoBytes> =
             self.found.iter().flat_map(Found::all).filter_map(moved).collect();
         let world = self.found.iter().any(|found| found.local == Some(true)).then(World::look);
         let others = |found: &Found| {
@@ -134,11 +134,11 @@ impl ServerWatch {
         self.found
             .iter()
             .map(|found| {
-                let all: Option<Vec<Moved>> = found.processes.iter().map(rise).collect();
+                let all: Option<Vec<IoBytes>> = found.processes.iter().map(rise).collect();
                 // Those that cannot be read leave the rest as the least.
                 let beside = found.beside.iter().filter_map(rise);
-                let beside = beside.fold(Moved::default(), Moved::plus);
-                let sum = all.map(|all| all.into_iter().fold(Moved::default(), Moved::plus));
+                let beside = beside.fold(IoBytes::default(), IoBytes::plus);
+                let sum = all.map(|all| all.into_iter().fold(IoBytes::default(), IoBytes::plus));
                 Server {
                     serves: found.serves.clone(),
                     local: found.local,
@@ -154,9 +154,9 @@ impl ServerWatch {
 }
 
 /// What a process moved since its start.
-fn moved(pid: i32) -> Option<(i32, Moved)> {
+fn moved(pid: i32) -> Option<(i32, IoBytes)> {
     let io = Process::new(pid).ok()?.io().ok()?;
-    Some((pid, Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes }))
+    Some((pid, IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes }))
 }
 
 fn named(pid: i32) -> String {

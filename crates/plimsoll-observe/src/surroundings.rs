@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::environment::Transport;
-use plimsoll_evidence::observed::{DeviceTotals, Elsewhere, Moved};
+use plimsoll_evidence::observed::{DeviceTotals, IoBytes, OtherDisks};
 
 use crate::device::{self, DeviceNumber};
 use crate::sysfs::{Sysfs, names_in};
@@ -17,7 +17,7 @@ pub struct Surroundings {
     beside: Vec<(DeviceNumber, DeviceNumber, u64)>,
     /// Disks that are not beneath the target; true where they are memory.
     elsewhere: Vec<(DeviceNumber, bool)>,
-    before: BTreeMap<DeviceNumber, Moved>,
+    before: BTreeMap<DeviceNumber, IoBytes>,
 }
 
 impl Surroundings {
@@ -51,9 +51,9 @@ impl Surroundings {
 
     /// What disks elsewhere moved since.
     #[must_use]
-    pub fn elsewhere(&self) -> Elsewhere {
+    pub fn elsewhere(&self) -> OtherDisks {
         let now = self.read();
-        let mut sum = Elsewhere::default();
+        let mut sum = OtherDisks::default();
         for (number, memory) in &self.elsewhere {
             let moved = self.rise(&now, *number);
             let part = if *memory { &mut sum.memory } else { &mut sum.disks };
@@ -66,9 +66,9 @@ impl Surroundings {
     pub fn note(&self, number: DeviceNumber, totals: &mut DeviceTotals) {
         let now = self.read();
         let beside = self.beside.iter().filter(|(below, ..)| *below == number);
-        let sum = beside.fold(Moved::default(), |sum, (_, above, shared)| {
+        let sum = beside.fold(IoBytes::default(), |sum, (_, above, shared)| {
             let all = self.rise(&now, *above);
-            sum.plus(Moved {
+            sum.plus(IoBytes {
                 read_bytes: all.read_bytes / shared,
                 written_bytes: all.written_bytes / shared,
             })
@@ -76,20 +76,20 @@ impl Surroundings {
         totals.beside = Some(sum);
     }
 
-    fn rise(&self, now: &BTreeMap<DeviceNumber, Moved>, number: DeviceNumber) -> Moved {
+    fn rise(&self, now: &BTreeMap<DeviceNumber, IoBytes>, number: DeviceNumber) -> IoBytes {
         match (now.get(&number), self.before.get(&number)) {
             (Some(now), Some(before)) => now.minus(*before),
-            _ => Moved::default(),
+            _ => IoBytes::default(),
         }
     }
 
-    fn read(&self) -> BTreeMap<DeviceNumber, Moved> {
+    fn read(&self) -> BTreeMap<DeviceNumber, IoBytes> {
         let numbers = self.beside.iter().map(|(_, above, _)| above);
         let numbers = numbers.chain(self.elsewhere.iter().map(|(number, _)| number));
         let read = |number: &DeviceNumber| {
             let counters = number.counters()?;
             let moved =
-                Moved { read_bytes: counters.read_bytes, written_bytes: counters.written_bytes };
+                IoBytes { read_bytes: counters.read_bytes, written_bytes: counters.written_bytes };
             Some((*number, moved))
         };
         numbers.filter_map(read).collect()

@@ -36,7 +36,7 @@ pub struct Declared {
 impl Declared {
     /// As the rules of conservation take it.
     pub fn reported(&self) -> conservation::Declared {
-        use plimsoll_evidence::reported::MediaClass;
+        use plimsoll_evidence::tool_result::MediaClass;
         let float = |value: Option<u64>| value.map(|value| value as f64);
         conservation::Declared {
             link_bytes_per_s: float(self.link_bytes_per_s),

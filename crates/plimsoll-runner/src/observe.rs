@@ -99,7 +99,7 @@ pub fn carry_out(
         name: NAME,
         plan_sha256: &sha,
         unix_ns: id.started_unix_ns(),
-        question: Some(Question::of(&plan.resolve(), &environment)),
+        question: Some(Question::from_plan(&plan.resolve(), &environment)),
         known: &custody::witnesses(&places.runs),
         experiment: None,
     };

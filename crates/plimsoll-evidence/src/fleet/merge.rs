@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hdrhistogram::Histogram;
 
-use super::{Class, Common};
+use super::{Class, CommonWindow};
 use crate::bundle::Bundle;
 use crate::error::EvidenceError;
 use crate::latency::{self, Interval, Packed, histogram};
@@ -50,7 +50,7 @@ impl Part {
 
 /// Merged evidence of all hosts.
 #[derive(Clone, Debug, Default)]
-pub struct Merged {
+pub struct MergedEvidence {
     /// Totals within the window and measured time of each host, in the order of the parts.
     pub hosts: Vec<(Vec<Class>, u64)>,
     /// Totals of all hosts.
@@ -64,7 +64,7 @@ pub struct Merged {
 }
 
 /// Returns start and end of a host's measured phase on the fleet's clock.
-fn measured(part: &Part) -> Option<(u64, u64)> {
+fn measured_span(part: &Part) -> Option<(u64, u64)> {
     let phase: &Phase = part.bundle.run.measure()?;
     let start_ns = part.start_ns + phase.start_ns;
     Some((start_ns, start_ns + phase.duration_ns))
@@ -72,8 +72,8 @@ fn measured(part: &Part) -> Option<(u64, u64)> {
 
 /// Computes the window in which all hosts measured. Intervals outside it are cut whole, because a
 /// host counts an I/O in the interval in which it completed.
-fn common(parts: &[Part], interval_ns: u64) -> Option<Common> {
-    let spans: Vec<(u64, u64)> = parts.iter().map(measured).collect::<Option<_>>()?;
+fn common_window(parts: &[Part], interval_ns: u64) -> Option<CommonWindow> {
+    let spans: Vec<(u64, u64)> = parts.iter().map(measured_span).collect::<Option<_>>()?;
     let start = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.0).reduce(pick);
     let end = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.1).reduce(pick);
     let (first_ns, start_ns) = (start(u64::min)?, start(u64::max)?);
@@ -82,7 +82,7 @@ fn common(parts: &[Part], interval_ns: u64) -> Option<Common> {
     let (start_skew_ns, end_skew_ns) = (start_ns - first_ns, last_ns - end_ns);
     let mut errors: Vec<u64> = parts.iter().map(|part| part.error_ns).collect();
     errors.sort_unstable();
-    Some(Common {
+    Some(CommonWindow {
         start_ns,
         duration_ns,
         start_skew_ns,
@@ -98,10 +98,13 @@ fn common(parts: &[Part], interval_ns: u64) -> Option<Common> {
 ///
 /// # Errors
 /// A histogram value does not fit the merged histogram.
-pub fn merge(parts: &[Part], interval_ns: u64) -> Result<Option<(Common, Merged)>, String> {
+pub fn merge(
+    parts: &[Part],
+    interval_ns: u64,
+) -> Result<Option<(CommonWindow, MergedEvidence)>, String> {
     let interval_ns = interval_ns.max(1);
-    let Some(window) = common(parts, interval_ns) else { return Ok(None) };
-    let mut merged = Merged::default();
+    let Some(window) = common_window(parts, interval_ns) else { return Ok(None) };
+    let mut merged = MergedEvidence::default();
     let mut rows: BTreeMap<(u64, String), (u64, u64, u64, u64)> = BTreeMap::new();
     let mut spans: BTreeMap<(u64, String), Histogram<u64>> = BTreeMap::new();
     for part in parts {
@@ -153,7 +156,7 @@ pub fn merge(parts: &[Part], interval_ns: u64) -> Result<Option<(Common, Merged)
 
 /// Mapping of one host's intervals to those of the window.
 struct Grid<'p> {
-    window: Common,
+    window: CommonWindow,
     interval_ns: u64,
     part: &'p Part,
 }

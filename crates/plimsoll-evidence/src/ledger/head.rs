@@ -31,7 +31,7 @@ pub struct Head {
 /// State of the head before a line was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum HeadFound {
+pub enum HeadState {
     /// The ledger matched the head.
     Held,
     /// The ledger did not match the head, with the reason in words.
@@ -84,7 +84,7 @@ impl Head {
 
     /// Checks that a chain matches the head. The error has the number of the line that does not,
     /// and the reason.
-    fn holds_for(&self, chain: &[Link]) -> Result<(), (u64, String)> {
+    fn check(&self, chain: &[Link]) -> Result<(), (u64, String)> {
         let has = chain.len() as u64;
         if has < self.lines {
             let says =
@@ -94,17 +94,19 @@ impl Head {
         let last = usize::try_from(self.lines).ok().and_then(|n| chain.get(n.checked_sub(1)?));
         match last.is_some_and(|link| link.sha256 == self.last_sha256) {
             true => Ok(()),
-            false => {
-                Err((self.lines, "its head has a different line there: the line or the head was \
-                    changed".into()))
-            }
+            false => Err((
+                self.lines,
+                "its head has a different line there: the line or the head was \
+                    changed"
+                    .into(),
+            )),
         }
     }
 }
 
 /// Head as found on disk.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum StoredHead {
     Nothing,
     Head(Head),
     /// Another content, or an unreadable file.
@@ -113,26 +115,26 @@ pub(super) enum Found {
 
 /// Reads the head. Callers read it before the ledger, so that lines appended in between only leave
 /// it behind.
-pub(super) fn find(ledger: &Path) -> Found {
+pub(super) fn read(ledger: &Path) -> StoredHead {
     match fs::read(path_of(ledger)) {
         Ok(bytes) => match std::str::from_utf8(&bytes).ok().and_then(Head::parse) {
-            Some(head) => Found::Head(head),
-            None => Found::Other("its head has the wrong format".into()),
+            Some(head) => StoredHead::Head(head),
+            None => StoredHead::Other("its head has the wrong format".into()),
         },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::Nothing,
-        Err(error) => Found::Other(format!("its head cannot be read: {error}")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => StoredHead::Nothing,
+        Err(error) => StoredHead::Other(format!("its head cannot be read: {error}")),
     }
 }
 
 /// Checks a chain against its head. Returns `None` if the ledger never had a head.
-pub(super) fn hold(found: &Found, chain: &[Link]) -> Option<Result<(), (u64, String)>> {
+pub(super) fn check(found: &StoredHead, chain: &[Link]) -> Option<Result<(), (u64, String)>> {
     match found {
-        Found::Head(head) => Some(head.holds_for(chain)),
-        Found::Other(says) => Some(Err((0, says.clone()))),
-        Found::Nothing if chain.iter().any(|link| link.entry.head.is_some()) => {
+        StoredHead::Head(head) => Some(head.check(chain)),
+        StoredHead::Other(says) => Some(Err((0, says.clone()))),
+        StoredHead::Nothing if chain.iter().any(|link| link.entry.head.is_some()) => {
             Some(Err((0, TAKEN_AWAY.to_owned())))
         }
-        Found::Nothing => None,
+        StoredHead::Nothing => None,
     }
 }
 
@@ -182,7 +184,7 @@ mod tests {
         let entries = ledger.read().unwrap();
         assert_eq!(entries.len(), 3);
         let found = entries[2].head.clone();
-        assert!(matches!(found, Some(HeadFound::Differed(says)) if says.contains("cut short")));
+        assert!(matches!(found, Some(HeadState::Differed(says)) if says.contains("cut short")));
     }
 
     #[test]
@@ -202,7 +204,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         says(&ledger, 0, "taken away");
         enter(&ledger, "d");
-        assert_eq!(ledger.read().unwrap()[3].head, Some(HeadFound::Differed(TAKEN_AWAY.into())));
+        assert_eq!(ledger.read().unwrap()[3].head, Some(HeadState::Differed(TAKEN_AWAY.into())));
     }
 
     #[test]
@@ -220,6 +222,6 @@ mod tests {
         enter(&ledger, "b");
         enter(&ledger, "c");
         let found: Vec<_> = ledger.read().unwrap().into_iter().map(|entry| entry.head).collect();
-        assert_eq!(found, [None, None, Some(HeadFound::Held)]);
+        assert_eq!(found, [None, None, Some(HeadState::Held)]);
     }
 }

@@ -40,15 +40,15 @@ pub struct Question {
 impl Question {
     /// Derives the question of a plan on the host in its current state.
     #[must_use]
-    pub fn of(plan: &ResolvedPlan, environment: &Environment) -> Self {
+    pub fn from_plan(plan: &ResolvedPlan, environment: &Environment) -> Self {
         let mut targets: Vec<String> =
             plan.targets.iter().map(|target| system(target, environment)).collect();
         targets.sort();
         targets.dedup();
         let mut numbers = BTreeMap::new();
         match &plan.workload {
-            Workload::Mailbox(store) => of_mailbox(store, &mut numbers),
-            Workload::Matrix(matrix) => of_matrix(matrix, &mut numbers),
+            Workload::Mailbox(store) => add_mailbox_numbers(store, &mut numbers),
+            Workload::Matrix(matrix) => add_matrix_numbers(matrix, &mut numbers),
         }
         let required = plan.requirement.as_ref();
         if let Some(requirement) = required {
@@ -78,7 +78,7 @@ impl Question {
     /// True if another run applied the same workload to the same system with a different
     /// requirement.
     #[must_use]
-    pub fn requires_otherwise(&self, other: &Self) -> bool {
+    pub fn has_other_requirement(&self, other: &Self) -> bool {
         let (Some(own), Some(others)) = (&self.requirement_sha256, &other.requirement_sha256)
         else {
             return false;
@@ -137,10 +137,10 @@ fn hash_of(requirement: &Requirement) -> Option<String> {
 fn system(target: &Target, environment: &Environment) -> String {
     match &target.kind {
         TargetKind::Directories { databases, logs } => {
-            of_paths(databases.iter().chain(logs), environment)
+            identify_paths(databases.iter().chain(logs), environment)
         }
-        TargetKind::Path { path } => of_paths(std::iter::once(path), environment),
-        TargetKind::Device { device } => of_paths(std::iter::once(device), environment),
+        TargetKind::Path { path } => identify_paths(std::iter::once(path), environment),
+        TargetKind::Device { device } => identify_paths(std::iter::once(device), environment),
         TargetKind::Nfs { exports, .. } => {
             let mut exports = exports.clone();
             exports.sort();
@@ -160,10 +160,13 @@ fn system(target: &Target, environment: &Environment) -> String {
 }
 
 /// Identifies the mounts of paths. Falls back to the paths if a mount is unknown.
-fn of_paths<'a>(paths: impl Iterator<Item = &'a String>, environment: &Environment) -> String {
+fn identify_paths<'a>(
+    paths: impl Iterator<Item = &'a String>,
+    environment: &Environment,
+) -> String {
     let below = |path: &String| {
         let known = environment.mounts.iter().find(|mount| mount_of(mount, path));
-        known.and_then(mounted).unwrap_or_else(|| path.clone())
+        known.and_then(identify_mount).unwrap_or_else(|| path.clone())
     };
     let mut systems: Vec<String> = paths.map(below).collect();
     systems.sort();
@@ -180,7 +183,7 @@ fn mount_of(mount: &Mount, path: &str) -> bool {
 
 /// Returns file system, source and devices. A source without a device (an overlay, memory) is
 /// identified by its mount point.
-fn mounted(mount: &Mount) -> Option<String> {
+fn identify_mount(mount: &Mount) -> Option<String> {
     let kind = mount.file_system.as_deref().unwrap_or("no file system");
     let source = mount.source.as_deref().unwrap_or_default();
     let own = match (&mount.devices[..], source.contains(['/', ':'])) {
@@ -191,7 +194,7 @@ fn mounted(mount: &Mount) -> Option<String> {
     Some(format!("{kind} on {}", own.trim()))
 }
 
-fn of_mailbox(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
+fn add_mailbox_numbers(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
     let capacity = store.database_initial_bytes.saturating_mul(u64::from(store.databases));
     let named = [
         ("mailboxes", store.mailboxes as f64),
@@ -203,7 +206,7 @@ fn of_mailbox(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
 }
 
 /// Adds totals over the streams, so that splitting a stream in two does not change the question.
-fn of_matrix(matrix: &Matrix, numbers: &mut BTreeMap<String, f64>) {
+fn add_matrix_numbers(matrix: &Matrix, numbers: &mut BTreeMap<String, f64>) {
     let streams = &matrix.streams;
     let clients = |at: usize| f64::from(streams[at].clients.max(1));
     let all: f64 = (0..streams.len()).map(clients).sum::<f64>().max(1.0);
@@ -251,7 +254,7 @@ mod tests {
             ..Mount::default()
         };
         let mounts = mounts.iter().map(mount).collect();
-        Question::of(&plan, &Environment { mounts, ..Environment::default() })
+        Question::from_plan(&plan, &Environment { mounts, ..Environment::default() })
     }
 
     fn matrix(name: &str, path: &str, more: &str) -> String {
@@ -306,7 +309,7 @@ mod tests {
             plan.replace("iops = 1000", "iops = 900").replace("1GiB", "1048580KiB"),
         ] {
             let other = question(&other, &BELOW);
-            assert!(first.requires_otherwise(&other) && other.requires_otherwise(&first));
+            assert!(first.has_other_requirement(&other) && other.has_other_requirement(&first));
         }
         for same in [
             plan.clone(),
@@ -315,12 +318,12 @@ mod tests {
             plan.replace("iops = 1000", "iops = 900").replace("4KiB", "64KiB"),
             plan.replace("iops = 1000", "iops = 900").replace("[70]", "[0]"),
         ] {
-            assert!(!first.requires_otherwise(&question(&same, &BELOW)), "{same}");
+            assert!(!first.has_other_requirement(&question(&same, &BELOW)), "{same}");
         }
         let elsewhere = [("/mnt/a", "/dev/sdb1", "sdb")];
         let other = plan.replace("iops = 1000", "iops = 900");
-        assert!(!first.requires_otherwise(&question(&other, &elsewhere)), "another disk");
+        assert!(!first.has_other_requirement(&question(&other, &elsewhere)), "another disk");
         let earlier = Question { requirement_sha256: None, ..question(&other, &BELOW) };
-        assert!(!first.requires_otherwise(&earlier), "an earlier version recorded none");
+        assert!(!first.has_other_requirement(&earlier), "an earlier version recorded none");
     }
 }

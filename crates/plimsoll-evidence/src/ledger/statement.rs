@@ -71,7 +71,7 @@ impl Statement {
         };
         fs::create_dir_all(directory).map_err(io("create", directory))?;
         let path = directory.join(format!("ledger-{:06}.txt", chain.len()));
-        let beside = with(&path, signature::SUFFIX);
+        let beside = with_suffix(&path, signature::SUFFIX);
         fs::write(&path, &text).map_err(io("write", &path))?;
         fs::write(&beside, &signature).map_err(io("write", &beside))?;
         Self::read(&path)
@@ -85,7 +85,7 @@ impl Statement {
     pub fn read(path: &Path) -> Result<Self, EvidenceError> {
         let io = |error| EvidenceError::io("read", path, error);
         let text = fs::read_to_string(path).map_err(io)?;
-        let beside = with(path, signature::SUFFIX);
+        let beside = with_suffix(path, signature::SUFFIX);
         let signature = fs::read_to_string(&beside)
             .map_err(|error| EvidenceError::io("read", &beside, error))?;
         let malformed = |reason: &str| EvidenceError::Malformed {
@@ -131,9 +131,7 @@ impl Statement {
     pub fn holds_for(&self, chain: &[Link]) -> Result<(), String> {
         let lines = chain.len() as u64;
         if chain.first().is_some_and(|first| first.sha256 != self.first_sha256) {
-            return Err(
-                "it is not the ledger that was signed: the ledger was restarted".into()
-            );
+            return Err("it is not the ledger that was signed: the ledger was restarted".into());
         }
         if lines < self.lines {
             return Err(format!(
@@ -144,9 +142,10 @@ impl Statement {
         let last = usize::try_from(self.lines).ok().and_then(|n| chain.get(n.checked_sub(1)?));
         match last.is_some_and(|link| link.sha256 == self.last_sha256) {
             true => Ok(()),
-            false => {
-                Err(format!("it was rewritten: line {} is not the line that was signed", self.lines))
-            }
+            false => Err(format!(
+                "it was rewritten: line {} is not the line that was signed",
+                self.lines
+            )),
         }
     }
 
@@ -160,7 +159,7 @@ impl Statement {
     /// Returns the path of the timestamp token, if there is one.
     #[must_use]
     pub fn token(&self) -> Option<PathBuf> {
-        Some(with(&self.path, ".tsr")).filter(|path| path.is_file())
+        Some(with_suffix(&self.path, ".tsr")).filter(|path| path.is_file())
     }
 
     /// Copies a timestamp token (RFC 3161) next to the statement. It only checks that the token
@@ -178,7 +177,7 @@ impl Statement {
             );
             return Err(EvidenceError::Malformed { path: token.to_path_buf(), reason });
         }
-        let beside = with(&self.path, ".tsr");
+        let beside = with_suffix(&self.path, ".tsr");
         fs::write(&beside, &bytes).map_err(|error| EvidenceError::io("write", &beside, error))?;
         Ok(beside)
     }
@@ -191,7 +190,7 @@ fn imprint(bytes: &[u8]) -> Vec<u8> {
     [0x04, 0x20].into_iter().chain((0..64).step_by(2).map(byte)).collect()
 }
 
-fn with(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -214,13 +213,13 @@ mod tests {
     use super::super::{Ledger, Start, head};
     use super::*;
 
-    struct Kept {
+    struct Fixture {
         directory: tempfile::TempDir,
         ledger: Ledger,
         signer: Signer,
     }
 
-    impl Kept {
+    impl Fixture {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
@@ -251,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_statement_holds_while_the_ledger_grows() {
-        let kept = Kept::new();
+        let kept = Fixture::new();
         let statement = kept.sign();
         assert_eq!((statement.lines, statement.began_unix_ns), (1, 5));
         kept.enter("b");
@@ -266,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_ledger_that_was_cut_rewritten_or_begun_anew_is_not_the_one_that_was_signed() {
-        let kept = Kept::new();
+        let kept = Fixture::new();
         kept.enter("b");
         let statement = kept.sign();
         let text = fs::read_to_string(kept.ledger.path()).unwrap();
@@ -288,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_statement_that_was_changed_is_none() {
-        let statement = Kept::new();
+        let statement = Fixture::new();
         let path = statement.sign().path;
         let text = fs::read_to_string(&path).unwrap();
         for (from, to) in
@@ -303,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_token_has_to_be_of_the_statement() {
-        let kept = Kept::new();
+        let kept = Fixture::new();
         let statement = kept.sign();
         let token = kept.directory.path().join("token");
         fs::write(&token, b"a token of something else").unwrap();

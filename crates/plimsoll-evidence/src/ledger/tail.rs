@@ -17,7 +17,7 @@ use crate::seal::sha256_hex;
 
 /// Bytes removed from the end of the ledger, as the next entry records them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PutAside {
+pub struct TornBytes {
     /// Number of bytes.
     pub size_bytes: u64,
     /// SHA-256 of the bytes.
@@ -37,7 +37,7 @@ pub struct TornTail {
 
 impl TornTail {
     /// Returns the torn tail after these lines; `None` if there is none.
-    pub(super) fn left(links: &[Link], tail: &[u8]) -> Option<Self> {
+    pub(super) fn after(links: &[Link], tail: &[u8]) -> Option<Self> {
         let (line, size_bytes) = (links.len() as u64 + 1, tail.len() as u64);
         (size_bytes > 0).then_some(Self { line, size_bytes, moved_to: None })
     }
@@ -59,7 +59,11 @@ pub(super) fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Writes the torn bytes to a file next to the ledger.
-pub(super) fn put_aside(ledger: &Path, line: u64, tail: &[u8]) -> Result<PathBuf, EvidenceError> {
+pub(super) fn move_torn_tail(
+    ledger: &Path,
+    line: u64,
+    tail: &[u8],
+) -> Result<PathBuf, EvidenceError> {
     let name = ledger.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     let numbered = |number: u32| match number {
         0 => format!("{name}.torn-{line}"),
@@ -78,11 +82,7 @@ pub(super) fn put_aside(ledger: &Path, line: u64, tail: &[u8]) -> Result<PathBuf
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => {
-                return Err(EvidenceError::io(
-                    "move the torn end of the ledger to",
-                    &path,
-                    error,
-                ));
+                return Err(EvidenceError::io("move the torn end of the ledger to", &path, error));
             }
         }
     }
@@ -90,9 +90,9 @@ pub(super) fn put_aside(ledger: &Path, line: u64, tail: &[u8]) -> Result<PathBuf
     Err(EvidenceError::io("move the torn end of the ledger to a file beside", ledger, error))
 }
 
-impl PutAside {
+impl TornBytes {
     /// Describes these bytes.
-    pub(super) fn of(tail: &[u8]) -> Self {
+    pub(super) fn from_bytes(tail: &[u8]) -> Self {
         Self { size_bytes: tail.len() as u64, sha256: sha256_hex(tail) }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Moved;
+use super::IoBytes;
 
 /// Observed command with all processes that it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,11 +23,11 @@ pub struct Command {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<String>,
     /// Storage I/O of all its processes, including short-lived ones that were never sampled.
-    pub moved: Option<Moved>,
+    pub moved: Option<IoBytes>,
     /// Storage I/O in the time that the result claims to have measured (the last part of the run),
     /// without cancelled writes.
     #[serde(default)]
-    pub moved_measured: Option<Moved>,
+    pub moved_measured: Option<IoBytes>,
     /// Bytes that were dirtied and then discarded before write-back.
     pub cancelled_bytes: Option<u64>,
     /// Number of opened block devices and files of 1 MiB or more.
@@ -46,7 +46,7 @@ pub struct CommandProcess {
     /// Name and process id.
     pub name: String,
     /// Storage I/O at the last sample, including reaped child processes.
-    pub moved: Option<Moved>,
+    pub moved: Option<IoBytes>,
     /// Open files, as indices into [`Command::files`].
     pub files: Vec<u64>,
 }
@@ -101,14 +101,14 @@ impl ResultFile {
     /// path.
     #[must_use]
     pub fn is_about(&self, file: &OpenedFile) -> bool {
-        self.about.iter().any(|name| file.is_called(name))
+        self.about.iter().any(|name| file.matches_name(name))
     }
 }
 
 impl OpenedFile {
     /// True if `name` in a result means this file, as in [`ResultFile::is_about`].
     #[must_use]
-    pub fn is_called(&self, name: &str) -> bool {
+    pub fn matches_name(&self, name: &str) -> bool {
         let name = name.trim_end_matches('/');
         let ends = |rest: &str| rest.is_empty() || rest.starts_with(['/', '.']);
         if name.starts_with('/') {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Moved;
+use super::IoBytes;
 
 /// CPU of the host, as shares of all its CPUs (0 to 1), from one-second samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,13 +40,13 @@ pub struct Server {
     /// Names and ids of the server processes on this host.
     pub processes: Vec<String>,
     /// Storage I/O of the server processes; `None` if it could not be read.
-    pub moved: Option<Moved>,
+    pub moved: Option<IoBytes>,
     /// True if the server processes have connections to other hosts and may forward requests.
     pub relays: bool,
     /// Storage I/O of processes connected to the server by local sockets, to which it may forward
     /// requests. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<Moved>,
+    pub beside: Option<IoBytes>,
     /// Number of connections from other clients. The server's I/O may be partly for them.
     #[serde(default)]
     pub others: u64,
@@ -54,11 +54,11 @@ pub struct Server {
 
 /// Storage I/O of this host's disks that are not behind the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Elsewhere {
+pub struct OtherDisks {
     /// Physical devices.
-    pub disks: Moved,
+    pub disks: IoBytes,
     /// Devices in memory.
-    pub memory: Moved,
+    pub memory: IoBytes,
 }
 
 /// Memory of the host at the start and end of the measured phase.

@@ -1,8 +1,9 @@
 //! fio's JSON (`--output-format=json` and `json+`), of one host or of clients with their total.
 
-use plimsoll_evidence::reported::{
-    Bin, Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Latency, Operation,
-    Part, Percentile, Point, Quantity, Reported, Sampled, Series, Source, Stage, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Bin, Complaint, CounterReset, DeviceCounts, Figure, Formula, Kind, Latency,
+    Operation, Part, Percentile, Point, Quantity, SampleStatistics, Series, Source, Stage,
+    ToolResult, Weight,
 };
 
 use super::options::Options;
@@ -32,8 +33,8 @@ pub fn is(root: &At<'_, '_>) -> bool {
 ///
 /// # Errors
 /// A text without a result of fio.
-pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
-    let (mut all, mut reports, mut at) = (Vec::<Reported>::new(), 1, 0);
+pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
+    let (mut all, mut reports, mut at) = (Vec::<ToolResult>::new(), 1, 0);
     loop {
         let (json, range) = match json::first_object(&text[at..]) {
             Ok(found) => found,
@@ -77,7 +78,7 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
 }
 
 /// True if a report is a later one of the same run: the same jobs and options, with counters that only grew.
-fn continues(earlier: &Reported, later: &Reported) -> bool {
+fn continues(earlier: &ToolResult, later: &ToolResult) -> bool {
     let sum = |part: &Part, of: fn(&Operation) -> Option<&Figure>| -> f64 {
         part.operations.iter().filter_map(of).map(|figure| figure.value).sum()
     };
@@ -87,7 +88,7 @@ fn continues(earlier: &Reported, later: &Reported) -> bool {
         a.name == b.name && a.host == b.host && time(a) <= time(b) && bytes(a) <= bytes(b)
     };
     let alike = earlier.options == later.options && earlier.parts.len() == later.parts.len();
-    let time = |reported: &Reported| reported.source.taken_unix_s;
+    let time = |reported: &ToolResult| reported.source.taken_unix_s;
     let in_order = time(earlier).zip(time(later)).is_none_or(|(a, b)| {
         let longest = later.parts.iter().filter_map(|part| part.window_ns.as_ref());
         let longest_s = longest.map(|window| window.value / 1e9).fold(0.0, f64::max);
@@ -99,8 +100,8 @@ fn continues(earlier: &Reported, later: &Reported) -> bool {
 
 /// Reads a result.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(Source {
+pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(Source {
         tool: "fio".into(),
         version: root.key("fio version").text().map(str::to_owned),
         format: "fio JSON".into(),
@@ -171,7 +172,7 @@ fn running(job: &At<'_, '_>) -> Option<f64> {
 const DIRECTIONS: [(&str, Kind); 4] =
     [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
 
-fn take_job(reported: &mut Reported, jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) {
+fn take_job(reported: &mut ToolResult, jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) {
     let name = job.key("jobname").text().unwrap_or_default();
     let mut part = Part {
         name: name.to_owned(),
@@ -338,13 +339,13 @@ fn bins(at: &At<'_, '_>, unit: f64) -> Vec<Bin> {
     bins
 }
 
-fn sampled(side: &At<'_, '_>, name: &str, stddev: &str, unit: f64) -> Option<Sampled> {
+fn sampled(side: &At<'_, '_>, name: &str, stddev: &str, unit: f64) -> Option<SampleStatistics> {
     let at = |end: &str| side.key(&format!("{name}_{end}"));
     let scaled = |figure: Option<Figure>| figure.map(|figure| figure.scaled(unit));
     // Without samples fio prints zeroes.
     let samples = at("samples").exact();
     let max = scaled(at("max").truncated()).filter(|max| max.value > 0.0)?;
-    Some(Sampled {
+    Some(SampleStatistics {
         min: scaled(at("min").truncated()),
         mean: scaled(at("mean").rounded()),
         max: Some(max),
@@ -397,7 +398,7 @@ fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
 }
 
 /// The entry `All clients` sums those of the clients.
-fn take_totals(reported: &mut Reported) {
+fn take_totals(reported: &mut ToolResult) {
     let Some(total) = reported.parts.iter().find(|part| part.is_total) else { return };
     type Of = fn(&Operation) -> Option<&Figure>;
     let quantities: [(&str, Of); 3] = [
@@ -414,9 +415,9 @@ fn take_totals(reported: &mut Reported) {
         for (what, of) in quantities {
             let figures: Vec<Figure> = parts().filter_map(|o| of(o).cloned()).collect();
             if let Some(figure) = of(operation).filter(|_| !figures.is_empty()) {
-                combined.push(Combined {
+                combined.push(Aggregate {
                     what: format!("{} {what} of all clients", operation.kind.word()),
-                    how: How::Sum,
+                    how: Formula::Sum,
                     total: figure.clone(),
                     of: figures,
                     // Each client's bandwidth is by its own runtime, the total's by the longest.

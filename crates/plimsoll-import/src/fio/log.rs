@@ -4,7 +4,9 @@
 //! (in us before version 3). With `log_avg_msec` a line is the mean of an interval and stands at its end;
 //! without it is one operation.
 
-use plimsoll_evidence::reported::{Bin, Kind, Latency, Point, Quantity, Reported, Series, Stage};
+use plimsoll_evidence::tool_result::{
+    Bin, Kind, Latency, Point, Quantity, Series, Stage, ToolResult,
+};
 
 use crate::number;
 
@@ -252,10 +254,10 @@ fn thinned(points: Vec<Point>) -> Vec<Point> {
 /// Puts logs with the results that name them in their options and lie in the same directory. Gives back the
 /// ones that belong to none.
 #[must_use]
-pub fn attach(results: &mut [Reported], logs: Vec<Log>) -> Vec<Log> {
+pub fn attach(results: &mut [ToolResult], logs: Vec<Log>) -> Vec<Log> {
     let mut by_directory: std::collections::BTreeMap<String, Vec<usize>> =
         std::collections::BTreeMap::new();
-    let of_fio = |result: &&Reported| result.source.tool == "fio";
+    let of_fio = |result: &&ToolResult| result.source.tool == "fio";
     for (index, result) in results.iter().enumerate().filter(|(_, result)| of_fio(result)) {
         // People keep the logs of `randread.out` beside it, or in `randread`.
         let file = &result.source.file;
@@ -284,7 +286,7 @@ pub fn attach(results: &mut [Reported], logs: Vec<Log>) -> Vec<Log> {
 
 /// The job that a log is of by its name, where the result does not say how it called its logs: fio's text leaves
 /// that out. `randread-SDA_bw.log` beside `randread.out` is of the job `SDA`.
-fn named_part(result: &Reported, log: &Log) -> Option<usize> {
+fn named_part(result: &ToolResult, log: &Log) -> Option<usize> {
     const OPTIONS: [&str; 4] =
         ["write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log"];
     if result.source.format != "fio text"
@@ -312,7 +314,7 @@ fn directory(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-fn names(result: &Reported, log: &Log) -> bool {
+fn names(result: &ToolResult, log: &Log) -> bool {
     let option = match log.what {
         Some(What::Bandwidth) => "write_bw_log",
         Some(What::Rate) => "write_iops_log",
@@ -328,7 +330,7 @@ fn names(result: &Reported, log: &Log) -> bool {
     stem == log.stem
 }
 
-fn put(result: &mut Reported, log: &Log, named: Option<usize>) {
+fn put(result: &mut ToolResult, log: &Log, named: Option<usize>) {
     let interval = result.options.get("log_avg_msec").and_then(|text| text.parse::<f64>().ok());
     let version = result.source.version.clone();
     let parts = result.parts.len();
@@ -358,7 +360,7 @@ fn put(result: &mut Reported, log: &Log, named: Option<usize>) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::{Figure, Part, Source};
+    use plimsoll_evidence::tool_result::{Figure, Part, Source};
 
     use super::*;
 
@@ -392,7 +394,7 @@ mod tests {
 
     #[test]
     fn a_log_goes_to_the_result_whose_option_names_it() {
-        let mut result = Reported::of(Source {
+        let mut result = ToolResult::new(Source {
             tool: "fio".into(),
             version: Some("fio-3.33".into()),
             file: "dir/r.json".into(),
@@ -420,7 +422,7 @@ mod tests {
             part.setting.threads = Some(Figure::exact(jobs, "jobs"));
             part
         };
-        let mut result = Reported::of(Source {
+        let mut result = ToolResult::new(Source {
             tool: "fio".into(),
             format: "fio text".into(),
             version: Some("fio-3.33".into()),

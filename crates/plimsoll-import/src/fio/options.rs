@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
+use plimsoll_evidence::tool_result::{
     CounterReset, Durability, Figure, MediaClass, Outstanding, Pattern, Setting,
 };
 

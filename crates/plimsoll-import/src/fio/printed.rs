@@ -1,7 +1,7 @@
 //! Lines and numbers as fio prints them on a terminal.
 
-use plimsoll_evidence::reported::{
-    Figure, Kind, Latency, Operation, Part, Percentile, Sampled, Stage,
+use plimsoll_evidence::tool_result::{
+    Figure, Kind, Latency, Operation, Part, Percentile, SampleStatistics, Stage,
 };
 
 use super::options::Options;
@@ -295,7 +295,7 @@ pub(super) fn bandwidth_samples(line: &str) -> Option<(f64, &str)> {
     Some((one, rest.trim_start().strip_prefix(':')?))
 }
 
-pub(super) fn sampled(rest: &str, unit: f64, number: usize, word: &str) -> Sampled {
+pub(super) fn sampled(rest: &str, unit: f64, number: usize, word: &str) -> SampleStatistics {
     let of = |name: &str| {
         let figure = figure(
             value(rest, name)?,
@@ -310,7 +310,7 @@ pub(super) fn sampled(rest: &str, unit: f64, number: usize, word: &str) -> Sampl
             figure
         })
     };
-    Sampled {
+    SampleStatistics {
         min: of("min"),
         mean: of("avg"),
         max: of("max"),

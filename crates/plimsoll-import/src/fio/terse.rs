@@ -1,8 +1,8 @@
 //! fio's terse output (`--minimal`), versions 2 to 5: one line of semicolons a job.
 
-use plimsoll_evidence::reported::{
+use plimsoll_evidence::tool_result::{
     Complaint, CounterReset, DeviceCounts, Figure, Kind, Latency, Operation, Part, Percentile,
-    Reported, Sampled, Source, Stage, Weight,
+    SampleStatistics, Source, Stage, ToolResult, Weight,
 };
 
 use crate::number;
@@ -42,8 +42,8 @@ fn of_line(line: &str) -> Option<(u32, usize)> {
 ///
 /// # Errors
 /// A file without such a line.
-pub fn read(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(Source {
+pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(Source {
         tool: "fio".into(),
         format: "fio terse".into(),
         file: file.to_owned(),
@@ -96,7 +96,7 @@ const REPORT_MS_MIN: f64 = 90.0;
 
 /// Keeps the last of several reports of the same jobs (`--status-interval`): their names repeat, and the time
 /// and bytes of each job grow from report to report.
-fn keep_last_report(reported: &mut Reported) {
+fn keep_last_report(reported: &mut ToolResult) {
     let parts = &reported.parts;
     let time = |part: &Part| part.window_ns.as_ref().map_or(0.0, |window| window.value);
     let bytes = |part: &Part| -> f64 {
@@ -199,7 +199,7 @@ impl Direction<'_> {
         operation.latencies.extend(self.latency(12 + PERCENTILES, Stage::Total, "lat"));
         let samples = 16 + PERCENTILES;
         let max = self.cut(samples + 1, KIB, "bw max").filter(|max| max.value > 0.0);
-        operation.bandwidth_sampled = max.map(|max| Sampled {
+        operation.bandwidth_sampled = max.map(|max| SampleStatistics {
             min: self.cut(samples, KIB, "bw min"),
             mean: self.rounded(samples + 3, KIB, "bw mean"),
             max: Some(max),

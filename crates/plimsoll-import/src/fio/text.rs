@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_evidence::reported::{
-    Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Operation, Part, Reported,
-    Source, Stage, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Complaint, CounterReset, DeviceCounts, Figure, Formula, Kind, Operation, Part,
+    Source, Stage, ToolResult, Weight,
 };
 
 use super::options::Options;
@@ -57,7 +57,7 @@ fn announced(line: &str) -> Option<(&str, &str, &str)> {
 ///
 /// # Errors
 /// A text without the figures of a job.
-pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     // Clients announce their jobs one after the other.
     let clients = text.lines().any(|line| client(line).is_some());
     let (mut any, mut figures) = (false, false);
@@ -100,13 +100,13 @@ fn value_after<'l>(line: &'l str, name: &str) -> Option<&'l str> {
 ///
 /// # Errors
 /// A text without the figures of a job.
-fn read(text: &str, file: &str) -> Result<Reported, String> {
+fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let version = text.lines().map(bare).find_map(|line| {
         let version = line.trim();
         version.starts_with("fio-").then(|| version.split_whitespace().next().unwrap_or(version))
     });
     let mut reader = Reader {
-        reported: Reported::of(Source {
+        reported: ToolResult::new(Source {
             tool: "fio".into(),
             version: version.map(str::to_owned),
             format: "fio text".into(),
@@ -145,7 +145,7 @@ fn read(text: &str, file: &str) -> Result<Reported, String> {
 }
 
 struct Reader {
-    reported: Reported,
+    reported: ToolResult,
     /// Options by name and group.
     announced: BTreeMap<(String, String), Options>,
     part: Option<Part>,
@@ -331,9 +331,9 @@ impl Reader {
         });
         let key = (self.group.clone(), kind.clone());
         if let (Some(sum), Some((bytes, _))) = (total.bytes.first(), self.totals.get(&key)) {
-            self.reported.combined.push(Combined {
+            self.reported.combined.push(Aggregate {
                 what: format!("bytes of {} of group {}", kind.word(), self.group),
-                how: How::Sum,
+                how: Formula::Sum,
                 total: sum.clone(),
                 of: bytes.clone(),
                 slack: 0.0,
@@ -395,9 +395,9 @@ impl Reader {
                 clients.flat_map(|part| &part.operations).filter(|o| o.kind == operation.kind);
             let bytes: Vec<Figure> = same.filter_map(|o| o.bytes.first().cloned()).collect();
             if let Some(sum) = operation.bytes.first().filter(|_| !bytes.is_empty()) {
-                combined.push(Combined {
+                combined.push(Aggregate {
                     what: format!("bytes of {} of all clients", operation.kind.word()),
-                    how: How::Sum,
+                    how: Formula::Sum,
                     total: sum.clone(),
                     of: bytes,
                     slack: 0.0,

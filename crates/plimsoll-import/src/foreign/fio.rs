@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::ZERO_BUFFERS;
-use plimsoll_evidence::reported::Part;
 use plimsoll_evidence::run::PathEngine;
+use plimsoll_evidence::tool_result::Part;
 use serde_json::{Map, Value};
 
 use super::{ForeignError, bundle};

@@ -3,7 +3,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
-use plimsoll_evidence::reported::{Kind, Operation, Part, Reported};
+use plimsoll_evidence::tool_result::{Kind, Operation, Part, ToolResult};
 use plimsoll_plan::Plan;
 
 use super::{ForeignError, bundle, class};
@@ -29,7 +29,7 @@ pub fn read(text: &str, name: &str, writes: Option<bool>) -> Result<Bundle, Fore
     of(result, name, writes)
 }
 
-fn of(result: &Reported, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
+fn of(result: &ToolResult, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
     let tool = &result.source.tool;
     let moved: Vec<Moved> = result
         .parts
@@ -86,7 +86,7 @@ impl Moved {
             Kind::All => !writes?,
             _ => return None,
         };
-        let value = |figures: &[plimsoll_evidence::reported::Figure]| {
+        let value = |figures: &[plimsoll_evidence::tool_result::Figure]| {
             figures.iter().map(|figure| figure.value).find(|v| v.is_finite() && *v > 0.0)
         };
         // What is told of all together holds the reads and writes that are told of alone.
@@ -110,7 +110,7 @@ impl Moved {
 
 /// What stands for a plan: its mix, its mean size, and what it lets in flight. Where a latency is told and that is not, pauses
 /// keep the law of queues from being applied.
-fn plan(result: &Reported, moved: &[Moved]) -> String {
+fn plan(result: &ToolResult, moved: &[Moved]) -> String {
     let parts = result.parts.iter().filter(|part| !part.is_total);
     let depths = parts.filter_map(|part| part.setting.outstanding.as_ref());
     let depth: f64 = depths.map(|depth| depth.most.value).sum();

@@ -97,7 +97,7 @@ impl Row<'_> {
             (None, Some(bandwidth), Some(size)) if size > 0.0 => (bandwidth / size, bandwidth),
             _ => {
                 let says = "neither a rate nor a bandwidth with a size";
-                return Err(self.line.wrong(says).into());
+                return Err(self.line.error(says).into());
             }
         };
         let outstanding =
@@ -170,7 +170,7 @@ impl Row<'_> {
         if bytes.is_finite() && bytes > 0.0 {
             return Ok(bytes);
         }
-        Err(self.line.wrong(format!("size is {text:?}")).into())
+        Err(self.line.error(format!("size is {text:?}")).into())
     }
 
     fn plan(&self, size: Option<f64>, reads: f64, outstanding: Option<u64>) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Combined, Figure, How, Kind, Reported};
+use plimsoll_evidence::tool_result::{Aggregate, Figure, Formula, Kind, ToolResult};
 
 use super::{normal, score_of};
 
@@ -23,7 +23,7 @@ fn split(file: &str) -> (&str, &str) {
 }
 
 /// Holds each score against the output of its phase in the same directory.
-pub fn hold(results: &mut [Reported]) {
+pub fn hold(results: &mut [ToolResult]) {
     let mut outputs: BTreeMap<(String, String), Figure> = BTreeMap::new();
     for output in results.iter() {
         let (home, name) = split(&output.source.file);
@@ -45,17 +45,17 @@ pub fn hold(results: &mut [Reported]) {
             let Some(output) = outputs.get(&(home.clone(), name.clone())) else { continue };
             let Some(score) = score_of(result, &name).cloned() else { continue };
             let what = format!("the score of {name} against its own output");
-            let (how, of) = (How::Sum, vec![output.clone()]);
-            result.combined.push(Combined { what, how, total: score, of, slack: SLACK });
+            let (how, of) = (Formula::Sum, vec![output.clone()]);
+            result.combined.push(Aggregate { what, how, total: score, of, slack: SLACK });
         }
     }
 }
 
 /// The greatest bandwidth as it is printed, or that of the one iteration.
-fn of_ior(output: &Reported, phase: &str) -> Option<Figure> {
+fn of_ior(output: &ToolResult, phase: &str) -> Option<Figure> {
     let kind = if phase.ends_with("read") { Kind::Read } else { Kind::Write };
     let word = if kind == Kind::Read { "read" } else { "write" };
-    let greatest = |c: &&Combined| c.how == How::Max && c.what.contains(word);
+    let greatest = |c: &&Aggregate| c.how == Formula::Max && c.what.contains(word);
     if let Some(combined) = output.combined.iter().find(greatest) {
         return Some(combined.total.clone());
     }
@@ -66,7 +66,7 @@ fn of_ior(output: &Reported, phase: &str) -> Option<Figure> {
     }
 }
 
-fn of_mdtest(output: &Reported, phase: &str) -> Option<Figure> {
+fn of_mdtest(output: &ToolResult, phase: &str) -> Option<Figure> {
     let word = phase.rsplit('-').next()?;
     let (_, name) = OPERATIONS.iter().find(|(of, _)| *of == word)?;
     let part = output.parts.iter().find(|part| part.name == *name)?;

@@ -1,6 +1,6 @@
 //! What the columns of a table hold, by their headings.
 
-use plimsoll_evidence::reported::Kind;
+use plimsoll_evidence::tool_result::Kind;
 
 use super::unit_of;
 use crate::number::{self, Measure, Unit};

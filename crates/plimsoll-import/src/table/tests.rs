@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
-fn one(text: &str) -> Reported {
+fn one(text: &str) -> ToolResult {
     assert!(is(text), "{text}");
     read(text, "t").unwrap().remove(0)
 }

@@ -190,7 +190,7 @@ mod tests {
             bundle.observed.servers = vec![serves(near)];
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{near}");
             // What that disk moved is what was asked of it, and no other disk moved anything.
-            bundle.observed.elsewhere = Some(plimsoll_evidence::observed::Elsewhere::default());
+            bundle.observed.elsewhere = Some(plimsoll_evidence::observed::OtherDisks::default());
             let balance = super::super::bytes_balance::RULE;
             assert_eq!(fixtures::outcome(&balance, &bundle), Some(Outcome::Fail), "{near}");
         }

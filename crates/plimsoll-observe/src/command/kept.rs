@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use plimsoll_evidence::observed::Moved;
+use plimsoll_evidence::observed::IoBytes;
 
 /// Threads whose files are kept; of a process with more, they are looked up each time: this process may open 1,024 files.
 const THREADS_MAX: usize = 8;
@@ -81,7 +81,7 @@ impl Kept {
     ///
     /// # Errors
     /// A process that has ended, or whose account this user may not read.
-    pub(super) fn io(&self) -> io::Result<(Moved, u64)> {
+    pub(super) fn io(&self) -> io::Result<(IoBytes, u64)> {
         let Some(file) = &self.io else { return Err(io::ErrorKind::NotFound.into()) };
         let text = text(file)?;
         let of = |name: &str| {
@@ -91,7 +91,7 @@ impl Kept {
         let counted = (of("read_bytes"), of("write_bytes"), of("cancelled_write_bytes"));
         match counted {
             (Some(read_bytes), Some(written_bytes), Some(cancelled)) => {
-                Ok((Moved { read_bytes, written_bytes }, cancelled))
+                Ok((IoBytes { read_bytes, written_bytes }, cancelled))
             }
             _ => Err(io::ErrorKind::InvalidData.into()),
         }

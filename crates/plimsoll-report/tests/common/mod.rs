@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::{Device, Environment, Mount, Transport, Unknown};
+use plimsoll_evidence::environment::{Device, Environment, Mount, ObservationGap, Transport};
 use plimsoll_evidence::latency::histogram;
 use plimsoll_evidence::observed::{
     AccessProfile, ClockWatch, Cpu, DeviceTotals, Extents, Generator, Observed, PageCache,
@@ -425,7 +425,7 @@ fn environment() -> Environment {
         cpu_score: Some(1_043.0),
         calibration: None,
         below: Vec::new(),
-        unknown: vec![Unknown {
+        unknown: vec![ObservationGap {
             what: "power-loss protection of nvme0n1".into(),
             why: "the log page needs privileges".into(),
             would_show: "running as root".into(),
@@ -495,7 +495,7 @@ fn observed(sample: Sample) -> Observed {
             duplicate_share: Some(0.0),
             ..AccessProfile::default()
         },
-        unknown: vec![Unknown {
+        unknown: vec![ObservationGap {
             what: "where the array served its reads from".into(),
             why: "no metrics of the storage system were named".into(),
             would_show: "a [[observe.metrics]] entry in the plan".into(),

@@ -8,7 +8,7 @@
 use serde_json::Value;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::DeviceTotals;
 
 use super::{engine_of, number, text_at};
@@ -44,7 +44,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
         |is_read| Side::of(bundle, disk, is_read, if is_read { reads_count } else { writes_count });
     let (read, write) = (side(true), side(false));
     let (Some(read_bytes), Some(written_bytes)) = (read.bytes, write.bytes) else {
-        bundle.observed.unknown.push(Unknown {
+        bundle.observed.unknown.push(ObservationGap {
             what: "what the storage moved".into(),
             why:
                 "this version of fio counts the device's requests, which may be parts of operations"

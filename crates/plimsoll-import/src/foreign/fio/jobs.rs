@@ -6,8 +6,8 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::bundle_key;
 use plimsoll_evidence::latency;
 use plimsoll_evidence::observed::Issuer;
-use plimsoll_evidence::reported::{Figure, Kind, Part, Stage};
 use plimsoll_evidence::run::EndKind;
+use plimsoll_evidence::tool_result::{Figure, Kind, Part, Stage};
 
 use super::super::class;
 use super::{ASYNCHRONOUS, NS_PER_MS, SYNCHRONOUS, engine_of, number, option, text_at};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Statistics of a modelled system over the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Inside {
+pub struct ModelStatistics {
     /// Name of the model.
     pub model: String,
     /// Title of the model.
@@ -106,7 +106,7 @@ pub struct Part {
 }
 
 /// Replaces each number in a station's name by `*`, so that like stations compare equal.
-pub fn like(name: &str) -> String {
+pub fn generalise_name(name: &str) -> String {
     let mut out = String::new();
     let mut digits = false;
     for c in name.chars() {
@@ -122,11 +122,11 @@ pub fn like(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::like;
+    use super::generalise_name;
 
     #[test]
     fn numbers_in_names_become_stars() {
-        assert_eq!(like("node12.drive.3"), "node*.drive.*");
-        assert_eq!(like("cpu"), "cpu");
+        assert_eq!(generalise_name("node12.drive.3"), "node*.drive.*");
+        assert_eq!(generalise_name("cpu"), "cpu");
     }
 }

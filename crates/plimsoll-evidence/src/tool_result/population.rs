@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Figure, How};
+use super::{Figure, Formula};
 
 /// Unit of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -43,7 +43,7 @@ pub struct Population {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Formula.
-    pub how: How,
+    pub how: Formula,
     /// Aggregate figure, in the unit of the population.
     pub total: Figure,
     /// Relative deviation that the tool's source code explains.

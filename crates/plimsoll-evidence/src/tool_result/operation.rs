@@ -71,9 +71,9 @@ pub struct Operation {
     /// Short transfers.
     pub short: Option<Figure>,
     /// Statistics of the tool's bandwidth samples, bytes per second.
-    pub bandwidth_sampled: Option<Sampled>,
+    pub bandwidth_sampled: Option<SampleStatistics>,
     /// Statistics of the tool's rate samples, operations per second.
-    pub rate_sampled: Option<Sampled>,
+    pub rate_sampled: Option<SampleStatistics>,
 }
 
 impl Operation {
@@ -95,7 +95,7 @@ impl Operation {
 
 /// Statistics of samples that the tool took during the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Sampled {
+pub struct SampleStatistics {
     /// Smallest sample.
     pub min: Option<Figure>,
     /// Mean of the samples.

@@ -12,7 +12,7 @@
 //! | [`Part`] | one job, host, rank or phase: its [`Setting`], its [`Operation`]s, its [`Series`] |
 //! | [`Operation`] | figures of one kind of operation: count, bytes, rates, [`Latency`] |
 
-mod combined;
+mod aggregate;
 mod figure;
 mod latency;
 mod operation;
@@ -24,23 +24,23 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use combined::{Combined, How, Membership, Pass};
+pub use aggregate::{Aggregate, Formula, Membership, Pass};
 pub use figure::Figure;
 pub use latency::{Bin, Latency, Percentile, Stage};
-pub use operation::{Kind, Operation, Sampled};
+pub use operation::{Kind, Operation, SampleStatistics};
 pub use population::{Claim, Population, Unit};
 pub use series::{Point, Quantity, Series};
 pub use setting::{CounterReset, Durability, MediaClass, Outstanding, Pattern, Setting};
 
 /// Result of one run of a tool, or one row of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Reported {
+pub struct ToolResult {
     /// Origin of the result.
     pub source: Source,
     /// Jobs, hosts, ranks or phases. An undivided result has one part.
     pub parts: Vec<Part>,
     /// Figures that aggregate other figures.
-    pub combined: Vec<Combined>,
+    pub combined: Vec<Aggregate>,
     /// Expected numbers of parts, if the result states them.
     pub memberships: Vec<Membership>,
     /// Sets of values too large for one part each.
@@ -55,10 +55,10 @@ pub struct Reported {
     pub options: BTreeMap<String, String>,
 }
 
-impl Reported {
+impl ToolResult {
     /// Creates an empty result from that source.
     #[must_use]
-    pub fn of(source: Source) -> Self {
+    pub fn new(source: Source) -> Self {
         Self { source, ..Self::default() }
     }
 

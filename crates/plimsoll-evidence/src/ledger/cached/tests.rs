@@ -10,7 +10,7 @@ use super::*;
 struct Case {
     _directory: tempfile::TempDir,
     ledger: Ledger,
-    kept: Kept,
+    kept: CachedLedger,
 }
 
 impl Case {
@@ -18,7 +18,7 @@ impl Case {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
-        let kept = Kept::new(ledger.clone());
+        let kept = CachedLedger::new(ledger.clone());
         let case = Self { _directory: directory, ledger, kept };
         ["a", "b", "c"].into_iter().for_each(|run| case.enter(run));
         assert_eq!(case.lines(), 3);

@@ -14,14 +14,14 @@ use crate::EvidenceError;
 
 /// Ledger with a cache of its checked lines.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CachedLedger {
     ledger: Ledger,
-    known: Mutex<Known>,
+    known: Mutex<CheckedLines>,
 }
 
 /// Lines that were checked.
 #[derive(Debug, Default)]
-struct Known {
+struct CheckedLines {
     /// Bytes of the lines, including the last line feed.
     lines: Vec<u8>,
     links: Arc<Vec<Link>>,
@@ -30,7 +30,7 @@ struct Known {
 /// Lines of a ledger, and its torn tail.
 pub type Chain = (Arc<Vec<Link>>, Option<TornTail>);
 
-impl Kept {
+impl CachedLedger {
     /// Creates an empty cache.
     #[must_use]
     pub fn new(ledger: Ledger) -> Self {
@@ -50,7 +50,7 @@ impl Kept {
     pub fn read(&self) -> Result<Chain, EvidenceError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // On an error below, the cache stays empty.
-        let Known { lines: checked, mut links } = std::mem::take(&mut *known);
+        let CheckedLines { lines: checked, mut links } = std::mem::take(&mut *known);
         let (mut bytes, head) = self.ledger.read_bytes()?;
         let (lines, torn) = tail::split(&bytes);
         let after = lines.strip_prefix(&checked[..]);
@@ -62,12 +62,12 @@ impl Kept {
             self.ledger.parse_after(Arc::make_mut(&mut links), after)?;
         }
         self.ledger.hold(&head, &links)?;
-        let torn = TornTail::left(&links, torn);
+        let torn = TornTail::after(&links, torn);
         // A last line without a line feed may still grow, so it is not cached.
         if lines.ends_with(b"\n") {
             let whole = lines.len();
             bytes.truncate(whole);
-            *known = Known { lines: bytes, links: Arc::clone(&links) };
+            *known = CheckedLines { lines: bytes, links: Arc::clone(&links) };
         }
         Ok((links, torn))
     }

@@ -7,7 +7,7 @@ use super::Figure;
 /// Formula of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum Formula {
     /// Sum.
     Sum,
     /// Arithmetic mean.
@@ -28,11 +28,11 @@ pub enum How {
 
 /// Figure that aggregates others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Combined {
+pub struct Aggregate {
     /// Name, such as `read bandwidth of all ranks`.
     pub what: String,
     /// Formula.
-    pub how: How,
+    pub how: Formula,
     /// The aggregate figure.
     pub total: Figure,
     /// Inputs.

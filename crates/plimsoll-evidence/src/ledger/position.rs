@@ -5,13 +5,13 @@
 //! changed and sealed again therefore contradicts the ledger. A ledger that is truncated, rewritten
 //! or restarted contradicts the bundles made under it.
 
-use super::{Derived, Event, Link};
+use super::{DerivedFiles, Event, Link};
 use crate::EvidenceError;
 use crate::run::{Driver, LedgerPosition, Run};
 
 /// Ledger position that a bundle claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Witness {
+pub struct ClaimedPosition {
     /// Name of the run.
     pub run_id: String,
     /// Claimed position.
@@ -20,16 +20,16 @@ pub struct Witness {
 
 /// Result of checking a bundle against the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LedgerMatch {
     /// The ledger has the run and agrees with the bundle.
-    Held(Held),
+    Recorded(RecordedRun),
     /// The ledger lacks the run or its end, so it cannot vouch for the bundle.
-    NotHeld {
+    Missing {
         /// Reason in a sentence.
         says: String,
     },
     /// The ledger contradicts the bundle.
-    Differs {
+    Contradicted {
         /// Contradiction in a sentence.
         says: String,
     },
@@ -37,7 +37,7 @@ pub enum Place {
 
 /// Run that the ledger records as its bundle claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct RecordedRun {
     /// Line of the start, from 1.
     pub position: u64,
     /// Line of the end.
@@ -49,7 +49,7 @@ pub struct Held {
     /// Most recent verdict, in capitals.
     pub verdict: String,
     /// Recorded verdicts, oldest first; empty in ledgers of older versions.
-    pub entered: Vec<Entered>,
+    pub entered: Vec<RecordedVerdict>,
     /// Bundles of later runs that hold the hash of a line after this run's end. They prove that its
     /// lines were not rewritten since, unless those bundles were changed too.
     pub later_witnesses: u64,
@@ -57,23 +57,23 @@ pub struct Held {
 
 /// Verdict in the ledger, with the hashes of the derived files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entered {
+pub struct RecordedVerdict {
     /// Line number, from 1.
     pub line: u64,
     /// Verdict in capitals.
     pub verdict: String,
     /// Hashes of the files.
-    pub derived: Derived,
+    pub derived: DerivedFiles,
 }
 
 /// Counts the existing bundles that the ledger lacks at their claimed position.
 #[must_use]
-pub fn not_held(known: &[Witness], chain: &[Link]) -> u64 {
+pub fn count_missing(known: &[ClaimedPosition], chain: &[Link]) -> u64 {
     known.iter().filter(|witness| !is_at(witness, chain)).count() as u64
 }
 
-fn is_at(witness: &Witness, chain: &[Link]) -> bool {
-    let Witness { run_id, position } = witness;
+fn is_at(witness: &ClaimedPosition, chain: &[Link]) -> bool {
+    let ClaimedPosition { run_id, position } = witness;
     at(chain, position.position).is_some_and(|link| {
         link.entry.run_id == *run_id
             && matches!(link.entry.event, Event::Started { .. })
@@ -89,31 +89,36 @@ fn at(chain: &[Link], position: u64) -> Option<&Link> {
 /// Checks a run and the seal of its bundle against the ledger. `later` are other bundles of the
 /// catalogue that claim a position in it.
 #[must_use]
-pub fn of(
+pub fn check_run(
     chain: Result<&[Link], &EvidenceError>,
     run: &Run,
     seal_sha256: &str,
-    later: &[Witness],
-) -> Place {
+    later: &[ClaimedPosition],
+) -> LedgerMatch {
     let chain = match chain {
         Ok(chain) => chain,
-        Err(error) => return Place::NotHeld { says: error.to_string() },
+        Err(error) => return LedgerMatch::Missing { says: error.to_string() },
     };
     match held(chain, run, seal_sha256, later) {
-        Ok(held) => Place::Held(held),
+        Ok(held) => LedgerMatch::Recorded(held),
         Err(place) => place,
     }
 }
 
-fn differs(says: impl Into<String>) -> Place {
-    Place::Differs { says: says.into() }
+fn differs(says: impl Into<String>) -> LedgerMatch {
+    LedgerMatch::Contradicted { says: says.into() }
 }
 
-fn not_held_as(says: impl Into<String>) -> Place {
-    Place::NotHeld { says: says.into() }
+fn missing(says: impl Into<String>) -> LedgerMatch {
+    LedgerMatch::Missing { says: says.into() }
 }
 
-fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Result<Held, Place> {
+fn held(
+    chain: &[Link],
+    run: &Run,
+    seal_sha256: &str,
+    later: &[ClaimedPosition],
+) -> Result<RecordedRun, LedgerMatch> {
     let start = start_of(chain, run)?;
     let Event::Started { name, plan_sha256, experiment, .. } = &start.entry.event else {
         return Err(differs(format!("line {} is not the start of a run", start.entry.position)));
@@ -128,13 +133,15 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
         ("start", start.entry.unix_ns != run.started_unix_ns),
     ];
     if let Some((what, _)) = wrong.into_iter().find(|(_, wrong)| *wrong) {
-        return Err(differs(format!("line {line} of the ledger has a different {what} for this run")));
+        return Err(differs(format!(
+            "line {line} of the ledger has a different {what} for this run"
+        )));
     }
     let (ended, verdict, derived) = end_of(chain, run, seal_sha256)?;
-    let mut entered: Vec<Entered> = Vec::new();
-    let mut note = |link: &Link, verdict: &str, derived: &Derived| {
+    let mut entered: Vec<RecordedVerdict> = Vec::new();
+    let mut note = |link: &Link, verdict: &str, derived: &DerivedFiles| {
         let (line, verdict) = (link.entry.position, verdict.to_owned());
-        entered.push(Entered { line, verdict, derived: derived.clone() });
+        entered.push(RecordedVerdict { line, verdict, derived: derived.clone() });
     };
     derived.iter().for_each(|derived| note(ended, &verdict, derived));
     let mut last_verdict = verdict;
@@ -148,8 +155,8 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
     }
     // If runs overlap, a line after this run's start may be before its end.
     let after = |line: u64| {
-        move |witness: &&Witness| {
-            let Witness { run_id, position } = witness;
+        move |witness: &&ClaimedPosition| {
+            let ClaimedPosition { run_id, position } = witness;
             *run_id != run.run_id
                 && position.position > line
                 && same_ledger(chain, position).unwrap_or_else(|| has(chain, run_id))
@@ -162,7 +169,7 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
             other.run_id, other.position.position
         )));
     }
-    Ok(Held {
+    Ok(RecordedRun {
         position: line,
         ended_at: ended.entry.position,
         lines: chain.len() as u64,
@@ -184,7 +191,7 @@ fn same_ledger(chain: &[Link], position: &LedgerPosition) -> Option<bool> {
 }
 
 /// Returns the line of the run's start, at the position that the bundle claims.
-fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
+fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
     let is_start = |link: &&Link| {
         link.entry.run_id == run.run_id && matches!(link.entry.event, Event::Started { .. })
     };
@@ -195,7 +202,7 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
                 "the ledger has this run at line {}, but the bundle says that it is in no ledger",
                 link.entry.position
             )),
-            None => not_held_as("the bundle says that its run is in no ledger"),
+            None => missing("the bundle says that its run is in no ledger"),
         });
     };
     let lines = chain.len() as u64;
@@ -208,16 +215,15 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
             "line {} of the ledger belongs to another run: the ledger or the bundle was rewritten",
             position.position
         ))),
-        (None, _) if chain.is_empty() => {
-            Err(not_held_as("no ledger here contains this run"))
-        }
-        (None, _) => Err(not_held_as(format!(
+        (None, _) if chain.is_empty() => Err(missing("no ledger here contains this run")),
+        (None, _) => Err(missing(format!(
             "the ledger here does not contain this run: it belongs to another machine or user, \
                 or it was restarted ({})",
             began(chain, run)
         ))),
         (Some(link), _) => {
-            let witness = Witness { run_id: run.run_id.clone(), position: position.clone() };
+            let witness =
+                ClaimedPosition { run_id: run.run_id.clone(), position: position.clone() };
             if link.entry.position != position.position
                 || same_ledger(chain, position) == Some(false)
                 || !is_at(&witness, chain)
@@ -249,7 +255,7 @@ fn end_of<'a>(
     chain: &'a [Link],
     run: &Run,
     seal_sha256: &str,
-) -> Result<(&'a Link, String, Option<Derived>), Place> {
+) -> Result<(&'a Link, String, Option<DerivedFiles>), LedgerMatch> {
     let mut ends = chain.iter().filter_map(|link| match &link.entry.event {
         Event::Ended { end, verdict, seal_sha256, derived } if link.entry.run_id == run.run_id => {
             Some((link, end, verdict, seal_sha256, derived))
@@ -257,7 +263,7 @@ fn end_of<'a>(
         _ => None,
     });
     let Some((link, end, verdict, entered, derived)) = ends.next() else {
-        return Err(not_held_as(
+        return Err(missing(
             "the ledger has the start of this run but not its end: the run was killed while it \
                 wrote its bundle, or the ledger was cut short",
         ));
@@ -291,18 +297,18 @@ mod tests {
     use crate::run::{EndKind, fixtures};
     use crate::seal::sha256_hex;
 
-    struct Kept {
+    struct Fixture {
         _directory: tempfile::TempDir,
         ledger: Ledger,
         runs: Vec<Run>,
     }
 
     /// Creates three runs of one plan. Each has its name as its seal.
-    fn three() -> Kept {
+    fn three() -> Fixture {
         let directory = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
         let runs = ["a", "b", "c"].map(|id| one(&ledger, id)).to_vec();
-        Kept { _directory: directory, ledger, runs }
+        Fixture { _directory: directory, ledger, runs }
     }
 
     fn one(ledger: &Ledger, id: &str) -> Run {
@@ -310,7 +316,7 @@ mod tests {
         let start =
             Start { run_id: id, name: "p", plan_sha256: "hash", unix_ns, ..Start::default() };
         let (position, _) = ledger.start(&start).unwrap();
-        let derived = Derived { verdict_sha256: "v".into(), report_sha256: "r".into() };
+        let derived = DerivedFiles { verdict_sha256: "v".into(), report_sha256: "r".into() };
         ledger.end(id, unix_ns + 1, "completed", "PASS", id, Some(derived)).unwrap();
         Run {
             run_id: id.to_owned(),
@@ -333,16 +339,18 @@ mod tests {
         Head { lines: lines.len() as u64, last_sha256 }.write(ledger.path()).unwrap();
     }
 
-    fn witnesses(runs: &[Run]) -> Vec<Witness> {
-        let witness =
-            |run: &Run| Some(Witness { run_id: run.run_id.clone(), position: run.ledger.clone()? });
+    fn witnesses(runs: &[Run]) -> Vec<ClaimedPosition> {
+        let witness = |run: &Run| {
+            Some(ClaimedPosition { run_id: run.run_id.clone(), position: run.ledger.clone()? })
+        };
         runs.iter().filter_map(witness).collect()
     }
 
     #[track_caller]
-    fn says(kept: &Kept, run: &Run, seal: &str, sentence: &str) {
-        let place = of(kept.ledger.read_chain().as_deref(), run, seal, &witnesses(&kept.runs));
-        let (Place::Differs { says } | Place::NotHeld { says }) = place else {
+    fn says(kept: &Fixture, run: &Run, seal: &str, sentence: &str) {
+        let place =
+            check_run(kept.ledger.read_chain().as_deref(), run, seal, &witnesses(&kept.runs));
+        let (LedgerMatch::Contradicted { says } | LedgerMatch::Missing { says }) = place else {
             panic!("it is held: {place:?}");
         };
         assert!(says.contains(sentence), "{says}");
@@ -351,9 +359,13 @@ mod tests {
     #[test]
     fn a_run_is_held_with_those_that_stand_for_it() {
         let kept = three();
-        let place =
-            of(kept.ledger.read_chain().as_deref(), &kept.runs[0], "a", &witnesses(&kept.runs));
-        let Place::Held(held) = place else { panic!("{place:?}") };
+        let place = check_run(
+            kept.ledger.read_chain().as_deref(),
+            &kept.runs[0],
+            "a",
+            &witnesses(&kept.runs),
+        );
+        let LedgerMatch::Recorded(held) = place else { panic!("{place:?}") };
         assert_eq!((held.position, held.lines, held.began_unix_ns), (1, 6, 1_097));
         assert_eq!((held.verdict.as_str(), held.later_witnesses), ("PASS", 2));
     }

@@ -13,10 +13,10 @@ use crate::EvidenceError;
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn note(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
+pub fn add(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
     let io = |error| EvidenceError::io("write", file, error);
     let whole = directory.canonicalize().map_err(|e| EvidenceError::io("find", directory, e))?;
-    let Some(text) = whole.to_str().filter(|_| !noted(file).contains(&whole)) else {
+    let Some(text) = whole.to_str().filter(|_| !list(file).contains(&whole)) else {
         return Ok(());
     };
     if let Some(parent) = file.parent() {
@@ -29,7 +29,7 @@ pub fn note(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
 }
 
 /// Returns the listed directories. Skips lines that it cannot read.
-pub fn noted(file: &Path) -> BTreeSet<PathBuf> {
+pub fn list(file: &Path) -> BTreeSet<PathBuf> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let path = |line: &str| serde_json::from_str::<PathBuf>(line).ok();
     text.lines().filter_map(path).filter(|path| path.is_absolute()).collect()
@@ -46,10 +46,10 @@ mod tests {
         let (file, odd) = (root.path().join("state/noted"), root.path().join("a\n\"b"));
         fs::create_dir(&odd).unwrap();
         for _ in 0..2 {
-            note(&file, &odd).unwrap();
+            add(&file, &odd).unwrap();
         }
         fs::write(&file, format!("{}not a line\n", fs::read_to_string(&file).unwrap())).unwrap();
-        assert_eq!(noted(&file), BTreeSet::from([odd.canonicalize().unwrap()]));
-        assert!(note(&file, &root.path().join("nowhere")).is_err());
+        assert_eq!(list(&file), BTreeSet::from([odd.canonicalize().unwrap()]));
+        assert!(add(&file, &root.path().join("nowhere")).is_err());
     }
 }
