@@ -1,10 +1,11 @@
-//! A command that is watched from outside: its processes with all that they start, the files that they
-//! open, and what they move to and from storage. Nothing is traced and nothing slowed: `/proc` is read.
+//! Observation of a command from outside: its processes, the files that they open, and their
+//! storage I/O. It only reads `/proc`, so nothing is traced or slowed down.
 //!
-//! A process that ends leaves its counters to the one that waits for it (kernel/exit.c,
-//! `wait_task_zombie`), in the end to this one: what the command moved in all is known however short its
-//! processes live. This process takes orphans in (`PR_SET_CHILD_SUBREAPER`), so that what puts itself into the
-//! background stays the command's. Which files a process opened is seen only while it lives.
+//! A process that ends leaves its counters to the parent that reaps it (kernel/exit.c,
+//! `wait_task_zombie`), and finally to this process. The total I/O is therefore known even for
+//! short-lived processes. This process adopts orphans (`PR_SET_CHILD_SUBREAPER`), so that
+//! background processes still belong to the command. Open files are only visible while a process
+//! lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,22 +24,23 @@ mod kept;
 
 use kept::Kept;
 
-/// Files smaller than this are settings, libraries and logs.
+/// Minimum size of a data file. Smaller files are settings, libraries and logs.
 const DATA_BYTES_MIN: u64 = 4 << 10;
-/// Processes and files that are kept by name; those that moved most, and the largest.
+/// Maximum number of processes and of files kept by name: those with the most I/O, and the largest.
 const KEPT_MAX: usize = 256;
-/// Mapped files that are not the distribution's, of which so many are kept by name.
+/// Maximum number of mapped files from outside the distribution that are kept by name.
 const FOREIGN_MAX: usize = 64;
-/// Looks at a process's files that come as often as looks do; later ones come rarely.
+/// Samples in which the files of a new process are always listed. Later ones list them rarely.
 const EARLY_LOOKS: u32 = 25;
-/// Of the later looks one in so many lists the files again.
+/// Later samples list the files once in this many.
 const LATE_EVERY: u32 = 10;
-/// A look waits for so many times as long as the last one took: 2 % of one CPU at most.
+/// The pause between samples is this multiple of the duration of the last one, so that sampling
+/// takes at most 2 % of one CPU.
 const REST_TIMES: u64 = 50;
-/// Time from one sum of all bytes to the next.
+/// Interval of the I/O totals.
 const SUM_EVERY_NS: u64 = 250_000_000;
 
-/// A process of the command.
+/// Observed process of the command.
 #[derive(Clone, Debug, Default)]
 struct Known {
     name: String,
@@ -47,17 +49,17 @@ struct Known {
     files: BTreeSet<(u64, u64)>,
     looks: u32,
     alive: bool,
-    /// It has ended, and was not waited for when it was last looked at closely.
+    /// True if the process had ended, but had not been reaped at the last full sample.
     ended: bool,
 }
 
-/// Watches the processes of a command.
+/// Observer of a command's processes.
 #[derive(Debug)]
 pub struct CommandWatch {
     root: i32,
-    /// The files of this process itself.
+    /// Open `/proc` files of this process.
     own: Option<Kept>,
-    /// The files of the command's processes that live, and when each began.
+    /// Open `/proc` files of the command's live processes, with their start times.
     kept: BTreeMap<i32, (Kept, Option<u64>)>,
     processes: BTreeMap<(i32, u64), Known>,
     files: BTreeMap<(u64, u64), OpenedFile>,
@@ -67,26 +69,26 @@ pub struct CommandWatch {
     remote: BTreeSet<IpAddr>,
     before: Option<IoBytes>,
     cancelled_before: u64,
-    /// What all of it had moved at times since the beginning, less what was taken back.
+    /// Total I/O over time since the start, without cancelled writes.
     sums: Vec<(u64, IoBytes)>,
     due_ns: u64,
 }
 
-/// Counters of this process with those that it waited for: read bytes, written, taken back.
+/// Returns the counters of this process with its reaped children: I/O, and cancelled bytes.
 fn own() -> Option<(IoBytes, u64)> {
     let io = Process::myself().ok()?.io().ok()?;
     let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
     Some((moved, io.cancelled_write_bytes))
 }
 
-/// Takes in orphans of what this process starts from now on.
+/// Adopts orphaned descendants from now on.
 pub fn take_in_orphans() {
-    // Where the kernel refuses, what goes into the background is not followed.
+    // If the kernel refuses, background processes are not observed.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
 impl CommandWatch {
-    /// Begins with the process that was just started.
+    /// Starts observing the process that was just started.
     #[must_use]
     pub fn begin(root: i32) -> Self {
         let own = own();
@@ -109,8 +111,8 @@ impl CommandWatch {
         watch
     }
 
-    /// Looks, where the last look is long enough ago for what it took. `now_ns` is the time since the
-    /// beginning.
+    /// Samples if the last sample is old enough, relative to its duration. `now_ns` is the time
+    /// since the start.
     pub fn look_when_due(&mut self, now_ns: u64) {
         if now_ns < self.due_ns {
             return;
@@ -125,7 +127,7 @@ impl CommandWatch {
         self.due_ns = now_ns.saturating_add(took_ns.saturating_mul(REST_TIMES));
     }
 
-    /// What processes that live moved, with all that were waited for, less what was taken back.
+    /// Returns the I/O of live processes and of all reaped ones, without cancelled writes.
     fn sum(&self) -> Option<IoBytes> {
         let (ended, cancelled) = own()?;
         let alive = || self.processes.values().filter(|process| process.alive);
@@ -136,14 +138,14 @@ impl CommandWatch {
         Some(moved.minus(IoBytes { read_bytes: 0, written_bytes: cancelled }))
     }
 
-    /// The numbers of its processes that live.
+    /// Returns the ids of the live processes.
     #[must_use]
     pub fn pids(&self) -> Vec<i32> {
         self.processes.iter().filter(|(_, p)| p.alive).map(|((pid, _), _)| *pid).collect()
     }
 
-    /// Whether its processes opened data below these paths for writing, or for reading alone; `None` where they were seen to
-    /// open none.
+    /// Returns whether its processes opened data in these paths for writing (true) or only for
+    /// reading (false). `None` if they opened none.
     #[must_use]
     pub fn writes_data(&self, paths: &[PathBuf]) -> Option<bool> {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -156,7 +158,7 @@ impl CommandWatch {
         all.map(|file| file.written).reduce(|one, other| one || other)
     }
 
-    /// Looks closely at its processes and their files.
+    /// Takes a full sample of the processes and their files.
     pub fn look(&mut self) {
         self.look_at_all(true);
     }
@@ -186,7 +188,8 @@ impl CommandWatch {
                 self.look_at(pid);
             }
         }
-        // Orphans that ended are waited for, so that their counters are kept. The root is its starter's.
+        // Reap orphans that ended, so that their counters are kept. The caller reaps the root
+        // process.
         for pid in of_this.into_iter().filter(|pid| *pid != self.root) {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
@@ -194,8 +197,8 @@ impl CommandWatch {
         }
     }
 
-    /// Reads again what a process moved, where it is known and its files were listed often enough for now; false where it
-    /// is to be looked at closely.
+    /// Updates the I/O counters of a known process. Returns false if the process needs a full
+    /// sample.
     fn glance_at(&mut self, pid: i32) -> bool {
         let Some((kept, Some(began))) = self.kept.get(&pid) else { return false };
         let Some(known) = self.processes.get_mut(&(pid, *began)) else { return false };
@@ -221,7 +224,7 @@ impl CommandWatch {
             *began = Some(stat.starttime);
         }
         let known = self.processes.entry((pid, stat.starttime)).or_default();
-        // One that has ended and is not waited for yet keeps its number, and shows nothing any more.
+        // A zombie keeps its id, but its `/proc` files are empty.
         let ended = stat.state == 'Z';
         (known.name, known.alive, known.ended) = (stat.comm, !ended, ended);
         match process.io() {
@@ -282,7 +285,7 @@ impl CommandWatch {
         });
         file.read |= mode != 1;
         file.written |= mode != 0;
-        // One that was ever opened through the page cache was not read past it alone.
+        // If a file was opened through the page cache once, its I/O was not all direct.
         file.direct = Some(file.direct.unwrap_or(true) && direct);
         if !is_device {
             file.size_bytes = file.size_bytes.max(Some(stat.len()));
@@ -291,7 +294,7 @@ impl CommandWatch {
         Some(key)
     }
 
-    /// Addresses of other hosts that a process is connected to.
+    /// Collects the remote addresses of a process's connections.
     fn look_at_connections(&mut self, process: &Process) {
         let Ok(files) = process.fd() else { return };
         let sockets: BTreeSet<u64> = files
@@ -313,10 +316,10 @@ impl CommandWatch {
         self.remote.extend(far);
     }
 
-    /// What is known once the command has ended and was waited for.
+    /// Returns the results after the command has ended and was reaped.
     ///
-    /// `measured_ns` is how long the result says that it measured, last of all; what was moved before that
-    /// was preparation.
+    /// `measured_ns` is the measured time that the result states, counted back from the end.
+    /// Earlier I/O was preparation.
     #[must_use]
     pub fn end(mut self, ran_ns: u64, measured_ns: Option<u64>) -> Command {
         self.look();
@@ -379,32 +382,32 @@ impl CommandWatch {
     }
 }
 
-/// `O_DIRECT` of this machine's kind, as `/proc/PID/fdinfo` shows it.
+/// `O_DIRECT` on this architecture, as shown in `/proc/PID/fdinfo`.
 fn libc_o_direct() -> u32 {
     rustix::fs::OFlags::DIRECT.bits()
 }
 
-/// The `flags` line of an open file: octal.
+/// Reads the `flags` line of an open file, in octal.
 fn open_flags(pid: i32, fd: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
     u64::from_str_radix(line.trim(), 8).ok()
 }
 
-/// What the kernel writes behind the name of a file that has none any more.
+/// Suffix that the kernel adds to the path of a deleted file.
 const GONE: &str = " (deleted)";
 
-/// With the names of the devices that a file lies on directly, and the kind of its file system.
+/// Adds the devices and the file system of a file.
 fn lies_on(mut file: OpenedFile) -> OpenedFile {
     let path = Path::new(&file.path);
     file.there = path.exists();
-    // One that is gone lay where its directory is.
+    // A deleted file was on the file system of its directory.
     let path = path.ancestors().find(|at| at.exists()).unwrap_or(path);
     let rest = mount::rest(path);
     file.mount_point = rest.mount.mount_point;
     file.on = match rest.mount.on.is_empty() {
         false => rest.mount.on,
-        // An overlay lies on what its upper directory lies on.
+        // The data of an overlay is on the file system of its upper directory.
         true => {
             let layers = stack::beneath(path).layers.into_iter().filter(|layer| layer.top);
             layers.map(|layer| layer.device.name).collect()
@@ -424,11 +427,11 @@ mod tests {
     fn a_commands_files_and_bytes_are_seen_down_to_its_grandchildren() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let file = folder.path().join("data");
-        // On the disk: a page that is dirty already is not counted again.
+        // Sync the page, because a dirty page is not counted again.
         let mut made = fs::File::create(&file).unwrap();
         std::io::Write::write_all(&mut made, &vec![7u8; 4 << 20]).unwrap();
         made.sync_all().unwrap();
-        // A grandchild holds the file open until it is told to go on.
+        // A grandchild keeps the file open until it receives a line.
         let script = format!(
             "sh -c 'exec 3<>{0}; echo ready; read line; dd if=/dev/urandom of={0} bs=1M count=4 \
              conv=fsync,notrunc 2>/dev/null' & wait",

@@ -1,4 +1,4 @@
-//! The host's memory, what tasks waited for, CPU quotas and frequency, the wall clock.
+//! Memory, pressure stall information, CPU quotas, CPU frequency and wall clock of the host.
 
 use std::fs;
 
@@ -6,30 +6,30 @@ use plimsoll_evidence::observed::{ClockWatch, Memory, Pressure};
 use plimsoll_sys::clock;
 use procfs::{Current, Meminfo};
 
-/// Counters of the host at one moment. Each is `None` where it cannot be read.
+/// Host counters at one moment. Each is `None` if not readable.
 #[derive(Clone, Debug, Default)]
 pub struct HostReading {
     at_ns: u64,
     cached_bytes: Option<u64>,
-    /// Dirty and under write-back.
+    /// Bytes dirty or under write-back.
     pub dirty_bytes: Option<u64>,
-    /// Microseconds of pressure so far: I/O some, I/O full, CPU some, memory some.
+    /// Pressure stall totals in microseconds: I/O some, I/O full, CPU some, memory some.
     pressure_us: [Option<u64>; 4],
     throttled_ns: Option<u64>,
     /// Mean frequency of the CPUs.
     pub frequency_hz: Option<u64>,
-    /// Wall clock less monotonic clock.
+    /// Wall clock minus monotonic clock.
     offset_ns: i128,
     source: Option<String>,
-    /// The monotonic clock, and the time since boot by the kernel's own account.
+    /// Monotonic clock, and the kernel's time since boot.
     uptime: Option<(u64, u64)>,
 }
 
-/// Readings of two clocks that lie closer together than this need not be taken again.
+/// Maximum distance between the readings of two clocks. Beyond it they are read again.
 const NEAR_NS: u64 = 1_000_000;
 
 impl HostReading {
-    /// Reads everything.
+    /// Reads all counters.
     pub fn now() -> Self {
         let memory = Meminfo::current().ok();
         let pressure = |resource: &str, line: &str| {
@@ -56,7 +56,7 @@ impl HostReading {
         }
     }
 
-    /// Shares of the time between two readings in which tasks waited.
+    /// Returns the pressure stall shares between two readings.
     pub fn pressure_since(&self, before: &Self) -> Pressure {
         let time_us = (self.at_ns.saturating_sub(before.at_ns) / 1000).max(1) as f64;
         let share = |at: usize| {
@@ -71,12 +71,12 @@ impl HostReading {
         }
     }
 
-    /// Time that this control group was throttled between two readings.
+    /// Returns the time that this control group was throttled between two readings.
     pub fn throttled_since(&self, before: &Self) -> Option<u64> {
         self.throttled_ns?.checked_sub(before.throttled_ns?)
     }
 
-    /// Memory at both ends.
+    /// Returns the memory state of both readings.
     pub fn memory_since(&self, before: &Self) -> Memory {
         Memory {
             cached_bytes_before: before.cached_bytes,
@@ -87,7 +87,7 @@ impl HostReading {
         }
     }
 
-    /// Notes how long it was between two readings, by our clock and by the kernel's own account.
+    /// Records the time between two readings on the run's clock and on the kernel's.
     pub fn passed_since(&self, before: &Self, watch: &mut ClockWatch) {
         let Some(((own, kernel), (own_then, kernel_then))) = self.uptime.zip(before.uptime) else {
             return;
@@ -96,8 +96,8 @@ impl HostReading {
         watch.kernel_ns = kernel.checked_sub(kernel_then);
     }
 
-    /// Notes a jump of the wall clock against the monotonic one, less the 500 ppm that the kernel
-    /// slews by, and another clock source.
+    /// Records a step of the wall clock against the monotonic one, beyond the kernel's slewing of
+    /// 500 ppm, and a change of the clock source.
     pub fn note_clock(&self, before: &Self, watch: &mut ClockWatch) {
         let moved = (self.offset_ns - before.offset_ns).unsigned_abs();
         let slewed = u128::from(self.at_ns.saturating_sub(before.at_ns) / 2000);
@@ -111,8 +111,8 @@ impl HostReading {
     }
 }
 
-/// `/proc/uptime` with the monotonic clock at that moment; `None` where it is not the kernel's own (containers
-/// may be shown another).
+/// Reads `/proc/uptime` and the monotonic clock together. `None` if the file is not the kernel's
+/// own, as in some containers.
 fn uptime() -> Option<(u64, u64)> {
     let path = "/proc/uptime";
     let kind = rustix::fs::statfs(path).ok()?.f_type;
@@ -133,7 +133,7 @@ fn uptime() -> Option<(u64, u64)> {
     Some(best.1)
 }
 
-/// Seconds since boot, to hundredths (kernel: Documentation/filesystems/proc.rst).
+/// Parses the seconds since boot, to hundredths (kernel: Documentation/filesystems/proc.rst).
 fn uptime_in(text: &str) -> Option<u64> {
     let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some((seconds * 1e9) as u64)
@@ -144,13 +144,14 @@ fn clock_source() -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// `total=` of a line of `/proc/pressure` (kernel: Documentation/accounting/psi.rst), microseconds.
+/// Parses `total=` in a line of `/proc/pressure` (kernel: Documentation/accounting/psi.rst), in
+/// microseconds.
 fn total_us(text: &str, line: &str) -> Option<u64> {
     let line = text.lines().find_map(|l| l.strip_prefix(line))?;
     line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-/// Time throttled by the CPU quota of this process's control group (version 2, or version 1).
+/// Reads the time that the CPU quota throttled this process's control group (version 2 or 1).
 pub(crate) fn throttled_ns() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     for line in groups.lines() {
@@ -183,7 +184,7 @@ fn throttled_in(text: &str) -> Option<u64> {
     value("throttled_usec").map(|us| us.saturating_mul(1000)).or_else(|| value("throttled_time"))
 }
 
-/// Mean of what cpufreq shows of each CPU; none on most virtual machines.
+/// Returns the mean frequency from cpufreq; most virtual machines have none.
 fn frequency_hz() -> Option<u64> {
     let entries = fs::read_dir("/sys/devices/system/cpu/cpufreq").ok()?;
     let khz: Vec<u64> = entries

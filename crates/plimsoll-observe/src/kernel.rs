@@ -1,8 +1,8 @@
-//! Storage I/O of the kernel's own threads, from `/proc/PID/io`: what loop devices, file systems and
-//! servers in the kernel submit on others' behalf. Needs root.
+//! Storage I/O of kernel threads, from `/proc/PID/io`. Loop devices, file systems and in-kernel
+//! servers submit I/O through them on behalf of others. Needs root.
 //!
-//! A worker goes away when it has been idle for five minutes (kernel/workqueue.c, `IDLE_WORKER_TIMEOUT`),
-//! and its counters with it: they are read more often than that, and nothing is lost.
+//! A worker exits after five idle minutes (kernel/workqueue.c, `IDLE_WORKER_TIMEOUT`) and takes its
+//! counters with it. Reading more often than that loses nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,31 +10,31 @@ use std::fs;
 use plimsoll_evidence::observed::IoBytes;
 use procfs::process::Process;
 
-/// Time from one reading to the next.
+/// Interval between readings.
 const EVERY_NS: u64 = 30_000_000_000;
-/// The kernel thread whose children are all others.
+/// Process id of the parent of all kernel threads.
 const KTHREADD: i32 = 2;
 
 /// Counters of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counted {
-    /// When it began, in ticks since boot: numbers are used again.
+    /// Start time in ticks since boot, because ids are reused.
     started: u64,
     moved: IoBytes,
 }
 
-/// Watches the kernel's threads over a phase.
+/// Observer of the kernel threads over a phase.
 #[derive(Clone, Debug, Default)]
 pub struct KernelWatch {
     last: BTreeMap<i32, Counted>,
     total: IoBytes,
-    /// False where a thread's counters could not be read.
+    /// False if the counters of a thread could not be read.
     readable: bool,
     read_at_ns: u64,
 }
 
 impl KernelWatch {
-    /// Begins to count.
+    /// Starts counting.
     #[must_use]
     pub fn begin(now_ns: u64) -> Self {
         let last = read();
@@ -46,7 +46,7 @@ impl KernelWatch {
         }
     }
 
-    /// Reads the counters where it is time.
+    /// Reads the counters if the interval has passed.
     pub fn sample(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.read_at_ns) >= EVERY_NS {
             self.read_at_ns = now_ns;
@@ -54,7 +54,7 @@ impl KernelWatch {
         }
     }
 
-    /// What they moved since the beginning; `None` where that cannot be read.
+    /// Returns the I/O since the start; `None` if not readable.
     pub fn end(&mut self) -> Option<IoBytes> {
         self.take();
         self.readable.then_some(self.total)
@@ -74,7 +74,7 @@ impl KernelWatch {
     }
 }
 
-/// What moved from one reading to the next; what a new thread has moved it moved since.
+/// Returns the I/O between two readings. A thread that is new counts in full.
 fn rise(before: &BTreeMap<i32, Counted>, now: &BTreeMap<i32, Counted>) -> IoBytes {
     now.iter().fold(IoBytes::default(), |sum, (pid, now)| {
         let then = before.get(pid).filter(|then| then.started == now.started);
@@ -86,7 +86,7 @@ fn read() -> Option<BTreeMap<i32, Counted>> {
     let children = fs::read_to_string(format!("/proc/{KTHREADD}/task/{KTHREADD}/children")).ok()?;
     let mut counted = BTreeMap::new();
     for pid in children.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()) {
-        // One that has gone since is none.
+        // Skip a thread that has exited.
         let Ok(process) = Process::new(pid) else { continue };
         let Ok(stat) = process.stat() else { continue };
         match process.io() {
@@ -118,7 +118,7 @@ mod tests {
         let before = reading(&[(7, 1, 900), (8, 1, 50)]);
         let now = reading(&[(7, 1, 950), (9, 3, 30)]);
         assert_eq!(rise(&before, &now).read_bytes, 80);
-        // A number that is used again is another thread.
+        // A reused id is another thread.
         assert_eq!(rise(&before, &reading(&[(7, 2, 10)])).read_bytes, 10);
     }
 }

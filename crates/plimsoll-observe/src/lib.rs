@@ -1,9 +1,9 @@
-//! What the system beneath did: block devices, page cache, CPU, the host. It reads and counts, and
-//! interprets nothing. What it cannot read is unknown, never zero.
+//! Observation of the underlying system: block devices, page cache, CPU and host. This crate reads
+//! and counts; it does not interpret. Values that it cannot read are unknown, never zero.
 //!
 //! # Where to change what
 //!
-//! - a new observation: one file per source, read by `observer.rs`; its form in a bundle:
+//! - a new observation: one file per source, read by `observer.rs`; its format in a bundle:
 //!   `plimsoll-evidence/src/observed`
 //! - network interfaces and TCP: `links.rs`
 

@@ -1,9 +1,11 @@
-//! Network interfaces and TCP of this process's network namespace: `/proc/net/dev`, `/proc/net/snmp`,
-//! `/proc/net/netstat` (kernel: Documentation/networking/statistics.rst, snmp_counter.rst), and what `/sys/class/net`
-//! tells of each interface (Documentation/ABI/testing/sysfs-class-net).
+//! Network interfaces and TCP of this process's network namespace, from `/proc/net/dev`,
+//! `/proc/net/snmp` and `/proc/net/netstat` (kernel: Documentation/networking/statistics.rst,
+//! snmp_counter.rst). Interface properties are from `/sys/class/net`
+//! (Documentation/ABI/testing/sysfs-class-net).
 //!
-//! `/proc/net` is of the process's own namespace, `/sys/class/net` of the one in which it was mounted (a process that
-//! `nsenter` started sees the host's): it is believed only where both name the same interfaces with the same counts.
+//! `/proc/net` shows the process's own namespace; `/sys/class/net` shows the one in which it was
+//! mounted (after `nsenter` the host's). The latter is used only if both list the same interfaces
+//! with the same counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,18 +15,19 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
 
 use crate::sysfs::{self, Sysfs};
 
-/// Interfaces that have rows in the series: a host of containers may have hundreds.
+/// Maximum number of interfaces with rows in the series, because a container host may have
+/// hundreds.
 const SERIES_MAX: usize = 16;
 const LOOPBACK: &str = "lo";
 
-/// The counters so far.
+/// Counters so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Reading {
     interfaces: BTreeMap<String, LinkCounters>,
     tcp: Option<Tcp>,
 }
 
-/// What `/sys` tells of an interface.
+/// Properties of an interface from `/sys`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Traits {
     hardware: bool,
@@ -34,28 +37,29 @@ struct Traits {
     carrier_changes: Option<u64>,
 }
 
-/// Watches interfaces and TCP.
+/// Observer of interfaces and TCP.
 #[derive(Clone, Debug, Default)]
 pub struct LinkWatch {
-    /// When the phase began, with what `/sys` told; `None` where it could not be read.
+    /// Counters and properties at the start of the phase; `None` if not readable.
     begun: Option<(Reading, BTreeMap<String, Traits>)>,
     last: Option<Reading>,
-    /// What `/sys` told before the phase began.
+    /// Properties read before the phase.
     looked: Option<BTreeMap<String, Traits>>,
-    /// Interfaces that came, went or were set back since the phase began.
+    /// Interfaces that appeared, vanished or were reset during the phase.
     lost: BTreeSet<String>,
     from_ns: u64,
-    /// Interfaces that have rows.
+    /// Interfaces with rows in the series.
     shown: BTreeSet<String>,
 }
 
 impl LinkWatch {
-    /// Looks at what `/sys` tells, which some drivers and whoever sets interfaces up make slow: before the phase begins.
+    /// Reads the properties in `/sys` before the phase, because some drivers and configuration
+    /// tools make that slow.
     pub fn look(&mut self) {
         self.looked = Some(traits_of_host().unwrap_or_default());
     }
 
-    /// Begins to total. `since_start_ns` is the time since the run's start.
+    /// Starts the totals. `since_start_ns` is the time since the start of the run.
     pub fn begin(&mut self, since_start_ns: impl Fn() -> u64) {
         let looked = self.looked.take();
         let traits = looked.unwrap_or_else(|| traits_of_host().unwrap_or_default());
@@ -65,7 +69,7 @@ impl LinkWatch {
         self.lost.clear();
     }
 
-    /// Reads the counters, and gives the rise of each since the last time with the name of its series.
+    /// Reads the counters, and passes the increase of each with its series name to `gauge`.
     pub fn sample(&mut self, gauge: impl FnMut(String, f64)) {
         self.follow(Reading::now(), gauge);
     }
@@ -94,7 +98,7 @@ impl LinkWatch {
         }
     }
 
-    /// What was counted since the phase began; `None` where that could not be read.
+    /// Returns the totals since the start of the phase; `None` if not readable.
     pub fn end(&mut self, since_start_ns: impl Fn() -> u64) -> Option<Links> {
         let traits = traits_of_host();
         self.follow(Reading::now(), |_, _| ());
@@ -146,10 +150,12 @@ impl Reading {
     }
 }
 
-/// `/proc/net/dev`: two lines of titles, then `name:` and sixteen counters. `None` where it looks otherwise.
+/// Parses `/proc/net/dev`: two header lines, then `name:` and sixteen counters. `None` for any
+/// other format.
 fn interfaces(text: &str) -> Option<BTreeMap<String, LinkCounters>> {
     let one = |line: &str| {
-        // A name may hold any sign but a blank, a slash and a colon (dev_valid_name of the kernel).
+        // A name can have any character except space, slash and colon (the kernel's
+        // dev_valid_name).
         let (name, numbers) = line.split_once(':')?;
         let numbers: Vec<u64> =
             numbers.split_ascii_whitespace().map(|n| n.parse().ok()).collect::<Option<_>>()?;
@@ -186,7 +192,8 @@ fn interfaces(text: &str) -> Option<BTreeMap<String, LinkCounters>> {
     text.lines().skip(2).map(one).collect()
 }
 
-/// The counter of a protocol: its titles stand in one line, its values in the next that begins alike.
+/// Returns a counter of a protocol: one line has the names, the next line with the same prefix the
+/// values.
 fn counter(text: &str, protocol: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(':'));
     let at = lines.next()?.split_ascii_whitespace().position(|title| title == name)?;
@@ -202,7 +209,7 @@ fn tcp(snmp: &str, netstat: Option<&str>) -> Option<Tcp> {
     })
 }
 
-/// What was counted between two readings; `None` where a counter was set back.
+/// Returns the increase between two readings; `None` if a counter was reset.
 fn risen(then: &LinkCounters, now: &LinkCounters) -> Option<LinkCounters> {
     let rise = |of: fn(&LinkCounters) -> u64| of(now).checked_sub(of(then));
     Some(LinkCounters {
@@ -234,7 +241,7 @@ fn traits_of_host() -> Option<BTreeMap<String, Traits>> {
     is_same(&before, &received, &Reading::now()?).then_some(traits)
 }
 
-/// Whether `/sys` shows the interfaces that were read before and after it.
+/// True if `/sys` shows the same interfaces as the readings before and after it.
 fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) -> bool {
     before.interfaces.keys().eq(received.keys())
         && received.iter().all(|(name, bytes)| {
@@ -243,14 +250,14 @@ fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) 
         })
 }
 
-/// Of each interface what is told, and the bytes that it received.
+/// Returns the properties of each interface, and its received bytes.
 fn traits(sysfs: &Sysfs) -> (BTreeMap<String, Traits>, BTreeMap<String, u64>) {
     let place = sysfs.place("class/net");
     let (mut traits, mut received) = (BTreeMap::new(), BTreeMap::new());
     for name in sysfs::names_in(&place) {
         let directory = place.join(&name);
         let number = |file: &str| sysfs::text(&directory.join(file))?.parse::<u64>().ok();
-        // Not every entry is an interface: `bonding_masters` is a file.
+        // Some entries are not interfaces: `bonding_masters` is a file.
         let Some(bytes) = number("statistics/rx_bytes") else { continue };
         received.insert(name.clone(), bytes);
         let mut below: Vec<String> = sysfs::names_in(&directory)
@@ -258,7 +265,7 @@ fn traits(sysfs: &Sysfs) -> (BTreeMap<String, Traits>, BTreeMap<String, u64>) {
             .filter_map(|entry| entry.strip_prefix("lower_").map(str::to_owned))
             .collect();
         below.sort();
-        // In Mb/s; unknown is -1, which earlier kernels print without its sign.
+        // Speed is in Mb/s. Unknown is -1, which older kernels print as unsigned.
         let speed = number("speed").filter(|speed| (1..u64::from(u32::MAX)).contains(speed));
         let duplex = sysfs::text(&directory.join("duplex"));
         traits.insert(

@@ -1,5 +1,5 @@
-//! Which sockets of this host's own (`AF_UNIX`) are each other's ends: `/proc` does not tell, the kernel does to who
-//! asks it (`sock_diag(7)`).
+//! Peers of local (`AF_UNIX`) sockets. `/proc` does not show them, but the kernel reports them over
+//! netlink (`sock_diag(7)`).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// `SOCK_DIAG_BY_FAMILY`: what is asked and answered.
+/// `SOCK_DIAG_BY_FAMILY`, the type of request and response.
 const BY_FAMILY: u16 = 20;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
@@ -17,13 +17,14 @@ const ENDS: [u16; 2] = [2, 3];
 const SHOW_PEER: u32 = 4;
 /// `UNIX_DIAG_PEER`.
 const PEER: u16 = 2;
-/// Length of the head of a message, and of what stands before its attributes.
+/// Size of a message header, and of the fixed part before the attributes.
 const HEAD: usize = 16;
 const BODY: usize = 16;
-/// More messages than a host has: an end where the kernel gives none.
+/// Limit on messages, in case the kernel never ends the dump.
 const MESSAGES_MAX: usize = 4096;
 
-/// The inode of each socket's other end; none where the kernel does not tell. Those of this network namespace.
+/// Returns the inode of each socket's peer in this network namespace; empty if the kernel does not
+/// report them.
 #[must_use]
 pub fn peers() -> BTreeMap<u64, u64> {
     let mut peers = BTreeMap::new();
@@ -45,7 +46,7 @@ pub fn peers() -> BTreeMap<u64, u64> {
     peers
 }
 
-/// `struct nlmsghdr` and `struct unix_diag_req`, of every socket in every state.
+/// Builds `struct nlmsghdr` and `struct unix_diag_req` for all sockets in all states.
 fn request() -> Vec<u8> {
     let mut text = Vec::new();
     text.extend(40u32.to_ne_bytes());
@@ -59,7 +60,7 @@ fn request() -> Vec<u8> {
     text
 }
 
-/// Reads the messages of one answer; true where it is the last.
+/// Parses the messages of one response; true if it was the last.
 fn take_in(mut text: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
     while let (Some(length), Some(kind)) = (word(text, 0), half(text, 4)) {
         let length = length as usize;
@@ -75,7 +76,7 @@ fn take_in(mut text: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
     false
 }
 
-/// The other end, among a socket's attributes.
+/// Returns the peer from a socket's attributes.
 fn peer(message: &[u8]) -> Option<u32> {
     let mut rest = message.get(BODY..)?;
     while let (Some(length), Some(kind)) = (half(rest, 0), half(rest, 2)) {

@@ -1,8 +1,8 @@
-//! A storage system's own statistics, in the Prometheus text format over HTTP.
+//! Statistics of a storage system, in the Prometheus text format over HTTP.
 //!
-//! Each endpoint has a thread that asks at its interval, so that a slow answer holds nothing up. The
-//! values are added up over all samples of a metric that match its labels. Counters are read as their
-//! rise over the measured phase, the reduction ratio as its last value.
+//! Each endpoint has a thread that polls at its interval, so that a slow response does not delay
+//! the others. Values are summed over all samples of a metric that match its labels. Counters are
+//! reported as their increase over the measured phase, the reduction ratio as its last value.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -15,27 +15,27 @@ use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::Sources;
 use plimsoll_sys::inject;
 
-/// A whole answer, from the name of its host to its last byte: one that drips is none.
+/// Timeout for a whole response, including name resolution. A response that trickles in fails.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A longer answer is cut off: metrics of whole clusters are some mebibytes.
+/// Longer responses are truncated. Metrics of whole clusters take a few MiB.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
-/// A larger value is none: 10^12 terabytes.
+/// Larger values are rejected: 10^12 terabytes.
 const VALUE_MAX: f64 = 1e24;
-/// Bytes read at a time.
+/// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A place that answers with metrics.
+/// Metrics endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// `http://host[:port]/path`.
+    /// URL, `http://host[:port]/path`.
     pub url: String,
-    /// Time from one question to the next.
+    /// Polling interval.
     pub interval_ns: u64,
-    /// Our name to the metric's: `name` or `name{label="value",…}`.
+    /// Plimsoll's name to the metric: `name` or `name{label="value",…}`.
     pub names: BTreeMap<String, String>,
 }
 
-/// Values by our name.
+/// Values by Plimsoll's name.
 pub type Values = BTreeMap<String, f64>;
 
 #[derive(Debug, Default)]
@@ -44,19 +44,20 @@ struct Latest {
     problem: Option<String>,
 }
 
-/// Watches an endpoint until it is dropped.
+/// Poller of an endpoint. Dropping it stops the thread.
 #[derive(Debug)]
 pub struct Watch {
     endpoint: Endpoint,
     latest: Arc<Mutex<Latest>>,
     begun: Option<Values>,
-    // Dropped before the thread is waited for: that ends it.
+    // Dropped before the thread is joined, which ends it.
     stop: Option<Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Starts to watch. The first answer is waited for, so that a phase that begins at once has one.
+    /// Starts polling and waits for the first response, so that a phase that starts immediately has
+    /// one.
     pub fn new(endpoint: Endpoint) -> Self {
         let latest = Arc::new(Mutex::new(ask_in_time(&endpoint)));
         let (stop, stopped) = channel();
@@ -72,36 +73,37 @@ impl Watch {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The measured phase begins.
+    /// Marks the start of the measured phase.
     pub fn begin(&mut self) {
         let values = self.look().values.clone();
         self.begun = values;
     }
 
-    /// The measured phase ends: adds what moved to `sources`, or says why it is not known.
+    /// Marks the end of the measured phase. Adds the increases to `sources`, or the reason to
+    /// `unknown`.
     pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<ObservationGap>) {
         let fresh = ask_in_time(&self.endpoint);
         let url = &self.endpoint.url;
         let mut say = |what: &str, why: String| {
             unknown.push(ObservationGap {
-                what: format!("{what} of {url}"),
+                what: format!("{what} from {url}"),
                 why,
                 would_show: "an endpoint that answers in the Prometheus text format".into(),
             });
         };
         let (Some(now), Some(then)) = (&fresh.values, &self.begun) else {
             let why = fresh.problem.or_else(|| self.look().problem.clone());
-            return say("the metrics", why.unwrap_or_else(|| "it gave no answer".into()));
+            return say("the metrics", why.unwrap_or_else(|| "it did not respond".into()));
         };
         for (ours, metric) in &self.endpoint.names {
             let Some(value) = now.get(ours) else {
-                say(metric, "it is not in the answer".into());
+                say(metric, "the response does not contain it".into());
                 continue;
             };
             let rise = then.get(ours).map(|before| value - before);
-            // A gauge may fall; a counter that does began anew.
+            // A gauge may fall. A falling counter was reset.
             if ours != "data_reduction" && rise.is_some_and(|rise| rise < 0.0) {
-                say(metric, "it was set back while it was measured".into());
+                say(metric, "it was reset during the measurement".into());
                 continue;
             }
             match (ours.split_once('.'), rise) {
@@ -112,12 +114,12 @@ impl Watch {
                     *sources.writes_to.entry(to.to_owned()).or_default() += rise;
                 }
                 _ if ours == "data_reduction" => sources.data_reduction = Some(*value),
-                _ => say(metric, "it was not there when the measurement began".into()),
+                _ => say(metric, "it was missing at the start of the measurement".into()),
             }
         }
     }
 
-    /// The latest values by our name, for the series.
+    /// Returns the latest values for the series.
     pub fn values(&self) -> Values {
         self.look().values.clone().unwrap_or_default()
     }
@@ -125,8 +127,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The thread ends by itself, at the latest when its question has an answer or has waited for it
-        // long enough: it is not worth waiting for.
+        // The thread ends by itself after its current request, at the latest at the timeout.
+        // Joining it is not worth the wait.
         self.stop = None;
         drop(self.thread.take());
     }
@@ -138,7 +140,7 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
         inject::point("metrics");
         let answer = ask(endpoint);
         let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
-        // An answer that did not come leaves the last one.
+        // A failed request keeps the previous values.
         match answer.values {
             Some(_) => *latest = answer,
             None => latest.problem = answer.problem,
@@ -146,15 +148,15 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
     }
 }
 
-/// As [`ask`], on a thread of its own: finding the address of a name can't be ended.
+/// As [`ask`], but in a separate thread, because name resolution cannot be cancelled.
 fn ask_in_time(endpoint: &Endpoint) -> Latest {
     let (sender, answer) = channel();
     let asked = endpoint.clone();
     let question = move || {
-        // Whoever no longer waits has no use for it.
+        // The receiver may have given up.
         let _ = sender.send(ask(&asked));
     };
-    let late = || Some("it gave no answer within 2 s".to_owned());
+    let late = || Some("it did not respond within 2 s".to_owned());
     match std::thread::Builder::new().name("metrics-ask".into()).spawn(question) {
         Ok(_) => answer
             .recv_timeout(PATIENCE + Duration::from_millis(500))
@@ -163,13 +165,13 @@ fn ask_in_time(endpoint: &Endpoint) -> Latest {
     }
 }
 
-/// Asks an endpoint once, and waits for its answer for two and a half seconds.
+/// The request fails; the reason in words.
 ///
 /// # Errors
-/// Why there is no answer.
+/// The request failed, with the reason in words.
 pub fn read(endpoint: &Endpoint) -> Result<Values, String> {
     let Latest { values, problem } = ask_in_time(endpoint);
-    values.ok_or_else(|| problem.unwrap_or_else(|| "it gave no answer".to_owned()))
+    values.ok_or_else(|| problem.unwrap_or_else(|| "it did not respond".to_owned()))
 }
 
 fn ask(endpoint: &Endpoint) -> Latest {
@@ -179,15 +181,15 @@ fn ask(endpoint: &Endpoint) -> Latest {
     }
 }
 
-/// A plain GET (RFC 9112) on a connection of its own.
+/// Sends a plain GET (RFC 9112) on a new connection.
 fn get(url: &str) -> Result<String, String> {
-    let rest = url.strip_prefix("http://").ok_or("only http:// can be asked")?;
+    let rest = url.strip_prefix("http://").ok_or("only http:// is supported")?;
     let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let with_port =
         if host.ends_with(']') || !host.contains(':') { format!("{host}:80") } else { host.into() };
     let mut addresses = with_port.to_socket_addrs().map_err(|error| error.to_string())?;
-    let address = addresses.next().ok_or("its name has no address")?;
+    let address = addresses.next().ok_or("its host name has no address")?;
     let text = |error: std::io::Error| error.to_string();
     let until = Instant::now() + PATIENCE;
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(text)?;
@@ -199,14 +201,14 @@ fn get(url: &str) -> Result<String, String> {
     body(&String::from_utf8_lossy(&read_until(&mut stream, until)?))
 }
 
-/// All that comes up to the end, in time; what is longer than [`ANSWER_BYTES_MAX`] is cut off.
+/// Reads to the end or the deadline. Truncates after [`ANSWER_BYTES_MAX`].
 fn read_until(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>, String> {
     let (mut answer, mut piece) = (Vec::new(), vec![0; PIECE_BYTES]);
     while (answer.len() as u64) < ANSWER_BYTES_MAX {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(format!(
-                "its answer was not whole within {} s: {} bytes came",
+                "its response was incomplete after {} s: {} bytes arrived",
                 PATIENCE.as_secs(),
                 answer.len()
             ));
@@ -224,10 +226,10 @@ fn read_until(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>, String>
 }
 
 fn body(answer: &str) -> Result<String, String> {
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or("it does not speak HTTP")?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or("the response is not HTTP")?;
     let status = head.split_ascii_whitespace().nth(1).unwrap_or("nothing");
     if status != "200" {
-        return Err(format!("it answered {status}"));
+        return Err(format!("its response has status {status}"));
     }
     let chunked = head.lines().any(|line| {
         let line = line.to_ascii_lowercase();
@@ -236,7 +238,7 @@ fn body(answer: &str) -> Result<String, String> {
     Ok(if chunked { unchunked(body) } else { body.to_owned() })
 }
 
-/// Takes the chunk sizes out (RFC 9112 section 7.1).
+/// Removes the chunk sizes (RFC 9112 section 7.1).
 fn unchunked(mut rest: &str) -> String {
     let mut whole = String::new();
     while let Some((size, after)) = rest.split_once("\r\n") {
@@ -249,7 +251,7 @@ fn unchunked(mut rest: &str) -> String {
     whole
 }
 
-/// Sums of the samples that match each name.
+/// Returns the sum of the samples that match each name.
 fn pick(text: &str, names: &BTreeMap<String, String>) -> Values {
     let wanted: Vec<(&String, Metric<'_>)> =
         names.iter().map(|(ours, theirs)| (ours, Metric::parse(theirs))).collect();
@@ -261,12 +263,12 @@ fn pick(text: &str, names: &BTreeMap<String, String>) -> Values {
             }
         }
     }
-    // Beyond this no counter counts, and differences and sums of it would have no form in evidence.
+    // Larger values are not plausible, and their differences and sums could not be stored.
     values.retain(|_, value| value.abs() <= VALUE_MAX);
     values
 }
 
-/// A metric's name with some of its labels.
+/// Metric name with some of its labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Metric<'t> {
     name: &'t str,
@@ -287,7 +289,7 @@ impl<'t> Metric<'t> {
     }
 }
 
-/// `a="x",b="y\"z"`.
+/// Parses `a="x",b="y\"z"`.
 fn labels(mut text: &str) -> Vec<(&str, String)> {
     let mut found = Vec::new();
     while let Some((name, rest)) = text.split_once("=\"") {
@@ -313,7 +315,7 @@ fn labels(mut text: &str) -> Vec<(&str, String)> {
     found
 }
 
-/// A line of the format: `name{labels} value [timestamp]`.
+/// Parses a line `name{labels} value [timestamp]`.
 fn sample(line: &str) -> Option<(Metric<'_>, f64)> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -357,7 +359,7 @@ mod tests {
         assert!(!values.contains_key("write_destination.ssd"));
     }
 
-    /// Two of them would be infinite, which JSON can't hold.
+    /// The sum of two such values would be infinite, which JSON cannot represent.
     #[test]
     fn what_no_counter_counts_is_no_value() {
         let names = names(&[("read_source.cache", "hits"), ("read_source.hdd", "reads")]);
@@ -381,7 +383,7 @@ mod tests {
         assert!(body("hello").is_err());
     }
 
-    /// Answers with a counter that rises by 10 with each question.
+    /// Serves a counter that increases by 10 per request.
     fn server() -> (String, std::thread::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
@@ -444,7 +446,7 @@ mod tests {
     fn an_answer_that_drips_is_none_and_holds_nothing_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
-        // A byte now and then, for as long as anybody reads.
+        // Sends a byte at a time while anyone reads.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 std::thread::spawn(move || {
@@ -467,7 +469,7 @@ mod tests {
 
     #[test]
     fn nobody_there_is_unknown() {
-        // A port that was just free.
+        // A port that was just released.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}/metrics");
         let names = names(&[("data_reduction", "ratio")]);

@@ -1,4 +1,4 @@
-//! Samples the system beneath while a run goes on, and totals it for one phase.
+//! Sampler of the underlying system during a run, with totals for one phase.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,10 +27,10 @@ use crate::sysfs::Sysfs;
 use crate::workload::WorkloadWatch;
 use crate::{LiveAccess, between, files, limits, mapped, mount, network, raid, stack};
 
-/// Watches the devices beneath some paths, the host and this process.
+/// Observer of the devices behind some paths, the host and this process.
 pub struct Observer {
     paths: Vec<PathBuf>,
-    /// Each device once; true where a named path lies on it directly.
+    /// All devices; true if a path is directly on it.
     devices: Vec<(DeviceNumber, bool)>,
     surroundings: Surroundings,
     backing: Vec<stack::BackingFile>,
@@ -40,17 +40,18 @@ pub struct Observer {
     metrics: Vec<Watch>,
     links: LinkWatch,
     workload: WorkloadWatch,
-    /// Processes whose I/O is not a neighbour's: a foreign tool that is watched.
+    /// Processes that are not neighbours, such as an observed command.
     mine: Vec<i32>,
     last: Reading,
-    /// The reading at [`Observer::begin`], while a phase is totalled.
+    /// Reading at [`Observer::begin`], while a phase is totalled.
     begun: Option<Begun>,
     samples: Samples,
-    /// Watches from the start on: what stands still as the phase begins is told too.
+    /// Pause detector. It runs from the start, so that it also reports a pause at the start of the
+    /// phase.
     pulse: Option<Pulse>,
 }
 
-/// What is known of the target's files before the load.
+/// Facts about the target's files before the load.
 #[derive(Clone, Debug, Default)]
 struct Found {
     extents: Option<Extents>,
@@ -67,7 +68,7 @@ struct Reading {
     host: HostReading,
 }
 
-/// What is read only at the ends of a phase.
+/// Values that are only read at the start and end of a phase.
 struct Begun {
     reading: Reading,
     process: Option<ProcessReading>,
@@ -78,11 +79,11 @@ struct Begun {
     servers: ServerWatch,
     kernel: KernelWatch,
     log: KernelLog,
-    /// When the phase began.
+    /// Start of the phase.
     from_ns: u64,
 }
 
-/// Running mean and extremes of what is sampled.
+/// Running mean and extremes of the samples.
 #[derive(Clone, Debug, Default)]
 struct Samples {
     weight_ns: f64,
@@ -98,7 +99,8 @@ struct Samples {
 }
 
 impl Observer {
-    /// Starts to watch what lies beneath `paths`. `now_ns` is the time since the run's start.
+    /// Starts observing the storage behind `paths`. `now_ns` is the time since the start of the
+    /// run.
     pub fn new(paths: Vec<PathBuf>, now_ns: u64) -> Self {
         let mut devices: Vec<(DeviceNumber, bool)> = Vec::new();
         let (mut backing, mut sought) = (Vec::new(), Sought::default());
@@ -145,7 +147,7 @@ impl Observer {
         }
     }
 
-    /// Looks at the target's files and the file systems that hold them, as they are now.
+    /// Examines the target's files and their file systems in their current state.
     pub fn look_at_files(&mut self, target: &[PathBuf]) {
         let mut found = Found::default();
         found.extents = files::extents_of(target, &mut found.unknown);
@@ -158,43 +160,43 @@ impl Observer {
         self.data = found;
     }
 
-    /// Watches a storage system's own statistics too.
+    /// Also polls a storage system's own statistics.
     pub fn watch_metrics(&mut self, endpoints: Vec<Endpoint>) {
         self.metrics = endpoints.into_iter().map(Watch::new).collect();
     }
 
-    /// Looks on at what the load's threads count of their operations.
+    /// Also samples the access profilers of the load's threads.
     pub fn watch_workload(&mut self, threads: Vec<LiveAccess>) {
         self.workload = WorkloadWatch::of(threads, self.last.at_ns);
     }
 
-    /// The target lies behind these addresses, which this process connects to itself.
+    /// Declares that the target is behind these addresses, which this process itself connects to.
     pub fn watch_servers(&mut self, addresses: Vec<SocketAddr>) {
         self.sought.addresses = addresses;
     }
 
-    /// The I/O of these processes is not a neighbour's.
+    /// Excludes these processes from the neighbours.
     pub fn not_neighbours(&mut self, processes: Vec<i32>) {
         self.mine = processes;
     }
 
-    /// Begins to total: the measured phase starts. What passed since the last sample goes to the phase before it, whose
-    /// rows are `rows`: what the devices did meanwhile is in the series, as the load's own I/O of that time is. `clock`
-    /// tells the time since the run's start.
-    /// `from_ns` is when the phase begins, in the same time: the counters may be read some time after it.
+    /// Starts the totals of the measured phase. I/O since the last sample belongs to the previous
+    /// phase, whose rows are `before`; the load's own I/O of that time does too. `clock` returns
+    /// the time since the start of the run. `from_ns` is the start of the phase on the same clock;
+    /// the counters may be read somewhat later.
     pub fn begin(
         &mut self,
         from_ns: u64,
         clock: impl Fn() -> u64,
         before: Option<(u32, &mut Vec<Row>)>,
     ) {
-        // What takes longest goes first, so that the counters are read when the phase begins.
+        // Slow readings first, so that the counters are read when the phase begins.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
         self.surroundings.begin();
         self.links.look();
         if let Some((phase, rows)) = before {
-            // Not the workload: its threads may count for the new phase by now.
+            // Skip the workload: its threads may already count for the new phase.
             self.counters(clock(), phase, rows);
         }
         let now_ns = clock();
@@ -218,7 +220,7 @@ impl Observer {
         self.samples = Samples::default();
     }
 
-    /// Reads all counters and appends one row for each that moved on from the last reading.
+    /// Reads all counters and appends a row for each that increased.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         inject::point("observer");
         self.counters(now_ns, phase, rows);
@@ -228,7 +230,7 @@ impl Observer {
         }
     }
 
-    /// What devices, host and metrics counted since the last reading.
+    /// Appends the increases of devices, host and metrics since the last reading.
     fn counters(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         let now = Reading::now(&self.devices, now_ns);
         let (start_ns, duration_ns) = (self.last.at_ns, now_ns.saturating_sub(self.last.at_ns));
@@ -271,13 +273,14 @@ impl Observer {
         self.last = now;
     }
 
-    /// Totals since [`Observer::begin`]. Without one, nothing is known.
+    /// Returns the totals since [`Observer::begin`]; empty without one.
     pub fn end(&mut self, now_ns: u64) -> Observed {
         let called_ns = clock::monotonic_ns();
         let mut observed = Observed::default();
         let Some(mut begun) = self.begun.take() else { return observed };
-        // What was read for the last row, which whoever ends has just had made: on a busy machine others write megabytes
-        // between two readings, and the totals would say more than all rows.
+        // Use the reading of the last row, which the caller has just requested. A new one could
+        // differ by megabytes of other I/O on a busy host, and the totals would exceed the sum of
+        // the rows.
         let now = match self.last.at_ns > begun.reading.at_ns {
             true => self.last.clone(),
             false => Reading::now(&self.devices, now_ns),
@@ -293,7 +296,7 @@ impl Observer {
         if let (Some(after), Some(before)) = (ProcessReading::now(), &begun.process) {
             observed.generator = after.since(before);
             let time_ns = now_ns.saturating_sub(begun.reading.at_ns).max(1) as f64;
-            // A thread's time is counted in ticks, which may be one more than there was time.
+            // CPU time is counted in ticks, which may exceed the elapsed time by one.
             let share = |ns: u64| (ns as f64 / time_ns).min(1.0);
             observed.generator.busiest_thread_share =
                 after.busiest_thread_ns_since(before).map(share);
@@ -355,7 +358,7 @@ impl Observer {
         observed.links = self.links.end(at_ns);
         if observed.links.is_none() {
             observed.unknown.push(ObservationGap {
-                what: "what went over network interfaces".into(),
+                what: "traffic of network interfaces".into(),
                 why: "/proc/net/dev cannot be read".into(),
                 would_show: "a mounted /proc".into(),
             });
@@ -371,14 +374,14 @@ impl Observer {
             };
             observed.unknown.push(ObservationGap {
                 what: unseen,
-                why: "/proc/PID/io belongs to other users there".into(),
+                why: "/proc/PID/io belongs to other users".into(),
                 would_show: "root, or CAP_SYS_PTRACE".into(),
             });
         }
         if observed.neighbours.outside_unseen {
             observed.unknown.push(ObservationGap {
-                what: "storage I/O of processes outside of this container".into(),
-                why: "they do not show in its PID namespace".into(),
+                what: "storage I/O of processes outside this container".into(),
+                why: "they are invisible in its PID namespace".into(),
                 would_show: "a run in the host's PID namespace (podman and docker: --pid=host)"
                     .into(),
             });
@@ -504,7 +507,7 @@ mod tests {
             .filter(gauge)
             .map(|row| (row.phase, row.start_ns, row.start_ns + row.duration_ns))
             .collect();
-        // The last two readings are as far apart as it took to make them.
+        // The last two readings are only microseconds apart.
         assert_eq!(
             spans,
             [

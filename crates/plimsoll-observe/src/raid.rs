@@ -1,4 +1,5 @@
-//! Software RAID beneath the target: `/sys/block/NAME/md` (kernel: Documentation/admin-guide/md.rst).
+//! Software RAID behind the target: `/sys/block/NAME/md` (kernel:
+//! Documentation/admin-guide/md.rst).
 
 use std::fs;
 
@@ -6,7 +7,7 @@ use plimsoll_evidence::observed::Raid;
 
 use crate::device::DeviceNumber;
 
-/// The RAIDs among these devices.
+/// Returns the RAIDs among these devices.
 pub fn among(devices: impl Iterator<Item = DeviceNumber>) -> Vec<Raid> {
     devices.filter_map(|number| read(&number.name()?)).collect()
 }
@@ -26,7 +27,7 @@ fn read(name: &str) -> Option<Raid> {
     })
 }
 
-/// The worse of the two readings of each RAID.
+/// Returns the worse of the two readings of each RAID.
 pub fn worse(before: &[Raid], after: &[Raid]) -> Vec<Raid> {
     after
         .iter()

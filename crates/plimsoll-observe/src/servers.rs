@@ -1,6 +1,6 @@
-//! Who answers for a target that is no device: the process at the other end of a connection or of a FUSE
-//! mount, where it is on this very host. What it moved to and from storage is read from its own counters;
-//! one that only passes on what it is asked is followed to the next.
+//! Servers of a target that is not a device: the process at the other end of a connection or a FUSE
+//! mount, if it is on this host. Its storage I/O is read from its own counters. A server that only
+//! relays requests is followed to the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,62 +13,62 @@ use procfs::process::{FDTarget, Process, all_processes};
 
 use crate::local;
 
-/// A chain of servers that pass on to each other is followed so far.
+/// Maximum length of a chain of relaying servers.
 const CHAIN_MAX: usize = 16;
 
-/// One end of a TCP connection, or a listening socket.
+/// End of a TCP connection, or a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     local: SocketAddr,
-    /// `None`: it listens.
+    /// Remote address; `None` for a listening socket.
     remote: Option<SocketAddr>,
     inode: u64,
 }
 
-/// Processes and connections of this host, of every network namespace whose processes show.
+/// Processes and connections of this host, in all network namespaces with visible processes.
 #[derive(Clone, Debug, Default)]
 struct World {
     rows: Vec<Row>,
-    /// Processes that hold a socket.
+    /// Processes by socket inode.
     owners: BTreeMap<u64, Vec<i32>>,
     children: BTreeMap<i32, Vec<i32>>,
-    /// Processes that serve FUSE, with the connection where the kernel tells (Linux 6.16).
+    /// Processes that serve FUSE, with the connection number if the kernel reports it (Linux 6.16).
     fuse: Vec<(i32, Option<u32>)>,
-    /// Whether a process's files could not be listed.
+    /// True if the files of a process could not be listed.
     hidden: bool,
-    /// The other end of each local socket.
+    /// Peer of each local socket.
     peers: BTreeMap<u64, u64>,
 }
 
-/// What answers, found.
+/// Server of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Found {
     serves: String,
     local: Option<bool>,
     processes: BTreeSet<i32>,
     relays: bool,
-    /// Whether the processes at the other end show.
+    /// True if its processes are visible.
     shown: bool,
-    /// Connections of others to it.
+    /// Number of connections from other clients.
     others: u64,
     /// Processes at the other ends of its local sockets.
     beside: BTreeSet<i32>,
 }
 
-/// What answers for the target, as far as the target tells.
+/// Properties of the target that identify its servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sought {
-    /// Where this process's own clients connect to.
+    /// Addresses that this process connects to.
     pub addresses: Vec<SocketAddr>,
-    /// FUSE connections beneath the target.
+    /// FUSE connections behind the target.
     pub fuse_connections: Vec<u32>,
-    /// Addresses that clients of the kernel's own connect to: NFS mounts, disks of a network.
+    /// Addresses that in-kernel clients connect to: NFS mounts, network disks.
     pub kernel_addresses: Vec<IpAddr>,
-    /// Whether a network block device is beneath it, which tells no address.
+    /// True if a network block device is behind the target. The kernel does not report its address.
     pub nbd: bool,
 }
 
-/// Servers that are watched over a phase.
+/// Observer of servers over a phase.
 #[derive(Clone, Debug, Default)]
 pub struct ServerWatch {
     found: Vec<Found>,
@@ -76,7 +76,7 @@ pub struct ServerWatch {
 }
 
 impl ServerWatch {
-    /// Looks for what answers.
+    /// Finds the servers.
     #[must_use]
     pub fn begin(sought: &Sought) -> Self {
         if sought == &Sought::default() {
@@ -90,7 +90,7 @@ impl ServerWatch {
         });
         let mut found = world.of_connections(&rows);
         for address in &sought.addresses {
-            // Without a connection there is only the address to go by.
+            // Without a connection, only the address identifies the server.
             if !rows.iter().any(|row| row.remote == Some(plain(*address))) {
                 let local = address.ip().to_canonical().is_loopback().then_some(true);
                 found.push(Found { serves: address.to_string(), local, ..Found::default() });
@@ -102,13 +102,15 @@ impl ServerWatch {
             row.remote.is_some_and(|to| sought.kernel_addresses.contains(&plain(to).ip()))
         });
         found.extend(world.of_connections(&held));
-        // A connection that a process holds for the kernel (iscsid) leaves the address to go by.
+        // For a connection that a process holds for the kernel (iscsid), the address identifies the
+        // server.
         let by_address = sought.kernel_addresses.iter().filter(|address| {
             !held.iter().any(|row| row.remote.is_some_and(|to| plain(to).ip() == **address))
         });
         found.extend(by_address.filter_map(|address| world.of_address(*address)));
         if sought.nbd {
-            // Whose connection of the kernel's it is, is not told: its server shows by its name.
+            // The kernel does not report which of its connections is this one. A server is
+            // recognised by its name.
             let near = world.of_connections(&world.rows_of_kernel());
             let serves =
                 |found: &Found| found.processes.iter().any(|pid| named(*pid).contains("nbd"));
@@ -118,7 +120,7 @@ impl ServerWatch {
         Self { found, before }
     }
 
-    /// What they moved since.
+    /// Returns the servers with their I/O since the start.
     #[must_use]
     pub fn end(&self) -> Vec<Server> {
         let after: BTreeMap<i32, IoBytes> =
@@ -135,7 +137,7 @@ impl ServerWatch {
             .iter()
             .map(|found| {
                 let all: Option<Vec<IoBytes>> = found.processes.iter().map(rise).collect();
-                // Those that cannot be read leave the rest as the least.
+                // If some cannot be read, the sum of the others is a lower bound.
                 let beside = found.beside.iter().filter_map(rise);
                 let beside = beside.fold(IoBytes::default(), IoBytes::plus);
                 let sum = all.map(|all| all.into_iter().fold(IoBytes::default(), IoBytes::plus));
@@ -153,7 +155,7 @@ impl ServerWatch {
     }
 }
 
-/// What a process moved since its start.
+/// Returns the I/O of a process since its start.
 fn moved(pid: i32) -> Option<(i32, IoBytes)> {
     let io = Process::new(pid).ok()?.io().ok()?;
     Some((pid, IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes }))
@@ -164,13 +166,13 @@ fn named(pid: i32) -> String {
     name.map_or_else(|_| format!("process {pid}"), |name| format!("{name} ({pid})"))
 }
 
-/// An address of the one kind where it is one of the other in disguise.
+/// Converts an IPv4-mapped IPv6 address to IPv4.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 impl Found {
-    /// The processes whose counters are read.
+    /// Returns the processes whose counters are read.
     fn all(&self) -> impl Iterator<Item = i32> {
         self.processes.iter().chain(&self.beside).copied()
     }
@@ -184,7 +186,7 @@ impl World {
             let Ok(stat) = process.stat() else { continue };
             world.children.entry(stat.ppid).or_default().push(process.pid);
             let space = fs::read_link(format!("/proc/{}/ns/net", process.pid)).ok();
-            // Where the space cannot be told, only this process's own is known to be listed.
+            // If the namespace is not readable, only this process's own is known to be listed.
             let own = process.pid as u32 == std::process::id();
             if (own || space.is_some()) && spaces.insert(space) {
                 let (four, six) = (process.tcp(), process.tcp6());
@@ -214,7 +216,7 @@ impl World {
         }
     }
 
-    /// Connections of these processes.
+    /// Returns the connections of these processes.
     fn rows_of(&self, pids: &[i32]) -> Vec<Row> {
         let held = |row: &&Row| {
             let owners = self.owners.get(&row.inode);
@@ -223,14 +225,15 @@ impl World {
         self.rows.iter().filter(|row| row.remote.is_some()).filter(held).copied().collect()
     }
 
-    /// Connections that no process holds: the kernel's own. None where not every process shows.
+    /// Returns the connections that no process holds, which are the kernel's own. Empty if not
+    /// every process is visible.
     fn rows_of_kernel(&self) -> Vec<Row> {
         let held = |row: &&Row| self.owners.contains_key(&row.inode);
         let rows = self.rows.iter().filter(|row| row.remote.is_some() && row.inode != 0);
         if self.hidden { Vec::new() } else { rows.filter(|row| !held(row)).copied().collect() }
     }
 
-    /// What answers at the other ends, one for each address.
+    /// Returns the servers at the other ends, one per address.
     fn of_connections(&self, rows: &[Row]) -> Vec<Found> {
         let mut found: BTreeMap<String, Found> = BTreeMap::new();
         for row in rows {
@@ -246,7 +249,7 @@ impl World {
         found.into_values().collect()
     }
 
-    /// What answers at an address of this very host.
+    /// Returns the server at an address of this host.
     fn of_address(&self, address: IpAddr) -> Option<Found> {
         let is_own = |row: &Row| row.remote.is_some() && plain(row.local).ip() == address;
         let near = address.is_loopback() || self.rows.iter().any(is_own);
@@ -256,8 +259,8 @@ impl World {
 
     fn of_connection(&self, row: &Row, remote: SocketAddr) -> Found {
         let mut found = Found { serves: remote.to_string(), ..Found::default() };
-        // The other end of a connection of this host carries our address as its remote one, whatever
-        // its own was made into on the way.
+        // The other end of a local connection has our address as its remote one, even if its own
+        // address was translated.
         let ends: Vec<&Row> = self
             .rows
             .iter()
@@ -270,14 +273,15 @@ impl World {
         }
         let holders = ends.iter().filter_map(|end| self.owners.get(&end.inode)).flatten();
         found.processes = holders.copied().collect();
-        // A process that listens may hand its connections to threads of the kernel.
+        // A listening process may hand connections to kernel threads.
         found.shown = !found.processes.is_empty();
         self.follow(&mut found);
         found.others = self.others(&found, row, remote);
         found
     }
 
-    /// Connections to the same server that are neither this process's nor the server's own.
+    /// Counts the connections to the same server that belong to neither this process nor the server
+    /// itself.
     fn others(&self, found: &Found, row: &Row, remote: SocketAddr) -> u64 {
         let own = self.owners.get(&row.inode).map_or(&[][..], Vec::as_slice);
         let is_own = |end: SocketAddr| {
@@ -298,7 +302,7 @@ impl World {
         let exact = self.fuse.iter().filter(|(_, number)| *number == Some(connection));
         let mut processes: BTreeSet<i32> = exact.map(|(pid, _)| *pid).collect();
         if processes.is_empty() {
-            // Kernels that do not tell: any of those that serve FUSE may be it.
+            // Older kernels do not report the connection: any FUSE server may be it.
             let any = self.fuse.iter().filter(|(_, number)| number.is_none());
             processes = any.map(|(pid, _)| *pid).collect();
         }
@@ -315,7 +319,7 @@ impl World {
         found
     }
 
-    /// Adds what the servers start or pass on to.
+    /// Adds processes that the servers started or relay to.
     fn follow(&self, found: &mut Found) {
         self.follow_connections(found);
         let own = i32::try_from(std::process::id()).unwrap_or(0);
@@ -348,7 +352,7 @@ impl World {
                         .collect();
                     let near = remote.ip().is_loopback() || remote.ip() == row.local.ip();
                     if holders.is_empty() {
-                        // Another host's, or a process that does not show.
+                        // The peer is on another host, or is an invisible process.
                         found.relays |= !near;
                         found.shown &= !near;
                     }
@@ -364,7 +368,7 @@ impl World {
         }
     }
 
-    /// Connections that a process made, and not those that it was asked for.
+    /// Returns the outgoing connections of a process.
     fn outward(&self, pid: i32) -> Vec<Row> {
         let listens: BTreeSet<u16> = self
             .rows
@@ -389,7 +393,7 @@ impl Row {
     }
 }
 
-/// The FUSE connection of an open `/dev/fuse` (Linux 6.16).
+/// Returns the FUSE connection of an open `/dev/fuse` (Linux 6.16).
 fn fuse_connection(pid: i32, fd: i32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("fuse_connection:"))?;
@@ -410,7 +414,8 @@ mod tests {
         Row { local: address(local), remote, inode }
     }
 
-    /// A client (1) of a server (20) with a child (21), of a relay (30) to it, and of another host.
+    /// A client (1) of a server (20) with a child (21), of a relay (30) to that server, and of
+    /// another host.
     fn world() -> World {
         World {
             rows: vec![
@@ -463,7 +468,7 @@ mod tests {
     #[test]
     fn others_at_the_same_server_are_counted() {
         let mut world = world();
-        // A relay's connection to it, which is not ours.
+        // A relay's connection to it, which belongs to another process.
         assert_eq!(serves(&world, "127.0.0.1:9000").others, 1);
         assert_eq!(serves(&world, "127.0.0.1:8000").others, 0);
         world.rows.push(row("127.0.0.1:5003", "127.0.0.1:9000", 10));

@@ -1,5 +1,5 @@
-//! Devices around the target's: what reaches its devices from above without passing through the target's
-//! own stack (other partitions, volumes, loop devices), and the host's other disks.
+//! Devices outside the target's stack: other users of its devices (other partitions, volumes, loop
+//! devices), and the host's other disks.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use plimsoll_evidence::observed::{DeviceTotals, IoBytes, OtherDisks};
 use crate::device::{self, DeviceNumber};
 use crate::sysfs::{Sysfs, names_in};
 
-/// Devices whose counters tell what is not the target's.
+/// Devices whose counters show I/O that is not the target's.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// Device of the stack, device above it that is none, and how many devices share what that one
-    /// moves.
+    /// Device of the stack, an outside device on top of it, and the number of devices that share
+    /// the outside device's I/O.
     beside: Vec<(DeviceNumber, DeviceNumber, u64)>,
-    /// Disks that are not beneath the target; true where they are memory.
+    /// Disks that are not behind the target; true for disks in memory.
     elsewhere: Vec<(DeviceNumber, bool)>,
     before: BTreeMap<DeviceNumber, IoBytes>,
 }
 
 impl Surroundings {
-    /// Looks around `stack`, the devices beneath the target.
+    /// Finds the devices outside `stack`, which has the devices behind the target.
     #[must_use]
     pub fn of(sysfs: &Sysfs, stack: &[DeviceNumber]) -> Self {
         let mut found = Self::default();
@@ -44,12 +44,12 @@ impl Surroundings {
         found
     }
 
-    /// Begins to count.
+    /// Starts counting.
     pub fn begin(&mut self) {
         self.before = self.read();
     }
 
-    /// What disks elsewhere moved since.
+    /// Returns the I/O of other disks since the start.
     #[must_use]
     pub fn elsewhere(&self) -> OtherDisks {
         let now = self.read();
@@ -62,7 +62,7 @@ impl Surroundings {
         sum
     }
 
-    /// Adds what came from beside to the totals of a device.
+    /// Adds the I/O from outside devices to the totals of a device.
     pub fn note(&self, number: DeviceNumber, totals: &mut DeviceTotals) {
         let now = self.read();
         let beside = self.beside.iter().filter(|(below, ..)| *below == number);
@@ -96,7 +96,7 @@ impl Surroundings {
     }
 }
 
-/// The devices directly above one: those that hold it, and its partitions.
+/// Returns the devices directly above one: its holders and its partitions.
 fn above(sysfs: &Sysfs, number: DeviceNumber) -> Vec<DeviceNumber> {
     let directory = sysfs.directory(number);
     let holders = names_in(&directory.join("holders"));

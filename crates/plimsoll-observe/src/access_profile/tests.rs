@@ -3,7 +3,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// A generator that is good enough for addresses.
+/// Random number generator for addresses.
 struct Random(u64);
 
 impl Random {
@@ -41,7 +41,7 @@ fn a_small_working_set_is_counted_exactly() {
 
 #[test]
 fn a_large_working_set_is_counted_within_two_percent() {
-    // 1 TiB, of which a spatial sample of one block in 128 is followed.
+    // 1 TiB, with a spatial sample of one block in 128.
     let mut profiler = AccessProfiler::new(&[1 << 40], 1, 1);
     let mut random = Random(3);
     let mut truth = std::collections::HashSet::new();
@@ -127,7 +127,7 @@ fn clients_that_share_a_cursor_are_sequential() {
 
 #[test]
 fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
-    // Transfers so large that the window holds two of them.
+    // Transfers so large that the window holds only two.
     let (size, transfers) = (256u64 << 10, 2048);
     let mut random = Random(5);
     let mut one = AccessProfiler::new(&[transfers * size], 1, 1);
@@ -146,7 +146,7 @@ fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
 
 #[test]
 fn a_uniform_load_misses_a_cache_by_what_it_lacks() {
-    // Uniform over 256 MiB: a cache of a quarter of it hits a quarter.
+    // Uniform over 256 MiB: a cache of a quarter of that hits a quarter.
     let mut profiler = AccessProfiler::new(&[256 * MIB], 1, 1);
     let mut random = Random(11);
     let blocks = 256 * MIB / 4096;
@@ -190,7 +190,7 @@ fn random_content_is_told_from_zero_compressible_and_repeated() {
     assert_eq!(totals.zero_share, Some(1.0));
     assert_eq!(totals.entropy_bits_per_byte, Some(0.0));
 
-    // One buffer used again and again: no block compresses by itself, and all are the same.
+    // One reused buffer: no block compresses by itself, but all are equal.
     profiler.reset();
     let buffer = random.bytes(4096);
     (0..64).for_each(|at| profiler.content(0, at, &buffer));
@@ -201,7 +201,7 @@ fn random_content_is_told_from_zero_compressible_and_repeated() {
 
 #[test]
 fn compressible_content_is_measured_within_five_percent() {
-    // A quarter random, the rest one byte: 4:1.
+    // A quarter random bytes, the rest constant: 4:1.
     let mut random = Random(17);
     let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
     for at in 0..2000 {
@@ -275,7 +275,7 @@ fn reads_and_writes_of_the_same_blocks_count_once_and_reach_is_where_they_were()
     }
     let totals = profiler.totals();
     assert_eq!(totals.working_set_bytes, Some(150 * 4096));
-    // A part is 512 KiB: 150 blocks lie in the first two.
+    // A part is 512 KiB, so 150 blocks touch the first two.
     assert_eq!(totals.reach_bytes, Some(MIB));
     profiler.operation(0, 1, true, 64 * MIB - 4096, 4096);
     assert_eq!(profiler.totals().reach_bytes, Some(MIB + MIB / 2));

@@ -1,7 +1,7 @@
-//! Files of `/proc` that stay open while a process lives: reading one again is one call, finding it anew is ten.
+//! Cached open files of `/proc`. Rereading an open file takes one system call instead of ten.
 //!
-//! An open file stays that of its process: once that has ended nothing is read from it any more, also where its number is used
-//! again (fs/proc/base.c, `get_proc_task`).
+//! An open `/proc` file stays bound to its process. After the process ends, reads fail even if its
+//! id is reused (fs/proc/base.c, `get_proc_task`).
 
 use std::fs::{self, File};
 use std::io;
@@ -9,18 +9,19 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use plimsoll_evidence::observed::IoBytes;
 
-/// Threads whose files are kept; of a process with more, they are looked up each time: this process may open 1,024 files.
+/// Maximum number of threads whose files stay open; with more they are reopened for each read. The
+/// usual limit is 1,024 open files.
 const THREADS_MAX: usize = 8;
-/// Links of a directory without threads in it.
+/// Link count of a directory without threads.
 const LINKS: u64 = 2;
 
-/// The files of one process.
+/// Open `/proc` files of one process.
 #[derive(Debug)]
 pub(super) struct Kept {
     pid: i32,
     io: Option<File>,
     tasks: File,
-    /// `children` of each thread: what a thread started is told there alone.
+    /// `children` of each thread: each lists only the children that this thread started.
     children: Vec<File>,
 }
 
@@ -34,7 +35,8 @@ impl Kept {
         Ok(kept)
     }
 
-    /// How many threads it has; 0 once it has ended and was waited for (`proc_task_getattr` counts them as links).
+    /// Returns the number of threads; 0 after the process was reaped. `proc_task_getattr` counts
+    /// threads as links.
     fn threads(&self) -> usize {
         let links = self.tasks.metadata().map_or(0, |about| about.nlink());
         usize::try_from(links.saturating_sub(LINKS)).unwrap_or(usize::MAX)
@@ -46,7 +48,7 @@ impl Kept {
         self.children = tasks.flatten().take(THREADS_MAX).filter_map(open).collect();
     }
 
-    /// Adds the numbers of the processes that it started and that are there; false where it has itself ended.
+    /// Adds the ids of its live children. Returns false if the process has ended.
     pub(super) fn children(&mut self, found: &mut Vec<i32>) -> bool {
         let threads = self.threads();
         if threads == 0 {
@@ -61,7 +63,7 @@ impl Kept {
         }
         let before = found.len();
         if !self.read_children(found) {
-            // A thread ended and another began.
+            // A thread ended and another started.
             found.truncate(before);
             self.list();
             self.read_children(found);
@@ -77,10 +79,10 @@ impl Kept {
         })
     }
 
-    /// What it moved to and from storage, and what it took back.
+    /// Returns its storage I/O and its cancelled bytes.
     ///
     /// # Errors
-    /// A process that has ended, or whose account this user may not read.
+    /// The process has ended, or this user may not read its counters.
     pub(super) fn io(&self) -> io::Result<(IoBytes, u64)> {
         let Some(file) = &self.io else { return Err(io::ErrorKind::NotFound.into()) };
         let text = text(file)?;
@@ -98,7 +100,7 @@ impl Kept {
     }
 }
 
-/// A file of `/proc` from its beginning.
+/// Rereads a `/proc` file from the start.
 fn text(file: &File) -> io::Result<String> {
     let mut text = Vec::new();
     let mut buffer = [0; 4096];
@@ -107,7 +109,7 @@ fn text(file: &File) -> io::Result<String> {
             0 => break,
             read => text.extend_from_slice(&buffer[..read]),
         }
-        // Shorter than a page: there is no more.
+        // A read shorter than a page is the end.
         if text.len() % buffer.len() != 0 {
             break;
         }
@@ -115,7 +117,7 @@ fn text(file: &File) -> io::Result<String> {
     String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The processes that any thread of a process started.
+/// Returns the children of all threads of a process.
 fn looked_up(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     tasks
@@ -146,7 +148,7 @@ mod tests {
                 })
             };
             let all: Vec<_> = (0..threads).map(|_| other(std::sync::Arc::clone(&stay))).collect();
-            // The last of them starts a process.
+            // The last thread starts a process.
             let (told, started) = std::sync::mpsc::channel();
             let parent = std::thread::spawn({
                 let stay = std::sync::Arc::clone(&stay);
