@@ -1,4 +1,5 @@
-//! Whether a resolved plan is one that a plan gives: a bundle keeps both, and both have to say the same.
+//! Check that a resolved plan can result from a given plan. A bundle contains both, and they must
+//! agree.
 
 use toml::{Table, Value};
 
@@ -7,14 +8,15 @@ use crate::knob::Knob;
 use crate::plan::Plan;
 use crate::resolved::{Matrix, MatrixAxes, ResolvedPlan, Workload};
 
-/// Fields that a sentence names.
+/// Maximum number of fields named in a message.
 const NAMED_MAX: usize = 3;
 
 impl Plan {
-    /// In which fields a resolved plan is not what this plan gives; `None`: it is what a run of it may have been.
+    /// Returns the fields in which a resolved plan differs from all that this plan can produce;
+    /// `None` if it matches one.
     ///
-    /// A run takes one target of several and one point of a sweep. `searched` are loads that a search of it
-    /// turned to; of a plan that leaves its threads to a search, any number may have been found.
+    /// A run uses one target of several and one point of a sweep. `searched` are the loads that a
+    /// search on it tried. If the plan leaves its threads to a search, any number is accepted.
     #[must_use]
     pub fn differs_from(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Option<String> {
         let run = fields(resolved);
@@ -23,7 +25,7 @@ impl Plan {
         if all.contains(resolved) {
             return None;
         }
-        // The nearest of them names what was changed.
+        // Report the difference to the most similar candidate.
         let nearest = all.iter().map(differing).min_by_key(Vec::len)?;
         if nearest.is_empty() {
             return None;
@@ -35,7 +37,7 @@ impl Plan {
         Some(format!("{}{more}", nearest[..nearest.len().min(NAMED_MAX)].join(", ")))
     }
 
-    /// All that a run of this plan may have.
+    /// Returns all resolved plans that a run of this plan can have.
     fn candidates(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Vec<ResolvedPlan> {
         let whole = self.resolve();
         let targets = if whole.targets.len() > 1 { whole.targets.len() } else { 0 };
@@ -59,12 +61,12 @@ impl Plan {
         all
     }
 
-    /// The plan on another target, as a plan of its own; the fio job that it names stays.
+    /// Returns this plan on another target; the fio job that it names stays the same.
     ///
     /// # Errors
-    /// A target that it can't be run on.
+    /// The plan cannot run on that target.
     pub fn on_target(&self, target: Table) -> Result<Self, PlanErrors> {
-        // It was read before.
+        // The text has been parsed before.
         let mut plan: Table = self.text().parse().unwrap_or_default();
         plan.insert("target".to_owned(), Value::Table(target));
         let text = plan.to_string();
@@ -72,8 +74,9 @@ impl Plan {
     }
 }
 
-/// The point of a sweep that has the run's values, and the first of each axis that has not. A plan of a megabyte
-/// can have more points than memory holds, so that they are not made to be looked through.
+/// Returns the point of a sweep with the run's values, or the first value of an axis that lacks the
+/// run's. It does not generate all points, because a plan of 1 MiB can have more points than fit in
+/// memory.
 pub(crate) fn nearest_point(plan: &ResolvedPlan, run: &ResolvedPlan) -> Option<ResolvedPlan> {
     fn one<T: Clone + PartialEq>(given: &[T], run: Option<&T>) -> Vec<T> {
         let same = run.filter(|run| given.contains(run)).or(given.first());
@@ -96,7 +99,7 @@ fn fields(plan: &ResolvedPlan) -> Table {
     Table::try_from(plan).unwrap_or_default()
 }
 
-/// Dotted names of the fields in which two tables differ.
+/// Returns the dotted names of the fields in which two tables differ.
 fn differing(a: &Table, b: &Table) -> Vec<String> {
     let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
     names.sort();

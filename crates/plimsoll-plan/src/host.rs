@@ -1,7 +1,8 @@
-//! A plan as one host of a fleet carries it: what differs there, and what of it is run there.
+//! Plan of one host of a fleet: the fields that differ on it, and its part of the run.
 //!
-//! Points of a sweep, steps of a search and targets in turns are the plan's own, for all hosts. A host has the same of its own
-//! plan, where that can be meant: what a point or a step is called has to be true of every host.
+//! Points of a sweep, steps of a search and alternating targets are defined by the fleet's plan.
+//! Each host derives the same part from its own plan, if that is possible: the label of a point or
+//! step must be true on every host.
 
 use sha2::{Digest, Sha256};
 
@@ -13,22 +14,23 @@ use crate::plan::Plan;
 use crate::resolved::{Carries, Placement, ResolvedPlan, Workload};
 use crate::share::Share;
 
-/// What an experiment turns in its runs.
+/// Values that an experiment varies between its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turned {
-    /// Whether the run is a point of a sweep.
+    /// True if the run is a point of a sweep.
     pub is_swept: bool,
-    /// The load of a step, where the run is one of a search.
+    /// Load of the step, if the run belongs to a search.
     pub load: Option<u64>,
 }
 
 impl Plan {
-    /// The plan as an agent of a fleet carries it out: its share of it or the whole, with what differs on its host, random choices
-    /// of its own, and without `[fleet]`. Where several changes name one field, the last counts. The storage system's own metrics are asked for by who coordinates: they
-    /// rise by what all hosts do.
+    /// Returns the plan for one agent of a fleet: its share or the whole, with its own fields and
+    /// random seed, and without `[fleet]`. If several changes set a field, the last wins. Metrics
+    /// of the storage system are left out. The coordinator polls them, because they include the I/O
+    /// of all hosts.
     ///
     /// # Errors
-    /// Everything that is wrong with it then.
+    /// All errors of the resulting plan.
     pub fn on_host(&self, name: &str, labels: &[String]) -> Result<Self, PlanErrors> {
         let whole = self.resolve();
         let placement = whole.fleet.unwrap_or_default();
@@ -45,7 +47,7 @@ impl Plan {
         self.without_fleet([vec![seed], set].concat())
     }
 
-    /// The share of one of the agents that the plan names.
+    /// Returns the share of an agent that the plan names.
     fn share_of(
         &self,
         name: &str,
@@ -64,10 +66,10 @@ impl Plan {
         PlanErrors { source_name: self.source_name().to_owned(), errors: vec![error] }
     }
 
-    /// The plan as a host carries it on which nothing differs.
+    /// Returns the plan for a host without changes of its own.
     ///
     /// # Errors
-    /// Everything that is wrong with it then.
+    /// All errors of the resulting plan.
     pub fn on_any_host(&self) -> Result<Self, PlanErrors> {
         self.without_fleet(Vec::new())
     }
@@ -86,10 +88,12 @@ impl Plan {
         self.with_text(&overlay(self.text(), self.source_name(), &changes)?)
     }
 
-    /// What a host carries of its `own` plan where `part` of this one is run: the same target, point or step.
+    /// Returns the part of a host's `own` plan that corresponds to `part` of this one: the same
+    /// target, point or step.
     ///
     /// # Errors
-    /// A part that this plan does not give; a host on which a field differs that the part is called by, or that is turned.
+    /// This plan does not have that part, or the host changes a field that is varied or part of the
+    /// label.
     pub fn part_on(
         &self,
         part: &ResolvedPlan,
@@ -111,17 +115,17 @@ impl Plan {
     }
 }
 
-/// The seed of a host: hosts that make the same random choices would send their I/Os at the same instants, in bursts that
-/// clients which do not know of each other never make. It comes of the plan's seed and the host's name alone, so that a
-/// host's choices are the same in each run and in a fleet of any size.
+/// Returns a host's random seed. Hosts with equal seeds would send their I/Os at the same instants,
+/// in bursts that independent clients never make. The seed depends only on the plan's seed and the
+/// host's name, so that a host's choices are the same in each run and any fleet.
 fn seed_on(host: &str, seed: u64) -> u64 {
     let digest = Sha256::digest(host.as_bytes());
     let own = digest.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte));
-    // A whole number of TOML is below 2^63.
+    // TOML integers are below 2^63.
     seed ^ own >> 2
 }
 
-/// How a part comes of a whole plan.
+/// Derivation of a part from a whole plan.
 struct Part<'a> {
     whole: &'a ResolvedPlan,
     part: &'a ResolvedPlan,
@@ -129,7 +133,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// The same part of another plan.
+    /// Returns the same part of another plan.
     fn of(&self, plan: &ResolvedPlan) -> Result<ResolvedPlan, String> {
         let of_target = self.target(plan)?;
         let of_point = self.point(of_target)?;

@@ -1,27 +1,27 @@
-//! The one number of a plan that a search for the load line turns.
+//! The parameter that a search for the load line varies.
 //!
-//! Closed loops are turned by how many operations are under way at once (threads of a mail store,
-//! queue depth of a matrix's clients), open loops by the rate at which operations arrive.
+//! In closed loops it is the number of operations in flight: threads of a mail store, or queue
+//! depth of a matrix's clients. In open loops it is the arrival rate.
 
 use crate::resolved::{Arrival, Mailbox, Matrix, Pace, ResolvedPlan, Stream, Workload};
 
-/// What a search turns.
+/// Parameter that a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
-    /// Sessions of a mail store in all.
+    /// Total sessions of a mail store.
     Threads,
-    /// Operations that each client of a matrix keeps outstanding.
+    /// Outstanding operations per client of a matrix.
     QueueDepth,
-    /// Operations per second in all, whether or not earlier ones have completed.
+    /// Total operations per second, independent of completions.
     Rate,
 }
 
 impl Knob {
-    /// The knob of a plan.
+    /// Returns the parameter to vary for a plan.
     ///
     /// # Errors
-    /// A sentence why the plan has none.
+    /// The reason why the plan has none.
     pub fn of(plan: &ResolvedPlan) -> Result<Self, String> {
         match &plan.workload {
             Workload::Mailbox(store) if store.pace == Pace::Target => Ok(Self::Rate),
@@ -30,7 +30,7 @@ impl Knob {
         }
     }
 
-    /// What a load is counted in.
+    /// Returns the unit of the load.
     #[must_use]
     pub fn load_name(self) -> &'static str {
         match self {
@@ -40,13 +40,13 @@ impl Knob {
         }
     }
 
-    /// True where operations arrive at a rate of their own.
+    /// True if operations arrive at a fixed rate.
     #[must_use]
     pub fn is_open(self) -> bool {
         self == Self::Rate
     }
 
-    /// Where the plan itself has the knob.
+    /// Returns the parameter's value in the plan.
     #[must_use]
     pub fn load(self, plan: &ResolvedPlan) -> u64 {
         match (self, &plan.workload) {
@@ -61,7 +61,8 @@ impl Knob {
         }
     }
 
-    /// Where every part of the plan has the knob: of two plans with the same, a load is the same of each part.
+    /// Returns the parameter's value in every stream. Two plans with equal values divide a load
+    /// equally among their streams.
     #[must_use]
     pub(crate) fn settings(self, plan: &ResolvedPlan) -> Vec<f64> {
         match (self, &plan.workload) {
@@ -78,7 +79,7 @@ impl Knob {
         }
     }
 
-    /// The plan with the knob turned to `load`, all else alike. What the plan requires stays.
+    /// Returns the plan with the parameter set to `load`. The requirement stays unchanged.
     #[must_use]
     pub fn turned(self, plan: &ResolvedPlan, load: u64) -> ResolvedPlan {
         let count = u32::try_from(load.max(1)).unwrap_or(u32::MAX);
@@ -126,7 +127,7 @@ fn rate_of(arrival: &Arrival) -> Option<f64> {
         Arrival::Constant { rate_per_s, .. } | Arrival::Poisson { rate_per_s, .. } => {
             Some(*rate_per_s)
         }
-        // What counts is the mean over bursts and pauses.
+        // The load is the mean rate over bursts and pauses.
         Arrival::Bursts { rate_per_s, on_ns, off_ns } => {
             Some(rate_per_s * *on_ns as f64 / (*on_ns + *off_ns).max(1) as f64)
         }

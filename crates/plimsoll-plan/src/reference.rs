@@ -1,5 +1,5 @@
-//! The reference of every field of a plan, made from the tables that the reader reads by, so that it
-//! can't say anything else than what holds. `docs/plan.md` is this text, and what a fio job may say.
+//! Reference of all plan fields, generated from the tables of the reader, so that both always
+//! agree. `docs/plan.md` contains this text plus the options of a fio job.
 
 use std::fmt::Write as _;
 
@@ -37,7 +37,7 @@ the lenient set beyond; a ceiling in the plan replaces that of the set.
 |---|---|---|---|---|
 ";
 
-/// The reference as Markdown, but for what a fio job may say.
+/// Returns the reference as Markdown, without the options of a fio job.
 #[must_use]
 pub fn reference_markdown() -> String {
     let mut text = HEAD.to_owned();
@@ -50,18 +50,19 @@ pub fn reference_markdown() -> String {
     text
 }
 
-/// What the reference says of a field.
+/// Reference entry of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldSays {
-    /// What it means.
+    /// Meaning of the field.
     pub meaning: &'static str,
-    /// What may be written.
+    /// Accepted values.
     pub value: String,
-    /// What holds where nothing is written.
+    /// Default.
     pub default: String,
 }
 
-/// What the reference says of a field by its full name, such as `phases.measure`; `None`: there is no such field.
+/// Returns the reference entry of a field by its full name, such as `phases.measure`; `None` if the
+/// field does not exist.
 #[must_use]
 pub fn field_says(name: &str) -> Option<FieldSays> {
     let (section, name) = name.rsplit_once('.').unwrap_or(("", name));
@@ -72,7 +73,7 @@ pub fn field_says(name: &str) -> Option<FieldSays> {
     Some(FieldSays { meaning: field.doc.trim(), value, default: default.replace('"', "") })
 }
 
-// Writing to a string can't fail, so results are dropped below.
+// Writing to a string cannot fail, so results are ignored below.
 
 fn write_section(section: &SectionDoc, text: &mut String) {
     let title = match section.name {
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
     use crate::Plan;
 
-    /// A plan in which a field of `section` can be stated.
+    /// Returns a plan in which a field of `section` can be set.
     fn base(section: &str, field: &str) -> (String, &'static str) {
         let target = match (section, field) {
             ("target", "connections" | "uid" | "gid") => "nfs = \"nfs://host/export\"",

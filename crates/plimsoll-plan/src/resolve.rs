@@ -1,5 +1,5 @@
-//! From the plan as written to the resolved plan: defaults that depend on other fields, and checks
-//! that need more than one field. All problems are noted, each at its field.
+//! Resolution of the plan as written: defaults that depend on other fields, and checks across
+//! fields. All errors are recorded at their fields.
 
 mod fio;
 mod fleet;
@@ -16,8 +16,8 @@ use crate::raw::Root;
 use crate::read::Cx;
 use crate::resolved::{RESOLVED_VERSION, ResolvedPlan, Workload};
 
-/// The resolved plan; `None` where something that it can't be without is missing. Problems that do
-/// not stand in the way are in `cx` too: the caller looks there.
+/// Returns the resolved plan; `None` if an essential part is missing. The caller must check `cx`
+/// for further errors.
 pub(crate) fn resolve(
     root: &Root,
     stem: &str,
@@ -25,7 +25,7 @@ pub(crate) fn resolve(
     cx: &mut Cx,
 ) -> Option<ResolvedPlan> {
     check_version(root, cx);
-    // Each of these notes its own problems before any is given up on.
+    // Each call records its own errors; stop only after all of them.
     let targets = target::resolve(root, cx);
     let source = workload(root, cx);
     let engine = surroundings::engine(&root.engine.value, cx);
@@ -71,14 +71,14 @@ pub(crate) fn resolve(
     })
 }
 
-/// A workload with what it says of phases.
+/// Workload, with its settings for phases.
 pub(crate) struct Loaded {
     pub(crate) workload: Workload,
-    /// Run time that an imported job states.
+    /// Run time of an imported job.
     pub(crate) measure_ns: Option<u64>,
-    /// Length of a round, where an imported job ends when it is steady.
+    /// Round length of an imported job that ends at steady state.
     pub(crate) round_ns: Option<u64>,
-    /// Ramp time that an imported job states.
+    /// Ramp time of an imported job.
     pub(crate) warm_up_ns: Option<u64>,
 }
 
@@ -117,7 +117,7 @@ fn check_version(root: &Root, cx: &mut Cx) {
     }
 }
 
-/// The one workload of the plan.
+/// Returns the one workload of the plan.
 fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let Some(given) = &root.workload else {
         let help = "add [workload.mailbox], [workload.matrix], [workload.fio] or [workload.trace]";

@@ -1,4 +1,4 @@
-//! The plans that are built in: each resolves, and says truly what it needs and takes.
+//! Built-in plans: each resolves, and its comment states its space and time correctly.
 
 #![allow(clippy::expect_used)] // Tests.
 

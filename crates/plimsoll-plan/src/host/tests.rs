@@ -5,7 +5,7 @@ fn plan(text: &str) -> Plan {
     Plan::parse(text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// A plan, and what differs on host `b`.
+/// Returns a plan, and the plan of host `b` with this change.
 fn differing(text: &str, set: &str) -> (Plan, ResolvedPlan) {
     let all = plan(&format!("{text}[fleet]\n[[fleet.host]]\nname = \"b\"\nset = {{ {set} }}\n"));
     let own = all.on_host("b", &[]).unwrap_or_else(|errors| panic!("{errors}"));
@@ -28,7 +28,7 @@ fn a_point_is_carried_on_a_hosts_own_target() {
         assert!(part.to_toml().unwrap().contains("/mnt/b"));
         assert_ne!(part, point.plan);
     }
-    // Where nothing differs it is the plan's own.
+    // Without changes it is the plan's own part.
     let point = all.resolve().points()[3].plan.clone();
     assert_eq!(all.part_on(&point, &all.resolve(), SWEPT).unwrap(), point);
 }
@@ -47,7 +47,7 @@ fn what_the_points_are_called_by_is_the_same_on_all_hosts() {
         let says = all.part_on(point, &own, SWEPT).unwrap_err();
         assert!(says.contains("points of a sweep"), "{set}: {says}");
     }
-    // Also of a sweep that has one point, which is the whole plan.
+    // The same for a sweep with one point, which is the whole plan.
     let (all, own) = differing(OPEN, "\"workload.matrix.queue_depth\" = 8");
     assert!(all.part_on(&all.resolve(), &own, SWEPT).is_err());
     assert_eq!(all.part_on(&all.resolve(), &own, Turned::default()).unwrap(), own);
@@ -62,7 +62,7 @@ fn a_step_turns_the_load_of_every_host_alike() {
         let part = all.part_on(&knob.turned(&all.resolve(), load), &own, step(load)).unwrap();
         assert_eq!((knob.load(&part), part.targets == own.targets), (load, true));
     }
-    // A load that the order does not name.
+    // A load that the search does not list.
     let other = knob.turned(&all.resolve(), 250);
     assert!(all.part_on(&other, &own, step(200)).unwrap_err().contains("is not the plan"));
     assert!(all.part_on(&other, &own, Turned::default()).unwrap_err().contains("is not the plan"));
@@ -72,7 +72,7 @@ fn a_step_turns_the_load_of_every_host_alike() {
         ("\"requirement.iops\" = 10", "requires something else"),
     ] {
         let (all, own) = differing(OPEN, set);
-        // Also where the step is the plan's own load, and so the whole plan.
+        // The same if the step's load is the plan's own.
         for load in [100, 250] {
             let part = knob.turned(&all.resolve(), load);
             let error = all.part_on(&part, &own, step(load)).unwrap_err();
@@ -120,14 +120,14 @@ fn threads_that_a_search_found_are_every_hosts() {
 #[test]
 fn each_host_draws_its_own_and_the_same_in_each_run() {
     let own = |text: &str, host: &str| plan(text).on_host(host, &[]).unwrap().resolve().seed;
-    // printf node1 | sha256sum, the first 16 digits, over 4, and the seed 42.
+    // printf node1 | sha256sum, the first 16 digits, divided by 4, XOR the seed 42.
     assert_eq!(own(OPEN, "node1"), 42 ^ 0xca12f31b8cbf5f29 >> 2);
     assert_eq!(own(&format!("seed = 7\n{OPEN}"), "node1"), 7 ^ 0xca12f31b8cbf5f29 >> 2);
     assert_ne!(own(OPEN, "node1"), own(OPEN, "node2"));
-    // One that differs there by the plan's own word.
+    // A host whose seed is set in the plan.
     let set = "[fleet]\n[[fleet.host]]\nname = \"b\"\nset = { seed = 9 }\n";
     assert_eq!(own(&format!("{OPEN}{set}"), "b"), 9);
-    // Whatever is run of the plan.
+    // The same for every part of the plan.
     let all = plan(SWEEP);
     let mine = all.on_host("node1", &[]).unwrap().resolve();
     let point = &all.resolve().points()[1].plan;

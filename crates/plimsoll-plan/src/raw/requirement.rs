@@ -1,7 +1,7 @@
 //! `[requirement]`.
 //!
-//! Beside its fields it takes latency ceilings by name, `CLASS_latency_STATISTIC`: the names are
-//! made from the classes and statistics, not listed by hand.
+//! Besides its fields it accepts latency limits named `CLASS_latency_STATISTIC`. These names are
+//! generated from the classes and statistics.
 
 use toml::de::DeValue;
 
@@ -13,39 +13,39 @@ use crate::resolved::{Claim, LatencyClass, LatencyLimit, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS, SizeBytes};
 
 section! {
-    /// What the application needs: the run is judged by it.
+    /// Requirement of the application, against which the run is judged.
     RequirementFields {
-        /// Minimum I/Os per second: database reads and writes of a mail store, reads and writes of a
-        /// matrix. Operations on names and attributes are not I/Os.
+        /// Minimum I/Os per second: database reads and writes of a mail store, or reads and writes
+        /// of a matrix. Metadata operations do not count.
         iops: OpsPerS | "mailboxes × iops_per_mailbox × (1 + margin); none for a matrix";
-        /// Minimum operations on names and attributes per second (streams with `metadata`).
+        /// Minimum metadata operations per second (streams with `metadata`).
         metadata_ops: OpsPerS | "none";
-        /// Least bytes per second: of the operations that `iops` counts, reads and writes together.
+        /// Minimum bytes per second, of reads and writes together.
         bandwidth: BytesPerS | "none";
-        /// Least data that the target holds: what the run lays out, and reads back whole at the end. It
+        /// Minimum data on the target. The run writes it and reads all of it back at the end. It
         /// needs `phases.verify` and data of that size.
         capacity: SizeBytes | "none";
-        /// A maximum latency is the largest mean of intervals this long.
+        /// Interval length for maximum latencies: the maximum is the largest interval mean.
         latency_max_of: DurationNs = "15s", "Jetstress 2013 configuration, LogInterval 15000; unconfirmed that maxima are formed so";
-        /// Most page-fault stalls per second on average (mail store): a thread waits because no
-        /// cache page can be freed.
+        /// Maximum mean page-fault stalls per second (mail store). In a stall, a thread waits
+        /// because no cache page can be freed.
         page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails above 1 per second";
-        /// What the run is said to show. A stated requirement is always claimed too: other claims add their rules
-        /// to its own.
+        /// Claims that the run should support. A stated requirement is always a claim too; other
+        /// claims add their rules.
         claims: List<Claim> | "`requirement` if one is stated, else `media-read` and `sustained-write` by the operations; `comparative` too with several targets; of a trace `trace-replay`, in any case";
     }
 }
 
-/// `[requirement]` with its latency ceilings.
+/// `[requirement]` with its latency limits.
 #[derive(Clone, Debug)]
 pub(crate) struct RequirementRaw {
-    /// The named fields.
+    /// Fields with fixed names.
     pub(crate) fields: RequirementFields,
-    /// The ceilings that are written.
+    /// Latency limits in the plan.
     pub(crate) limits: Vec<(LatencyClass, LatencyStatistic, Given<DurationNs>)>,
 }
 
-/// Every class and statistic with the name of its ceiling.
+/// Returns every class and statistic with the name of its limit.
 pub(crate) fn latency_fields() -> Vec<(LatencyClass, LatencyStatistic, String)> {
     let classes = LatencyClass::ALL.iter();
     classes

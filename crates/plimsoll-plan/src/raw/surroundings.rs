@@ -8,106 +8,108 @@ use crate::resolved::{CacheState, Condition, DirectIo, IoChoice, Media};
 use crate::units::{BytesPerS, DurationNs, SizeBytes};
 
 section! {
-    /// What is done before, while and after measuring.
+    /// Phases before, during and after the measurement.
     PhasesRaw {
-        /// State of the caches when measuring begins.
+        /// State of the caches at the start of the measurement.
         cache: CacheState = "cold";
-        /// What is written before, so that flash is in its long-term state.
+        /// Preconditioning writes that bring flash to its steady state.
         condition: Condition = "none", "SNIA SSS PTS 2.0.2";
-        /// The longest that conditioning may take.
+        /// Maximum duration of conditioning.
         condition_max: DurationNs = "6h";
-        /// Length of the warm-up. For a mail store it is the longest: it ends when the cache is full
-        /// and a checkpoint depth has been logged, or the report says that it was not reached.
+        /// Length of the warm-up. For a mail store it is the maximum: the warm-up ends when the
+        /// cache is full and one checkpoint depth of log has been written. The report says if that
+        /// was not reached.
         warm_up: DurationNs | "10 min for a mail store, 10 s for a matrix, none before a trace";
         /// Length of the measured phase.
         measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, the job's runtime for fio, until-steady where it has steadystate, all of a trace", "Jetstress: 2 h";
-        /// The longest that measuring may take (`until-steady`).
+        /// Maximum length of the measured phase (`until-steady`).
         measure_max: DurationNs | "25 rounds", "SNIA SSS PTS 2.0.2: give up after 25 rounds";
-        /// Length of a round of the steady-state rule.
+        /// Round length for the steady-state rule.
         round: DurationNs | "1m, or a fifth of a fio job's steadystate_duration", "SNIA SSS PTS 2.0.2: rounds of one minute per mix and size";
-        /// Whether everything is read and checked at the end.
+        /// True to read and check all data at the end.
         verify: bool | "true for a mail store, false for a matrix", "Jetstress: VerifyChecksum true";
     }
 }
 
 section! {
-    /// How much must be measured, and how finely.
+    /// Amount and resolution of the measurement.
     EvidenceRaw {
-        /// A shorter measured phase is INCONCLUSIVE; of a trace, all of it will do. Whatever it says, nothing below
-        /// 30 s and 1,000 operations is PASS.
+        /// Minimum length of the measured phase; a shorter one is INCONCLUSIVE. A trace only needs
+        /// to be complete. Whatever the value, fewer than 30 s or 1,000 operations never PASS.
         min_measure: DurationNs = "10m";
-        /// Rules of the audit (`plimsoll audit --rules`) that may stay unknown: the run can PASS without them, and
-        /// its verdict names each. A rule that fails is not accepted by this, nor one that asks whether the run
-        /// was carried out.
+        /// Audit rules (`plimsoll audit --rules`) that may stay unknown. The run can PASS without
+        /// them, and its verdict names each. This accepts neither failed rules nor unknown rules
+        /// about whether the run was carried out.
         accept_unknown: List<Name> | "none";
-        /// Length of an interval of the series, from 10 ms.
+        /// Interval length of the series, at least 10 ms.
         interval: DurationNs = "1s";
     }
 }
 
 section! {
-    /// What is declared of the system beneath, and where its own statistics are.
+    /// Declared properties of the storage system, and its metrics endpoints.
     ObserveRaw {
-        /// Declared: how many to one the system reduces this data (compression and duplicates).
+        /// Declared data reduction ratio for this data, N to 1 (compression and deduplication).
         data_reduction: Ratio | "not declared";
-        /// Declared: size of its caches.
+        /// Declared size of the system's caches.
         array_cache: SizeBytes | "not declared";
-        /// Declared: size of its fast tier.
+        /// Declared size of the fast tier.
         tier: SizeBytes | "not declared";
-        /// Declared: rate of the slowest link to it.
+        /// Declared rate of the slowest link to the system.
         link: BytesPerS | "not declared";
-        /// Declared: its media, where the host can't tell.
+        /// Declared media, if the host cannot detect them.
         media: Media | "not declared";
-        /// Its own statistics in the Prometheus text format; `[[observe.metrics]]` for several.
+        /// Metrics endpoint in the Prometheus text format. Use `[[observe.metrics]]` for several.
         metrics: OneOrMore<MetricsRaw> | "none";
     }
 }
 
 section! {
-    /// A place that answers with metrics.
+    /// Metrics endpoint.
     MetricsRaw {
-        /// Where it answers: `http://host:port/path`.
+        /// URL: `http://host:port/path`.
         url: Name | "required";
-        /// Time from one question to the next.
+        /// Polling interval.
         interval: DurationNs = "1s";
-        /// Our name to the metric's, `name` or `name{label="value"}`. Ours are `data_reduction`,
-        /// `read_source.` with cache, ssd, hdd, zero, remote or other, and `write_destination.` with
-        /// cache, oplog, ssd, hdd, remote or other.
+        /// Plimsoll's name to the metric: `name` or `name{label="value"}`. Plimsoll's names are
+        /// `data_reduction`, `read_source.` with cache, ssd, hdd, zero, remote or other, and
+        /// `write_destination.` with cache, oplog, ssd, hdd, remote or other.
         names: Settings | "required";
     }
 }
 
 section! {
-    /// How often.
+    /// Repetition of runs.
     RepeatRaw {
-        /// Runs of each target.
+        /// Number of runs per target.
         runs: Count = 1;
-        /// Whether each run makes its data anew.
+        /// True if each run creates its own data.
         fresh: bool = true;
     }
 }
 
 section! {
-    /// What a comparison asks.
+    /// Question of a comparison.
     CompareRaw {
-        /// The difference that is asked about, as the comparison names it, such as `mount-options` or `kernel`: every
-        /// other difference of the conditions is an unlike one. `plimsoll compare --factor` says the same.
+        /// The difference that the comparison is about, by its name in the comparison, such as
+        /// `mount-options` or `kernel`. All other differences of the conditions are reported as
+        /// unlike. `plimsoll compare --factor` has the same effect.
         factor: OneOrMore<Name> | "the targets: whatever else differs is an unlike condition";
     }
 }
 
 section! {
-    /// How I/O is issued.
+    /// I/O engine.
     EngineRaw {
-        /// io_uring where the kernel permits it, or one of the two.
+        /// I/O interface. `auto` uses io_uring if the kernel permits it.
         io: IoChoice = "auto";
-        /// Past the host's page cache where the target takes it, always, or never.
+        /// Use of direct I/O: if the target supports it, always, or never.
         direct: DirectIo = "auto";
-        /// Driving threads; 0 for one per core, and no more than the workload has parts.
+        /// Number of driving threads. 0 is one per core, but at most one per part of the workload.
         workers: Whole<0> = 0;
-        /// Whether completions are polled for (io_uring, devices that can).
+        /// True to poll for completions (io_uring, on devices that support it).
         io_poll: bool = false;
-        /// Whether a kernel thread picks submissions up (io_uring).
+        /// True to let a kernel thread collect submissions (io_uring).
         sq_poll: bool = false;
     }
 }

@@ -1,4 +1,4 @@
-//! Lists, and tables of free names.
+//! Lists, and tables with arbitrary names.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::value::{ReadValue, integer, wrong_kind};
 use super::{At, Cx};
 use crate::units::{SizeBytes, sizes_from_text};
 
-/// A list of values with at least one entry.
+/// List with at least one entry.
 #[derive(Clone, Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
@@ -32,16 +32,16 @@ impl<T: ReadValue> ReadValue for List<T> {
             let at = At { field: format!("{}[{i}]", at.field), span: entry.span() };
             T::read(entry.get_ref(), &at, cx)
         };
-        // All entries are read, so that each problem is noted, before any is given up on.
+        // Read all entries first, so that every error is recorded.
         let read: Vec<Option<T>> = entries.iter().enumerate().map(read).collect();
         read.into_iter().collect::<Option<Vec<T>>>().map(Self)
     }
 }
 
-/// One value, or a list of them: `[target]` or `[[target]]`, `4` or `[1, 4]`.
+/// One value or a list: `[target]` or `[[target]]`, `4` or `[1, 4]`.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMore<T> {
-    /// At least one, each with its place.
+    /// Values with their positions, at least one.
     pub(crate) items: Vec<(T, At)>,
 }
 
@@ -65,7 +65,7 @@ impl<T: ReadValue> ReadValue for OneOrMore<T> {
     }
 }
 
-/// Sizes: one, a list, or a range such as `"4KiB..128KiB"`, which doubles from one to the next.
+/// One size, a list, or a range such as `"4KiB..128KiB"`, whose sizes double.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes(pub(crate) OneOrMore<SizeBytes>);
 
@@ -91,7 +91,7 @@ impl ReadValue for Sizes {
     }
 }
 
-/// Free names with plain values: parameters of a model. Values are kept as TOML.
+/// Table with arbitrary names and plain values, such as model parameters. Values are kept as TOML.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings(pub(crate) BTreeMap<String, String>);
 

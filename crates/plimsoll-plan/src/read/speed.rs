@@ -1,4 +1,4 @@
-//! How fast a trace is replayed.
+//! Replay speed of a trace.
 
 use toml::de::DeValue;
 
@@ -6,15 +6,15 @@ use super::value::{ReadValue, wrong_kind};
 use super::{At, Cx};
 use crate::shown::printable;
 
-/// Speeds that a replay can have.
+/// Range of replay speeds.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
-/// How many times as fast as recorded; `None`: as fast as the target goes.
+/// Speed relative to the recording; `None`: as fast as possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Speed(pub(crate) Option<f64>);
 
 impl Speed {
-    /// From a word of a plan or a command line.
+    /// Parses a word from a plan or a command line.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "recorded" => return Some(Self(Some(1.0))),

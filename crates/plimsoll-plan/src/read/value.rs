@@ -1,4 +1,4 @@
-//! Values of fields: what TOML may hold for each, and what is said when it holds something else.
+//! Field values: accepted TOML for each kind, and the errors for all other.
 
 use toml::de::{DeFloat, DeInteger, DeValue};
 
@@ -6,15 +6,15 @@ use super::{At, Cx};
 use crate::shown::printable;
 use crate::units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError};
 
-/// A value that a field can take.
+/// Value of a field.
 pub(crate) trait ReadValue: Sized {
     /// Kind of value, for the reference.
     fn kind() -> String;
-    /// Reads it, or notes what is wrong.
+    /// Reads the value, or records the error.
     fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self>;
 }
 
-/// `a string`, `an integer`…
+/// Returns the kind with its article: `a string`, `an integer`….
 pub(crate) fn a_kind(value: &DeValue<'_>) -> String {
     let kind = value.type_str();
     let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
@@ -37,11 +37,11 @@ fn float(number: &DeFloat<'_>) -> Option<f64> {
     number.as_str().parse().ok().filter(|f: &f64| f.is_finite())
 }
 
-/// A plain number, integer or float.
+/// Returns an integer or float as a float.
 fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Integer(i) => {
-            // Plans hold no integer that a float can't: the largest are counts and rates.
+            // All integers in plans are exact as floats: the largest are counts and rates.
             integer(i).map(|i| i as f64)
         }
         DeValue::Float(f) => float(f),
@@ -65,7 +65,7 @@ impl ReadValue for String {
     }
 }
 
-/// Text that is not empty and has no control characters: names, paths, addresses.
+/// Non-empty text without control characters: a name, a path or an address.
 #[derive(Clone, Debug)]
 pub(crate) struct Name(pub(crate) String);
 
@@ -102,11 +102,11 @@ impl ReadValue for bool {
     }
 }
 
-/// A whole number of at least `LEAST`.
+/// Integer of at least `LEAST`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whole<const LEAST: u64>(pub(crate) u64);
 
-/// Whole numbers from 1.
+/// Integer from 1.
 pub(crate) type Count = Whole<1>;
 
 impl<const LEAST: u64> ReadValue for Whole<LEAST> {
@@ -132,7 +132,7 @@ impl<const LEAST: u64> ReadValue for Whole<LEAST> {
     }
 }
 
-/// A number that is at least 0.
+/// Number of at least 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NotNegative(pub(crate) f64);
 
@@ -150,7 +150,7 @@ impl ReadValue for NotNegative {
     }
 }
 
-/// How many to one: a number from 1 to 1000.
+/// Ratio N to 1, from 1 to 1000.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio(pub(crate) f64);
 
@@ -168,7 +168,7 @@ impl ReadValue for Ratio {
     }
 }
 
-/// Quantities that are written as text with a unit.
+/// Defines quantities that are written as text with a unit.
 macro_rules! quantity {
     ($type:ty, $kind:literal, $wanted:literal, $example:literal) => {
         impl ReadValue for $type {

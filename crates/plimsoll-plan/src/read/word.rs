@@ -1,4 +1,4 @@
-//! Words, and words that stand where a value could.
+//! Words, and words in place of a value.
 
 use toml::de::DeValue;
 
@@ -7,7 +7,7 @@ use super::{At, Cx};
 use crate::resolved as r;
 use crate::shown::printable;
 
-/// A word that stands for itself, or a value.
+/// Special word, or a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WordOr<W, T> {
     /// The word.
@@ -16,11 +16,11 @@ pub(crate) enum WordOr<W, T> {
     Value(T),
 }
 
-/// A single word: `auto`, `until-steady`.
+/// Field value with a single word: `auto`, `until-steady`.
 pub(crate) trait OneWord: Sized {
     /// The word.
     const WORD: &'static str;
-    /// What stands for it.
+    /// Value for the word.
     const VALUE: Self;
 }
 
@@ -55,7 +55,7 @@ impl<W: OneWord, T: ReadValue> ReadValue for WordOr<W, T> {
     }
 }
 
-/// One of several words.
+/// Defines a field value with several words.
 macro_rules! word_value {
     ($($type:ty),+) => {$(
         impl ReadValue for $type {
@@ -75,7 +75,7 @@ pub(crate) fn word_kind(words: &[&str]) -> String {
     words.iter().map(|w| format!("`\"{w}\"`")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Which of the words it is; notes the nearest when it is none.
+/// Returns the index of the word; otherwise records an error with the most similar word.
 pub(crate) fn word_index(
     value: &DeValue<'_>,
     words: &[&str],
@@ -115,7 +115,7 @@ word_value!(
     r::TraceMap
 );
 
-/// The word of a pattern, without its parameters.
+/// Word of a pattern, without its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PatternWord(pub(crate) &'static str);
 
@@ -130,7 +130,7 @@ impl ReadValue for PatternWord {
     }
 }
 
-/// The word of an arrival, without its parameters.
+/// Word of an arrival, without its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArrivalWord(pub(crate) &'static str);
 

@@ -1,4 +1,4 @@
-//! `[workload.fio]`: the streams of a job beside the plan.
+//! `[workload.fio]`: the streams of a job file next to the plan.
 
 use toml::de::DeTable;
 use toml::{Table, Value};
@@ -10,7 +10,7 @@ use crate::read::value::ReadValue;
 use crate::read::{At, Cx};
 use crate::resolved::{EngineChoice, Imported, Matrix, Target, Workload};
 
-/// The streams of the job; whatever is wrong with it is noted at `workload.fio.job`.
+/// Returns the streams of the job. All its errors are recorded at `workload.fio.job`.
 pub(super) fn resolve(
     raw: &FioRaw,
     job: &JobSource<'_>,
@@ -42,7 +42,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Reads the streams as if they stood in the plan.
+/// Reads the streams as if they were written in the plan.
 fn streams(
     mut streams: Vec<Table>,
     targets: &[Target],

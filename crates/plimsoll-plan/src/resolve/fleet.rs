@@ -10,7 +10,7 @@ use crate::read::value::Name;
 use crate::read::{At, Cx};
 use crate::resolved::{Carries, HostChange, Placement};
 
-/// Agents at most: beyond that it is a slip of the finger.
+/// Maximum number of agents. A larger number is a typing error.
 const AGENTS_MAX: u64 = 100_000;
 
 pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
@@ -40,7 +40,7 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
     Placement { hosts, ..placement }
 }
 
-/// Who gets which share must not depend on who is there.
+/// The assignment of shares must not depend on which agents are present.
 fn check_shares(raw: &FleetRaw, at: &At, placement: &Placement, cx: &mut Cx) {
     let mut names = placement.names.clone();
     names.sort();
@@ -126,7 +126,8 @@ mod tests {
         assert_eq!(own, crate::ResolvedPlan { seed: own.seed, ..plain.resolve() });
     }
 
-    /// The system's counters rise by what all hosts do: each host by itself would be told the others' too.
+    /// The system's counters include the I/O of all hosts, so a single host would see that of the
+    /// others.
     #[test]
     fn the_storage_system_is_asked_by_who_coordinates_and_by_no_host() {
         let metrics = "[observe]\nmedia = \"hdd\"\n[observe.metrics]\nurl = \"http://h:1/m\"\n\

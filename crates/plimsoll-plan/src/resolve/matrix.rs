@@ -1,4 +1,4 @@
-//! The matrix: streams with their axes, and streams of an imported fio job.
+//! Matrix: streams with their axes, and streams of an imported fio job.
 
 use super::target::small;
 use crate::raw::{MatrixRaw, SizeShareRaw};
@@ -17,13 +17,13 @@ const DEPTH_MAX: u64 = 65_536;
 const FILES_MAX: u64 = 1 << 30;
 const SHARES_MAX: u64 = 65_536;
 const STREAMS_MAX: usize = 64;
-/// The largest transfer; io_uring and `preadv2` take 2 GiB less a page at most.
+/// Maximum transfer size. io_uring and `preadv2` support at most 2 GiB minus a page.
 const TRANSFER_MAX: SizeBytes = SizeBytes::mib(1024);
-/// Unit of direct I/O on any device that Linux knows.
+/// Alignment of direct I/O that any Linux device accepts at least.
 const SECTOR_BYTES: u64 = 512;
 const FILE_BYTES: u64 = 1 << 30;
 
-/// All streams of `[workload.matrix]`.
+/// Returns all streams of `[workload.matrix]`.
 pub(super) fn resolve(
     raw: &[(MatrixRaw, At)],
     targets: &[Target],
@@ -43,7 +43,7 @@ pub(super) fn resolve(
             None if i == 0 => "matrix".to_owned(),
             None => format!("matrix{}", i + 1),
         };
-        // Its latencies are logged under it, in lines that a comma parts (HdrHistogram's log).
+        // The name is a tag in HdrHistogram's log, which uses commas as separators.
         if name.contains([' ', ',', '\n', '\r']) {
             let message = format!("has the name \"{}\", with a space or a comma", one_line(&name));
             cx.fail(at, message, "write a hyphen in its place");
@@ -65,7 +65,7 @@ pub(super) fn resolve(
     Some(Matrix { axes: first_axes?, streams, imported: None })
 }
 
-/// The values of the axes; where several streams run at once, each axis must have one value.
+/// Returns the values of the axes. With several concurrent streams each axis must have one value.
 fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     let single = |count: usize, at: &At, cx: &mut Cx| {
         if many && count > 1 {
@@ -95,7 +95,7 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     Some(axes)
 }
 
-/// A point that comes twice in a sweep would be measured twice under one label.
+/// Rejects duplicate points, which would be measured twice under one label.
 fn refuse_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     fn repeats<T: PartialEq>(values: &[T]) -> bool {
         values.iter().enumerate().any(|(i, v)| values[..i].contains(v))
@@ -211,7 +211,7 @@ fn stream(
     Some(stream)
 }
 
-/// Parameters of a pattern or arrival that is not asked for would have no effect.
+/// Rejects parameters of a pattern or arrival that is not used.
 fn refuse_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     let has = |word: &str| axes.patterns.iter().any(|p| p.word() == word);
     let is = |words: &[&str]| words.contains(&raw.arrival.value.0);
@@ -353,12 +353,12 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
     Some(set)
 }
 
-/// Most directories in the last level of a share's tree.
+/// Maximum directories in the last level of a share's tree.
 const LEAVES_MAX: u32 = 65_536;
-/// Most levels.
+/// Maximum levels.
 const LEVELS_MAX: u64 = 16;
 
-/// The tree of directories below each share, where one is asked for.
+/// Adds the directory tree of each share, if the plan has one.
 fn with_tree(raw: &MatrixRaw, set: FileSet, targets: &[Target], cx: &mut Cx) -> FileSet {
     let Some(levels) = &raw.tree_levels else { return set };
     let tree_levels = small(levels.value.0, LEVELS_MAX, &levels.at, cx);
@@ -456,7 +456,7 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
     })
 }
 
-/// What does not go together.
+/// Rejects combinations that do not work.
 fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx: &mut Cx) {
     let mixed = s.sizes.iter().chain(&s.write_sizes).map(|size| size.size_bytes);
     let all: Vec<u64> = axes.sizes_bytes.iter().copied().chain(mixed).collect();

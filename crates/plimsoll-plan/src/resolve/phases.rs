@@ -1,4 +1,4 @@
-//! Phases, and how much must be measured.
+//! Phases, and the amount of the measurement.
 
 use super::Loaded;
 use crate::raw::Root;
@@ -10,7 +10,7 @@ use crate::units::DurationNs;
 const S: u64 = 1_000_000_000;
 /// SNIA SSS PTS 2.0.2 gives up on a steady state after 25 rounds.
 const ROUNDS_MAX: u64 = 25;
-/// And has rounds of a minute.
+/// SNIA SSS PTS 2.0.2 has rounds of one minute.
 const ROUND_NS: u64 = 60 * S;
 
 pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phases {
@@ -60,7 +60,7 @@ pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phas
     }
 }
 
-/// What has no stamps can't be checked at the end.
+/// Data without stamps cannot be checked at the end.
 fn check_verify(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) {
     let Some(given) = root.phases.value.verify.as_ref().filter(|g| g.value) else { return };
     let matrix = loaded.and_then(|l| l.workload.matrix());
@@ -72,7 +72,7 @@ fn check_verify(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) {
     }
 }
 
-/// A trace has its own beginning and end.
+/// Rejects phases that conflict with a trace's own start and end.
 fn check_trace(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) {
     if loaded.is_none_or(|loaded| loaded.workload.trace().is_none()) {
         return;
@@ -100,7 +100,7 @@ fn check_trace(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) {
     }
 }
 
-/// Intervals of the series: below 10 ms the recorder would be measured too.
+/// Minimum interval of the series. Below 10 ms the recorder would affect the measurement.
 const INTERVAL_MIN: DurationNs = DurationNs::ms(10);
 const INTERVAL_MAX: DurationNs = DurationNs::s(3600);
 
@@ -112,7 +112,7 @@ pub(super) fn evidence(
 ) -> EvidenceNeeds {
     let raw = &root.evidence.value;
     let (mut min, interval) = (raw.min_measure.value, raw.interval.value);
-    // A trace is as long as it is, and one that goes as fast as the target is over when it is.
+    // A trace has a fixed length, and an as-fast replay ends when the trace does.
     if let Some(trace) = workload.trace().filter(|_| !raw.min_measure.written) {
         min.0 = if trace.speed.is_some() { min.0.min(phases.measure_ns) } else { 0 };
     }

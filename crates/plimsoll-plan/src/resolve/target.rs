@@ -1,4 +1,4 @@
-//! Targets: exactly one kind each, named when there are several.
+//! Targets: each has exactly one kind, and a name if there are several.
 
 use crate::raw::{Root, TargetRaw};
 use crate::read::list::List;
@@ -6,11 +6,11 @@ use crate::read::value::Name;
 use crate::read::{At, Cx, Given};
 use crate::resolved::{Target, TargetKind};
 
-/// Shortest outage that a plan may wait for, in ns.
+/// Minimum outage timeout, in ns.
 const OUTAGE_NS_MIN: u64 = 1_000_000_000;
 const KINDS: &str = "databases, path, device, nfs, s3, model or null";
 
-/// The targets of the plan.
+/// Returns the targets of the plan.
 pub(super) fn resolve(root: &Root, cx: &mut Cx) -> Option<Vec<Target>> {
     let Some(given) = &root.target else {
         let help = format!("add [target] with one of {KINDS}");
@@ -76,7 +76,7 @@ fn kind(raw: &TargetRaw, at: &At, cx: &mut Cx) -> Option<TargetKind> {
     build(raw, cx)
 }
 
-/// Fields of another kind of target than the one named.
+/// Rejects fields of another kind of target.
 fn refuse_strays(raw: &TargetRaw, cx: &mut Cx) {
     let mut stray = |written: bool, at: &At, with: &str, fits: bool| {
         if written && !fits {
@@ -171,7 +171,7 @@ fn export(url: &str, at: &At, cx: &mut Cx) -> String {
     url.to_owned()
 }
 
-/// The names; one that comes twice is noted.
+/// Returns the names and records duplicates.
 fn distinct(list: &Given<List<Name>>, cx: &mut Cx) -> Vec<String> {
     let names: Vec<String> = list.value.0.iter().map(|n| n.0.clone()).collect();
     for (i, name) in names.iter().enumerate() {
@@ -183,7 +183,7 @@ fn distinct(list: &Given<List<Name>>, cx: &mut Cx) -> Vec<String> {
     names
 }
 
-/// A number that has an upper bound.
+/// Returns a number, and records an error if it exceeds `most`.
 pub(super) fn small(value: u64, most: u64, at: &At, cx: &mut Cx) -> u32 {
     if value > most {
         cx.fail(at, format!("{value} is too many"), format!("the most is {most}"));

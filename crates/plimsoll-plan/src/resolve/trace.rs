@@ -1,4 +1,4 @@
-//! `[workload.trace]`: one stream whose operations are those of a trace.
+//! `[workload.trace]`: one stream with the operations of a trace.
 
 use super::target::small;
 use super::{Loaded, matrix};
@@ -12,20 +12,20 @@ use crate::units::DurationNs;
 
 /// Name of the stream.
 const NAME: &str = "trace";
-/// Unit of direct I/O on any device that Linux knows.
+/// Alignment of direct I/O that any Linux device accepts at least.
 const SECTOR_BYTES: u64 = 512;
-/// Boundaries beyond this are no device's.
+/// Maximum alignment; no device needs more.
 const ALIGN_BYTES_MAX: u64 = 1 << 20;
-/// What buffers may take without being asked for.
+/// Maximum buffer memory by default.
 const BUFFERS_BYTES: u64 = 256 << 20;
-/// Operations in flight without being asked for: the least, and the most.
+/// Minimum and maximum default for operations in flight.
 const DEPTHS: (u64, u64) = (16, 256);
-/// Most operations in flight.
+/// Maximum operations in flight.
 const DEPTH_MAX: u64 = 4096;
-/// A replay that goes as fast as the target is given at least so long.
+/// Minimum time limit of an as-fast replay.
 const AS_FAST_MIN: DurationNs = DurationNs::s(60);
 
-/// The stream that replays the trace.
+/// Returns the stream that replays the trace.
 pub(super) fn resolve(
     raw: &TraceRaw,
     targets: &[Target],
@@ -53,7 +53,7 @@ pub(super) fn resolve(
         Some(_) => Arrival::Recorded { file: source.file.clone() },
         None => Arrival::Closed { rate_cap_per_s: None },
     };
-    // The last operation is due when the span is over, and the phase ends behind it.
+    // The last operation is due at the end of the span, and the phase ends after it.
     let measure_ns = match source.speed {
         Some(speed) => ((source.span_ns as f64 / speed).ceil() as u64).saturating_add(1),
         None => source.span_ns.max(AS_FAST_MIN.0),
@@ -112,7 +112,7 @@ const fn no_metadata() -> MetadataMix {
     }
 }
 
-/// What the trace is, and its share of reads.
+/// Returns the trace and its share of reads.
 fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
     fn of<'r, T>(
         given: Option<&'r Given<T>>,
@@ -187,7 +187,7 @@ fn files(raw: &TraceRaw, targets: &[Target], largest: u64, cx: &mut Cx) -> Optio
     })
 }
 
-/// A trace goes to one file or device.
+/// Checks that the target is one file or device.
 fn check_targets(raw: &TraceRaw, targets: &[Target], cx: &mut Cx) {
     if targets.iter().any(|target| target.share_count() > 1) {
         let help = "name one directory, device or export";

@@ -1,21 +1,21 @@
-//! Space that a plan needs, by arithmetic alone.
+//! Space that a plan needs, by calculation only.
 
 use super::{ResolvedPlan, Target, TargetKind, Workload};
 
-/// Bytes that a plan needs in one directory (or on one device or export).
+/// Space required in one directory, device or export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryNeed {
-    /// The directory, device or export as the plan names it.
+    /// Directory, device or export, as named in the plan.
     pub directory: String,
-    /// Bytes, growth reserve and logs included.
+    /// Bytes, including growth reserve and logs.
     pub bytes: u64,
 }
 
 impl ResolvedPlan {
-    /// Bytes needed per directory of one target, in the order in which the plan names them.
+    /// Returns the required space per directory of one target, in the order of the plan.
     ///
-    /// Directories that are named twice appear once, with the sum. A device that is taken whole, a
-    /// model and `null` need none.
+    /// Duplicate directories appear once, with the sum. A device that is used completely, a model
+    /// and `null` need none.
     #[must_use]
     pub fn required_bytes(&self, target: &Target) -> Vec<DirectoryNeed> {
         let mut needs = Needs::default();
@@ -43,7 +43,7 @@ impl ResolvedPlan {
     }
 }
 
-/// Things are dealt to places in turn.
+/// Returns the place for an index: places are assigned in turn.
 fn deal(places: &[String], index: usize) -> Option<&String> {
     places.get(index % places.len().max(1))
 }

@@ -17,7 +17,7 @@ fn parse(text: &str) -> Plan {
     Plan::parse(text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// The whole, and the share of each host.
+/// Returns the whole plan and the share of each host.
 fn shared(text: &str, hosts: usize) -> (ResolvedPlan, Vec<ResolvedPlan>) {
     let plan = parse(&format!("{text}{}", fleet(hosts)));
     let own = |at| plan.on_host(&format!("h{at}"), &[]).unwrap_or_else(|errors| panic!("{errors}"));
@@ -62,7 +62,7 @@ fn shares_of_a_mail_store_are_the_store() {
             assert_eq!(sum(&own, |plan| of(&required(plan))), of(&required(&whole)));
         }
         assert!(own.iter().all(|plan| required(plan).limits == required(&whole).limits));
-        // Each database is where one host has it: by its number in all, the directory that it is dealt to.
+        // Each database stays in the directory that its global number is assigned to.
         let places = |plan: &ResolvedPlan| match plan.targets[0].kind.clone() {
             TargetKind::Directories { databases, logs } => (databases, logs),
             other => panic!("{other:?}"),
