@@ -1,10 +1,10 @@
-//! Operations in flight: one slot each, and which pages of the arena they hold.
+//! Operations in flight: a slot for each, and the arena pages that it uses.
 //!
-//! The kernel (or a worker thread) reads and writes a buffer while its operation is in flight. Two
-//! rules make that sound behind a safe interface: a buffer's range is checked against the arena when
-//! the operation is taken, and [`Flight::bytes`] hands out no page that an operation in flight holds
-//! (a count per page, so that writes may share one). The slot also carries what is needed to continue
-//! a short transfer and to retry an interrupted one.
+//! The kernel (or a worker thread) accesses a buffer while its operation is in flight. Two rules
+//! make that sound behind a safe interface. A buffer's range is checked against the arena when the
+//! operation starts. [`Flight::bytes`] returns no page that an operation in flight uses; it counts
+//! the users of each page, so that writes may share one. The slot also has what is needed to
+//! continue a short transfer and to retry an interrupted one.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use crate::op::{PushError, RingOp};
 
 const PAGE_SHIFT: u32 = PAGE_BYTES.trailing_zeros();
 
-/// Direct I/O is at least sector-aligned: a direct transfer that stops elsewhere met the file's end.
+/// Direct I/O is at least sector-aligned. A direct transfer that stops elsewhere reached the end of
+/// the file.
 const SECTOR_BYTES: u32 = 512;
 
-/// How often an operation that answers `EAGAIN` or `EINTR` is tried again before that is its result.
+/// Maximum retries of an operation that fails with `EAGAIN` or `EINTR`, before that is its result.
 const TRIES_MAX: u16 = 1000;
 
-/// An operation in flight.
+/// Operation in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub op: RingOp,
@@ -27,12 +28,12 @@ pub(crate) struct Slot {
     pub tries: u16,
 }
 
-/// What follows from one answer of the kernel.
+/// Consequence of one completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
     /// The operation has ended and its slot is free.
     Done { user_data: u64, result: Result<u32, i32> },
-    /// The rest of it must be issued again, from the same slot.
+    /// The rest must be issued again from the same slot.
     Again,
 }
 
@@ -40,7 +41,7 @@ pub(crate) enum Settled {
 #[derive(Debug)]
 pub(crate) struct Flight {
     arena: Arc<AlignedBuffer>,
-    /// Operations in flight that hold each page. At most `slots` ≤ 65,535 of them.
+    /// Number of operations in flight per page, at most `slots` ≤ 65,535.
     holders: Box<[u16]>,
     slots: Box<[Slot]>,
     free: Vec<u32>,
@@ -81,7 +82,7 @@ impl Flight {
         self.slots.len()
     }
 
-    /// Takes an operation into a slot, and its pages.
+    /// Assigns a slot and pages to an operation.
     #[inline]
     pub fn begin(&mut self, op: &RingOp) -> Result<u32, PushError> {
         let (offset_bytes, size_bytes) = (op.buffer_offset_bytes, op.size_bytes);
@@ -117,7 +118,7 @@ impl Flight {
     fn pages(&mut self, offset_bytes: u64, size_bytes: u32) -> &mut [u16] {
         let first = (offset_bytes >> PAGE_SHIFT) as usize;
         let end = (offset_bytes + u64::from(size_bytes) + (PAGE_BYTES as u64 - 1)) >> PAGE_SHIFT;
-        // An empty range holds no page, wherever it starts.
+        // An empty range uses no page, wherever it starts.
         let end = if size_bytes == 0 { first } else { end as usize };
         &mut self.holders[first.min(end)..end]
     }
@@ -127,14 +128,14 @@ impl Flight {
         self.slots.get(index as usize)
     }
 
-    /// Address of the byte of `slot`'s buffer at which its transfer goes on.
+    /// Returns the buffer address at which the slot's transfer continues.
     #[inline]
     pub fn address(&self, slot: &Slot) -> *mut u8 {
         let at = slot.op.buffer_offset_bytes as usize + slot.done_bytes as usize;
         self.arena.base().as_ptr().wrapping_add(at)
     }
 
-    /// Applies an answer to a slot: bytes moved, or a negative `errno`.
+    /// Applies a completion to a slot: transferred bytes, or a negative `errno`.
     #[inline]
     pub fn settle(&mut self, index: u32, answer: i32, direct: bool) -> Settled {
         let slot = &mut self.slots[index as usize];
@@ -163,7 +164,7 @@ impl Flight {
         Settled::Done { user_data: op.user_data, result }
     }
 
-    /// The bytes of a range that lies in the arena and that no operation in flight holds.
+    /// Returns the bytes of a range if it is inside the arena and no operation in flight uses it.
     #[inline]
     pub fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         let end = offset_bytes.checked_add(u64::from(size_bytes))?;
@@ -174,8 +175,8 @@ impl Flight {
             return None;
         }
         // SAFETY: the range is inside the arena's mapping, which lives as long as `self`. No
-        // operation in flight holds any page of it, and none can start while `self` is borrowed, so
-        // neither the kernel nor a worker thread touches it; `&mut self` excludes other borrows.
+        // operation in flight uses any page of it, and none can start while `self` is borrowed, so
+        // neither the kernel nor a worker thread accesses it. `&mut self` excludes other borrows.
         Some(unsafe {
             core::slice::from_raw_parts_mut(
                 self.arena.base().as_ptr().add(offset_bytes as usize),

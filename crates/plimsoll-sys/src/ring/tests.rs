@@ -22,7 +22,7 @@ fn ring(folder: &std::path::Path, entries: u32, arena_bytes: usize) -> Option<Ri
         Ok(ring) => Some(ring),
         Err(refused) => {
             let (error, config) = *refused;
-            // A machine that forbids io_uring can't test it; the refusal must be a known kind.
+            // A machine that forbids io_uring cannot test it, but must refuse with a known error.
             assert!(!matches!(error, RingError::Setup(_)), "{error}");
             assert_eq!(config.files.len(), 2, "files come back for the thread pool");
             None
@@ -141,7 +141,7 @@ fn a_tick_ends_a_wait_again_and_again() {
     let Some(mut ring) = ring(folder.path(), 1, 4096) else { return };
     ring.tick_every(1_000_000);
     for _ in 0..3 {
-        // Nothing is in flight: only the tick can end this wait.
+        // No operation is in flight, so only the timer can end this wait.
         ring.submit_and_wait(1, None).unwrap();
         assert_eq!(ring.reap(usize::MAX, &mut |_, _| ()), 0, "a tick isn't an operation");
     }
