@@ -219,7 +219,7 @@ impl Ledger {
         Ok((links, torn))
     }
 
-    /// Returns the bytes of the ledger (none if there is no ledger) and the state of its head.
+    /// Returns the bytes of the ledger, which may be missing, and the state of its head.
     fn read_bytes(&self) -> Result<(Vec<u8>, head::StoredHead), EvidenceError> {
         let io = |error| EvidenceError::io("read", &self.path, error);
         let mut bytes = Vec::new();

@@ -1,7 +1,8 @@
-//! diskspd (Microsoft): its XML (`-Rxml`) and its text.
+//! diskspd (Microsoft): XML (`-Rxml`) and text output.
 //!
-//! Amounts are exact for each thread and target, times have two decimals, latencies three of a
-//! millisecond. The text of the profile or the XML's `Profile` says what was asked.
+//! Amounts are exact per thread and target, times have two decimals, and latencies have three
+//! decimals of a millisecond. The profile describes the workload: text lines, or the XML element
+//! `Profile`.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Point,
@@ -15,7 +16,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 
-/// True where a text is diskspd's XML.
+/// True for diskspd's XML.
 #[must_use]
 pub fn is_xml(text: &str) -> bool {
     text.contains("<Results>")
@@ -24,7 +25,7 @@ pub fn is_xml(text: &str) -> bool {
             || text.contains("<Tool>"))
 }
 
-/// True where a text is diskspd's own.
+/// True for diskspd's text.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("actual test time:") && text.contains("Total IO")
@@ -50,10 +51,10 @@ fn number(
     figure(child.text()?, digits, unit, format!("{place}/{name}"))
 }
 
-/// Reads the XML: one result for each time span.
+/// Reads the XML: one result per time span.
 ///
 /// # Errors
-/// What is no XML, or has no results.
+/// The text is not XML, or has no results.
 pub fn read_xml(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let start = text.find("<Results").ok_or("it has no <Results>")?;
     let end = text.rfind("</Results>").ok_or("it ends before </Results>: it was cut off")?;
@@ -128,7 +129,7 @@ fn of_span(
     total(reported, span, window, place);
 }
 
-/// The target of the profile that has this path.
+/// Returns the target of the profile with this path.
 fn asked_of<'a>(span: Node<'a, 'a>, path: &str) -> Option<Node<'a, 'a>> {
     let targets = child(span, "Targets")?;
     targets
@@ -165,7 +166,7 @@ fn setting(target: Node<'_, '_>, threads: f64) -> Setting {
     }
 }
 
-/// Latencies and intervals of all threads together.
+/// Reads the latencies and intervals of all threads together.
 fn total(reported: &mut ToolResult, span: Node<'_, '_>, window: Option<Figure>, place: &str) {
     let mut part =
         Part { name: "total".into(), window_ns: window, is_total: true, ..Part::default() };
@@ -229,7 +230,7 @@ fn counts(reported: &ToolResult, kind: &Kind) -> Vec<Figure> {
     alike.filter_map(|(_, operation)| operation.count.first().cloned()).collect()
 }
 
-/// The mean of all lies between those of the threads.
+/// The overall mean is between those of the threads.
 fn mean(reported: &mut ToolResult, kind: &Kind, total: Option<Figure>) {
     let alike =
         reported.operations().filter(|(part, operation)| !part.is_total && operation.kind == *kind);
@@ -266,10 +267,10 @@ fn intervals(span: Node<'_, '_>, place: &str) -> Vec<Series> {
     of("Read", Kind::Read).into_iter().chain(of("Write", Kind::Write)).collect()
 }
 
-/// Reads the text: one result for each time span.
+/// Reads the text: one result per time span.
 ///
 /// # Errors
-/// A text without figures.
+/// The text has no figures.
 pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let asked = asked_in_text(&lines);
@@ -310,7 +311,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
 
 enum Section {
     None,
-    /// Rows of threads; the columns by their names.
+    /// Rows of threads, with the column names.
     Io(Kind, Vec<String>),
     Percentiles,
 }
@@ -333,7 +334,7 @@ fn text_line(
             let total = line.strip_prefix("total:");
             let cells: Vec<&str> = total.unwrap_or(line).split('|').map(str::trim).collect();
             let is_row = total.is_some() || cells.len() > 3 && cells[0].parse::<u32>().is_ok();
-            // The sections of reads and writes divide what the first one holds together.
+            // The later sections split the first one into reads and writes.
             if !is_row || columns.is_empty() || *kind == Kind::All {
                 return;
             }
@@ -385,7 +386,7 @@ fn text_line(
     }
 }
 
-/// Reads and writes of one thread share its operations in flight, so they have to be in one part.
+/// Reads and writes of a thread share its queue depth, so they must be in one part.
 fn merge(reported: &mut ToolResult, part: Part) {
     let same = |other: &&mut Part| {
         other.rank == part.rank
@@ -460,7 +461,7 @@ fn percentiles_line(reported: &mut ToolResult, line: &str, number: usize) {
     }
 }
 
-/// What the text says of the profile, by the words that it uses.
+/// Returns the profile in the text, by the words that it uses.
 fn asked_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
     let mut options = std::collections::BTreeMap::new();
     for line in lines {
@@ -498,7 +499,7 @@ fn asked_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
     options
 }
 
-/// `4KiB`, `64KiB`, `1MiB`, or bytes.
+/// Parses `4KiB`, `64KiB`, `1MiB`, or bytes.
 fn block_size(options: &std::collections::BTreeMap<String, String>) -> Option<Figure> {
     let text = options.get("block size")?;
     let (digits, unit) = crate::number::split_unit(text);

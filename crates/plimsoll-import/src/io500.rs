@@ -1,8 +1,9 @@
-//! IO500: `result.txt`, `result_summary.txt`, and the times of each rank of its IOR and mdtest phases.
+//! IO500: `result.txt`, `result_summary.txt`, and the times of each rank of its IOR and mdtest
+//! phases.
 //!
-//! Scores are geometric means: of four bandwidths, of eight rates of operations on names, and of those two.
-//! Each score of a phase is what all ranks did over the time from the first start to the last end, so it
-//! is at most what they did over the time of the slowest.
+//! Scores are geometric means: of four bandwidths, of eight metadata rates, and of these two means.
+//! A phase's score is the work of all ranks divided by the time from the first start to the last
+//! end. Therefore it is at most that work over the time of the slowest rank.
 
 mod phases;
 
@@ -17,12 +18,12 @@ use crate::parts::{Columns, Digits, figure, source, unix_s};
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Times are printed as whole seconds.
+/// Resolution of times: whole seconds.
 const CLOCK_NS: f64 = 1e9;
-/// Phases whose bandwidths make the score.
+/// Phases in the bandwidth score.
 const BANDWIDTHS: [&str; 4] =
     ["ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read"];
-/// Phases whose rates make the score.
+/// Phases in the metadata score.
 const RATES: [&str; 8] = [
     "mdtest-easy-write",
     "mdtest-easy-stat",
@@ -33,18 +34,18 @@ const RATES: [&str; 8] = [
     "mdtest-hard-delete",
     "find",
 ];
-/// How far above the ranks' own sum a score may lie: digits of both.
+/// Maximum relative excess of a score over the sum of the ranks, from rounding of both.
 const RANKS_SLACK: f64 = 1e-4;
-/// A score has no lower bound from its ranks: they may begin one after the other.
+/// A score has no lower bound from its ranks, because they may start one after another.
 const UNBOUNDED: f64 = 1e30;
 
-/// True where a text is `result.txt`.
+/// True for `result.txt`.
 #[must_use]
 pub fn is_result(text: &str) -> bool {
     text.lines().any(|line| normal(line.trim()) == "[ior-easy-write]") && text.contains("score")
 }
 
-/// True where a text is `result_summary.txt`.
+/// True for `result_summary.txt`.
 #[must_use]
 pub fn is_summary(text: &str) -> bool {
     text.lines().any(|line| {
@@ -52,7 +53,7 @@ pub fn is_summary(text: &str) -> bool {
     })
 }
 
-/// True where a text has the times of the ranks of a phase.
+/// True for the times of the ranks of a phase.
 #[must_use]
 pub fn is_ranks(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
@@ -60,12 +61,12 @@ pub fn is_ranks(text: &str) -> bool {
         || first.starts_with("rank,items,rate-Directory creation,")
 }
 
-/// Names of older versions have underscores.
+/// Replaces the underscores in the names of older versions.
 fn normal(name: &str) -> String {
     name.replace('_', "-")
 }
 
-/// A phase's figures.
+/// Returns the figures of a phase.
 fn phase(name: &str, score: Option<Figure>, window: Option<Figure>) -> Part {
     let kind = match name {
         name if name.starts_with("ior") && name.ends_with("write") => Kind::Write,
@@ -82,14 +83,14 @@ fn phase(name: &str, score: Option<Figure>, window: Option<Figure>) -> Part {
     Part { name: name.to_owned(), window_ns: window, operations, ..Part::default() }
 }
 
-/// The score of a phase, as stated.
+/// Returns the stated score of a phase.
 fn score_of<'r>(reported: &'r ToolResult, name: &str) -> Option<&'r Figure> {
     let part = reported.parts.iter().find(|part| part.name == name)?;
     let operation = part.operations.first()?;
     operation.bandwidth_per_s.first().or(operation.rate_per_s.first())
 }
 
-/// The scores are geometric means of those of the phases.
+/// Adds the scores as geometric means of the phases' scores.
 fn scores(reported: &mut ToolResult, totals: [Option<Figure>; 3]) {
     let of = |names: &[&str], unit: f64| -> Option<Vec<Figure>> {
         let all = names.iter().map(|name| score_of(reported, name).cloned());
@@ -113,7 +114,7 @@ fn scores(reported: &mut ToolResult, totals: [Option<Figure>; 3]) {
 /// Reads `result.txt`.
 ///
 /// # Errors
-/// A text without a phase.
+/// The text has no phase.
 pub fn read_result(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("IO500", "IO500 result", file));
     let mut sections: Vec<(String, Entries<'_>)> = Vec::new();
@@ -170,8 +171,9 @@ fn of_run(reported: &mut ToolResult, entries: &Entries<'_>) {
     reported.source.version = entries.get("version").map(|(value, _)| (*value).to_owned());
 }
 
-/// What IO500 remarks as `; ERROR INVALID`. It says so of a stonewall time that is not the least one of its build too, also
-/// where it is longer (`phase_dbg.c`, `opt.stonewall != opt.minwrite`): what the phases were started with decides.
+/// Returns the complaint for IO500's remark `; ERROR INVALID`. IO500 also prints it for a stonewall
+/// time that differs from its build's minimum, even if it is longer (`phase_dbg.c`, `opt.stonewall
+/// != opt.minwrite`). The options of the phases decide.
 fn called_invalid(says: &str, text: &str, line: usize) -> Complaint {
     let least = says
         .strip_prefix("stonewall-time <")
@@ -187,7 +189,7 @@ fn called_invalid(says: &str, text: &str, line: usize) -> Complaint {
     }
 }
 
-/// `score = INVALID`, or words behind the number.
+/// Reads `score = INVALID`, or words after the number.
 fn complain(reported: &mut ToolResult, entries: &Entries<'_>, key: &str, section: &str) {
     if let Some((value, line)) = entries.get(key).filter(|(v, _)| v.contains("INVALID")) {
         reported.complaints.push(Complaint {
@@ -219,10 +221,10 @@ fn of_phase(reported: &mut ToolResult, entries: &Entries<'_>, name: &str) {
     reported.parts.push(part);
 }
 
-/// Reads `result_summary.txt`, or the same lines out of a log.
+/// Reads `result_summary.txt`, or the same lines in a log.
 ///
 /// # Errors
-/// A text without a phase.
+/// The text has no phase.
 pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("IO500", "IO500 summary", file));
     let (mut totals, mut repeated) = ([None, None, None], 0);
@@ -259,13 +261,13 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
                 figure(seconds, Digits::Rounded, NS_PER_S, field)
             });
             let Some((name, score)) = before(&["GiB/s", "GB/s", "kIOPS"]) else { continue };
-            // A log to which several runs were written holds a phase as often: the scores are of the last.
+            // A log of several runs repeats each phase; the scores belong to the last.
             let earlier = reported.parts.len();
             reported.parts.retain(|part| part.name != name);
             repeated += earlier - reported.parts.len();
             reported.parts.push(phase(&name, Some(score), window));
         }
-        // Of what stands there again only the last counts, as for the scores themselves.
+        // For repeated values only the last counts, as for the scores.
         let about = match words.first() {
             Some(word) if word.starts_with("[SCORE") => "the score".to_owned(),
             Some(word) if word.starts_with("[RESULT") => {
@@ -296,25 +298,25 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
     Ok(reported)
 }
 
-/// What each rank of a phase did.
+/// Results of each rank of a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranks {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// The phase, by the file's name.
+    /// Phase, from the file name.
     pub phase: String,
-    /// Numbers of the ranks.
+    /// Rank numbers.
     ranks: Vec<u64>,
-    /// Their times, ns.
+    /// Times of the ranks, ns.
     times_ns: Vec<f64>,
-    /// What each moved, bytes; empty where it is not told.
+    /// Bytes of the ranks; empty if not stated.
     bytes: Vec<f64>,
 }
 
 /// Reads the times of the ranks.
 ///
 /// # Errors
-/// A table without rows.
+/// The table has no rows.
 pub fn read_ranks(text: &str, file: &str) -> Result<Ranks, String> {
     let mut lines = text.lines().enumerate();
     let header: Vec<&str> =
@@ -343,13 +345,14 @@ pub fn read_ranks(text: &str, file: &str) -> Result<Ranks, String> {
             }
         }
     }
-    // A phase is of one operation. Ranks whose row is of another one took its time, and not this phase's.
+    // A phase has one operation. A rank with a row of another operation reported that one's time.
     let most = by_operation.into_values().max_by_key(Vec::len);
     read.times_ns.extend(most.unwrap_or_default());
     if read.ranks.is_empty() { Err("it has no row of a rank".into()) } else { Ok(read) }
 }
 
-/// Puts the ranks to the result in their directory; those that have none are results of their own.
+/// Attaches the ranks to the result in their directory; ranks without one become results of their
+/// own.
 pub fn attach(results: &mut Vec<ToolResult>, ranks: Vec<Ranks>) {
     let directory =
         |file: &str| file.rsplit_once('/').map_or(String::new(), |(dir, _)| dir.to_owned());
@@ -369,7 +372,7 @@ pub fn attach(results: &mut Vec<ToolResult>, ranks: Vec<Ranks>) {
     phases::hold(results);
 }
 
-/// A summary in the directory of a result states the same scores: they have to agree.
+/// Combines a summary with the result in its directory; both must have the same scores.
 fn together(results: &mut Vec<ToolResult>, directory: impl Fn(&str) -> String) {
     let (summaries, mut others): (Vec<_>, Vec<_>) =
         results.drain(..).partition(|r| r.source.format == "IO500 summary");
@@ -411,7 +414,7 @@ fn put(result: &mut ToolResult, ranks: Ranks) {
     sorted.sort_unstable();
     sorted.dedup();
     let last = sorted.last().map_or(0, |last| last + 1);
-    // Numbers that are left out show even where nothing states how many there are.
+    // Missing numbers are visible even if the total is not stated.
     let stated = procs.unwrap_or(last as f64).max(last as f64);
     let missing = (0..stated as u64).filter(|rank| sorted.binary_search(rank).is_err());
     result.memberships.push(Membership {
@@ -507,7 +510,7 @@ mod tests {
         let result = &results[0];
         assert_eq!((result.memberships[0].stated.value, result.memberships[0].found), (2.0, 1));
         assert_eq!(result.memberships[0].missing, ["rank 1"]);
-        // Half of what the score says.
+        // Half of the stated score.
         let population = &result.populations[1];
         let sum: f64 = population.values.iter().sum();
         assert!((sum / population.claims[0].total.value - 0.5).abs() < 1e-9);
@@ -551,7 +554,7 @@ mod tests {
         let marked =
             "[RESULT-invalid]       ior-easy-write        0.000000 GiB/s  : time 0.000 seconds\n";
         assert_eq!(read_summary(marked, "x").unwrap().complaints.len(), 1);
-        // A later run in the same log that is whole.
+        // A later, complete run in the same log.
         let again = format!("{marked}{}", marked.replace("-invalid", "").replace("0.000", "3.100"));
         assert!(read_summary(&again, "x").unwrap().complaints.is_empty());
     }

@@ -1,4 +1,4 @@
-//! IOR: the table of its iterations, as text (versions 3 and 4) or as CSV.
+//! IOR: its table of iterations, as text (versions 3 and 4) or CSV.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Setting,
@@ -11,7 +11,8 @@ use crate::parts::{Columns, Digits, figure, source};
 const MIB: f64 = 1024.0 * 1024.0;
 const KIB: f64 = 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Share by which a rate may lie off bytes, transfer size and time: all three are printed rounded.
+/// Maximum relative deviation of a rate from bytes, transfer size and time, which are all printed
+/// rounded.
 const RATE_SLACK: f64 = 0.002;
 
 /// True for IOR's output.
@@ -20,7 +21,7 @@ pub fn is(text: &str) -> bool {
     text.lines().any(|line| header(line).is_some())
 }
 
-/// Names of the columns, and whether commas part them.
+/// Returns the column names, and whether commas separate them.
 fn header(line: &str) -> Option<(Vec<&str>, bool)> {
     let commas = line.starts_with("access,");
     let names = cells(line, commas);
@@ -37,10 +38,10 @@ fn cells(line: &str, commas: bool) -> Vec<&str> {
     }
 }
 
-/// Reads the output of one test or of several: a result for each table.
+/// Reads the output of one or several tests: one result per table.
 ///
 /// # Errors
-/// An output whose tables have no row: a run that did not end.
+/// No table has a row, because the run did not finish.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut begins: Vec<usize> =
@@ -71,7 +72,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     }
 }
 
-/// What stands before a table.
+/// Text before a table.
 struct Test<'t> {
     options: &'t [&'t str],
     first_line: usize,
@@ -91,7 +92,7 @@ impl<'t> Test<'t> {
         figure(value, Digits::Exact, 1.0, field)
     }
 
-    /// A size. One without a point is printed whole.
+    /// Parses a size. One without a decimal point is exact.
     fn size(&self, name: &str) -> Option<Figure> {
         let (value, field) = self.option(name)?;
         let (digits, unit) = number::split_unit(value);
@@ -102,7 +103,7 @@ impl<'t> Test<'t> {
     fn setting(&self) -> Setting {
         let tasks = self.count("tasks");
         let is = |name: &str, word: &str| self.option(name).is_some_and(|(value, _)| value == word);
-        // A task has one transfer at a time in flight where the interface is that of files.
+        // With a file interface a task has one transfer in flight at a time.
         let one_each = is("api", "POSIX") || is("api", "MPIIO");
         Setting {
             outstanding: tasks
@@ -122,7 +123,8 @@ impl<'t> Test<'t> {
         }
     }
 
-    /// By the command line, which names options with one letter: `-e` flushes once at the end, `-Y` after each write.
+    /// Reads the durability from the one-letter options: `-e` flushes once at the end, `-Y` after
+    /// each write.
     fn durability(&self) -> Option<Durability> {
         let (command, _) = self.option("Command line")?;
         let given = |letter: char| {
@@ -136,7 +138,8 @@ impl<'t> Test<'t> {
         }
     }
 
-    /// Bytes of an iteration; unknown where a deadline may have ended it, or the writes that it reads, before.
+    /// Returns the bytes of an iteration; unknown if a deadline may have ended it, or the writes
+    /// that it reads, early.
     fn bytes(&self) -> Option<Figure> {
         let (command, _) = self.option("Command line").unwrap_or_default();
         let cut = self.option("stonewallingTime").is_some()
@@ -150,7 +153,7 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
     let setting = test.setting();
     let mut counted: Option<Figure> = None;
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
-        // The summary's rows begin as those of the iterations do, and have other columns.
+        // The rows of the summary begin like those of the iterations, but have other columns.
         if line.starts_with("Summary of all tests") {
             break;
         }
@@ -161,7 +164,7 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
             Some(&"write") => Kind::Write,
             _ => continue,
         };
-        // Rows of a CSV have a field more in some versions.
+        // In some versions CSV rows have an extra field.
         if row.len() < names.len() {
             continue;
         }
@@ -213,7 +216,7 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
     }
 }
 
-/// What IOR counted where that is not the size of the files that were asked for.
+/// Returns IOR's own byte count, if it differs from the size of the requested files.
 fn bytes_moved(line: &str, index: usize) -> Option<Figure> {
     let digits = line.split_once("Using actual aggregate bytes moved = ")?.1;
     let field = format!("line {} (actual aggregate bytes moved)", index + 1);
@@ -224,8 +227,8 @@ fn kind_word(kind: &Kind) -> &'static str {
     if *kind == Kind::Read { "read" } else { "write" }
 }
 
-/// Transfers per second: the bytes by the time of the transfers alone, where the bandwidth is by the time with
-/// opening and closing.
+/// Returns transfers per second: the bytes divided by the transfer time only. The bandwidth also
+/// includes opening and closing.
 fn rate_of(bandwidth: &Figure, window: &Figure, took: &Figure, size: &Figure) -> Option<Figure> {
     let known = took.least > 0.0 && size.least > 0.0;
     known.then(|| Figure {

@@ -1,7 +1,7 @@
-//! The KV-cache benchmark of MLPerf Storage: a JSON file with the latency of each request.
+//! KV-cache benchmark of MLPerf Storage: a JSON file with the latency of each request.
 //!
-//! It divides by the time for which requests were begun. Requests that end later are counted whole, so
-//! that the longest latency may exceed that time.
+//! It divides by the time in which requests were started, but counts requests that end later. The
+//! longest latency may therefore exceed that time.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Claim, Complaint, Figure, Formula, Kind, Latency, Membership, Operation, Part,
@@ -14,8 +14,8 @@ use crate::parts::{latency, percentile, source};
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-/// Share by which a tier's bandwidth may differ from its bytes over the elapsed time: the clock is read
-/// again for it.
+/// Maximum relative deviation of a tier's bandwidth from its bytes over the elapsed time, because
+/// the clock is read again.
 const TIER_SLACK: f64 = 0.01;
 
 /// True for such a result.
@@ -25,7 +25,7 @@ pub fn is(root: &At<'_, '_>) -> bool {
     summary.key("cache_stats").exists() && summary.key("elapsed_time").exists()
 }
 
-/// Reads it.
+/// Reads the result.
 #[must_use]
 pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache JSON", file));
@@ -60,7 +60,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
         let stated = |p: &str| of_tier("storage", p).or_else(|| of_tier("nvme", p));
         let ns = |p: &str| stated(p).map(|ms| ms.scaled(NS_PER_MS));
         operation.latencies.extend(latency(Stage::Total, |latency| {
-            // Of what went to the NVMe tier, and not of what memory served.
+            // Only requests to the NVMe tier, not those served from memory.
             latency.sampled = true;
             for (name, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
                 latency.percentiles.extend(percentile(percent, ns(name)));
@@ -82,8 +82,8 @@ pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// `read_iops` and `write_iops` hold the number of operations, despite their names. A value that differs from
-/// the number is a rate.
+/// `read_iops` and `write_iops` contain the number of operations, despite their names. A value that
+/// differs from that number is a rate.
 fn take_iops(operation: &mut Operation, stated: &At<'_, '_>) {
     let Some(value) = stated.exact() else { return };
     let is_count = operation.count.first().is_some_and(|count| count.value == value.value);
@@ -94,7 +94,7 @@ fn take_iops(operation: &mut Operation, stated: &At<'_, '_>) {
     }
 }
 
-/// Bandwidth of each tier: its bytes over the elapsed time, both in GiB.
+/// Returns the bandwidth of each tier: its bytes over the elapsed time, both in GiB.
 fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
     let Some(seconds) = window.map(|w| w.value / NS_PER_S).filter(|s| *s > 0.0) else {
         return Vec::new();
@@ -124,7 +124,7 @@ pub fn is_run_summary(root: &At<'_, '_>) -> bool {
     root.key("options").entries().any(|(_, option)| option.key("rank_count").exists())
 }
 
-/// Reads the summary of a run: a part for each option.
+/// Reads the summary of a run: one part per option.
 #[must_use]
 pub fn read_run_summary(root: &At<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache run summary", file));
@@ -183,7 +183,7 @@ fn of_latency(at: &At<'_, '_>, stage: Stage) -> Option<Latency> {
     })
 }
 
-/// The list of latencies, and what is said to be made of it.
+/// Returns the list of latencies with the figures that aggregate it.
 fn population(list: &At<'_, '_>, stated: &At<'_, '_>) -> Option<Population> {
     let values: Vec<f64> = list.items().filter_map(|item| item.number()).collect();
     let claims = [
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::json;
 
-    // The shape of `kv-cache.py`, with figures of our own.
+    // Structure of the output of `kv-cache.py` with invented figures.
     const TEXT: &str = r#"{"requests_completed": 4, "end_to_end_latencies": [1.0, 2.0, 3.0, 22.0],
         "storage_latencies": [0.5, 0.5], "summary": {"elapsed_time": 10.0, "requests_per_second": 0.4,
         "end_to_end_latency_ms": {"mean": 7000.0, "p50": 2500.0}, "storage_io_latency_ms": {"mean": 500.0},

@@ -1,4 +1,4 @@
-//! mdtest: the tables of rates and times that it prints (versions 1.9 to 4, alone or within IO500).
+//! mdtest: its tables of rates and times (versions 1.9 to 4, alone or within IO500).
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub fn is(text: &str) -> bool {
     text.lines().any(|line| launched(line).is_some())
 }
 
-/// Version, tasks and nodes: `mdtest-3.4.0 was launched with 16 total task(s) on 2 node(s)`.
+/// Parses version, tasks and nodes: `mdtest-3.4.0 was launched with 16 total task(s) on 2 node(s)`.
 fn launched(line: &str) -> Option<(&str, &str, &str)> {
     let (version, rest) = line.trim().strip_prefix("mdtest-")?.split_once(" was launched with ")?;
     let (tasks, rest) = rest.split_once(" total task")?;
@@ -38,7 +38,7 @@ fn launched(line: &str) -> Option<(&str, &str, &str)> {
     Some((version, tasks.trim(), nodes))
 }
 
-/// Which table a line is in.
+/// Kind of the current table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Table {
     Neither,
@@ -46,13 +46,14 @@ enum Table {
     Times,
 }
 
-/// A row: max, min and mean. The deviation beside them is over iterations or over ranks, by version.
+/// Maximum, minimum and mean of a row. The deviation next to them is over iterations or ranks,
+/// depending on the version.
 struct Row([Figure; 3]);
 
-/// Reads it: a part for each kind of operation that was done.
+/// Reads the output: one part per kind of operation.
 ///
 /// # Errors
-/// An output without a rate: a run that did not end.
+/// The output has no rate, because the run did not finish.
 pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("mdtest", "mdtest", file));
     let mut tasks = None;
@@ -81,7 +82,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     let one = reported.options.get("iterations").is_some_and(|count| count == "1");
     for (name, Row([max, min, mean])) in rates {
-        // What was not done has a row of zeroes.
+        // Operations that did not run have a row of zeroes.
         if max.value <= 0.0 {
             continue;
         }
@@ -90,7 +91,8 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         let what = format!("the mean rate of {}", name.to_lowercase());
         let (how, of) = (Formula::Between, vec![min, max.clone()]);
         reported.combined.push(Aggregate { what, how, total: mean.clone(), of, slack: 0.0 });
-        // Seconds, whatever stands above them: version 4 names them milliseconds or operations a second.
+        // Seconds, whatever the heading says: version 4 calls them milliseconds or operations per
+        // second.
         let window_ns = times.remove(name).filter(|_| one).map(|row: Row| {
             let Row([max, ..]) = row;
             max.scaled(NS_PER_S)

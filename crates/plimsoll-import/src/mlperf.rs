@@ -1,9 +1,9 @@
-//! MLPerf Storage and DLIO, on which it is built: `summary.json` of a run, its `per_epoch_stats.json`, the
+//! MLPerf Storage and its base DLIO: `summary.json` of a run, its `per_epoch_stats.json`, the
 //! output of each rank, and the report over repeats.
 //!
-//! A list of a metric has its mean and standard deviation beside it (numpy's, of a population), under names
-//! with `mean` and `stdev` in them. Bandwidth is samples per second times the length of a record, in MiB
-//! under the name of MB.
+//! Each list of a metric has its mean and standard deviation (numpy's, of a population) under names
+//! with `mean` and `stdev`. Bandwidth is samples per second times record length, in MiB but called
+//! MB.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,13 @@ use crate::parts::{source, unix_s};
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
 const NS_PER_S: f64 = 1e9;
-/// Share by which an epoch's rate times its time may differ from the samples: rates are of steps without
-/// the first and the last ones (3,300 epochs of version 1.0 differ by 0.94 to 1.12).
+/// Maximum relative deviation of an epoch's rate times its time from the samples. Rates exclude the
+/// first and last steps (3,300 epochs of version 1.0 have factors from 0.94 to 1.12).
 const EPOCH_SLACK: f64 = 0.25;
-/// Share by which a mean rate may differ from size over mean duration, beside the spread of the durations.
+/// Maximum relative deviation of a mean rate from size over mean duration, besides the spread of
+/// the durations.
 const CHECKPOINT_SLACK: f64 = 0.02;
-/// Share by which what is stated twice, or summed over ranks, may differ: digits of both.
+/// Maximum relative deviation of repeated values, or of sums over ranks, from rounding of both.
 const RANKS_SLACK: f64 = 1e-3;
 
 /// True for a `summary.json`.
@@ -48,7 +49,7 @@ pub fn is_epochs(root: &At<'_, '_>) -> bool {
             .any(|(name, value)| name.starts_with("block") && value.key("start").exists())
 }
 
-/// True for what one rank leaves (`3_output.json`).
+/// True for the output of one rank (`3_output.json`).
 #[must_use]
 pub fn is_rank(root: &At<'_, '_>) -> bool {
     root.key("host_memory_GB").exists()
@@ -56,7 +57,7 @@ pub fn is_rank(root: &At<'_, '_>) -> bool {
         && !root.key("metric").exists()
 }
 
-/// Lists beside their means and standard deviations: `train_au_percentage` and
+/// Adds lists with their means and standard deviations: `train_au_percentage` and
 /// `train_au_mean_percentage`.
 fn statistics(reported: &mut ToolResult, metric: &At<'_, '_>) {
     for (name, list) in metric.entries() {
@@ -129,7 +130,7 @@ pub fn read_summary(root: &At<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// Checkpoints: the size over the mean duration is the mean rate, as far as durations are alike.
+/// Adds checkpoints. If the durations are alike, size over mean duration is the mean rate.
 fn checkpoints(reported: &mut ToolResult, metric: &At<'_, '_>) {
     let of = |name: String| metric.key(&name).float().filter(|figure| figure.value > 0.0);
     for word in ["save", "load"] {
@@ -151,7 +152,8 @@ fn checkpoints(reported: &mut ToolResult, metric: &At<'_, '_>) {
     }
 }
 
-/// Length of a record: standard deviations of bandwidth and rate have the ratio that their means have.
+/// Returns the record length. The standard deviations of bandwidth and rate have the same ratio as
+/// their means.
 fn record(metric: &At<'_, '_>) -> Option<Figure> {
     let of = |name: &str| metric.key(name).number();
     let rate = of("train_throughput_stdev_samples_per_second").filter(|rate| *rate > 1e-9)?;
@@ -161,7 +163,8 @@ fn record(metric: &At<'_, '_>) -> Option<Figure> {
     Some(Figure::exact(moved / rate * MIB, field).widened(1e-9))
 }
 
-/// Data of all hosts: what each has of it times their number, where one value stands for each of them.
+/// Returns the data of all hosts: the value of one host times their number, if a single value
+/// applies to all.
 fn data_of_all_hosts(root: &At<'_, '_>) -> Option<Figure> {
     let each = root.key("data_size_per_host_GB");
     let listed = each.items().next().is_some();
@@ -169,7 +172,7 @@ fn data_of_all_hosts(root: &At<'_, '_>) -> Option<Figure> {
     (hosts > 0.0).then_some(total(&each)?.scaled(hosts))
 }
 
-/// Sum over hosts of a list, or one value; GB that are powers of 1024.
+/// Returns the sum of a list over hosts, or a single value; GB are powers of 1024.
 fn total(at: &At<'_, '_>) -> Option<Figure> {
     let all: Vec<f64> = at.items().filter_map(|item| item.number()).collect();
     let one = at.number();
@@ -177,7 +180,7 @@ fn total(at: &At<'_, '_>) -> Option<Figure> {
     (sum > 0.0).then(|| Figure::exact(sum * GIB, at.path()).widened(0.05))
 }
 
-/// As many hosts as are stated have to have told of themselves.
+/// Checks that all stated hosts reported.
 fn hosts(reported: &mut ToolResult, root: &At<'_, '_>) {
     let Some(stated) = root.key("num_hosts").exact() else { return };
     let listed = root.key("host_cpu_count").items().count();
@@ -192,7 +195,7 @@ fn hosts(reported: &mut ToolResult, root: &At<'_, '_>) {
     }
 }
 
-/// Epochs, and whether they fit into the run.
+/// Adds the epochs, and checks that they fit the run.
 fn passes(reported: &mut ToolResult, root: &At<'_, '_>, metric: &At<'_, '_>) {
     let rates = metric.key("train_throughput_samples_per_second");
     let busy: Vec<Option<Figure>> =
@@ -229,28 +232,28 @@ fn passes(reported: &mut ToolResult, root: &At<'_, '_>, metric: &At<'_, '_>) {
         .collect();
     if !of.is_empty() {
         let elapsed = Figure::exact((end - start) * NS_PER_S, "end - start");
-        // Epochs need no more time than there was; what is left is the start of the run, and checkpoints.
+        // Epochs take at most the elapsed time. The rest is the start of the run and checkpoints.
         let total = Figure { least: 0.0, ..elapsed };
         let what = "the time of all epochs at their rates against that of the run".to_owned();
         reported.combined.push(Aggregate { what, how: Formula::Sum, total, of, slack: 0.0 });
     }
 }
 
-/// Samples of an epoch.
+/// Returns the samples of an epoch.
 fn samples(root: &At<'_, '_>) -> Option<f64> {
     let files = root.key("num_files_train").number()?;
     let each = root.key("num_samples_per_file").number()?;
     (files * each > 0.0).then_some(files * each)
 }
 
-/// Times of the epochs of a run.
+/// Epoch times of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Epochs {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Each epoch's time for its steps, ns.
+    /// Step time of each epoch, ns.
     times: Vec<Option<Figure>>,
-    /// Whether times fit between their starts and ends.
+    /// Checks that times fit their starts and ends.
     combined: Vec<Aggregate>,
 }
 
@@ -283,12 +286,12 @@ pub fn read_epochs(root: &At<'_, '_>, file: &str) -> Epochs {
     epochs
 }
 
-/// What one rank left of itself.
+/// Output of one rank.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rank {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Its samples per second in each epoch, by the epoch's number.
+    /// Samples per second by epoch number.
     rates: BTreeMap<usize, Figure>,
 }
 
@@ -301,7 +304,7 @@ pub fn read_rank(root: &At<'_, '_>, file: &str) -> Rank {
     Rank { file: file.to_owned(), rates }
 }
 
-/// The number of a rank, which its file is named by.
+/// Returns the rank number from the file name.
 fn number_of(file: &str) -> Option<u64> {
     file.rsplit('/').next()?.split_once('_')?.0.parse().ok()
 }
@@ -325,7 +328,8 @@ fn sum_over_ranks(result: &mut ToolResult, ranks: &[&Rank]) {
     result.combined.extend(combined);
 }
 
-/// A report over repeats states each run's rate again: it has to be that of the summary that lies in the run's directory.
+/// Checks the rates in a report over repeats: each must equal that of the summary in the run's
+/// directory.
 fn of_reports(results: &mut [ToolResult]) {
     let is_summary = |r: &&ToolResult| r.source.format == "MLPerf Storage summary";
     let stated = |r: &ToolResult| r.parts.first()?.operations.first()?.rate_per_s.first().cloned();
@@ -359,7 +363,7 @@ fn directory(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// Puts epochs and ranks to the summary in their directory. Gives back how many belong to none.
+/// Attaches epochs and ranks to the summary in their directory. Returns the number without one.
 pub fn attach(results: &mut [ToolResult], epochs: Vec<Epochs>, ranks: &[Rank]) -> usize {
     let is_summary = |r: &ToolResult| r.source.format == "MLPerf Storage summary";
     of_reports(results);
@@ -430,12 +434,12 @@ fn of_epochs(result: &mut ToolResult, epochs: Epochs) {
     result.combined.extend(epochs.combined);
 }
 
-/// The run that a rate of a report is of, by its field.
+/// Returns the run of a rate in a report, from its field.
 fn run_of(rate: &Figure) -> Option<&str> {
     rate.field.strip_prefix("runs.")?.strip_suffix(".train_throughput_samples_per_second")
 }
 
-/// Reads the report over repeats: its mean and deviation are of the runs below it.
+/// Reads the report over repeats. Its mean and deviation are over the listed runs.
 #[must_use]
 pub fn read_report(root: &At<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("MLPerf Storage", "MLPerf Storage report", file));

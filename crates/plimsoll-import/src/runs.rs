@@ -1,15 +1,16 @@
-//! Files that people appended run after run to.
+//! Files with several appended runs.
 
 use plimsoll_evidence::tool_result::ToolResult;
 
-/// A run within a text: the line that it begins in, and the text of it with empty lines before, so that its
-/// lines keep their numbers.
+/// Run within a text: its first line, and its text padded with empty lines, so that line numbers
+/// stay valid.
 struct Run {
     line: usize,
     text: String,
 }
 
-/// Cuts a text before each line that begins a run. What stands before the first belongs to the first.
+/// Splits a text before each first line of a run. Text before the first one belongs to the first
+/// run.
 fn split(text: &str, mut begins: impl FnMut(&str) -> bool) -> Vec<Run> {
     let (mut starts, mut at) = (Vec::new(), 0);
     for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -29,10 +30,10 @@ fn split(text: &str, mut begins: impl FnMut(&str) -> bool) -> Vec<Run> {
     starts.iter().zip(ends).map(run).collect()
 }
 
-/// Reads each run of a text by itself: `begins` says which lines begin one.
+/// Reads each run of a text separately. `begins` recognises the first line of a run.
 ///
 /// # Errors
-/// That of the first run, where none can be read.
+/// The error of the first run, if no run can be read.
 pub fn read_each(
     text: &str,
     begins: impl FnMut(&str) -> bool,

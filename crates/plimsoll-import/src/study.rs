@@ -1,4 +1,4 @@
-//! A study: all results of the files that were named, put together.
+//! A study: all results of the named files, combined.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,22 +14,22 @@ use crate::{
     warp_text,
 };
 
-/// What was found in the files that were named.
+/// Results and statistics of the named files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Study {
-    /// Results, in the order of their files.
+    /// Results in file order.
     pub results: Vec<ToolResult>,
-    /// Files of a known form that cannot be read, and why.
+    /// Files of a known format that cannot be read, with reasons.
     pub unreadable: Vec<ImportError>,
-    /// Files of no known form.
+    /// Number of files of unknown format.
     pub passed_over: usize,
-    /// Logs, and other parts of results, that belong to none.
+    /// Number of logs and other partial results that belong to no result.
     pub logs_alone: usize,
-    /// Files that were read, by their form.
+    /// Number of read files by format.
     pub read: BTreeMap<&'static str, usize>,
 }
 
-/// Parts of results that lie in files of their own.
+/// Partial results in separate files.
 #[derive(Default)]
 struct Pieces {
     fio_logs: Vec<fio::log::Log>,
@@ -39,10 +39,10 @@ struct Pieces {
     pgbench_logs: Vec<pgbench_log::Log>,
 }
 
-/// Reads everything below the paths.
+/// Reads all files in the paths.
 ///
 /// # Errors
-/// A path that is not there.
+/// A path does not exist.
 pub fn read(paths: &[&Path]) -> Result<Study, ImportError> {
     let mut reader = Reader::default();
     for path in paths {
@@ -57,7 +57,7 @@ pub fn read(paths: &[&Path]) -> Result<Study, ImportError> {
     Ok(reader.finish())
 }
 
-/// Reads what somebody has at hand and no file holds: one text, no archive. `name` stands for it in messages.
+/// Reads a single text that is not in a file. `name` identifies it in messages.
 pub fn read_text(name: &str, text: &str) -> Study {
     let mut reader = Reader { named: true, ..Reader::default() };
     let bytes = text.as_bytes();
@@ -72,7 +72,7 @@ pub fn read_text(name: &str, text: &str) -> Study {
 struct Reader {
     study: Study,
     pieces: Pieces,
-    /// True while a file is read that was named itself: then it has to be a result.
+    /// True while reading a file that was named explicitly, which must be a result.
     named: bool,
     prefix: String,
 }
@@ -100,9 +100,10 @@ impl Visitor for Reader {
         let file = format!("{}{path}", self.prefix);
         match self.parse(format, &text, &file) {
             Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
-            // Many files have a line that could be a heading. Only one that was named has to be a table.
+            // Many files have a line that looks like a heading. Only an explicitly named file must
+            // be a table.
             Err(_) if format == Format::Table && !self.named => self.study.passed_over += 1,
-            // The source of a program names what it looks for.
+            // The source code of a parser contains the names that it looks for.
             Err(_) if !self.named && is_program(path, &text) => self.study.passed_over += 1,
             Err(says) => self.study.unreadable.push(ImportError { file, says }),
         }
@@ -113,7 +114,7 @@ impl Visitor for Reader {
     }
 }
 
-/// True for a JSON object that names a figure of a benchmark.
+/// True for a JSON object with the name of a benchmark figure.
 fn looks_like_result(head: &[u8]) -> bool {
     let Some(text) = text::decode(head) else { return false };
     let names = ["throughput", "bandwidth", "latency", "iops", "_per_sec", "partial_failure"];
@@ -124,7 +125,7 @@ fn looks_like_result(head: &[u8]) -> bool {
     }
 }
 
-/// Removes latencies whose mean and maximum are printed as zero: the tool did not measure them.
+/// Removes latencies with a mean and maximum of zero, which the tool did not measure.
 fn drop_unmeasured(result: &mut ToolResult) {
     let zero = |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value <= 0.0);
     let printed = |latency: &Latency| latency.mean_ns.is_some() || latency.max_ns.is_some();
@@ -145,7 +146,7 @@ fn drop_unmeasured(result: &mut ToolResult) {
     }
 }
 
-/// True for the source of a program or a page about one: by its first line, or by its name.
+/// True for the source code of a program or a web page, from its first line or its name.
 fn is_program(path: &str, text: &str) -> bool {
     const ENDINGS: [&str; 28] = [
         "awk", "bash", "bat", "c", "cc", "cpp", "cs", "go", "h", "hpp", "in", "ipynb", "j2",

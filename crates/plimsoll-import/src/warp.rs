@@ -1,4 +1,4 @@
-//! warp (MinIO): its JSON (`warp analyze --json`), of version 1 and of those before it.
+//! warp (MinIO): its JSON (`warp analyze --json`), of version 1 and earlier.
 //!
 //! Amounts and operations are counts over `measure_duration_millis`; request times are in ms.
 
@@ -11,11 +11,11 @@ use crate::json::At;
 use crate::parts::{latency, percentile, source, unix_s};
 
 const NS_PER_MS: f64 = 1e6;
-/// Share by which more may be in flight than there are threads: times of requests are of the whole
-/// run and rates of the time in which all threads ran.
+/// Maximum relative excess of operations in flight over the threads. Request times cover the whole
+/// run, but rates only the time in which all threads ran.
 const FLIGHT_SLACK: f64 = 0.1;
 
-/// True where a text begins as such a file.
+/// True if a text begins like such a file.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("\"measure_duration_millis\"")
@@ -30,7 +30,7 @@ pub fn is(root: &At<'_, '_>) -> bool {
         || root.key("operations").items().any(|operation| operation.key("throughput").exists())
 }
 
-/// Reads it: a part for each kind of operation.
+/// Reads the result: one part per kind of operation.
 #[must_use]
 pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("warp", "warp JSON", file));
@@ -112,12 +112,12 @@ fn part(reported: &mut ToolResult, name: &str, at: &At<'_, '_>, paced: bool) {
     });
 }
 
-/// What each host did in all of the run; `None` in it where a host does not say.
+/// Returns the throughput of each host over the run; `None` for a host without one.
 fn throughput_by_host(at: &At<'_, '_>, field: &str) -> Vec<Figure> {
     let hosts: Vec<At<'_, '_>> =
         at.key("throughput_by_host").entries().map(|(_, host)| host).collect();
     let window = at.key("throughput").key("measure_duration_millis").number();
-    // Hosts that were measured over another time do not add up.
+    // Hosts that measured over different times cannot be added.
     let alike = |host: &At<'_, '_>| {
         let own = host.key("measure_duration_millis").number();
         own.zip(window).is_some_and(|(a, b)| (a / b - 1.0).abs() < 0.01)
@@ -127,7 +127,7 @@ fn throughput_by_host(at: &At<'_, '_>, field: &str) -> Vec<Figure> {
     if all.len() == hosts.len() { all } else { Vec::new() }
 }
 
-/// Times of requests: of the one list of them, or the extremes and the mean of several.
+/// Returns the request latency: of a single list, or extremes and mean of several.
 fn requests(at: &At<'_, '_>) -> Option<Latency> {
     let mut all: Vec<At<'_, '_>> = Vec::new();
     for (_, segments) in at.key("requests_by_client").entries() {
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::json;
 
-    // After `aggregate.Realtime` and `aggregate.LiveAggregate` of warp 1.0.
+    // Modelled on `aggregate.Realtime` and `aggregate.LiveAggregate` of warp 1.0.
     const LIVE: &str = r#"{"v": 2, "commandline": "warp get", "final": true, "warp_version": "1.3", "by_op_type": {"GET":
         {"total_requests": 1000, "concurrency": 8, "throughput": {"measure_duration_millis": 10000, "bytes": 1048576000,
         "ops": 1000, "errors": 0}, "throughput_by_host": {"a": {"measure_duration_millis": 10000, "bytes": 548576000,

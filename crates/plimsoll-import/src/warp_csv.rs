@@ -1,7 +1,8 @@
-//! warp (MinIO): the CSV of its segments (`warp analyze --analyze.out=FILE`) and that of each operation, which
-//! lies in its `.csv.zst` files.
+//! warp (MinIO): the CSV of its segments (`warp analyze --analyze.out=FILE`), and that of each
+//! operation in its `.csv.zst` files.
 //!
-//! Bytes of a segment hold the share of operations that reach beyond it; its rate counts those that ended in it.
+//! The bytes of a segment include the shares of operations that extend beyond it; its rate counts
+//! the operations that ended in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +15,10 @@ use crate::parts::{Columns, Digits, latency, percentile, source, unix_s};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Share by which a rate may lie off its own quotient: doubles are printed to the last digit.
+/// Maximum relative deviation of a rate from its own quotient: doubles are printed completely.
 const DOUBLES: f64 = 1e-9;
-/// Share by which the durations may lie off the ends less the beginnings: times are taken as doubles of seconds.
+/// Maximum relative deviation of the durations from ends minus starts: times are doubles in
+/// seconds.
 const TIMES: f64 = 1e-3;
 
 /// True for the CSV of segments.
@@ -47,7 +49,7 @@ fn header(text: &str) -> Option<Vec<&str>> {
     (names.len() > 8).then_some(names)
 }
 
-/// The rows below the header, each with its line; remarks begin with `#`.
+/// Returns the rows below the header with their lines; comments begin with `#`.
 fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String> {
     let mut rows = Vec::new();
     let by = separator(text.lines().next().unwrap_or_default());
@@ -90,10 +92,10 @@ struct Segments {
     start_unix_s: Option<f64>,
 }
 
-/// Reads the CSV of segments: a part for each kind of operation.
+/// Reads the CSV of segments: one part per kind of operation.
 ///
 /// # Errors
-/// A file that is cut off, or has no row with figures.
+/// The file is truncated, or has no row with figures.
 pub fn read_segments(text: &str, file: &str) -> Result<ToolResult, String> {
     let names = header(text).ok_or("it has no heading")?;
     let mut reported = ToolResult::new(source("warp", "warp CSV", file));
@@ -182,7 +184,7 @@ struct Operations {
     edges: Vec<(f64, i32)>,
 }
 
-/// Greatest number of operations between their start and end at one time.
+/// Returns the maximum number of concurrent operations.
 fn most_at_once(edges: &mut [(f64, i32)]) -> f64 {
     edges.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut now, mut most) = (0, 0);
@@ -193,10 +195,10 @@ fn most_at_once(edges: &mut [(f64, i32)]) -> f64 {
     f64::from(most)
 }
 
-/// Reads the CSV of operations: a part for each kind.
+/// Reads the CSV of operations: one part per kind.
 ///
 /// # Errors
-/// A file that is cut off, or has no operation.
+/// The file is truncated, or has no operation.
 pub fn read_operations(text: &str, file: &str) -> Result<ToolResult, String> {
     let names = header(text).ok_or("it has no heading")?;
     let mut reported = ToolResult::new(source("warp", "warp operations", file));

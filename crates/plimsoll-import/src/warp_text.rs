@@ -1,6 +1,6 @@
-//! warp (MinIO): the text that `warp analyze` prints.
+//! warp (MinIO): the text output of `warp analyze`.
 //!
-//! The average of an operation, and the fastest, median and slowest of the segments of the run.
+//! It has the average of each operation, and the fastest, median and slowest segment of the run.
 
 use plimsoll_evidence::tool_result::{
     Complaint, Figure, Kind, Operation, Part, SampleStatistics, ToolResult, Weight,
@@ -9,7 +9,8 @@ use plimsoll_evidence::tool_result::{
 use crate::number;
 use crate::parts::{Digits, figure, source};
 
-/// Mean over median of the segments from which on the mean describes no part of the run.
+/// Maximum ratio of mean to median of the segments. Beyond it the mean describes no part of the
+/// run.
 const MEAN_OVER_MEDIAN_MAX: f64 = 2.0;
 
 /// True for such a text.
@@ -18,7 +19,7 @@ pub fn is(text: &str) -> bool {
     text.contains("Operation: ") && text.contains("* Average: ") && text.contains(" obj/s")
 }
 
-/// `91.20 MiB/s, 93.39 obj/s` as bandwidth and rate.
+/// Parses `91.20 MiB/s, 93.39 obj/s` as bandwidth and rate.
 fn pair(text: &str, line: usize, name: &str) -> (Option<Figure>, Option<Figure>) {
     let place = |unit: &str| format!("line {line} ({name}, {unit})");
     let (mut bandwidth, mut rate) = (None, None);
@@ -34,10 +35,10 @@ fn pair(text: &str, line: usize, name: &str) -> (Option<Figure>, Option<Figure>)
     (bandwidth, rate)
 }
 
-/// Reads it: a part for each kind of operation.
+/// Reads the output: one part per kind of operation.
 ///
 /// # Errors
-/// A text without the average of an operation.
+/// The text has no average of an operation.
 pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("warp", "warp text", file));
     let mut median: Option<Figure> = None;

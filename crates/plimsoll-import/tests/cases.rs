@@ -1,4 +1,4 @@
-//! Results that were misjudged once, each the smallest example of its kind, with the outcome that is right.
+//! Results that were once misjudged, each as a minimal example with its correct outcome.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -29,7 +29,7 @@ fn is(name: &str, verdict: Credibility, rule: &str) {
     }
 }
 
-/// Swaps one figure of a case: the false twin.
+/// Changes one figure of a case, which makes it false.
 fn twin(name: &str, from: &str, to: &str) -> Audit {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
     let text = std::fs::read_to_string(path).unwrap();
@@ -45,7 +45,7 @@ fn counters_reset_while_operations_were_in_flight() {
     is("fio-ramp-text.txt", Credibility::Consistent, "");
     let audit = audit("fio-ramp-longer-than-run.txt");
     assert_ne!(audit.verdict, Credibility::Impossible, "{:?}", audit.findings);
-    // 33 operations more than were counted cannot have been in flight at depth 32.
+    // 33 operations more than counted cannot have been in flight at depth 32.
     let twin = twin("fio-ramp-text.txt", "total=0,12000,0,0", "total=0,11900,0,0");
     assert_eq!(twin.verdict, Credibility::Impossible, "{:?}", twin.findings);
 }

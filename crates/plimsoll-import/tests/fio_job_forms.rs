@@ -1,4 +1,4 @@
-//! Forms of fio jobs: what is carried over, and what is refused because something else would be measured.
+//! Forms of fio jobs: converted options, and options rejected because they change what is measured.
 
 #![allow(clippy::expect_used)] // Tests.
 
@@ -40,7 +40,7 @@ fn files_and_variables_are_put_in_place() {
     assert!(says.contains("NONE"), "{says}");
     let says = prepare("include loop.fio\n", &include, &variable).expect_err("endless");
     assert!(says.contains("include each other"), "{says}");
-    // What evidence keeps has to say all of it.
+    // The bundle must contain all of the job's text.
     for job in ["[a]\nsize=${SIZE}\n", "include common.fio\n[a]\nrw=read\n"] {
         assert!(refused(job).contains("plan import"), "{job}");
     }
@@ -69,7 +69,7 @@ fn stonewall_makes_plans_in_sequence_and_never_one() {
     };
     assert!(plan("").expect_err("two stages").to_string().contains("sections"));
     assert!(plan("sections = [\"fill\"]\n").is_ok());
-    // The first job waits for nobody.
+    // The first job does not wait.
     assert!(import_fio(&format!("{HEAD}stonewall\nrw=read\n"), "job.fio").is_ok());
 }
 
@@ -99,7 +99,7 @@ fn a_job_of_any_length_takes_no_more_than_its_bounds() {
     let globals: String = (0..1_000).map(|n| format!("o{n}\n")).collect();
     let jobs: String = (0..900).map(|n| format!("[j{n}]\n")).collect();
     assert!(refused(&format!("[global]\n{globals}{jobs}")).contains("65536 options"));
-    // Each fault looks for its line.
+    // Finding the line of each error takes time.
     let faults = import_fio(&"x\n".repeat(300_000), "job.fio").expect_err("no section");
     assert_eq!(faults.errors.len(), 100);
 }
@@ -148,7 +148,7 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     assert_eq!(phases.warm_up_ns, 7_000_000_000);
     assert!(imported.notes.iter().any(|note| note.contains("SNIA's rule")), "{:?}", imported.notes);
     assert_eq!(imported.plan.resolve().evidence.min_measure_ns, 20_000_000_000);
-    // A plan that names the job ends so too, unless it says how long it measures.
+    // A plan that names the job also ends like this, unless it states its measuring time.
     let plan = |phases: &str| {
         let plan = format!(
             "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n[phases]\n{phases}\n[evidence]\n\
@@ -162,7 +162,7 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     assert_eq!((plan("").until_steady, plan("").round_ns), (true, 4_000_000_000));
     assert_eq!(plan("").measure_ns, 60_000_000_000);
     assert!(!plan("measure = \"30s\"").until_steady);
-    // As in fio, nothing follows from a criterion without a window.
+    // As in fio, a criterion without a window has no effect.
     let phases = resolved(&job("steadystate=iops:2%\n")).phases;
     assert!(!phases.until_steady);
     for (lines, reason) in [
@@ -176,7 +176,7 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     }
     let two = format!("{}[b]\nrw=read\nsize=1m\nruntime=60\n", job("ss=iops:2%\nss_dur=20s\n"));
     assert!(refused(&two).contains("do not end by one steady state"), "{}", refused(&two));
-    // In a stage of its own it may.
+    // In a separate stage it may.
     let staged = two.replace("[b]\n", "[b]\nstonewall\n");
     let stages = import_stages(&staged, "job").unwrap_or_else(|e| panic!("{e}"));
     let steady: Vec<bool> =

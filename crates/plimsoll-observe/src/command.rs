@@ -32,7 +32,7 @@ const KEPT_MAX: usize = 256;
 const FOREIGN_MAX: usize = 64;
 /// Samples in which the files of a new process are always listed. Later ones list them rarely.
 const EARLY_LOOKS: u32 = 25;
-/// Later samples list the files once in this many.
+/// Ratio of later samples to those that list the files.
 const LATE_EVERY: u32 = 10;
 /// The pause between samples is this multiple of the duration of the last one, so that sampling
 /// takes at most 2 % of one CPU.

@@ -61,7 +61,7 @@ fn of_groups(root: &Path, groups: &str) -> Limits {
     Limits { io: found.io.into_iter().collect(), ..found.limits }
 }
 
-/// Limits read so far.
+/// Limits read until now.
 #[derive(Default)]
 struct Found {
     limits: Limits,

@@ -20,7 +20,7 @@ use crate::sysfs::{self, Sysfs};
 const SERIES_MAX: usize = 16;
 const LOOPBACK: &str = "lo";
 
-/// Counters so far.
+/// Counter values at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Reading {
     interfaces: BTreeMap<String, LinkCounters>,

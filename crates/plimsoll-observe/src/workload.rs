@@ -1,4 +1,4 @@
-//! Access profile of the running load, as rows of the series: working set so far, and recent
+//! Access profile of the running load, as rows of the series: current working set, and recent
 //! randomness.
 
 use plimsoll_evidence::series::{Data, Row};

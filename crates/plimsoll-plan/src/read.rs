@@ -46,7 +46,7 @@ pub(crate) struct Given<T> {
     pub(crate) written: bool,
 }
 
-/// Errors found so far in the text.
+/// Errors collected while reading the text.
 #[derive(Debug, Default)]
 pub(crate) struct Cx {
     problems: Vec<(At, String, String)>,

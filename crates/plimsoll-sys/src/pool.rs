@@ -4,7 +4,7 @@
 //! the slot, marks it ready and unparks the worker. The worker marks it done, pushes itself on the
 //! completion list (a Treiber stack: one compare-and-swap), and unparks the issuer if that is
 //! waiting. The issuer takes the whole list at once and reverses it, so that completions are reaped
-//! in order of completion. There are no locks. At depth 1 there is no worker: the issuing thread
+//! in order of completion. It uses no locks. At depth 1 there is no worker: the issuing thread
 //! makes the call itself, which is the plain synchronous engine.
 
 use std::cell::UnsafeCell;
@@ -159,7 +159,7 @@ impl Pool {
     /// calling thread's CPU affinity.
     ///
     /// # Errors
-    /// `EAGAIN` if the system cannot start that many threads.
+    /// `EAGAIN` if the system cannot start the threads.
     pub fn new(
         entries: u32,
         files: Vec<OwnedFd>,

@@ -93,7 +93,7 @@ fn common_window(parts: &[Part], interval_ns: u64) -> Option<CommonWindow> {
     })
 }
 
-/// Merges the hosts' totals over their common window. Returns `None` if there is no common window
+/// Merges the hosts' totals over their common window. Returns `None` without a common window
 /// or no host.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! fio's JSON (`--output-format=json` and `json+`), of one host or of clients with their total.
+//! fio's JSON (`--output-format=json` and `json+`), of one host or of clients with a total.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Bin, Complaint, CounterReset, DeviceCounts, Figure, Formula, Kind, Latency,
@@ -13,26 +13,27 @@ use crate::json::{self, At};
 const KIB: f64 = 1024.0;
 const NS_PER_MS: f64 = 1e6;
 const SECTOR_BYTES: f64 = 512.0;
-/// Percentiles are the middle of bins of 1/64 of the power of two below them (`FIO_IO_U_PLAT_BITS`).
+/// Bins per octave: percentiles are the middle of bins of 1/64 of the power of two below them
+/// (`FIO_IO_U_PLAT_BITS`).
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// Latencies from about here on share the last bin (`FIO_IO_U_PLAT_GROUP_NR`: 29 octaves of ns in version
-/// 3, 19 of us before it): what is printed there is a lower bound.
+/// Latencies from about here on share the last bin, so that percentiles there are lower bounds.
+/// `FIO_IO_U_PLAT_GROUP_NR` is 29 octaves of ns in version 3, and 19 of us before it.
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
-/// Stands for "no upper bound" in a figure, which has to be finite.
+/// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
 
-/// True where the object is a result of fio.
+/// True if the object is a fio result.
 #[must_use]
 pub fn is(root: &At<'_, '_>) -> bool {
     root.key("fio version").exists()
         && (root.key("jobs").exists() || root.key("client_stats").exists())
 }
 
-/// Reads all results of a text: one object, or one after the other. Reports of a running job
-/// (`--status-interval`) are one result, which is the last of them.
+/// Reads all results of a text, one object after another. Reports of a running job
+/// (`--status-interval`) are one result: the last report counts.
 ///
 /// # Errors
-/// A text without a result of fio.
+/// The text has no fio result.
 pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let (mut all, mut reports, mut at) = (Vec::<ToolResult>::new(), 1, 0);
     loop {
@@ -77,7 +78,8 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     Ok(all)
 }
 
-/// True if a report is a later one of the same run: the same jobs and options, with counters that only grew.
+/// True if a report continues an earlier one of the same run: same jobs and options, and counters
+/// that only increased.
 fn continues(earlier: &ToolResult, later: &ToolResult) -> bool {
     let sum = |part: &Part, of: fn(&Operation) -> Option<&Figure>| -> f64 {
         part.operations.iter().filter_map(of).map(|figure| figure.value).sum()
@@ -92,7 +94,7 @@ fn continues(earlier: &ToolResult, later: &ToolResult) -> bool {
     let in_order = time(earlier).zip(time(later)).is_none_or(|(a, b)| {
         let longest = later.parts.iter().filter_map(|part| part.window_ns.as_ref());
         let longest_s = longest.map(|window| window.value / 1e9).fold(0.0, f64::max);
-        // The whole run lies before the later report.
+        // The whole run ended before the later report.
         a <= b && b - a <= longest_s + 2.0
     });
     alike && in_order && earlier.parts.iter().zip(&later.parts).all(grew)
@@ -137,7 +139,7 @@ fn options_of(root: &At<'_, '_>, job: &At<'_, '_>) -> Options {
     options
 }
 
-/// How many clones an entry holds: those of a group report are summed into one.
+/// Returns the number of clones in an entry. A group report sums them into one.
 fn clones(jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) -> Option<f64> {
     let same = |other: &&At<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
@@ -148,12 +150,12 @@ fn clones(jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) -> Option<f6
     let stated = options.clones().map(|clones| clones.value);
     if options.get("group_reporting").is_none_or(|value| value == "0") {
         return match stated {
-            // Each clone has its own entry, unless the entry was shown with its group.
+            // Each clone has its own entry, except in a group report.
             Some(count) if listed < count && listed == 1.0 => running(job).map(|n| n.max(count)),
             _ => Some(1.0),
         };
     }
-    // Several sections may share a group, and only the first one's options are repeated.
+    // Several sections may share a group, which repeats only the first one's options.
     match (running(job), stated) {
         (Some(running), stated) => Some(running.max(stated.unwrap_or(1.0))),
         (None, Some(stated)) => Some(stated),
@@ -161,7 +163,7 @@ fn clones(jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) -> Option<f6
     }
 }
 
-/// Threads by the time that they ran in sum.
+/// Returns the number of threads, from their total run time.
 fn running(job: &At<'_, '_>) -> Option<f64> {
     let sum = job.key("job_runtime").number().filter(|ms| *ms > 0.0)?;
     let longest = DIRECTIONS.iter().filter_map(|(name, _)| job.key(name).key("runtime").number());
@@ -222,7 +224,8 @@ fn take_job(reported: &mut ToolResult, jobs: &[At<'_, '_>], job: &At<'_, '_>, op
     reported.parts.push(part);
 }
 
-/// Flushes. Some versions leave `total_ios` at 0 beside a histogram of flushes; its `N` is the count then.
+/// Reads flushes. Some versions leave `total_ios` at 0 next to a histogram of flushes, whose `N` is
+/// then the count.
 fn flushes(sync: &At<'_, '_>) -> Option<Operation> {
     let mut operation = Operation::of(Kind::Sync);
     operation.latencies.extend(latency(sync, "lat", Stage::Total));
@@ -246,7 +249,7 @@ fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
             take(|o| &mut o.bytes, Some(kib.scaled(KIB)));
         }
         None => {
-            // Others leave fields out: what is left tells the version, or nothing does.
+            // Some outputs omit fields. The remaining fields identify the version, or nothing does.
             let any = |names: &[&str]| names.iter().any(|name| side.key(name).exists());
             let bytes = if any(&["bw_bytes", "slat_ns", "clat_ns", "lat_ns"]) {
                 side.key("io_bytes").exact()
@@ -274,7 +277,7 @@ fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
     operation
 }
 
-/// Latencies of a direction: in ns since version 3.0 (`clat_ns`), in us before (`clat`).
+/// Reads the latencies of a direction: in ns since version 3.0 (`clat_ns`), in us before (`clat`).
 fn latency(side: &At<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
     let now = side.key(&format!("{name}_ns"));
     let (at, unit) = if now.exists() { (now, 1.0) } else { (side.key(name), 1e3) };
@@ -304,7 +307,7 @@ fn latency(side: &At<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
         }
     }
     latency.bins = bins(&at.key("bins"), unit);
-    // A latency that was not measured (`gtod_reduce`, `disable_clat`) is printed as zero.
+    // Unmeasured latencies (`gtod_reduce`, `disable_clat`) are printed as zero.
     let nothing =
         |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value == 0.0);
     let measured =
@@ -312,7 +315,7 @@ fn latency(side: &At<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
     measured.then_some(latency)
 }
 
-/// A percentile, which is the middle of the bin that it fell into.
+/// Widens a percentile to its bin, of which it is the middle.
 fn binned(figure: Figure, unit: f64) -> Figure {
     let octave = if figure.value >= 1.0 { figure.value.log2().floor().exp2() } else { 1.0 };
     let width = (octave / BINS_PER_OCTAVE).max(1.0);
@@ -368,7 +371,7 @@ fn device(at: &At<'_, '_>) -> DeviceCounts {
     }
 }
 
-/// One value a second of a job that ran until it was steady.
+/// Reads one value per second of a job that ran until steady.
 fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
     let data = job.key("steadystate").key("data");
     let of = |name: &str, quantity: Quantity, unit: f64| {
@@ -386,18 +389,19 @@ fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
             field,
             interval_s: Some(1.0),
             points,
-            // The window that was steady, and not the whole run.
+            // Only the steady window, not the whole run.
             partial: true,
             understates: true,
         })
     };
     let rate = of("iops", Quantity::RatePerS, 1.0);
-    // In bytes, unlike `bw` elsewhere (`steadystate_alloc` and `steadystate_check` of fio's steadystate.c).
+    // In bytes, unlike other `bw` values (`steadystate_alloc` and `steadystate_check` in fio's
+    // steadystate.c).
     let bandwidth = of("bw", Quantity::BandwidthPerS, 1.0);
     rate.into_iter().chain(bandwidth).collect()
 }
 
-/// The entry `All clients` sums those of the clients.
+/// The entry `All clients` is the sum of the clients.
 fn take_totals(reported: &mut ToolResult) {
     let Some(total) = reported.parts.iter().find(|part| part.is_total) else { return };
     type Of = fn(&Operation) -> Option<&Figure>;
@@ -420,7 +424,7 @@ fn take_totals(reported: &mut ToolResult) {
                     how: Formula::Sum,
                     total: figure.clone(),
                     of: figures,
-                    // Each client's bandwidth is by its own runtime, the total's by the longest.
+                    // Each client's bandwidth uses its own run time, the total's uses the longest.
                     slack: if what == "bandwidth" { 0.05 } else { 0.0 },
                 });
             }

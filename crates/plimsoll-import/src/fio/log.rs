@@ -1,8 +1,8 @@
-//! fio's logs beside a result: `NAME_bw.1.log`, `_iops`, `_lat`, `_clat`, `_slat`, `_clat_hist`.
+//! fio's log files of a result: `NAME_bw.1.log`, `_iops`, `_lat`, `_clat`, `_slat`, `_clat_hist`.
 //!
-//! One line is `time in ms, value, direction, block size or offset …`: bandwidth in KiB/s, latency in ns
-//! (in us before version 3). With `log_avg_msec` a line is the mean of an interval and stands at its end;
-//! without it is one operation.
+//! Each line is `time in ms, value, direction, block size or offset …`. Bandwidth is in KiB/s,
+//! latency in ns (in us before version 3). With `log_avg_msec` a line is the mean of the interval
+//! that ends at its time. Without it, a line is one operation.
 
 use plimsoll_evidence::tool_result::{
     Bin, Kind, Latency, Point, Quantity, Series, Stage, ToolResult,
@@ -11,14 +11,14 @@ use plimsoll_evidence::tool_result::{
 use crate::number;
 
 const KIB: f64 = 1024.0;
-/// Lines that are looked at to tell a log from a table of numbers.
+/// Number of lines used to distinguish a log from a table of numbers.
 const LINES_SNIFFED: usize = 20;
-/// Points kept of one log at most; more are averaged by intervals of a second.
+/// Maximum points kept of one log. More are averaged over intervals of a second.
 const POINTS_MAX: usize = 20_000;
-/// Bins of an octave of a histogram (`FIO_IO_U_PLAT_BITS`).
+/// Bits for the bins of a histogram octave (`FIO_IO_U_PLAT_BITS`).
 const PLAT_BITS: u32 = 6;
 
-/// What a log is of, by the name that fio gives it.
+/// Quantity of a log, from its file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// `_bw`.
@@ -31,22 +31,22 @@ pub enum What {
     Histogram,
 }
 
-/// A log and the place that its name gives it.
+/// Log, with the assignment in its file name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Its name without what fio adds to the option.
+    /// File name without the suffix that fio appends.
     pub stem: String,
-    /// What it is of; `None` where the name does not say.
+    /// Quantity; `None` if the name does not state it.
     pub what: Option<What>,
-    /// Number of the job, from 1; `None` where all jobs write one log.
+    /// Number of the job, from 1; `None` if all jobs write one log.
     pub job: Option<usize>,
-    /// Time, value and direction of each line; histograms keep their bins.
+    /// Time, value and direction of each line; empty for histograms.
     lines: Vec<Line>,
-    /// Counts of all intervals of a histogram, by direction.
+    /// Sum of all intervals of a histogram, by direction.
     bins: [Vec<f64>; 3],
-    /// True where the time runs backwards: several runs wrote into one file.
+    /// True if the time goes backwards, because several runs wrote to one file.
     pub several_runs: bool,
 }
 
@@ -57,13 +57,13 @@ struct Line {
     direction: u8,
 }
 
-/// True where the first lines are those of a log.
+/// True if the first lines are those of a log.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
     let mut seen = 0;
     while let Some(line) = lines.next() {
-        // The last one may be cut off.
+        // The last line may be truncated.
         if lines.peek().is_none() && seen > 0 || seen >= LINES_SNIFFED {
             break;
         }
@@ -86,8 +86,8 @@ fn split(line: &str) -> Option<(Line, std::str::Split<'_, char>)> {
         .then(|| (Line { ms, value, direction: direction as u8 }, line.split(',')))
 }
 
-/// Reads a log. Lines that are none (the last one may be cut off) are left out and counted by the caller
-/// by the points that are missing.
+/// Reads a log, and skips invalid lines (the last may be truncated). The caller detects missing
+/// points.
 #[must_use]
 pub fn read(text: &str, file: &str) -> Log {
     let name = file.rsplit('/').next().unwrap_or(file);
@@ -102,7 +102,7 @@ pub fn read(text: &str, file: &str) -> Log {
         several_runs: false,
     };
     for line in text.lines() {
-        // A histogram's second column is its direction.
+        // The second column of a histogram is the direction.
         if what == Some(What::Histogram) {
             log.take_bins(line);
             continue;
@@ -115,7 +115,7 @@ pub fn read(text: &str, file: &str) -> Log {
     log
 }
 
-/// `randread-1-16_bw.3.log` is the bandwidth of job 3 of `randread-1-16`.
+/// Parses a file name: `randread-1-16_bw.3.log` is the bandwidth of job 3 of `randread-1-16`.
 fn named(name: &str) -> (String, Option<What>, Option<usize>) {
     let name = name.strip_suffix(".log").unwrap_or(name);
     let (name, job) = match name.rsplit_once('.') {
@@ -152,8 +152,8 @@ impl Log {
         }
     }
 
-    /// The log as series, one for each direction. `interval_ms` is what the options state; `version` decides
-    /// over the unit of latencies.
+    /// Returns the log as one series per direction. `interval_ms` is from the options; `version`
+    /// determines the unit of latencies.
     #[must_use]
     pub fn series(&self, interval_ms: Option<f64>, version: Option<&str>) -> Vec<Series> {
         let (quantity, stage, unit) = match self.what {
@@ -185,20 +185,22 @@ impl Log {
                 interval_s,
                 points: thinned(points),
                 partial: false,
-                // fio divides an interval's amount by the time since a mark that lags behind its samples
-                // (`__add_samples`: the mark moves on by the interval, not to the sample).
+                // fio divides an interval's amount by the time since a mark that lags behind its
+                // samples (in `__add_samples` the mark advances by the interval, not to the
+                // sample).
                 understates: self.what != Some(What::Latency(stage)),
             });
         }
         all
     }
 
-    /// The histogram of one direction.
+    /// Returns the histogram of one direction.
     fn histogram(&self, direction: usize, version: Option<&str>) -> Vec<Bin> {
         let counts = &self.bins[direction];
         let old = version.is_some_and(|version| version.contains("fio-2"));
         let unit = if old { 1e3 } else { 1.0 };
-        // Groups of 64 bins: 29 octaves since version 3, 19 before; fewer bins were merged by twos.
+        // Groups of 64 bins: 29 octaves since version 3, 19 before. Fewer bins were merged in
+        // pairs.
         let full = if old { 19 } else { 29 } << PLAT_BITS;
         let merged =
             (full as f64 / counts.len().max(1) as f64).log2().round().exp2().max(1.0) as usize;
@@ -211,7 +213,7 @@ impl Log {
     }
 }
 
-/// The least value of a bin (`plat_idx_to_val` without its half).
+/// Returns the smallest value of a bin (`plat_idx_to_val` without its half).
 fn value_of(index: usize) -> f64 {
     let per_octave = 1usize << PLAT_BITS;
     if index < per_octave * 2 {
@@ -223,7 +225,7 @@ fn value_of(index: usize) -> f64 {
     base as f64 + step as f64 * (error_bits as f64).exp2()
 }
 
-/// The interval of a log whose lines stand at regular times.
+/// Returns the interval of a log with regular times.
 fn regular(points: &[Point]) -> Option<f64> {
     let mut gaps: Vec<f64> = points.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
     gaps.sort_by(f64::total_cmp);
@@ -232,7 +234,7 @@ fn regular(points: &[Point]) -> Option<f64> {
     (median > 0.0 && near * 10 >= gaps.len() * 9).then_some(median)
 }
 
-/// A log of every operation, averaged by seconds where it is long.
+/// Averages a long per-operation log by seconds.
 fn thinned(points: Vec<Point>) -> Vec<Point> {
     if points.len() <= POINTS_MAX {
         return points;
@@ -251,15 +253,15 @@ fn thinned(points: Vec<Point>) -> Vec<Point> {
     seconds.into_iter().map(point).collect()
 }
 
-/// Puts logs with the results that name them in their options and lie in the same directory. Gives back the
-/// ones that belong to none.
+/// Attaches logs to the results in the same directory whose options name them. Returns the logs
+/// that belong to no result.
 #[must_use]
 pub fn attach(results: &mut [ToolResult], logs: Vec<Log>) -> Vec<Log> {
     let mut by_directory: std::collections::BTreeMap<String, Vec<usize>> =
         std::collections::BTreeMap::new();
     let of_fio = |result: &&ToolResult| result.source.tool == "fio";
     for (index, result) in results.iter().enumerate().filter(|(_, result)| of_fio(result)) {
-        // People keep the logs of `randread.out` beside it, or in `randread`.
+        // The logs of `randread.out` are usually in the same directory, or in `randread`.
         let file = &result.source.file;
         let own = file.rsplit_once('.').map_or(file.as_str(), |(stem, _)| stem);
         for place in [directory(file), own] {
@@ -284,8 +286,8 @@ pub fn attach(results: &mut [ToolResult], logs: Vec<Log>) -> Vec<Log> {
     left
 }
 
-/// The job that a log is of by its name, where the result does not say how it called its logs: fio's text leaves
-/// that out. `randread-SDA_bw.log` beside `randread.out` is of the job `SDA`.
+/// Returns the job of a log from its file name, if the result does not list its logs, as in fio's
+/// text. `randread-SDA_bw.log` next to `randread.out` belongs to the job `SDA`.
 fn named_part(result: &ToolResult, log: &Log) -> Option<usize> {
     const OPTIONS: [&str; 4] =
         ["write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log"];
@@ -304,7 +306,7 @@ fn named_part(result: &ToolResult, log: &Log) -> Option<usize> {
         .enumerate()
         .filter(|(_, part)| part.name == stem || rest == Some(part.name.as_str()));
     let (index, part) = of_name.next()?;
-    // A part that stands for several jobs has a log of each, or one of all of them with lines of each.
+    // A part of several jobs has one log per job, or one log with lines of all of them.
     let alone = part.setting.threads.as_ref().is_some_and(|jobs| jobs.value == 1.0);
     let first = log.job.is_none_or(|job| job == index + 1 || result.parts.len() == 1);
     (alone && first && of_name.next().is_none()).then_some(index)
@@ -334,7 +336,7 @@ fn put(result: &mut ToolResult, log: &Log, named: Option<usize>) {
     let interval = result.options.get("log_avg_msec").and_then(|text| text.parse::<f64>().ok());
     let version = result.source.version.clone();
     let parts = result.parts.len();
-    // A log of all jobs belongs to a part only where there is one.
+    // A log of all jobs is attached only if there is a single part.
     let index = match (named, log.job) {
         (Some(index), _) => index,
         (None, Some(job)) if parts > 1 => job - 1.min(job),
@@ -383,7 +385,7 @@ mod tests {
 
     #[test]
     fn bins_have_the_values_that_fio_gives_them() {
-        // The middle of fio's bins, from `plat_idx_to_val` of version 3.33.
+        // Middle values of fio's bins, from `plat_idx_to_val` of version 3.33.
         for (index, middle) in
             [(0, 0.0), (63, 63.0), (128, 129.0), (200, 290.0), (1000, 1_712_128.0)]
         {

@@ -1,15 +1,15 @@
-//! What ends a fio job: its runtime, what it did, or a steady state.
+//! End of a fio job: its run time, its amount of work, or a steady state.
 
 use super::steady::{ROUNDS, Steady};
 use super::stream::Reader;
 use super::values;
 
 const S: u64 = 1_000_000_000;
-/// A shorter window of a steady state has too few intervals to tell anything by.
+/// Minimum window of a steady state. A shorter one has too few intervals.
 const WINDOW_NS_MIN: u64 = 2 * S;
 
 impl Reader<'_> {
-    /// What ends a job after so much work, where it has no length in time beside it.
+    /// Notes the amount of work that ends a job, if it states no run time.
     pub(super) fn endings(&mut self) {
         let timed =
             self.text_of("runtime").and_then(|t| values::time(t, S)).is_some_and(|ns| ns > 0);
@@ -48,7 +48,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the job ends when it is steady, and within which window.
+    /// Returns the window of the steady state that ends the job, if there is one.
     pub(super) fn steady(&mut self) -> Option<Steady> {
         let criterion = self.text_of("steadystate")?;
         let followed = criterion.split([':', ',']).next().unwrap_or("").trim();

@@ -1,9 +1,9 @@
-//! Which engines of fio have an equal here, beside those that read and write local files: an NFS client, an S3 client,
-//! and operations on names.
+//! fio engines with an equivalent besides those for local files: an NFS client, an S3 client and
+//! metadata engines.
 
-/// Engines whose operations are on names, with the metadata operation that each is.
+/// Metadata engines and their equivalent metadata operations.
 const ON_NAMES: [(&str, &str); 2] = [("filecreate", "create"), ("filestat", "getattr")];
-/// Engines on names without an equal, and why.
+/// Metadata engines without an equivalent, and the reason.
 const NO_EQUAL: [(&str, &str); 5] = [
     (
         "filedelete",
@@ -21,22 +21,22 @@ const NO_EQUAL: [(&str, &str); 5] = [
     ),
 ];
 
-/// Whether an engine has an equal that this file knows.
+/// True if this module has an equivalent of the engine.
 pub(super) fn is_known(engine: &str) -> bool {
     matches!(engine, "nfs" | "http") || on_names(engine).is_some()
 }
 
-/// Whether such an engine has one operation at a time.
+/// True if such an engine has one operation at a time.
 pub(super) fn is_one_by_one(engine: &str) -> bool {
     engine == "http" || on_names(engine).is_some()
 }
 
-/// The metadata operation of an engine on names.
+/// Returns the metadata operation of an engine.
 pub(super) fn on_names(engine: &str) -> Option<&'static str> {
     ON_NAMES.iter().find(|(name, _)| *name == engine).map(|(_, operation)| *operation)
 }
 
-/// Why an engine on names has no equal.
+/// Returns the reason why a metadata engine has no equivalent.
 pub(super) fn why_not(engine: &str) -> Option<&'static str> {
     NO_EQUAL.iter().find(|(name, _)| *name == engine).map(|(_, why)| *why)
 }

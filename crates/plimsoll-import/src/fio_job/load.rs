@@ -6,13 +6,13 @@ use super::stream::{Direction, Reader, SYNCHRONOUS};
 use super::values;
 use plimsoll_plan::{DurationNs, SizeBytes};
 
-/// Sizes with their shares in percent.
+/// Sizes with their percentages.
 type Sizes = Vec<(u64, f64)>;
-/// Reads one direction of an option of sizes; the number is `kb_base`.
+/// Parser for one direction of an option of sizes; the number is `kb_base`.
 type ReadSizes = fn(&str, u64) -> Option<Sizes>;
 
 impl Reader<'_> {
-    /// Sizes of reads; where the job writes only, of writes.
+    /// Returns the sizes of reads, or of writes if the job only writes.
     pub(super) fn sizes(&mut self, direction: Direction) -> Sizes {
         let kb_base = self.kb_base;
         let (name, parse): (&str, ReadSizes) = if self.get("bssplit").is_some() {
@@ -108,7 +108,8 @@ impl Reader<'_> {
             self.remark("random_distribution", "is centred elsewhere than stated");
         }
         match (kind, number) {
-            // Without norandommap fio covers each block once per pass; it can't with several sizes.
+            // Without norandommap fio covers each block once per pass. With several sizes it
+            // cannot.
             ("random", _) if one_size && !self.is_set("norandommap") => {
                 if self.get("filename").is_some()
                     && self.text_of("numjobs").is_some_and(|n| n != "1")
@@ -151,7 +152,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One after the other, or with holes of one size between them.
+    /// Sets a sequential pattern, or one with gaps of constant size.
     fn sequential(&mut self) {
         let rw = self.text_of("rw").unwrap_or("read");
         let Some((_, holes)) = rw.split_once(':') else {
@@ -174,7 +175,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Sets the depth; true for an engine that has one I/O at a time.
+    /// Sets the depth. Returns true for an engine with one I/O at a time.
     pub(super) fn depth(&mut self, engine: &str) -> bool {
         let stated = self.positive("iodepth").unwrap_or(1);
         let is_synchronous = SYNCHRONOUS.contains(&engine);
@@ -238,7 +239,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A rate of a job, both directions together: fio caps each on its own.
+    /// Returns the rate of a job for both directions together. fio limits each separately.
     fn rate_of(
         &mut self,
         name: &str,
@@ -271,7 +272,7 @@ impl Reader<'_> {
     }
 }
 
-/// True for a range of more sizes than are carried over.
+/// True for a range with too many sizes to convert.
 fn is_wide(text: &str, kb_base: u64) -> bool {
     let ends = text.split_once(['-', ':']);
     let ends = ends.map(|(a, b)| (values::size(a, kb_base), values::size(b, kb_base)));

@@ -1,17 +1,17 @@
-//! Every option of fio 3.33 and what becomes of it.
+//! All options of fio 3.33 and their conversion.
 
-/// What becomes of an option.
+/// Conversion of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Carried over, or noted by the code that reads it.
+    /// Converted, or noted by the code that reads it.
     Read,
-    /// Shapes only what fio prints or keeps; has no bearing on the I/O.
+    /// Affects only fio's output, not the I/O.
     Output,
-    /// Not carried over: what it would have meant.
+    /// Not converted, with its meaning.
     Lost(&'static str),
 }
 
-/// Other names of an option, and the name used here.
+/// Aliases of options, and the canonical names.
 const ALIASES: &[(&str, &str)] = &[
     ("readwrite", "rw"),
     ("blocksize", "bs"),
@@ -34,13 +34,13 @@ const ALIASES: &[(&str, &str)] = &[
     ("ss_interval", "steadystate_check_interval"),
 ];
 
-/// The name that an option goes by here.
+/// Returns the canonical name of an option.
 pub(super) fn canonical(name: &str) -> String {
     let found = ALIASES.iter().find(|(alias, _)| *alias == name);
     found.map_or(name, |(_, canonical)| canonical).to_owned()
 }
 
-/// What becomes of an option, by its canonical name; `None` when it is not known.
+/// Returns the conversion of an option by its canonical name; `None` if it is unknown.
 pub(super) fn fate(name: &str) -> Option<Fate> {
     if READ.contains(&name) {
         return Some(Fate::Read);
@@ -51,7 +51,7 @@ pub(super) fn fate(name: &str) -> Option<Fate> {
     LOST.iter().find(|(n, _)| *n == name).map(|(_, meaning)| Fate::Lost(meaning))
 }
 
-/// The fates of all options as Markdown, for the reference.
+/// Returns the conversion of all options as Markdown, for the reference.
 pub(crate) fn options_markdown() -> String {
     let listed = |names: &[&str]| {
         names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
@@ -181,7 +181,7 @@ const OUTPUT: &[&str] = &[
     "write_lat_log",
 ];
 
-/// Options that are not carried over, and what they would have meant.
+/// Options that are not converted, with their meaning.
 const LOST: &[(&str, &str)] = &[
     ("allow_file_create", "would have refused to make files"),
     (
@@ -350,7 +350,7 @@ const LOST: &[(&str, &str)] = &[
 mod tests {
     use super::*;
 
-    /// Names that `fio --cmdhelp=all` and `fio --enghelp=io_uring` of fio 3.33 print.
+    /// Names printed by `fio --cmdhelp=all` and `fio --enghelp=io_uring` of fio 3.33.
     const GOLDEN: &str = include_str!("../../tests/golden/fio-3.33-options.txt");
 
     #[test]

@@ -1,4 +1,5 @@
-//! What a job on servers, and one on names, says: where an NFS client or an S3 client works, and which operation it is.
+//! Jobs on servers and metadata jobs: the target of an NFS or S3 client, and the metadata
+//! operation.
 
 use super::place::{self, Place};
 use super::setting::Setting;
@@ -8,7 +9,8 @@ use super::stream::Reader;
 const OPERATIONS: [&str; 8] =
     ["getattr", "lookup", "access", "readdir", "create", "remove", "rename", "setattr"];
 impl Reader<'_> {
-    /// The servers of an engine that has some; `None` where the job does not name them, which is an error.
+    /// Returns the servers of an NFS or S3 engine; `None` if the job does not name them, which is
+    /// an error.
     pub(super) fn servers(&mut self, engine: &str) -> Option<Place> {
         if engine == "nfs" {
             let url = self.text_of("nfs_url").map(|url| url.split('?').next().unwrap_or(url));
@@ -49,7 +51,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Sets what an engine on names does.
+    /// Sets the operation of a metadata engine.
     pub(super) fn names(&mut self, operation: &'static str) {
         let share = |word: &'static str| (word, if word == operation { 100.0 } else { 0.0 });
         self.set("metadata", 100_u64);

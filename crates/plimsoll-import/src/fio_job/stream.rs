@@ -1,4 +1,4 @@
-//! One fio job as one stream of the matrix.
+//! Conversion of one fio job to a stream of the matrix.
 
 use super::engine;
 use super::job::{Job, Opt};
@@ -12,23 +12,23 @@ use plimsoll_plan::{PlanError, SizeBytes, one_line, printable};
 use toml::Table;
 
 const S: u64 = 1_000_000_000;
-/// fio's own default; it ignores `iodepth` as all of its kind do.
+/// fio's default engine. Like all synchronous ones it ignores `iodepth`.
 const DEFAULT_ENGINE: &str = "psync";
 pub(super) const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2"];
 const ASYNCHRONOUS: &[&str] = &["libaio", "io_uring", "posixaio", "null"];
 
-/// A stream as fields of `[workload.matrix]`, and what the job says of the rest of a plan.
+/// Stream as fields of `[workload.matrix]`, with the job's settings for the rest of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(super) name: String,
-    /// Fields with their values, in the order in which they are shown.
+    /// Fields with their values, in display order.
     pub(super) fields: Vec<(&'static str, Setting)>,
     pub(super) place: Place,
-    /// Whether it waits for the jobs before it (`stonewall`).
+    /// True if it waits for the jobs before it (`stonewall`).
     pub(super) begins_stage: bool,
     pub(super) measure_ns: Option<u64>,
     pub(super) warm_up_ns: Option<u64>,
-    /// Whether it ends when it is steady.
+    /// Steady state that ends it, if any.
     pub(super) steady: Option<Steady>,
     pub(super) verify: bool,
     pub(super) description: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// As fields of `[workload.matrix]`.
+    /// Returns the fields of `[workload.matrix]`.
     pub(super) fn table(&self) -> Table {
         let name = ("name".to_owned(), toml::Value::String(self.name.clone()));
         let field = |(name, value): &(&str, Setting)| ((*name).to_owned(), value.into());
@@ -47,7 +47,7 @@ impl Draft {
     }
 }
 
-/// The job as a stream; `None` when it can't be carried over at all, which is noted.
+/// Converts the job to a stream; `None` if that is impossible, which is noted.
 pub(super) fn draft(
     job: &Job,
     text: &str,
@@ -95,7 +95,7 @@ pub(super) fn draft(
     let seed = reader.int("randseed");
     let (io_poll, sq_poll) = (reader.is_set("hipri"), reader.is_set("sqthread_poll"));
     let (fields, name) = (reader.fields, job.name.trim().to_owned());
-    // A class of operations is called by it, and its latencies are logged under that name.
+    // The name becomes a class of operations and a tag in the latency log.
     let bare = |c: char| if c == ' ' || c == ',' { '-' } else { c };
     let name: String = one_line(&name).chars().map(bare).collect();
     let name = if name.is_empty() { "job".to_owned() } else { name };
@@ -116,7 +116,7 @@ pub(super) fn draft(
     })
 }
 
-/// Reads, writes or both; random or not.
+/// Reads, writes or both; random or sequential.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Direction {
     pub(super) reads: bool,
@@ -124,7 +124,7 @@ pub(super) struct Direction {
     pub(super) is_random: bool,
 }
 
-/// Reads the options of one job.
+/// Reader of the options of one job.
 pub(super) struct Reader<'j> {
     job: &'j Job,
     text: &'j str,
@@ -168,7 +168,7 @@ impl<'j> Reader<'j> {
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help));
     }
 
-    /// Refuses an option without which something else would be measured.
+    /// Records an error for an option that changes what is measured.
     pub(super) fn refuse(&mut self, name: &str, why: &str, help: &str) {
         let Some(opt) = self.get(name) else { return };
         let field = format!("{}.{name}", self.job.name);
@@ -176,7 +176,7 @@ impl<'j> Reader<'j> {
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help.to_owned()));
     }
 
-    /// Notes what an option would have meant.
+    /// Notes the meaning of an option that is not converted.
     pub(super) fn remark(&mut self, name: &str, meaning: &str) {
         let value = self.text_of(name).unwrap_or("");
         self.notes.add(&self.job.name, format!("`{name}={value}` {meaning}"));
@@ -203,7 +203,7 @@ impl<'j> Reader<'j> {
         self.parsed(name, "a whole number", values::int)
     }
 
-    /// Refuses a keyword of fio, whose value is that of the host that fio runs on.
+    /// Rejects a fio keyword, whose value depends on the host that runs fio.
     fn refuse_keyword(&mut self, name: &str) {
         let text = self.text_of(name).unwrap_or("").trim().to_owned();
         if ["$ncpus", "$mb_memory", "$pagesize"].iter().any(|keyword| text.contains(keyword)) {
@@ -235,7 +235,7 @@ impl<'j> Reader<'j> {
         self.parsed(name, "a size", |t| values::size(t, kb_base))
     }
 
-    /// Options that no other function here reads.
+    /// Notes the options that no other function reads.
     fn note_others(&mut self) {
         let mut output = Vec::new();
         for name in self.job.options.keys() {
@@ -264,7 +264,7 @@ impl<'j> Reader<'j> {
 
     fn direction(&mut self, engine: &str) -> Option<Direction> {
         if engine::on_names(engine).is_some() {
-            // Nothing goes on beside them, but a direction has to be named.
+            // The job has no data I/O, but the plan needs a direction.
             return Some(Direction { reads: true, writes: false, is_random: true });
         }
         if let Some(why) = engine::why_not(engine) {
@@ -314,7 +314,7 @@ impl<'j> Reader<'j> {
             return Place::Null;
         }
         if matches!(engine, "nfs" | "http") {
-            // Without one nothing comes of the job: an error is noted.
+            // Without a target the job is useless; an error has been recorded.
             return self.servers(engine).unwrap_or(Place::WorkingDirectory);
         }
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
@@ -354,12 +354,12 @@ impl<'j> Reader<'j> {
         place
     }
 
-    /// Remarks on the job without the value of an option.
+    /// Adds a note about the job without the value of an option.
     pub(super) fn note(&mut self, text: &str) {
         self.notes.add(&self.job.name, text.to_owned());
     }
 
-    /// The files beside operations on names: those whose attributes are read, or one.
+    /// Sets the files for metadata operations: those whose attributes are read, or a single one.
     fn small_files(&mut self, operation: &str) {
         let files = if operation == "getattr" { self.positive("nrfiles").unwrap_or(1) } else { 1 };
         let bytes = self.size("filesize").filter(|bytes| *bytes > 0).unwrap_or(4096);
@@ -385,7 +385,7 @@ impl<'j> Reader<'j> {
             let largest = t.rsplit(['-', ':']).next().unwrap_or(t);
             values::size(largest, kb_base)
         });
-        // 0 is what is there: the whole device.
+        // 0 stands for the whole device.
         let filesize = filesize.filter(|s| *s > 0);
         if self.text_of("filesize").is_some_and(|t| t.contains(['-', ':'])) {
             self.remark("filesize", "is a range; every file has the largest size");
@@ -403,7 +403,7 @@ impl<'j> Reader<'j> {
             self.notes.add(&self.job.name, text.to_owned());
         }
         if !is_device {
-            // Each clone has files of its own, unless they are named.
+            // Each clone has its own files, unless they are named.
             let is_local = matches!(place, Place::Folder(_) | Place::WorkingDirectory);
             if names.is_empty() && is_local {
                 self.set("shares", clients);
@@ -456,7 +456,8 @@ impl<'j> Reader<'j> {
         if let Some(percent) =
             self.parsed("buffer_compress_percentage", "a percentage", values::percent)
         {
-            // What is left of a block of which so much is constant; 1000:1 is the most a plan takes.
+            // Convert the constant percentage of a block to a ratio. The maximum of a plan is
+            // 1000:1.
             let ratio = (100.0 / (100.0 - percent).max(0.1)).clamp(1.0, 1000.0);
             self.set("compressibility", ratio);
         } else if self.is_set("zero_buffers") {
@@ -481,13 +482,13 @@ impl<'j> Reader<'j> {
             (None, Some(_)) => !self.is_set("buffered"),
             (None, None) => false,
         };
-        // What lies on servers passes no page cache of this host.
+        // Files on servers do not use this host's page cache.
         if !matches!(engine, "null" | "nfs" | "http") {
             self.set("direct", if is_direct { "required" } else { "off" });
         }
     }
 
-    /// True when what was written is to be checked at the end.
+    /// True if the written data must be checked at the end.
     fn verification(&mut self, direction: Direction) -> bool {
         if !self.text_of("verify").is_some_and(|method| method != "0" && method != "null") {
             return false;

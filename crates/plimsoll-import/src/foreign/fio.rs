@@ -1,11 +1,11 @@
 //! fio's JSON (`--output-format=json` or `json+`; fio: HOWTO, stat.c) as evidence.
 //!
-//! The job is rebuilt from the options that the result repeats and read as `plimsoll plan import`
-//! reads one. Latencies are `lat_ns`, from submission to completion; histograms come from the bins of
-//! `json+`. What fio saw of the device (`disk_util`) is taken over where it says how many bytes they were.
+//! The job is reconstructed from the options in the result, and parsed like `plimsoll plan import`
+//! does. Latencies are `lat_ns`, from submission to completion. Histograms are from the bins of
+//! `json+`. Device statistics (`disk_util`) are used if they give byte counts.
 //!
-//! What the result does not say stays unknown. fio leaves options that stand without a value
-//! (`refill_buffers`) out, so that an option that is not there may have been set all the same.
+//! Missing values stay unknown. fio omits options without a value (`refill_buffers`), so an absent
+//! option may have been set.
 
 mod devices;
 mod jobs;
@@ -23,23 +23,23 @@ use crate::fio_job::import_fio;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Engines that have one operation in flight, whatever the depth (fio: HOWTO, I/O engine).
+/// Engines with one operation in flight, whatever the depth (fio: HOWTO, I/O engine).
 const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
-/// Engines that keep as many as the depth says in flight, and go through the kernel's block layer.
+/// Engines that keep the stated depth in flight and use the kernel's block layer.
 const ASYNCHRONOUS: [&str; 3] = ["libaio", "io_uring", "posixaio"];
-/// Engines that `plimsoll plan import` knows.
+/// Engines that `plimsoll plan import` supports.
 const IMPORTED: [&str; 9] =
     ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "null"];
-/// fio's own choice on Linux.
+/// fio's default on Linux.
 const DEFAULT_ENGINE: &str = "psync";
 
-/// Reads a result. `name` is that of the file.
+/// Reads a result. `name` is the file name.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// The reason in words.
 pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let wrong = |says: String| ForeignError(says);
-    // The figures are those of the audit; only what the job was is read here.
+    // The audit reads the figures; this reads only the job.
     if text.trim().is_empty() {
         return Err(wrong("it is empty".into()));
     }
@@ -79,7 +79,8 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     Ok(bundle)
 }
 
-/// The last object of a text that is a result. Warnings may stand before it, reports of the running job too.
+/// Returns the last result object of a text. Warnings and reports of the running job may precede
+/// it.
 fn last_object(text: &str) -> Option<Value> {
     let (mut last, mut at) = (None, 0);
     while let Some(start) = text[at..].find('{').map(|found| at + found) {
@@ -91,7 +92,7 @@ fn last_object(text: &str) -> Option<Value> {
                     last = Some(value);
                 }
             }
-            // A bracket of a warning, and not of an object.
+            // This bracket is part of a warning, not of an object.
             _ => at = start + 1,
         }
         if last.is_some() && !text[at..].contains("\"fio version\"") {
@@ -113,14 +114,15 @@ fn options<'v>(value: &'v Value, name: &str) -> Option<&'v Map<String, Value>> {
     value.get(name).and_then(Value::as_object)
 }
 
-/// The job file that the options came from. Clones of a job (numjobs) are listed one by one.
+/// Returns the job file that the options came from. Clones of a job (numjobs) are listed one by
+/// one.
 fn job_text(root: &Value, jobs: &[Value]) -> String {
     let mut text = String::new();
     let mut section = |name: &str, options: &Map<String, Value>| {
         text.push_str(&format!("[{name}]\n"));
         for (key, value) in options.iter().filter(|(key, _)| *key != "name") {
             match value.as_str() {
-                // What the operations were does not depend on how they were sent.
+                // The operations do not depend on the engine that submits them.
                 Some(engine) if key == "ioengine" && !IMPORTED.contains(&engine) => {
                     text.push_str("ioengine=libaio\n");
                 }
@@ -144,14 +146,14 @@ fn job_text(root: &Value, jobs: &[Value]) -> String {
     text
 }
 
-/// An option of a job: its own, or the global one. `None`: the result does not have it.
+/// Returns an option of a job, or the global one; `None` if the result lacks it.
 fn option(root: &Value, job: &Value, name: &str) -> Option<String> {
     let own = options(job, "job options").and_then(|options| options.get(name));
     let global = || options(root, "global options").and_then(|options| options.get(name));
     own.or_else(global).map(|value| value.as_str().unwrap_or_default().to_owned())
 }
 
-/// Whether a switch is set: bare, or to anything but 0. `None`: the result does not have it.
+/// Returns a switch: true if bare, or set to anything but 0; `None` if the result lacks it.
 fn switch(root: &Value, job: &Value, name: &str) -> Option<bool> {
     option(root, job, name).map(|value| value != "0")
 }
@@ -160,12 +162,12 @@ fn engine_of(root: &Value, job: &Value) -> String {
     option(root, job, "ioengine").unwrap_or_else(|| DEFAULT_ENGINE.to_owned())
 }
 
-/// Whether an engine is one of this host's files and block devices.
+/// True if an engine accesses this host's files and block devices.
 fn is_local(engine: &str) -> bool {
     SYNCHRONOUS.contains(&engine) || ASYNCHRONOUS.contains(&engine) || engine == "null"
 }
 
-/// What follows from the options and not from the figures.
+/// Sets the values that follow from the options, not from the figures.
 fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let engine = &mut bundle.run.engine;
     engine.kind = engine_of(root, &jobs[0]);

@@ -1,5 +1,6 @@
-//! A result of any known form as evidence: the bytes and operations that it tells of, and nothing more. Laws that take its settings
-//! are asked of its figures ([`crate::read_text`]); as evidence it can be held against what was seen while it was made.
+//! Result of any known format as evidence: only its bytes and operations. Rules that need its
+//! settings use its figures ([`crate::read_text`]). As evidence it can be checked against
+//! observations made during the run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
@@ -8,13 +9,15 @@ use plimsoll_plan::Plan;
 
 use super::{ForeignError, bundle, class};
 
-/// Sector of the sizes that a plan may state.
+/// Sector size for plan sizes.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Reads the one result of a text. `writes`: which way data went where the result does not say it (`dd`), as far as that was seen.
+/// Reads the single result of a text. `writes` is the observed direction of data, for results that
+/// do not state it (`dd`).
 ///
 /// # Errors
-/// A text of no known form, of several results, or of one that tells of no bytes read or written over a time.
+/// The text has an unknown format, several results, or a result without bytes read or written over
+/// a time.
 pub fn read(text: &str, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
     let study = crate::read_text(name, text);
     let result = match (&study.results[..], &study.unreadable[..]) {
@@ -67,14 +70,14 @@ fn of(result: &ToolResult, name: &str, writes: Option<bool>) -> Result<Bundle, F
     Ok(bundle)
 }
 
-/// What one kind of operation moved.
+/// I/O of one kind of operation.
 struct Moved {
     is_read: bool,
     bytes: f64,
-    /// At least 1: what moved bytes is an operation.
+    /// At least 1: transferred bytes imply an operation.
     count: f64,
     time_ns: f64,
-    /// 0 where it is not told.
+    /// 0 if unknown.
     mean_ns: f64,
 }
 
@@ -89,7 +92,7 @@ impl Moved {
         let value = |figures: &[plimsoll_evidence::tool_result::Figure]| {
             figures.iter().map(|figure| figure.value).find(|v| v.is_finite() && *v > 0.0)
         };
-        // What is told of all together holds the reads and writes that are told of alone.
+        // A total includes the reads and writes that are listed separately.
         let divided = part.operations.iter().any(|o| o.kind.moves_data() && o.kind != Kind::All);
         if operation.kind == Kind::All && divided {
             return None;
@@ -108,8 +111,8 @@ impl Moved {
     }
 }
 
-/// What stands for a plan: its mix, its mean size, and what it lets in flight. Where a latency is told and that is not, pauses
-/// keep the law of queues from being applied.
+/// Returns a plan with the result's mix, mean size and operations in flight. If the result states a
+/// latency but no number in flight, the plan has pauses, so that Little's law is not applied.
 fn plan(result: &ToolResult, moved: &[Moved]) -> String {
     let parts = result.parts.iter().filter(|part| !part.is_total);
     let depths = parts.filter_map(|part| part.setting.outstanding.as_ref());

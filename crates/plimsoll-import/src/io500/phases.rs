@@ -1,4 +1,4 @@
-//! The output of a phase beside the result: the score of the phase is a figure of it.
+//! Output of a phase next to the result: the phase's score is one of its figures.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,12 @@ use plimsoll_evidence::tool_result::{Aggregate, Figure, Formula, Kind, ToolResul
 
 use super::{normal, score_of};
 
-/// Share by which a score may lie off the figure that it was taken from. In 1,133 phases of public submissions
-/// they differ by less than 0.01 %; in one early submission, which timed phases by itself, by up to 0.1 %.
+/// Maximum relative deviation of a score from its source figure. In 1,133 phases of public
+/// submissions they differ by less than 0.01 %. In one early submission, which measured times
+/// itself, they differ by up to 0.1 %.
 const SLACK: f64 = 0.01;
 
-/// Operations of mdtest by the last word of the phase's name.
+/// mdtest operations by the last word of the phase's name.
 const OPERATIONS: &[(&str, &str)] = &[
     ("write", "file creation"),
     ("stat", "file stat"),
@@ -22,7 +23,7 @@ fn split(file: &str) -> (&str, &str) {
     file.rsplit_once('/').unwrap_or(("", file))
 }
 
-/// Holds each score against the output of its phase in the same directory.
+/// Checks each score against the output of its phase in the same directory.
 pub fn hold(results: &mut [ToolResult]) {
     let mut outputs: BTreeMap<(String, String), Figure> = BTreeMap::new();
     for output in results.iter() {
@@ -51,7 +52,7 @@ pub fn hold(results: &mut [ToolResult]) {
     }
 }
 
-/// The greatest bandwidth as it is printed, or that of the one iteration.
+/// Returns the printed maximum bandwidth, or that of a single iteration.
 fn of_ior(output: &ToolResult, phase: &str) -> Option<Figure> {
     let kind = if phase.ends_with("read") { Kind::Read } else { Kind::Write };
     let word = if kind == Kind::Read { "read" } else { "write" };

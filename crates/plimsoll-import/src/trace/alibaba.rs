@@ -1,5 +1,5 @@
-//! The block traces of Alibaba's cloud (Li et al., "An in-depth analysis of cloud block storage workloads", IISWC 2020):
-//! `device_id,opcode,offset,length,timestamp`.
+//! Block traces of Alibaba's cloud (Li et al., "An in-depth analysis of cloud block storage
+//! workloads", IISWC 2020): `device_id,opcode,offset,length,timestamp`.
 
 use super::fields::whole;
 use super::{Asked, Form, Line};

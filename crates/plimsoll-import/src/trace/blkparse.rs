@@ -1,17 +1,17 @@
-//! What blkparse prints by default: `major,minor cpu sequence time pid action rwbs sector + sectors [process]`
-//! (blkparse(1)). One operation has several lines, one for each stage; one of these stands for it.
+//! Default output of blkparse: `major,minor cpu sequence time pid action rwbs sector + sectors
+//! [process]` (blkparse(1)). An operation has one line per stage; a single stage represents it.
 
 use super::fields::{seconds_ns, whole};
 use super::{Asked, Form, Line, Stage};
 
-/// Sectors of the block layer.
+/// Sector size of the block layer.
 const SECTOR_BYTES: u64 = 512;
 
 pub(super) struct Blkparse {
     stage: char,
 }
 
-/// The parts of a line that has all of them up to its action.
+/// Fields of a line up to its action.
 struct Event<'l> {
     device: &'l str,
     at_ns: u64,
@@ -38,7 +38,8 @@ fn event(line: &str) -> Option<Event<'_>> {
     Some(Event { device, at_ns, action, rwbs, rest: words })
 }
 
-/// The stage of a line, where it is one of blkparse with a read or write at a stage that can stand for it.
+/// Returns the stage of a blkparse line with a read or write, if the stage can represent an
+/// operation.
 pub(super) fn stage(line: &str) -> Option<Stage> {
     let event = event(line)?;
     let stages = [Stage::Queued, Stage::Issued, Stage::Completed];
@@ -57,8 +58,8 @@ impl Form for Blkparse {
         if !event.action.chars().eq([self.stage]) {
             return Line::Nothing;
         }
-        // Flags in their order: a flush before it, discard or write or read, forced to media, ahead, barrier, synchronous,
-        // metadata.
+        // Flags in order: preceding flush; discard, write or read; forced to media; ahead; barrier;
+        // synchronous; metadata.
         let rwbs = event.rwbs.as_bytes();
         let flushes = rwbs.first() == Some(&b'F');
         let flush = |volume: &mut String| {
@@ -95,7 +96,7 @@ impl Form for Blkparse {
     }
 }
 
-/// The summary at the end, and what else blkparse says, is no event.
+/// Classifies lines that are not events, such as the summary at the end.
 fn other(line: &str) -> Line {
     let line = line.trim();
     let summary =

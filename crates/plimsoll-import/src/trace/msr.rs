@@ -1,10 +1,11 @@
-//! The traces of Microsoft Research Cambridge (Narayanan, Donnelly and Rowstron, "Write off-loading", FAST 2008), as
-//! SNIA's IOTTA repository has them: `timestamp,host,disk,type,offset,size,response time`.
+//! Traces of Microsoft Research Cambridge (Narayanan, Donnelly and Rowstron, "Write off-loading",
+//! FAST 2008), in the form of SNIA's IOTTA repository:
+//! `timestamp,host,disk,type,offset,size,response time`.
 
 use super::fields::whole;
 use super::{Asked, Form, Line};
 
-/// Windows counts in units of 100 ns.
+/// Windows file times have units of 100 ns.
 const TICK_NS: u64 = 100;
 
 pub(super) struct Msr;

@@ -47,7 +47,7 @@ fn blkparse_text_is_taken_at_the_stage_that_stands_for_the_application() {
     assert_eq!(records[0], record(9_507_758, 223_490 * 512, 8 * 512, false));
     assert_eq!(account.volumes.iter().map(|volume| volume.operations).sum::<u64>(), 5);
     assert_eq!((count(&records, Asked::Read), count(&records, Asked::WriteDurable)), (3, 1));
-    // One by itself, and one that goes before a write.
+    // A separate flush, and one before a write.
     assert_eq!((count(&records, Asked::DataSync), account.flushes), (2, 2));
     let left: Vec<(&str, u64)> = account.left_out.iter().map(|(k, v)| (k.as_str(), *v)).collect();
     let expected = [("commands that move no data", 1), ("discards", 1)];
@@ -89,7 +89,7 @@ fn tables_of_msr_and_alibaba_are_told_by_their_fields() {
     let volumes: Vec<&str> = account.volumes.iter().map(|volume| volume.name.as_str()).collect();
     assert_eq!(volumes, ["usr.0", "usr.1"]);
     assert_eq!((records[1].size_bytes, records[1].asked), (4096, Asked::Write));
-    // Written down after a later one: the order of the file is kept here.
+    // Recorded after a later operation: the file order is kept.
     assert!(records[2].at_ns < records[1].at_ns);
     let (account, records) = all(ALIBABA.as_bytes()).unwrap();
     assert_eq!((account.format, account.volumes.len()), (Format::Alibaba, 3));
@@ -118,12 +118,13 @@ fn garbage_is_refused_with_a_sentence_and_never_panics() {
         let error = all(bytes).unwrap_err();
         assert!(error.says.contains("no trace that is known"), "{error}");
     }
-    // Begins well and goes on as something else.
+    // A valid start with other content after it.
     let broken = format!("{MSR}{}", "not a line\n".repeat(40));
     assert!(all(broken.as_bytes()).unwrap_err().says.contains("40 of its 43 lines are not"));
     let empty = "fio version 3 iolog\n0 /f add\n1 /f open\n2 /f close\n";
     assert!(all(empty.as_bytes()).unwrap_err().says.contains("no read or write"));
-    // One long line, cut numbers, numbers beyond any device or transfer: counted, and left out.
+    // A long line, truncated numbers, and numbers beyond any device or transfer are counted and
+    // skipped.
     let long = format!("{MSR}{}\n", "9".repeat(1 << 20));
     assert_eq!(all(format!("{}{long}", MSR.repeat(20)).as_bytes()).unwrap().0.unreadable, 1);
     let huge = format!(
@@ -136,7 +137,7 @@ fn garbage_is_refused_with_a_sentence_and_never_panics() {
 }
 
 proptest::proptest! {
-    /// Any bytes behind any good beginning.
+    /// Any bytes after a valid start.
     #[test]
     fn no_bytes_panic(
         head in proptest::sample::select(vec!["", MSR, ALIBABA, BLKPARSE, IOLOG_V3]),
@@ -147,7 +148,7 @@ proptest::proptest! {
         let _ = all(&bytes);
     }
 
-    /// A good text with a few bytes changed.
+    /// A valid text with a few changed bytes.
     #[test]
     fn no_change_panics(
         text in proptest::sample::select(vec![MSR, ALIBABA, BLKPARSE, IOLOG_V3]),

@@ -24,9 +24,9 @@ pub struct LiveAccess {
 /// Combined counts of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AccessNow {
-    /// Distinct bytes read so far, in blocks of 4 KiB.
+    /// Distinct bytes read until now, in blocks of 4 KiB.
     pub working_set_read_bytes: u64,
-    /// Distinct bytes written so far, in blocks of 4 KiB.
+    /// Distinct bytes written until now, in blocks of 4 KiB.
     pub working_set_written_bytes: u64,
     /// Sequential reads, out of those that were not their client's first.
     pub reads: Followed,
@@ -34,7 +34,7 @@ pub struct AccessNow {
     pub writes: Followed,
 }
 
-/// Number of operations, and how many of them were sequential.
+/// Number of operations, and number of sequential ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Followed {
     count: u64,

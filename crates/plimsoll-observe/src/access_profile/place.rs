@@ -34,7 +34,7 @@ const fn inverse(odd: u64) -> u64 {
 }
 
 /// Size limit of a bitmap: 2^21 blocks in 256 KiB, which fit a core's cache. Above 8 GiB it holds a
-/// sample of that many blocks. With half of them touched, the error is 0.1 %.
+/// sample of 2^21 blocks. With half of them touched, the error is 0.1 %.
 const BITS_MAX: u32 = 21;
 
 /// Numbering of the blocks of all files.
@@ -44,7 +44,7 @@ pub(super) struct Blocks {
     first: Box<[u64]>,
     /// Number of bits in a scattered number.
     pub(super) bits: u32,
-    /// Mask of that many one bits.
+    /// Mask of `bits` one bits.
     mask: u64,
 }
 

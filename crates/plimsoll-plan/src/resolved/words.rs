@@ -55,7 +55,7 @@ words! {
     Carries {
         /// All of it. The fleet's load and requirement are multiplied by the number of hosts.
         Whole = "whole",
-        /// Its share of the target's directories or exports, of the load and of the requirement.
+        /// A share of the target's directories or exports, the load and the requirement.
         Share = "share",
     }
 }

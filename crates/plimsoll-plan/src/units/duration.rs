@@ -20,13 +20,13 @@ const UNITS: [(&str, u64); 7] = [
 pub struct DurationNs(pub u64);
 
 impl DurationNs {
-    /// Creates a duration of this many milliseconds.
+    /// Creates a duration from milliseconds.
     #[must_use]
     pub const fn ms(count: u64) -> Self {
         Self(count * 1_000_000)
     }
 
-    /// Creates a duration of this many seconds.
+    /// Creates a duration from seconds.
     #[must_use]
     pub const fn s(count: u64) -> Self {
         Self(count * 1_000_000_000)

@@ -23,13 +23,13 @@ const UNITS: [(&str, u64); 9] = [
 pub struct SizeBytes(pub u64);
 
 impl SizeBytes {
-    /// Creates a size of this many KiB (1,024 bytes).
+    /// Creates a size from KiB (1,024 bytes).
     #[must_use]
     pub const fn kib(count: u64) -> Self {
         Self(count << 10)
     }
 
-    /// Creates a size of this many MiB (1,048,576 bytes).
+    /// Creates a size from MiB (1,048,576 bytes).
     #[must_use]
     pub const fn mib(count: u64) -> Self {
         Self(count << 20)

@@ -8,7 +8,7 @@ use super::{CHUNK_SHIFT, RingConfig};
 use crate::SysError;
 use crate::arena::{AlignedBuffer, PAGE_BYTES};
 
-/// Reason why there is no ring.
+/// Reason why no ring was created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
     /// The kernel has no io_uring (`ENOSYS`), or a filter hides it.
