@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn space_is_held_until_the_seal_and_each_file_takes_from_it() {
+    fn reserves_space_until_the_seal_and_gives_it_to_files() {
         let parent = tempfile::tempdir().unwrap();
         let mut writer = BundleWriter::create(parent.path(), "run").unwrap();
         writer.reserve(1 << 20).unwrap();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn space_that_a_killed_run_held_is_found_and_removed() {
+    fn removes_the_reserve_of_a_killed_run() {
         let parent = tempfile::tempdir().unwrap();
         let mut writer = BundleWriter::create(parent.path(), "run").unwrap();
         writer.reserve(1 << 16).unwrap();
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_cannot_be_reserved() {
+    fn cannot_reserve_more_than_the_free_space() {
         let parent = tempfile::tempdir().unwrap();
         let mut writer = BundleWriter::create(parent.path(), "run").unwrap();
         assert!(writer.reserve(1 << 60).is_err());

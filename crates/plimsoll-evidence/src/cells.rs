@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_read_as_people_and_spreadsheets_write_them() {
+    fn reads_tables_of_people_and_spreadsheets() {
         let plain = "# a remark\n\nSize, iops\n4k,100\n# another\n8k,50\n";
         let texts = [
             plain.to_owned(),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_have_line_numbers() {
         assert_eq!(error("# only\n"), "line 1: it is empty");
         assert_eq!(error("a,b\n1\n"), "line 2: has 1 cell where the header names 2 columns");
         assert!(error("a,b\n\n1,2,3\n").starts_with("line 3: has 3 cells"));
@@ -241,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_not_guessed() {
+    fn rejects_ambiguous_numbers() {
         let wrong = |cell: &str| {
             let cells = Cells::read(&format!("a;b\n{cell};1\n")).unwrap();
             let line = cells.lines().next().unwrap();
             line.number("a").unwrap_err().to_string()
         };
         assert_eq!(error("x"), "line 2: `a` is \"x\", not a number");
-        assert!(error("1,5").ends_with("write a decimal point, and nothing between thousands"));
+        assert!(error("1,5").ends_with("use a decimal point and no separator for thousands"));
         assert!(error("-5").contains("is -5, below 0"));
         assert!(error("inf").contains("not finite"));
         let cells = Cells::read("a,b,c\n75%,0,\n101,,1e3\n").unwrap();
@@ -263,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[a-c0-9,;\t\"# \r\n\u{feff}.%-]{0,80}") {
+        fn any_text_is_read_or_rejected(text in "[a-c0-9,;\t\"# \r\n\u{feff}.%-]{0,80}") {
             if let Ok(cells) = Cells::read(&text) {
                 for line in cells.lines() {
                     for name in cells.names() {
@@ -276,7 +276,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_written_is_read(rows in prop::collection::vec(("[a-z \",;]{1,8}", 0u32..1000), 1..20)) {
+        fn reads_written_tables_back(rows in prop::collection::vec(("[a-z \",;]{1,8}", 0u32..1000), 1..20)) {
             let mut writer = csv::Writer::from_writer(Vec::new());
             writer.write_record(["name", "value", "more"]).unwrap();
             for (name, value) in &rows {

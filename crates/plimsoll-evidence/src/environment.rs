@@ -251,5 +251,6 @@ pub struct ObservationGap {
     /// Reason.
     pub why: String,
     /// Privilege, package or setting that would make it observable.
-    pub would_show: String,
+    #[serde(rename = "would_show")]
+    pub remedy: String,
 }

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_noted_once_whatever_it_is_called() {
+    fn a_directory_is_listed_once_under_any_name() {
         let root = tempfile::tempdir().unwrap();
         let (file, odd) = (root.path().join("state/noted"), root.path().join("a\n\"b"));
         fs::create_dir(&odd).unwrap();

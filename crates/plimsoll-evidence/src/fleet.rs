@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn between_two_measurements_a_clock_runs_evenly_and_what_it_ran_is_in_its_error() {
+    fn interpolates_a_clock_offset_and_its_error() {
         let at = |offset_ns, error_ns, at_ns| Offset { offset_ns, error_ns, at_ns };
         let measured = [at(100, 10, 0), at(300, 20, 1_000)];
         let found = interpolate_offset(&measured, 500).unwrap();

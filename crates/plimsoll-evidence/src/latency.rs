@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_starts_at_the_phases_ends_is_told_apart_to_the_nanosecond() {
+    fn separates_intervals_at_phase_boundaries_to_the_nanosecond() {
         for (start_ns, duration_ns) in [
             (10_000_400_000, 1_000_000_000),
             (10_000_600_000, 999_999_999),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_with_a_broken_log() {
+    fn rejects_a_broken_log() {
         let window = Window::new(0, 9);
         assert!(read_merged(b"Tag=a,0.0,1.0,1.0,????\n", window).is_err());
     }

@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_earlier_runs_that_ask_the_same_under_another_name_but_for_its_own_experiment() {
+    fn counts_earlier_runs_alike_outside_the_experiment() {
         let (_directory, ledger) = ledger();
         let question = |bytes: f64| Question {
             target: "ext4 on sda".to_owned(),
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_taken_out_or_changed_breaks_the_chain() {
+    fn a_removed_or_changed_line_breaks_the_chain() {
         let (_directory, ledger) = ledger();
         for run in ["a", "b", "c"] {
             ledger.start(&of(run, "p", "hash")).unwrap();
@@ -548,7 +548,7 @@ mod tests {
 
     /// A killed writer can leave any part of its line, or zeroes in its place.
     #[test]
-    fn a_torn_tail_is_put_aside_and_the_chain_goes_on() {
+    fn moves_a_torn_tail_away_and_continues_the_chain() {
         let (_directory, ledger) = ledger();
         ledger.start(&of("a", "p", "hash")).unwrap();
         ledger.end("a", 2, "completed", "PASS", "seal", None).unwrap();
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_at_the_same_time_do_not_fork_the_chain() {
+    fn concurrent_runs_do_not_fork_the_chain() {
         let (_directory, ledger) = ledger();
         std::thread::scope(|scope| {
             for thread in 0..4 {

@@ -66,8 +66,8 @@ pub struct Observed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
     /// Device totals that the tool itself reported, in an imported result.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said_devices: Vec<DeviceTotals>,
+    #[serde(rename = "said_devices", default, skip_serializing_if = "Vec::is_empty")]
+    pub reported_devices: Vec<DeviceTotals>,
     /// I/O errors that the kernel logged for each underlying device; `None` if its log cannot be
     /// read. The kernel omits some if it logs many at once.
     #[serde(default)]
@@ -76,8 +76,8 @@ pub struct Observed {
     #[serde(default)]
     pub kernel: Option<IoBytes>,
     /// Disks of this host that are not behind the target.
-    #[serde(default)]
-    pub elsewhere: Option<OtherDisks>,
+    #[serde(rename = "elsewhere", default)]
+    pub other_disks: Option<OtherDisks>,
     /// Memory of the host.
     #[serde(default)]
     pub memory: Memory,
@@ -110,8 +110,8 @@ pub struct Observed {
     pub inside: Option<ModelStatistics>,
     /// Anything that can falsify the kernel's answers: preloaded libraries, a tracer, and mounts
     /// over files in `/proc` and `/sys`. Absent if not checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub between: Option<Vec<String>>,
+    #[serde(rename = "between", default, skip_serializing_if = "Option::is_none")]
+    pub interposition: Option<Vec<String>>,
     /// Executable files mapped by the load generator at the end of the measurement. Absent if they
     /// could not be read, and in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_changed_missing_and_added_files() {
+    fn reports_changed_missing_and_added_files() {
         let directory = sealed();
         let at = |name: &str| directory.path().join(name);
         fs::write(at("verdict.json"), "derived").unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_a_bundle_does_not_have() {
+    fn reports_entries_that_are_not_part_of_a_bundle() {
         let add: [(&str, fn(&Path), &str); 4] = [
             ("a", |at| fs::create_dir(at).unwrap(), "a is no file"),
             (".b", |at| fs::write(at, "hidden").unwrap(), ".b was added"),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_as_the_standard_says() {
+    fn hashes_the_example_of_the_standard() {
         // FIPS 180-4, example of the empty message.
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(sha256_hex(b""), empty);

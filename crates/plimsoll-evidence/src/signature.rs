@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_signed_checks_and_nothing_else_does() {
+    fn accepts_only_the_signed_content() {
         let (_directory, path, public) = keys(None);
         let signer = Signer::read(&path, || unreachable!("it has no password")).unwrap();
         assert_eq!(signer.public(), public);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_signature_is_told() {
+    fn rejects_invalid_signatures() {
         let public = keys(None).2;
         for text in ["", "a\nb\nc\nd\n", "untrusted comment: x\n\n\n\n"] {
             assert!(check(&public, b"", text).is_err(), "{text}");

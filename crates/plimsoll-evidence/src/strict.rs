@@ -134,18 +134,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_a_default_and_what_is_there_is_read() {
+    fn omitted_fields_have_defaults() {
         let form = said(r#"{"counters": {"a": 1}, "share": 0.1, "later": null}"#).unwrap();
         assert_eq!((form.share, form.later, form.list.len()), (0.1, None, 0));
     }
 
     #[test]
-    fn a_key_twice_or_one_that_is_not_read_is_refused() {
+    fn rejects_duplicate_and_unknown_keys() {
         for (text, sentence) in [
-            (r#"{"counters": {"a": 1, "a": 2}, "share": 1.0}"#, "\"a\" is there twice"),
-            (r#"{"counters": {"a": 1, "\u0061": 2}, "share": 1.0}"#, "\"a\" is there twice"),
+            (r#"{"counters": {"a": 1, "a": 2}, "share": 1.0}"#, "\"a\" occurs twice"),
+            (r#"{"counters": {"a": 1, "\u0061": 2}, "share": 1.0}"#, "\"a\" occurs twice"),
             (r#"{"counters": {}, "share": 1.0, "share": 2.0}"#, "duplicate field"),
-            (r#"{"counters": {}, "share": 1.0, "verdict": "PASS"}"#, "verdict is not known"),
+            (r#"{"counters": {}, "share": 1.0, "verdict": "PASS"}"#, "verdict is an unknown field"),
             (r#"{"counters": {}, "share": 1.0} {}"#, "trailing"),
         ] {
             let error = said(text).unwrap_err();

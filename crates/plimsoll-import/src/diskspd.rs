@@ -99,7 +99,7 @@ fn of_span(
         for target in thread.children().filter(|n| n.has_tag_name("Target")) {
             let place = format!("{place}/Thread[{thread_index}]/Target");
             let path = text_of(target, "Path").unwrap_or_default();
-            let asked = asked.and_then(|asked| asked_of(asked, path));
+            let asked = asked.and_then(|asked| profile_target(asked, path));
             let mut part = Part {
                 rank: Some(format!("thread {}", text_of(*thread, "Id").unwrap_or("?"))),
                 name: path.to_owned(),
@@ -130,7 +130,7 @@ fn of_span(
 }
 
 /// Returns the target of the profile with this path.
-fn asked_of<'a>(span: Node<'a, 'a>, path: &str) -> Option<Node<'a, 'a>> {
+fn profile_target<'a>(span: Node<'a, 'a>, path: &str) -> Option<Node<'a, 'a>> {
     let targets = child(span, "Targets")?;
     targets
         .children()
@@ -238,7 +238,13 @@ fn mean(reported: &mut ToolResult, kind: &Kind, total: Option<Figure>) {
         alike.flat_map(|(_, o)| o.latencies.iter().filter_map(|l| l.mean_ns.clone())).collect();
     if let Some(total) = total.filter(|_| !of.is_empty()) {
         let what = format!("mean latency of {} of all threads", kind.word());
-        reported.combined.push(Aggregate { what, how: Formula::Between, total, of, slack: 0.0 });
+        reported.combined.push(Aggregate {
+            what,
+            formula: Formula::Between,
+            total,
+            of,
+            slack: 0.0,
+        });
     }
 }
 
@@ -273,7 +279,7 @@ fn intervals(span: Node<'_, '_>, place: &str) -> Vec<Series> {
 /// The text has no figures.
 pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let asked = asked_in_text(&lines);
+    let asked = profile_in_text(&lines);
     let mut all = Vec::new();
     let mut current: Option<(ToolResult, Option<Figure>, Section)> = None;
     for (index, line) in lines.iter().enumerate() {
@@ -416,7 +422,7 @@ fn sums(reported: &mut ToolResult, total: &Part) {
                 let what = format!("{word} of {} of all threads", operation.kind.word());
                 combined.push(Aggregate {
                     what,
-                    how: Formula::Sum,
+                    formula: Formula::Sum,
                     total: sum.clone(),
                     of: parts,
                     slack: 0.0,
@@ -462,7 +468,7 @@ fn percentiles_line(reported: &mut ToolResult, line: &str, number: usize) {
 }
 
 /// Returns the profile in the text, by the words that it uses.
-fn asked_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
+fn profile_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
     let mut options = std::collections::BTreeMap::new();
     for line in lines {
         for (start, name) in [

@@ -8,7 +8,7 @@ use plimsoll_evidence::tool_result::{
     ToolResult,
 };
 
-use crate::json::{self, At};
+use crate::json::{self, JsonNode};
 use crate::parts::{Columns, Digits, figure, latency, source, unix_s};
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -43,7 +43,7 @@ pub fn read_csv(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             continue;
         }
         if header.is_empty() {
-            return Err(format!("line {} stands before a header", index + 1));
+            return Err(format!("line {} is before the header", index + 1));
         }
         if cells.len() != header.len() {
             let (is, should) = (cells.len(), header.len());
@@ -57,7 +57,7 @@ pub fn read_csv(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         reported.source.place = Some(format!("line {}", index + 1));
         all.push(reported);
     }
-    if all.is_empty() { Err("it has a header and no rows".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it has a header but no rows".into()) } else { Ok(all) }
 }
 
 /// True for elbencho's terminal table.
@@ -135,7 +135,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     });
     if let Some(first) = all.first_mut().filter(|_| !left_aside.is_empty()) {
         first.remarks.push(format!(
-            "{} phases were left aside: the lines of several programs are mixed there",
+            "{} phases were skipped: several programs wrote at once",
             left_aside.len()
         ));
     }
@@ -339,7 +339,7 @@ pub fn read_json(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         let (json, length) = json::parse(&text[from + at..])
             .map_err(|error| format!("the object in line {line}: {}", error.says))?;
         from += at + length;
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         if root.key("phase_type").exists() {
             let mut reported = of_object(&root, file);
             reported.source.place = Some(format!("line {line}"));
@@ -349,7 +349,7 @@ pub fn read_json(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     if all.is_empty() { Err("it has no phase of elbencho".into()) } else { Ok(all) }
 }
 
-fn of_object(root: &At<'_, '_>, file: &str) -> ToolResult {
+fn of_object(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let config = root.key("config");
     let mut reported = ToolResult::new(source("elbencho", "elbencho JSON", file));
     reported.source.version = config.key("version").shown();
@@ -406,7 +406,7 @@ fn of_object(root: &At<'_, '_>, file: &str) -> ToolResult {
 }
 
 /// Reads minimum, mean and maximum in us, and bins named by their bounds (`32-38.1`).
-fn of_latency(at: &At<'_, '_>, bins: &At<'_, '_>) -> Option<Latency> {
+fn of_latency(at: &JsonNode<'_, '_>, bins: &JsonNode<'_, '_>) -> Option<Latency> {
     let us = |name: &str| at.key(name).truncated().map(|us| us.scaled(NS_PER_US));
     latency(Stage::Total, |l| {
         (l.min_ns, l.mean_ns, l.max_ns) = (us("min_us"), us("avg_us"), us("max_us"));
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_several_programs_are_told_apart_or_left_aside() {
+    fn separates_or_skips_lines_of_several_programs() {
         let phase = "WRITE     Elapsed ms       :      45248      45248\n          IOPS             :        948        948\n\
             Total MiB        :        167        167\n";
         let head = "OPERATION RESULT TYPE        FIRST DONE  LAST DONE\n";

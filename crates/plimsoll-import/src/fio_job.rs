@@ -19,7 +19,7 @@ mod values;
 use notes::Notes;
 use plimsoll_plan::{Job, JobFault, Plan, PlanError, PlanErrors, printable, reference_markdown};
 pub use prepare::{Include, Variable, prepare};
-use steady::Steady;
+use steady::SteadyState;
 use stream::Draft;
 
 /// Remark on a job file that names no target.
@@ -96,7 +96,7 @@ pub(crate) struct FioJob {
     pub(crate) place: place::Place,
     pub(crate) measure_ns: Option<u64>,
     pub(crate) warm_up_ns: Option<u64>,
-    pub(crate) steady: Option<Steady>,
+    pub(crate) steady: Option<SteadyState>,
     pub(crate) verify: bool,
     pub(crate) description: Option<String>,
     pub(crate) seed: Option<u64>,
@@ -114,7 +114,7 @@ pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobF
     let fault = |errors: Vec<PlanError>| {
         let first = errors.into_iter().next();
         let (line, field, message, help) = first.map_or_else(
-            || (0, String::new(), "can't be read".to_owned(), "mend the job".to_owned()),
+            || (0, String::new(), "cannot be read".to_owned(), "correct the job".to_owned()),
             |error| (error.line, error.field, error.message, error.help),
         );
         JobFault { message: format!("{} line {line}: {field}: {message}", printable(name)), help }
@@ -185,18 +185,19 @@ fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
     }
     if drafts.is_empty() && errors.is_empty() {
         let listed = notes.clone().into_sentences().join("; ");
-        let message = format!("has nothing that can be carried over: {listed}");
+        let message = format!("has nothing that can be converted: {listed}");
         let help = "import a job that reads or writes files or a device".to_owned();
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
     }
     // Sections that run together are one measurement. Which ones do is known only after the stages
     // are.
     let together = |a: &Draft, b: &Draft| {
-        !b.begins_stage && a.steady.map(Steady::window_ns) != b.steady.map(Steady::window_ns)
+        !b.begins_stage
+            && a.steady.map(SteadyState::window_ns) != b.steady.map(SteadyState::window_ns)
     };
     if let Some(pair) = drafts.windows(2).find(|pair| together(&pair[0], &pair[1])) {
         let message = format!(
-            "[{}] and [{}] run together, and do not end by one steady state",
+            "[{}] and [{}] run together but do not end at the same steady state",
             printable(&pair[0].name),
             printable(&pair[1].name)
         );
@@ -225,7 +226,7 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
     let places: Vec<&place::Place> = drafts.iter().map(|d| &d.place).collect();
     let place = places.first().map_or(place::Place::WorkingDirectory, |p| (*p).clone());
     for draft in drafts.iter().filter(|d| d.place != place) {
-        let text = format!("works on {}; a plan has one target, {place}", draft.place);
+        let text = format!("uses {}; a plan has one target, {place}", draft.place);
         notes.add(&draft.name, text);
     }
     if place == place::Place::WorkingDirectory {
@@ -235,7 +236,7 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
         let most = drafts.iter().filter_map(of).max();
         if drafts.iter().any(|d| of(d) != most) && drafts.len() > 1 {
             notes.general(&format!(
-                "gives jobs different {what}: streams run together, the longest is taken"
+                "gives jobs different {what}: streams run together, so the longest is used"
             ));
         }
         most

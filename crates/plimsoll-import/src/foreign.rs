@@ -2,8 +2,8 @@
 //! ones stay unknown. The tier is T3, a result file alone, unless Plimsoll observed the run.
 
 pub mod fio;
-pub mod reported;
 pub mod table;
+pub mod tool_result;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Environment;

@@ -100,8 +100,8 @@ fn scores(reported: &mut ToolResult, totals: [Option<Figure>; 3]) {
     let mut combined = Vec::new();
     let mut push = |what: &str, total: &Option<Figure>, of: Option<Vec<Figure>>| {
         if let (Some(total), Some(of)) = (total.clone(), of) {
-            let how = Formula::GeometricMean;
-            combined.push(Aggregate { what: what.to_owned(), how, total, of, slack: 0.0 });
+            let formula = Formula::GeometricMean;
+            combined.push(Aggregate { what: what.to_owned(), formula, total, of, slack: 0.0 });
         }
     };
     push("the bandwidth score", &bandwidth, of(&BANDWIDTHS, GIB));
@@ -121,7 +121,7 @@ pub fn read_result(text: &str, file: &str) -> Result<ToolResult, String> {
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if let Some(says) = line.strip_prefix("; ERROR INVALID") {
-            reported.complaints.push(called_invalid(says.trim(), text, index + 1));
+            reported.complaints.push(invalid_complaint(says.trim(), text, index + 1));
             continue;
         }
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -142,14 +142,14 @@ pub fn read_result(text: &str, file: &str) -> Result<ToolResult, String> {
             "run" => of_run(&mut reported, entries),
             "SCORE" => {
                 totals = ["BW", "MD", "SCORE"].map(|key| number(entries, key, name));
-                complain(&mut reported, entries, "SCORE", name);
+                add_complaint(&mut reported, entries, "SCORE", name);
             }
             "SCOREX" | "timestamp" => {}
             _ => of_phase(&mut reported, entries, name),
         }
     }
     if reported.parts.is_empty() {
-        return Err("it has no phase of IO500".into());
+        return Err("it has no IO500 phase".into());
     }
     scores(&mut reported, totals);
     Ok(reported)
@@ -174,7 +174,7 @@ fn of_run(reported: &mut ToolResult, entries: &Entries<'_>) {
 /// Returns the complaint for IO500's remark `; ERROR INVALID`. IO500 also prints it for a stonewall
 /// time that differs from its build's minimum, even if it is longer (`phase_dbg.c`, `opt.stonewall
 /// != opt.minwrite`). The options of the phases decide.
-fn called_invalid(says: &str, text: &str, line: usize) -> Complaint {
+fn invalid_complaint(says: &str, text: &str, line: usize) -> Complaint {
     let least = says
         .strip_prefix("stonewall-time <")
         .and_then(|rest| rest.trim().trim_end_matches('s').parse::<f64>().ok());
@@ -190,7 +190,7 @@ fn called_invalid(says: &str, text: &str, line: usize) -> Complaint {
 }
 
 /// Reads `score = INVALID`, or words after the number.
-fn complain(reported: &mut ToolResult, entries: &Entries<'_>, key: &str, section: &str) {
+fn add_complaint(reported: &mut ToolResult, entries: &Entries<'_>, key: &str, section: &str) {
     if let Some((value, line)) = entries.get(key).filter(|(v, _)| v.contains("INVALID")) {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
@@ -206,7 +206,7 @@ fn of_phase(reported: &mut ToolResult, entries: &Entries<'_>, name: &str) {
     if score.is_none() && window.is_none() {
         return;
     }
-    complain(reported, entries, "score", name);
+    add_complaint(reported, entries, "score", name);
     let mut part = phase(name, score.filter(|score| score.value > 0.0), window.clone());
     let clock = |key: &str| unix_s(entries.get(key)?.0);
     part.start_unix_s = clock("t_start");
@@ -215,8 +215,8 @@ fn of_phase(reported: &mut ToolResult, entries: &Entries<'_>, name: &str) {
         let field = format!("line {line} ({name} t_end, t_start)");
         let between = Figure::within((end - start) * NS_PER_S, CLOCK_NS, field);
         let what = format!("the time of {name} between its start and end");
-        let (how, of) = (Formula::Sum, vec![between]);
-        reported.combined.push(Aggregate { what, how, total: window, of, slack: 1e-6 });
+        let (formula, of) = (Formula::Sum, vec![between]);
+        reported.combined.push(Aggregate { what, formula, total: window, of, slack: 1e-6 });
     }
     reported.parts.push(part);
 }
@@ -287,11 +287,11 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
         }
     }
     if reported.parts.is_empty() {
-        return Err("it has no phase of IO500".into());
+        return Err("it has no IO500 phase".into());
     }
     reported.complaints.extend(marks.into_values());
     if repeated > 0 {
-        let says = format!("{repeated} phases of earlier runs in the same file were left aside");
+        let says = format!("{repeated} phases of earlier runs in the same file were skipped");
         reported.remarks.push(says);
     }
     scores(&mut reported, totals);
@@ -369,7 +369,7 @@ pub fn attach(results: &mut Vec<ToolResult>, ranks: Vec<Ranks>) {
         }
     }
     together(results, directory);
-    phases::hold(results);
+    phases::check_scores(results);
 }
 
 /// Combines a summary with the result in its directory; both must have the same scores.
@@ -430,7 +430,7 @@ fn put(result: &mut ToolResult, ranks: Ranks) {
         let amount = score.clone().scaled(longest / NS_PER_S);
         let least = amount.least * (1.0 - RANKS_SLACK);
         let total = Figure { least, most: UNBOUNDED, ..amount };
-        Claim { how: Formula::Sum, total, slack: 0.0 }
+        Claim { formula: Formula::Sum, total, slack: 0.0 }
     });
     let whole = ranks.bytes.len() == ranks.ranks.len() && claim.is_some();
     let population = |what: &str, unit, values, claims| Population {
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_several_runs_holds_the_last_of_each_phase() {
+    fn a_log_of_several_runs_has_the_last_of_each_phase() {
         let line = |seconds: u32| {
             format!(
                 "[RESULT] IOPS phase 8 mdtest_hard_delete 184.391 kiops : time {seconds} seconds\n"
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_go_to_their_result_and_lost_ones_show() {
+    fn attaches_ranks_and_reports_missing_ones() {
         let ranks = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n\
             write,0,3.0e+02,3.0e+02,1.073741824e+09,1.1e+09\n";
         assert!(is_ranks(ranks));
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_beside_its_result_is_held_against_it() {
+    fn checks_a_summary_against_its_result() {
         let summary = "[RESULT]       ior-easy-write      3.000000 GiB/s : time 300.200 seconds\n";
         let results =
             [read_result(RESULT, "a/result.txt"), read_summary(summary, "a/result_summary.txt")];
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_tells_of_another_operation_is_none_of_the_phase() {
+    fn ignores_ranks_of_another_operation() {
         let text = "rank,items,rate-File creation,time-File creation,rate-File stat,time-File stat\n0,5,,,9e3,491\n\
             1,5,,,9e3,450\n2,5,5e3,822,,\n";
         let ranks = read_ranks(text, "a/mdtest-easy-stat.csv").unwrap();
@@ -536,8 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_io500_calls_invalid_is_repeated_and_a_remark_that_its_own_commands_refute_decides_nothing()
-     {
+    fn repeats_io500_complaints_except_refuted_remarks() {
         let weight = |remark: &str, exe: &str| {
             let text =
                 format!("[run]\n; ERROR INVALID {remark}\n{}\nexe = ./ior {exe}\n", &RESULT[6..]);

@@ -35,7 +35,7 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("ioping", "ioping", file));
     let (at, completed) = lines()
         .find_map(|(at, line)| Some((at, line.split_once(" requests completed in ")?)))
-        .ok_or("it has no requests: the run did not end")?;
+        .ok_or("it has no requests: the run did not finish")?;
     let mut done = operation(completed, at).ok_or("its rate cannot be read")?;
     let generated = lines().find_map(|(at, line)| {
         let asked = line.strip_prefix("generated ")?.split_once(" requests in ")?;
@@ -43,7 +43,7 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     });
     // Before 1.0 the time was that of the run, and the rate that of the requests alone.
     let mut generated =
-        generated.ok_or("it does not say what was generated: before version 1.0")?;
+        generated.ok_or("it does not state what was generated: its version is before 1.0")?;
     if done.is_idle() {
         return Err("no request was counted".into());
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counted_nothing_is_no_result() {
+    fn rejects_a_result_without_requests() {
         assert_eq!(read(NONE, "x").unwrap_err(), "no request was counted");
         let old = READS.lines().filter(|line| !line.starts_with("generated"));
         let old = old.collect::<Vec<_>>().join("\n");

@@ -66,7 +66,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         only.source.place = None;
     }
     if all.is_empty() {
-        Err("its table has no iteration: the run did not end".into())
+        Err("its table has no iteration: the run did not finish".into())
     } else {
         Ok(all)
     }
@@ -185,8 +185,8 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
             (rate, made.and_then(|((window, took), size)| rate_of(&bandwidth, window, &took, size)))
         {
             let what = format!("transfers per second of {name}");
-            let (how, of) = (Formula::Sum, vec![made]);
-            reported.combined.push(Aggregate { what, how, total, of, slack: RATE_SLACK });
+            let (formula, of) = (Formula::Sum, vec![made]);
+            reported.combined.push(Aggregate { what, formula, total, of, slack: RATE_SLACK });
         }
         reported.parts.push(Part {
             name,
@@ -205,13 +205,18 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
         let of = reported.parts.iter().filter_map(of).flat_map(|op| op.bandwidth_per_s).collect();
         if let Some(total) = found {
             let what = format!("the greatest {} bandwidth", kind_word(&kind));
-            reported.combined.push(Aggregate { what, how: Formula::Max, total, of, slack: 0.0 });
+            reported.combined.push(Aggregate {
+                what,
+                formula: Formula::Max,
+                total,
+                of,
+                slack: 0.0,
+            });
         }
     }
     if names.iter().any(|name| name.starts_with("Latency")) && !reported.parts.is_empty() {
         reported.remarks.push(
-            "the latency that IOR prints is the mean of its fastest task, and was left aside"
-                .into(),
+            "the latency that IOR prints is the mean of its fastest task, and was skipped".into(),
         );
     }
 }
@@ -255,7 +260,7 @@ mod tests {
         \nMax Write: 1023.98 MiB/sec (1073.72 MB/sec)\nMax Read:  4100.00 MiB/sec (4299.16 MB/sec)\n";
 
     #[test]
-    fn iterations_are_parts_and_the_greatest_is_held_against_them() {
+    fn checks_the_maximum_against_the_iterations() {
         assert!(is(TEXT));
         let all = read(TEXT, "x").unwrap();
         let [reported] = &all[..] else { panic!("{}", all.len()) };
@@ -271,7 +276,7 @@ mod tests {
         assert_eq!(operation.bytes[0].value, 1024.0 * MIB);
         assert_eq!(operation.size_bytes.as_ref().unwrap().value, MIB);
         assert!(operation.rate_per_s.is_empty(), "it is by another time than the bandwidth");
-        let greatest = reported.combined.iter().find(|c| c.how == Formula::Max).unwrap();
+        let greatest = reported.combined.iter().find(|c| c.formula == Formula::Max).unwrap();
         assert_eq!(greatest.of.len(), 2);
         let rate = &reported.combined[0];
         assert!(rate.of[0].least <= 1282.02 && 1282.02 <= rate.of[0].most, "{rate:?}");
@@ -285,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_what_a_deadline_left_are_no_whole_file() {
+    fn reads_after_a_deadline_are_not_whole_files() {
         let text = TEXT.replace("-F -e", "-F -e -r -O stoneWallingStatusFile=s");
         assert!(read(&text, "x").unwrap()[0].parts[0].operations[0].bytes.is_empty());
     }
 
     #[test]
-    fn bytes_are_what_was_counted_and_the_summary_is_no_iteration() {
+    fn uses_counted_bytes_and_ignores_the_summary() {
         let told = "WARNING: Expected aggregate file size       = 1073741824.\nWARNING: Using actual aggregate bytes \
             moved = 536870912.\nwrite     512.01";
         let summary = "Max Read:  4100.00 MiB/sec (4299.16 MB/sec)\n\nSummary of all tests:\nOperation   Max(MiB)   \
@@ -317,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_end_is_no_result() {
+    fn a_run_that_did_not_finish_is_not_a_result() {
         let cut = &TEXT[..TEXT.find("write     1023").unwrap()];
         assert!(is(cut));
         assert!(read(cut, "x").is_err());

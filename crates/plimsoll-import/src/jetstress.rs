@@ -175,7 +175,7 @@ fn achieved(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
         let what = "the achieved rate of all databases".to_owned();
         reported.combined.push(Aggregate {
             what,
-            how: Formula::Sum,
+            formula: Formula::Sum,
             total,
             of,
             slack: ACHIEVED_SLACK,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_the_table_is_refused() {
+    fn rejects_a_report_without_the_table() {
         assert!(
             read("<html>Jetstress <table><tr><td>Transactional I/O</td></tr></table>", "x")
                 .is_err()

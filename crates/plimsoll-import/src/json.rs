@@ -80,7 +80,7 @@ pub fn first_object(text: &str) -> Result<(Json<'_>, std::ops::Range<usize>), Js
     }
     Err(first_error.unwrap_or(JsonError {
         line: 1,
-        says: "there is no JSON object".into(),
+        says: "it has no JSON object".into(),
         cut_off: false,
     }))
 }
@@ -109,7 +109,7 @@ impl<'t> Reader<'t> {
                 self.at += 1;
                 Ok(())
             }
-            Some(_) => Err((format!("there should be a {:?}", char::from(byte)), false)),
+            Some(_) => Err((format!("{:?} is missing", char::from(byte)), false)),
             None => Err(("it ends in the middle of a value".into(), true)),
         }
     }
@@ -146,7 +146,7 @@ impl<'t> Reader<'t> {
                 }
             }
             if self.peek().is_some_and(|byte| byte != b'"') {
-                return Err(("a name should stand here".into(), false));
+                return Err(("a name is missing".into(), false));
             }
             let name = self.string()?;
             self.space();
@@ -191,7 +191,7 @@ impl<'t> Reader<'t> {
                 Some(_) => self.at += 1,
             }
         }
-        let raw = self.text.get(start..self.at).ok_or(("a string is broken".to_owned(), false))?;
+        let raw = self.text.get(start..self.at).ok_or(("a string is invalid".to_owned(), false))?;
         self.at += 1;
         Ok(if escaped { Cow::Owned(unescaped(raw)) } else { Cow::Borrowed(raw) })
     }
@@ -207,7 +207,7 @@ impl<'t> Reader<'t> {
             _ if is_number(word) => Json::Number(word),
             _ => {
                 let shown: String = word.chars().take(20).collect();
-                return Err((format!("{shown:?} is no value"), end == rest.len()));
+                return Err((format!("{shown:?} is not a value"), end == rest.len()));
             }
         };
         self.at += end;
@@ -246,12 +246,12 @@ fn unescaped(raw: &str) -> String {
 
 /// Value with its path; the value may be missing.
 #[derive(Clone, Debug)]
-pub struct At<'j, 't> {
+pub struct JsonNode<'j, 't> {
     json: Option<&'j Json<'t>>,
     path: String,
 }
 
-impl<'j, 't> At<'j, 't> {
+impl<'j, 't> JsonNode<'j, 't> {
     /// Returns the root of a file, with an empty path.
     #[must_use]
     pub fn root(json: &'j Json<'t>) -> Self {
@@ -409,7 +409,7 @@ mod tests {
         let (json, length) =
             parse(r#"{"a": [{"b": 0.250, "c": -nan, "d": "x\n\u00e9"}], "e": 7} rest"#).unwrap();
         assert_eq!(length, 58);
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         let item = root.key("a").items().next().unwrap();
         let figure = item.key("b").rounded().unwrap();
         assert_eq!(figure.field, "a[0].b");
@@ -423,15 +423,15 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_between_lines_of_others() {
+    fn finds_an_object_between_other_lines() {
         let text = "fio: a warning {\n{ no json\n{\"x\": 1}\ntrailing }";
         let (json, range) = first_object(text).unwrap();
-        assert_eq!(At::root(&json).key("x").number(), Some(1.0));
+        assert_eq!(JsonNode::root(&json).key("x").number(), Some(1.0));
         assert_eq!(&text[range], "{\"x\": 1}");
     }
 
     #[test]
-    fn what_is_no_json_says_where() {
+    fn json_errors_have_line_numbers() {
         for (text, says, cut_off) in [
             ("", "ends", true),
             ("{\"a\": 1", "ends", true),

@@ -8,7 +8,7 @@ use plimsoll_evidence::tool_result::{
     Population, Stage, ToolResult, Unit, Weight,
 };
 
-use crate::json::At;
+use crate::json::JsonNode;
 use crate::parts::{latency, percentile, source};
 
 const NS_PER_S: f64 = 1e9;
@@ -20,14 +20,14 @@ const TIER_SLACK: f64 = 0.01;
 
 /// True for such a result.
 #[must_use]
-pub fn is(root: &At<'_, '_>) -> bool {
+pub fn is(root: &JsonNode<'_, '_>) -> bool {
     let summary = root.key("summary");
     summary.key("cache_stats").exists() && summary.key("elapsed_time").exists()
 }
 
 /// Reads the result.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
+pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache JSON", file));
     let summary = root.key("summary");
     let cache = summary.key("cache_stats");
@@ -84,7 +84,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
 
 /// `read_iops` and `write_iops` contain the number of operations, despite their names. A value that
 /// differs from that number is a rate.
-fn take_iops(operation: &mut Operation, stated: &At<'_, '_>) {
+fn take_iops(operation: &mut Operation, stated: &JsonNode<'_, '_>) {
     let Some(value) = stated.exact() else { return };
     let is_count = operation.count.first().is_some_and(|count| count.value == value.value);
     if is_count {
@@ -95,7 +95,7 @@ fn take_iops(operation: &mut Operation, stated: &At<'_, '_>) {
 }
 
 /// Returns the bandwidth of each tier: its bytes over the elapsed time, both in GiB.
-fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
+fn tiers(cache: &JsonNode<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
     let Some(seconds) = window.map(|w| w.value / NS_PER_S).filter(|s| *s > 0.0) else {
         return Vec::new();
     };
@@ -111,8 +111,8 @@ fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
             let field = format!("{} over elapsed_time", amount.field);
             let of = vec![Figure { field, ..amount.scaled(GIB / seconds) }];
             let what = format!("the {word} bandwidth of the {tier} tier");
-            let (how, total) = (Formula::Sum, total.scaled(GIB));
-            combined.push(Aggregate { what, how, total, of, slack: TIER_SLACK });
+            let (formula, total) = (Formula::Sum, total.scaled(GIB));
+            combined.push(Aggregate { what, formula, total, of, slack: TIER_SLACK });
         }
     }
     combined
@@ -120,15 +120,15 @@ fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
 
 /// True for the summary of a run over its ranks.
 #[must_use]
-pub fn is_run_summary(root: &At<'_, '_>) -> bool {
+pub fn is_run_summary(root: &JsonNode<'_, '_>) -> bool {
     root.key("options").entries().any(|(_, option)| option.key("rank_count").exists())
 }
 
 /// Reads the summary of a run: one part per option.
 #[must_use]
-pub fn read_run_summary(root: &At<'_, '_>, file: &str) -> ToolResult {
+pub fn read_run_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache run summary", file));
-    let complain = |reported: &mut ToolResult, at: &At<'_, '_>| {
+    let complain = |reported: &mut ToolResult, at: &JsonNode<'_, '_>| {
         let failed = at.key("partial_failure");
         if failed.bool() == Some(true) {
             reported.complaints.push(Complaint {
@@ -172,7 +172,7 @@ pub fn read_run_summary(root: &At<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-fn of_latency(at: &At<'_, '_>, stage: Stage) -> Option<Latency> {
+fn of_latency(at: &JsonNode<'_, '_>, stage: Stage) -> Option<Latency> {
     let ms = |name: &str| at.key(name).float().map(|value| value.scaled(NS_PER_MS));
     latency(stage, |latency| {
         latency.mean_ns = ms("mean");
@@ -184,7 +184,7 @@ fn of_latency(at: &At<'_, '_>, stage: Stage) -> Option<Latency> {
 }
 
 /// Returns the list of latencies with the figures that aggregate it.
-fn population(list: &At<'_, '_>, stated: &At<'_, '_>) -> Option<Population> {
+fn population(list: &JsonNode<'_, '_>, stated: &JsonNode<'_, '_>) -> Option<Population> {
     let values: Vec<f64> = list.items().filter_map(|item| item.number()).collect();
     let claims = [
         ("mean", Formula::Mean),
@@ -192,9 +192,9 @@ fn population(list: &At<'_, '_>, stated: &At<'_, '_>) -> Option<Population> {
         ("p95", Formula::Percentile(0.95)),
         ("p99", Formula::Percentile(0.99)),
     ];
-    let claim = |(name, how): (&str, Formula)| {
+    let claim = |(name, formula): (&str, Formula)| {
         let total: Figure = stated.key(name).float()?.scaled(NS_PER_MS);
-        Some(Claim { how, total, slack: 1e-9 })
+        Some(Claim { formula, total, slack: 1e-9 })
     };
     (!values.is_empty()).then(|| Population {
         of: "requests".into(),
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn the_longest_request_and_the_window_are_read() {
         let (json, _) = json::parse(TEXT).unwrap();
-        assert!(is(&At::root(&json)));
-        let reported = read(&At::root(&json), "x.json");
+        assert!(is(&JsonNode::root(&json)));
+        let reported = read(&JsonNode::root(&json), "x.json");
         let part = &reported.parts[0];
         assert_eq!(part.window_ns.as_ref().unwrap().value, 10e9);
         assert_eq!(part.operations[0].latencies[0].max_ns.as_ref().unwrap().value, 22e9);

@@ -27,11 +27,11 @@ const OPERATIONS: &[&str] = &[
 /// True for mdtest's output.
 #[must_use]
 pub fn is(text: &str) -> bool {
-    text.lines().any(|line| launched(line).is_some())
+    text.lines().any(|line| parse_launch_line(line).is_some())
 }
 
 /// Parses version, tasks and nodes: `mdtest-3.4.0 was launched with 16 total task(s) on 2 node(s)`.
-fn launched(line: &str) -> Option<(&str, &str, &str)> {
+fn parse_launch_line(line: &str) -> Option<(&str, &str, &str)> {
     let (version, rest) = line.trim().strip_prefix("mdtest-")?.split_once(" was launched with ")?;
     let (tasks, rest) = rest.split_once(" total task")?;
     let nodes = rest.split_once(" on ")?.1.split_whitespace().next()?;
@@ -61,7 +61,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let (mut rates, mut times) = (BTreeMap::new(), BTreeMap::new());
     for (index, line) in text.lines().enumerate() {
         let place = |name: &str| format!("line {} ({name})", index + 1);
-        if let Some((version, count, nodes)) = launched(line) {
+        if let Some((version, count, nodes)) = parse_launch_line(line) {
             reported.source.version = Some(version.to_owned());
             reported.options.insert("nodes".into(), nodes.to_owned());
             tasks = figure(count, Digits::Exact, 1.0, place("total tasks"));
@@ -89,8 +89,8 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         let mut operation = Operation::of(Kind::Name(name.to_lowercase()));
         operation.rate_per_s.push(mean.clone());
         let what = format!("the mean rate of {}", name.to_lowercase());
-        let (how, of) = (Formula::Between, vec![min, max.clone()]);
-        reported.combined.push(Aggregate { what, how, total: mean.clone(), of, slack: 0.0 });
+        let (formula, of) = (Formula::Between, vec![min, max.clone()]);
+        reported.combined.push(Aggregate { what, formula, total: mean.clone(), of, slack: 0.0 });
         // Seconds, whatever the heading says: version 4 calls them milliseconds or operations per
         // second.
         let window_ns = times.remove(name).filter(|_| one).map(|row: Row| {
@@ -107,7 +107,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         });
     }
     if reported.parts.is_empty() {
-        return Err("it has no rate of any operation: the run did not end".into());
+        return Err("it has no rate of any operation: the run did not finish".into());
     }
     Ok(reported)
 }
@@ -141,7 +141,7 @@ mod tests {
         -- finished at 11/02/2023 18:40:11 --\n";
 
     #[test]
-    fn what_was_done_is_read_and_rows_of_zeroes_are_not() {
+    fn skips_rows_of_zeroes() {
         assert!(is(TEXT));
         let reported = read(TEXT, "x").unwrap();
         assert_eq!(reported.source.version.as_deref(), Some("3.4.0+dev"));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_end_is_no_result() {
+    fn a_run_that_did_not_finish_is_not_a_result() {
         let cut = &TEXT[..TEXT.find("SUMMARY").unwrap()];
         assert!(is(cut));
         assert!(read(cut, "x").is_err());

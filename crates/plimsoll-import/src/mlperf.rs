@@ -12,7 +12,7 @@ use plimsoll_evidence::tool_result::{
     Weight,
 };
 
-use crate::json::At;
+use crate::json::JsonNode;
 use crate::parts::{source, unix_s};
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -29,19 +29,19 @@ const RANKS_SLACK: f64 = 1e-3;
 
 /// True for a `summary.json`.
 #[must_use]
-pub fn is_summary(root: &At<'_, '_>) -> bool {
+pub fn is_summary(root: &JsonNode<'_, '_>) -> bool {
     root.key("metric").entries().next().is_some() && root.key("num_accelerators").exists()
 }
 
 /// True for the report over repeats.
 #[must_use]
-pub fn is_report(root: &At<'_, '_>) -> bool {
+pub fn is_report(root: &JsonNode<'_, '_>) -> bool {
     root.key("overall").key("num_benchmark_runs").exists() && root.key("runs").exists()
 }
 
 /// True for `per_epoch_stats.json`.
 #[must_use]
-pub fn is_epochs(root: &At<'_, '_>) -> bool {
+pub fn is_epochs(root: &JsonNode<'_, '_>) -> bool {
     let block = root.key("1");
     block.key("start").text().is_some()
         && block
@@ -51,7 +51,7 @@ pub fn is_epochs(root: &At<'_, '_>) -> bool {
 
 /// True for the output of one rank (`3_output.json`).
 #[must_use]
-pub fn is_rank(root: &At<'_, '_>) -> bool {
+pub fn is_rank(root: &JsonNode<'_, '_>) -> bool {
     root.key("host_memory_GB").exists()
         && root.key("potential_caching").exists()
         && !root.key("metric").exists()
@@ -59,27 +59,27 @@ pub fn is_rank(root: &At<'_, '_>) -> bool {
 
 /// Adds lists with their means and standard deviations: `train_au_percentage` and
 /// `train_au_mean_percentage`.
-fn statistics(reported: &mut ToolResult, metric: &At<'_, '_>) {
+fn statistics(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     for (name, list) in metric.entries() {
         let of: Vec<Figure> = list.items().filter_map(|item| item.float()).collect();
         if of.is_empty() || of.len() != list.items().count() {
             continue;
         }
-        for (word, how) in [("mean", Formula::Mean), ("stdev", Formula::Stddev)] {
+        for (word, formula) in [("mean", Formula::Mean), ("stdev", Formula::Stddev)] {
             let same = metric.entries().find(|(other, _)| {
                 let parts: Vec<&str> = other.split('_').filter(|part| *part != word).collect();
                 *other != name && parts.join("_") == name
             });
             let Some(total) = same.and_then(|(_, value)| value.float()) else { continue };
             let what = format!("{word} of {name}");
-            reported.combined.push(Aggregate { what, how, total, of: of.clone(), slack: 1e-6 });
+            reported.combined.push(Aggregate { what, formula, total, of: of.clone(), slack: 1e-6 });
         }
     }
 }
 
 /// Reads a `summary.json`.
 #[must_use]
-pub fn read_summary(root: &At<'_, '_>, file: &str) -> ToolResult {
+pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("MLPerf Storage", "MLPerf Storage summary", file));
     let metric = root.key("metric");
     reported.source.taken_unix_s = root.key("start").text().and_then(unix_s);
@@ -98,7 +98,7 @@ pub fn read_summary(root: &At<'_, '_>, file: &str) -> ToolResult {
     if metric.key("train_au_meet_expectation").text() == Some("fail") {
         reported.complaints.push(Complaint {
             weight: Weight::Warning,
-            says: "accelerators were busy for less than the benchmark asks for".into(),
+            says: "accelerators were busy for less than the benchmark requires".into(),
             field: metric.key("train_au_meet_expectation").path().to_owned(),
         });
     }
@@ -131,7 +131,7 @@ pub fn read_summary(root: &At<'_, '_>, file: &str) -> ToolResult {
 }
 
 /// Adds checkpoints. If the durations are alike, size over mean duration is the mean rate.
-fn checkpoints(reported: &mut ToolResult, metric: &At<'_, '_>) {
+fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     let of = |name: String| metric.key(&name).float().filter(|figure| figure.value > 0.0);
     for word in ["save", "load"] {
         let size = of("checkpoint_size_GB".into());
@@ -144,7 +144,7 @@ fn checkpoints(reported: &mut ToolResult, metric: &At<'_, '_>) {
         let of = vec![Figure { field, ..size.scaled(1.0 / time.value) }];
         reported.combined.push(Aggregate {
             what: format!("the rate of {word} checkpoints against their size over their duration"),
-            how: Formula::Sum,
+            formula: Formula::Sum,
             total,
             of,
             slack: CHECKPOINT_SLACK + spread,
@@ -154,7 +154,7 @@ fn checkpoints(reported: &mut ToolResult, metric: &At<'_, '_>) {
 
 /// Returns the record length. The standard deviations of bandwidth and rate have the same ratio as
 /// their means.
-fn record(metric: &At<'_, '_>) -> Option<Figure> {
+fn record(metric: &JsonNode<'_, '_>) -> Option<Figure> {
     let of = |name: &str| metric.key(name).number();
     let rate = of("train_throughput_stdev_samples_per_second").filter(|rate| *rate > 1e-9)?;
     let moved = of("train_io_stdev_MB_per_second")?;
@@ -165,7 +165,7 @@ fn record(metric: &At<'_, '_>) -> Option<Figure> {
 
 /// Returns the data of all hosts: the value of one host times their number, if a single value
 /// applies to all.
-fn data_of_all_hosts(root: &At<'_, '_>) -> Option<Figure> {
+fn data_of_all_hosts(root: &JsonNode<'_, '_>) -> Option<Figure> {
     let each = root.key("data_size_per_host_GB");
     let listed = each.items().next().is_some();
     let hosts = if listed { 1.0 } else { root.key("num_hosts").number().unwrap_or(1.0) };
@@ -173,7 +173,7 @@ fn data_of_all_hosts(root: &At<'_, '_>) -> Option<Figure> {
 }
 
 /// Returns the sum of a list over hosts, or a single value; GB are powers of 1024.
-fn total(at: &At<'_, '_>) -> Option<Figure> {
+fn total(at: &JsonNode<'_, '_>) -> Option<Figure> {
     let all: Vec<f64> = at.items().filter_map(|item| item.number()).collect();
     let one = at.number();
     let sum = if all.is_empty() { one? } else { all.iter().sum() };
@@ -181,7 +181,7 @@ fn total(at: &At<'_, '_>) -> Option<Figure> {
 }
 
 /// Checks that all stated hosts reported.
-fn hosts(reported: &mut ToolResult, root: &At<'_, '_>) {
+fn hosts(reported: &mut ToolResult, root: &JsonNode<'_, '_>) {
     let Some(stated) = root.key("num_hosts").exact() else { return };
     let listed = root.key("host_cpu_count").items().count();
     if listed > 0 {
@@ -196,7 +196,7 @@ fn hosts(reported: &mut ToolResult, root: &At<'_, '_>) {
 }
 
 /// Adds the epochs, and checks that they fit the run.
-fn passes(reported: &mut ToolResult, root: &At<'_, '_>, metric: &At<'_, '_>) {
+fn passes(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<'_, '_>) {
     let rates = metric.key("train_throughput_samples_per_second");
     let busy: Vec<Option<Figure>> =
         metric.key("train_au_percentage").items().map(|item| item.float()).collect();
@@ -235,12 +235,12 @@ fn passes(reported: &mut ToolResult, root: &At<'_, '_>, metric: &At<'_, '_>) {
         // Epochs take at most the elapsed time. The rest is the start of the run and checkpoints.
         let total = Figure { least: 0.0, ..elapsed };
         let what = "the time of all epochs at their rates against that of the run".to_owned();
-        reported.combined.push(Aggregate { what, how: Formula::Sum, total, of, slack: 0.0 });
+        reported.combined.push(Aggregate { what, formula: Formula::Sum, total, of, slack: 0.0 });
     }
 }
 
 /// Returns the samples of an epoch.
-fn samples(root: &At<'_, '_>) -> Option<f64> {
+fn samples(root: &JsonNode<'_, '_>) -> Option<f64> {
     let files = root.key("num_files_train").number()?;
     let each = root.key("num_samples_per_file").number()?;
     (files * each > 0.0).then_some(files * each)
@@ -259,7 +259,7 @@ pub struct Epochs {
 
 /// Reads `per_epoch_stats.json`.
 #[must_use]
-pub fn read_epochs(root: &At<'_, '_>, file: &str) -> Epochs {
+pub fn read_epochs(root: &JsonNode<'_, '_>, file: &str) -> Epochs {
     let mut epochs = Epochs { file: file.to_owned(), times: Vec::new(), combined: Vec::new() };
     for (name, epoch) in root.entries() {
         if name.parse::<u32>().is_err() {
@@ -272,7 +272,7 @@ pub fn read_epochs(root: &At<'_, '_>, file: &str) -> Epochs {
                 let between = Figure::exact((end - start) * NS_PER_S, at.key("end").path());
                 epochs.combined.push(Aggregate {
                     what: format!("the time of {block} of epoch {name} between its start and end"),
-                    how: Formula::Sum,
+                    formula: Formula::Sum,
                     total: total.clone(),
                     of: vec![between.widened(1e-6)],
                     slack: 0.0,
@@ -297,9 +297,9 @@ pub struct Rank {
 
 /// Reads the output of a rank (`3_output.json`).
 #[must_use]
-pub fn read_rank(root: &At<'_, '_>, file: &str) -> Rank {
+pub fn read_rank(root: &JsonNode<'_, '_>, file: &str) -> Rank {
     let epochs = root.entries().filter_map(|(name, epoch)| Some((name.parse().ok()?, epoch)));
-    let rate = |at: At<'_, '_>| at.key("throughput").key("block1").float();
+    let rate = |at: JsonNode<'_, '_>| at.key("throughput").key("block1").float();
     let rates = epochs.filter_map(|(epoch, at)| Some((epoch, rate(at)?))).collect();
     Rank { file: file.to_owned(), rates }
 }
@@ -322,7 +322,7 @@ fn sum_over_ranks(result: &mut ToolResult, ranks: &[&Rank]) {
         let of: Vec<Figure> = ranks.iter().filter_map(named).collect();
         if of.len() == ranks.len() && !of.is_empty() {
             let what = format!("samples per second of {} over all ranks", pass.name);
-            combined.push(Aggregate { what, how: Formula::Sum, total, of, slack: RANKS_SLACK });
+            combined.push(Aggregate { what, formula: Formula::Sum, total, of, slack: RANKS_SLACK });
         }
     }
     result.combined.extend(combined);
@@ -341,7 +341,7 @@ fn of_reports(results: &mut [ToolResult]) {
     for report in results.iter_mut().filter(|r| r.source.format == "MLPerf Storage report") {
         let home = directory(&report.source.file).to_owned();
         let mut combined = Vec::new();
-        let means = report.combined.iter().filter(|c| c.how == Formula::Mean);
+        let means = report.combined.iter().filter(|c| c.formula == Formula::Mean);
         for (run, total) in means.flat_map(|c| &c.of).filter_map(|rate| Some((run_of(rate)?, rate)))
         {
             let below = if home.is_empty() { format!("{run}/") } else { format!("{home}/{run}/") };
@@ -349,7 +349,7 @@ fn of_reports(results: &mut [ToolResult]) {
             let (Some((file, rate)), None) = (of.next(), of.next()) else { continue };
             combined.push(Aggregate {
                 what: format!("samples per second of {run} and of its own summary"),
-                how: Formula::Sum,
+                formula: Formula::Sum,
                 total: total.clone(),
                 of: vec![Figure { field: format!("{file} {}", rate.field), ..rate.clone() }],
                 slack: RANKS_SLACK,
@@ -422,7 +422,7 @@ fn of_epochs(result: &mut ToolResult, epochs: Epochs) {
             let read = rate.value * time.value / NS_PER_S;
             combined.push(Aggregate {
                 what: format!("the samples of {} at its rate over its time", pass.name),
-                how: Formula::Sum,
+                formula: Formula::Sum,
                 total: Figure::exact(samples, "num_files_train × num_samples_per_file"),
                 of: vec![Figure::exact(read, rate.field.clone()).widened(EPOCH_SLACK)],
                 slack: 0.0,
@@ -441,7 +441,7 @@ fn run_of(rate: &Figure) -> Option<&str> {
 
 /// Reads the report over repeats. Its mean and deviation are over the listed runs.
 #[must_use]
-pub fn read_report(root: &At<'_, '_>, file: &str) -> ToolResult {
+pub fn read_report(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("MLPerf Storage", "MLPerf Storage report", file));
     let overall = root.key("overall");
     let runs = root.key("runs");
@@ -458,13 +458,19 @@ pub fn read_report(root: &At<'_, '_>, file: &str) -> ToolResult {
     let mut part = Part { name: "all runs".into(), ..Part::default() };
     let mut operation = Operation::of(Kind::Other("samples".into()));
     for (name, unit) in [("samples_per_second", 1.0), ("MB_per_second", MIB)] {
-        let each = |run: At<'_, '_>| run.key(&format!("train_throughput_{name}")).float();
+        let each = |run: JsonNode<'_, '_>| run.key(&format!("train_throughput_{name}")).float();
         let of: Vec<Figure> = runs.entries().filter_map(|(_, run)| each(run)).collect();
-        for (word, how) in [("mean", Formula::Mean), ("stdev", Formula::Stddev)] {
+        for (word, formula) in [("mean", Formula::Mean), ("stdev", Formula::Stddev)] {
             let total = overall.key(&format!("train_throughput_{word}_{name}")).float();
             if let Some(total) = total.clone().filter(|_| of.len() == count && count > 0) {
                 let what = format!("{word} of {name} of all runs");
-                reported.combined.push(Aggregate { what, how, total, of: of.clone(), slack: 1e-6 });
+                reported.combined.push(Aggregate {
+                    what,
+                    formula,
+                    total,
+                    of: of.clone(),
+                    slack: 1e-6,
+                });
             }
             if word == "mean" {
                 let list = if unit == 1.0 {
@@ -500,13 +506,13 @@ mod tests {
 
     fn summary(text: &str) -> ToolResult {
         let (json, _) = json::parse(text).unwrap();
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         assert!(is_summary(&root) && !is_report(&root) && !is_epochs(&root) && !is_rank(&root));
         read_summary(&root, "run/summary.json")
     }
 
     #[test]
-    fn a_summary_has_epochs_and_what_its_means_are_made_of() {
+    fn a_summary_has_epochs_and_the_inputs_of_its_means() {
         let reported = summary(SUMMARY);
         assert_eq!(reported.passes.len(), 2);
         assert_eq!(reported.passes[1].busy_percent.as_ref().unwrap().value, 94.0);
@@ -522,8 +528,8 @@ mod tests {
         let text = r#"{"1": {"start": "2024-09-09T12:00:00", "block1": {"start": "2024-09-09T12:00:00.00",
             "end": "2024-09-09T12:00:10.00", "duration": "10.00"}, "duration": "10.1"}}"#;
         let (json, _) = json::parse(text).unwrap();
-        assert!(is_epochs(&At::root(&json)));
-        let epochs = read_epochs(&At::root(&json), "run/per_epoch_stats.json");
+        assert!(is_epochs(&JsonNode::root(&json)));
+        let epochs = read_epochs(&JsonNode::root(&json), "run/per_epoch_stats.json");
         let mut results = vec![summary(SUMMARY)];
         let rank = |file: &str| Rank { file: file.into(), ..Rank::default() };
         let ranks = [rank("run/0_output.json"), rank("other/1_output.json")];
@@ -538,13 +544,13 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_made_of_its_runs() {
+    fn a_report_aggregates_its_runs() {
         let text = r#"{"overall": {"num_benchmark_runs": 2, "train_throughput_mean_samples_per_second": 15.0,
             "train_throughput_stdev_samples_per_second": 5.0}, "runs": {"a": {"train_throughput_samples_per_second":
             10.0}, "b": {"train_throughput_samples_per_second": 20.0}}}"#;
         let (json, _) = json::parse(text).unwrap();
-        assert!(is_report(&At::root(&json)));
-        let reported = read_report(&At::root(&json), "x");
+        assert!(is_report(&JsonNode::root(&json)));
+        let reported = read_report(&JsonNode::root(&json), "x");
         assert_eq!(reported.combined.len(), 2);
         assert_eq!(reported.memberships[0].found, 2);
     }
@@ -556,7 +562,7 @@ mod tests {
                 r#"{{"1": {{"throughput": {{"block1": {first}}}}}, "2": {{"throughput": {{"block1": 55.0}}}}, "hostname": "a"}}"#
             );
             let (json, _) = json::parse(&text).unwrap();
-            read_rank(&At::root(&json), &format!("run/{number}_output.json"))
+            read_rank(&JsonNode::root(&json), &format!("run/{number}_output.json"))
         };
         let sums = |first: f64| {
             let mut results = vec![summary(SUMMARY)];
@@ -572,11 +578,12 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_held_against_the_summaries_of_its_runs() {
+    fn checks_a_report_against_the_summaries_of_its_runs() {
         let text = r#"{"overall": {"num_benchmark_runs": 1, "train_throughput_mean_samples_per_second": 232.0},
             "runs": {"run1": {"train_throughput_samples_per_second": 232.0}}}"#;
         let (json, _) = json::parse(text).unwrap();
-        let mut results = vec![read_report(&At::root(&json), "acc/report.json"), summary(SUMMARY)];
+        let mut results =
+            vec![read_report(&JsonNode::root(&json), "acc/report.json"), summary(SUMMARY)];
         results[1].source.file = "acc/run1/2024/summary.json".into();
         attach(&mut results, Vec::new(), &[]);
         let own = results[0].combined.iter().find(|c| c.what.contains("its own summary")).unwrap();

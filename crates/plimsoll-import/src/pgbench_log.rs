@@ -90,7 +90,7 @@ pub fn read(text: &str, file: &str) -> Result<Log, String> {
     let cut_off = whole.len() + 1 < text.len();
     let mut log = Log { file: file.to_owned(), cut_off, ..Log::default() };
     for (index, text) in whole.lines().enumerate() {
-        let line = line(text).ok_or_else(|| format!("line {} is no transaction", index + 1))?;
+        let line = line(text).ok_or_else(|| format!("line {} is not a transaction", index + 1))?;
         let client = log.clients.entry(line.client).or_default();
         *client = (client.0.max(line.number), client.1 + 1);
         match line.us {
@@ -101,7 +101,7 @@ pub fn read(text: &str, file: &str) -> Result<Log, String> {
             None => log.failed += 1,
         }
     }
-    if log.ns.is_empty() { Err("it has no transaction that succeeded".into()) } else { Ok(log) }
+    if log.ns.is_empty() { Err("it has no successful transaction".into()) } else { Ok(log) }
 }
 
 impl Log {
@@ -198,10 +198,10 @@ impl Log {
 
     fn remark(&self, reported: &mut ToolResult) {
         if self.sampled() {
-            reported.remarks.push(format!("{} leaves transactions out: it is a sample", self.file));
+            reported.remarks.push(format!("{} omits transactions: it is a sample", self.file));
         }
         if self.cut_off {
-            reported.remarks.push(format!("the last line of {} is cut off", self.file));
+            reported.remarks.push(format!("the last line of {} is truncated", self.file));
         }
     }
 }
@@ -259,7 +259,7 @@ fn put(report: &mut ToolResult, log: &Log) {
             field: log.file.clone(),
             values: log.ns.clone(),
             alike: false,
-            claims: vec![Claim { how: Formula::Mean, total, slack: MEAN_SLACK }],
+            claims: vec![Claim { formula: Formula::Mean, total, slack: MEAN_SLACK }],
         });
     }
 }
@@ -286,7 +286,7 @@ mod tests {
         latency average = 4.010 ms\ntps = 499.100000 (without initial connection time)\n";
 
     #[test]
-    fn a_log_alone_is_what_it_holds() {
+    fn a_log_without_a_report_is_a_result() {
         let text = text();
         assert!(is(&text));
         let mut results = Vec::new();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_beside_its_report_has_as_many_transactions() {
+    fn a_log_has_as_many_transactions_as_its_report() {
         let whole = text();
         let found = |text: &str| {
             let mut results = terminal::read_pgbench(REPORT, "a/out.txt").unwrap();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_lost_nothing() {
+    fn a_sampled_log_has_no_lost_transactions() {
         let sample: String = text().lines().step_by(7).map(|line| format!("{line}\n")).collect();
         let mut results = terminal::read_pgbench(REPORT, "a/out.txt").unwrap();
         attach(&mut results, vec![read(&sample, "a/pgbench_log.1").unwrap()]);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_no_log() {
+    fn other_numbers_are_not_a_log() {
         for text in
             ["", "1 2 3\n", "1 2 3 4 5 6\n", "a b c d e f\n", "0 1 9 0 1700000000 1000000\n"]
         {

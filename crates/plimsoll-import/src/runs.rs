@@ -50,9 +50,7 @@ pub fn read_each(
                 reported.source.place = Some(format!("line {}", run.line));
                 all.push(reported);
             }
-            Err(says) => {
-                failed.push(format!("the run in line {} was left aside: {says}", run.line))
-            }
+            Err(says) => failed.push(format!("the run in line {} was skipped: {says}", run.line)),
         }
     }
     match all.first_mut() {

@@ -6,7 +6,7 @@ use std::path::Path;
 use plimsoll_evidence::tool_result::{Figure, Latency, ToolResult};
 
 use crate::detect::{Format, detect};
-use crate::json::{self, At};
+use crate::json::{self, JsonNode};
 use crate::walk::{Visitor, walk};
 use crate::{
     ImportError, diskspd, elbencho, fio, io500, ioping, ior, iozone, jetstress, kv_cache, mdtest,
@@ -81,10 +81,12 @@ impl Visitor for Reader {
     fn wants(&mut self, path: &str, head: &[u8]) -> bool {
         let wanted = detect(head).is_some();
         if !wanted && self.named && !path.contains('/') {
-            self.failed(path, "it is of no known form".into());
+            self.failed(path, "its format is unknown".into());
         } else if !wanted {
             match looks_like_result(head) {
-                true => self.failed(path, "it looks like a result and is of no known form".into()),
+                true => {
+                    self.failed(path, "it looks like a result, but its format is unknown".into())
+                }
                 false => self.study.passed_over += 1,
             }
         }
@@ -94,7 +96,7 @@ impl Visitor for Reader {
     fn take(&mut self, path: &str, bytes: &[u8]) {
         let head = &bytes[..bytes.len().min(crate::walk::HEAD_BYTES)];
         let (Some(format), Some(text)) = (detect(head), text::decode(bytes)) else {
-            self.failed(path, "it is not text throughout".into());
+            self.failed(path, "it is only partly text".into());
             return;
         };
         let file = format!("{}{path}", self.prefix);
@@ -209,7 +211,7 @@ impl Reader {
             return Ok(());
         }
         let (json, range) = json::first_object(text).map_err(|error| error.to_string())?;
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         let mut reported = match format {
             Format::MlperfSummary if mlperf::is_summary(&root) => mlperf::read_summary(&root, file),
             Format::MlperfReport if mlperf::is_report(&root) => mlperf::read_report(&root, file),
@@ -227,11 +229,11 @@ impl Reader {
                 self.pieces.mlperf_ranks.push(mlperf::read_rank(&root, file));
                 return Ok(());
             }
-            _ => return Err(format!("it begins as {} and is none", format.word())),
+            _ => return Err(format!("it begins like {} but is not valid", format.word())),
         };
         if !text[..range.start].trim().is_empty() {
             let lines = text[..range.start].lines().count();
-            reported.remarks.push(format!("{lines} lines of other text stand before the JSON"));
+            reported.remarks.push(format!("{lines} lines of other text precede the JSON"));
         }
         self.study.results.push(reported);
         Ok(())

@@ -67,7 +67,7 @@ fn oltp(text: &str, file: &str) -> Result<ToolResult, String> {
     };
     let mut operation = Operation::of(Kind::Other("transactions".into()));
     let (value, line) =
-        all.get("transactions").ok_or("it has no transactions: the run did not end")?;
+        all.get("transactions").ok_or("it has no transactions: the run did not finish")?;
     let (count, rate) = value.split_once('(').ok_or("its transactions have no rate")?;
     let place = |word: &str| format!("line {line} (transactions, {word})");
     operation.count.extend(figure(count.trim(), Digits::Exact, 1.0, place("count")));
@@ -138,7 +138,7 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
         && !text.contains("File operations:")
         && text.contains("tps: ")
     {
-        return Err("it has no statistics of transactions: the run did not end".into());
+        return Err("it has no statistics of transactions: the run did not finish".into());
     }
     let all = lines(text);
     let mut reported = ToolResult::new(source("sysbench", "sysbench fileio", file));
@@ -196,8 +196,8 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
             field: format!("{} over total time", count.field),
         };
         let what = "the rates of reads, writes and flushes".to_owned();
-        let (how, total) = (Formula::Sum, rate);
-        reported.combined.push(Aggregate { what, how, total, of: rates, slack: EVENTS_SLACK });
+        let (formula, total) = (Formula::Sum, rate);
+        reported.combined.push(Aggregate { what, formula, total, of: rates, slack: EVENTS_SLACK });
     }
     events.latencies.extend(latency(Stage::Total, |l| {
         (l.min_ns, l.mean_ns, l.max_ns) =
@@ -221,7 +221,7 @@ fn before_1_0(
     size: Option<Figure>,
     mut reported: ToolResult,
 ) -> Result<ToolResult, String> {
-    let none = "it has no rates: the run did not end";
+    let none = "it has no rates: the run did not finish";
     let (done, at) = all.get("Operations performed").ok_or(none)?;
     let place = |name: &str| format!("line {at} ({name})");
     let counted = |name: &str| {

@@ -14,7 +14,7 @@ use crate::parts::source;
 
 mod column;
 
-use column::{Column, Role, Which, columns};
+use column::{Column, LatencyStatistic, Role, columns};
 
 /// Maximum relative deviation of a mean of samples from the mean of all operations. fio's
 /// `iops_mean` and `bw_mean` of a job differ by up to 5 % if an interval has few operations.
@@ -27,7 +27,7 @@ pub fn is(text: &str) -> bool {
 }
 
 fn is_block(block: &Block) -> bool {
-    told(&columns(&block.header)) && !over_time(&block.header)
+    is_result(&columns(&block.header)) && !over_time(&block.header)
 }
 
 /// Rows with times are the course of one run, not results.
@@ -42,7 +42,7 @@ fn over_time(header: &[String]) -> bool {
 }
 
 /// True if there is enough for a result: a rate, bandwidth or latency, and another figure.
-fn told(columns: &[Option<Column>]) -> bool {
+fn is_result(columns: &[Option<Column>]) -> bool {
     let roles = || columns.iter().flatten().map(|column| column.role);
     let figure = |role| matches!(role, Role::Rate | Role::Bandwidth | Role::Latency(_));
     let two = roles().filter(|role| !matches!(role, Role::Name | Role::Kind)).count() >= 2;
@@ -125,7 +125,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     for block in blocks(text) {
         let columns = columns(&block.header);
-        if !told(&columns) || over_time(&block.header) {
+        if !is_result(&columns) || over_time(&block.header) {
             continue;
         }
         let commas = commas(&block, &columns)?;
@@ -150,11 +150,9 @@ fn commas(block: &Block, columns: &[Option<Column>]) -> Result<Commas, String> {
     match (figures(Commas::Thousands), figures(Commas::Decimal)) {
         (0, _) => Ok(Commas::Thousands),
         (_, 0) => Ok(Commas::Decimal),
-        _ => {
-            Err("its numbers can be read in two ways: commas stand between thousands in some and \
-                  before fractions in others"
-                .into())
-        }
+        _ => Err("its numbers are ambiguous: commas separate thousands in some and decimals in \
+                others"
+            .into()),
     }
 }
 
@@ -303,13 +301,15 @@ fn depth(
     }
 }
 
-fn put(latency: &mut Latency, which: Which, figure: Figure) {
+fn put(latency: &mut Latency, which: LatencyStatistic, figure: Figure) {
     match which {
-        Which::Mean => latency.mean_ns = Some(figure),
-        Which::Min => latency.min_ns = Some(figure),
-        Which::Max => latency.max_ns = Some(figure),
-        Which::Stddev => latency.stddev_ns = Some(figure),
-        Which::At(quantile) => latency.percentiles.push(Percentile { quantile, ns: figure }),
+        LatencyStatistic::Mean => latency.mean_ns = Some(figure),
+        LatencyStatistic::Min => latency.min_ns = Some(figure),
+        LatencyStatistic::Max => latency.max_ns = Some(figure),
+        LatencyStatistic::Stddev => latency.stddev_ns = Some(figure),
+        LatencyStatistic::At(quantile) => {
+            latency.percentiles.push(Percentile { quantile, ns: figure })
+        }
     }
 }
 

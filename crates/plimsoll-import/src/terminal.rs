@@ -84,8 +84,8 @@ pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         let mut reported = ToolResult::new(source("dd", "dd", file));
         reported.source.place = Some(format!("line {}", index + 1));
         reported.remarks.push(
-            "dd says neither what it read and wrote nor how: without oflag=direct or conv=fsync it \
-             shows how fast memory took the data"
+            "dd does not report its files or options: without oflag=direct or conv=fsync the \
+                rate is that of memory"
                 .into(),
         );
         let window_ns = figure(seconds, Digits::Either, NS_PER_S, place("seconds"));
@@ -95,7 +95,7 @@ pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     if let [only] = &mut all[..] {
         only.source.place = None;
     }
-    if all.is_empty() { Err("it has no line of an amount and a time".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it has no line with an amount and a time".into()) } else { Ok(all) }
 }
 
 /// True for pgbench's report.
@@ -222,7 +222,7 @@ pub fn read_kubestr(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     reported.parts.retain(|part| !part.operations.is_empty());
     if reported.parts.is_empty() {
-        return Err("it names jobs and has no figures of any".into());
+        return Err("it names jobs but has no figures".into());
     }
     Ok(reported)
 }

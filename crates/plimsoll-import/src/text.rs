@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_none() {
+    fn rejects_binary_data() {
         let noise: Vec<u8> =
             (0..4096u32).map(|i| (i.wrapping_mul(2654435761) >> 13) as u8).collect();
         assert_eq!(decode(&noise), None);

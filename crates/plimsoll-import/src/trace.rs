@@ -105,7 +105,7 @@ impl Stage {
 
 /// Operation in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Operation {
     /// Read.
     Read,
     /// Write.
@@ -118,7 +118,7 @@ pub enum Asked {
     DataSync,
 }
 
-impl Asked {
+impl Operation {
     /// True if it moves data; flushes do not.
     #[must_use]
     pub const fn moves(self) -> bool {
@@ -131,14 +131,14 @@ impl Asked {
 pub struct Record {
     /// Request time on the trace's clock.
     pub at_ns: u64,
-    /// Device or file, as index into [`Account::volumes`].
+    /// Device or file, as index into [`TraceStatistics::volumes`].
     pub volume: u16,
     /// First byte; 0 for a flush.
     pub offset_bytes: u64,
     /// Bytes; 0 only for a flush.
     pub size_bytes: u32,
     /// Operation.
-    pub asked: Asked,
+    pub operation: Operation,
 }
 
 /// Device or file of a trace.
@@ -152,7 +152,7 @@ pub struct Volume {
 
 /// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct TraceStatistics {
     /// Format.
     pub format: Format,
     /// Event type that represents operations, in blkparse output.
@@ -178,9 +178,15 @@ pub struct Account {
 /// Content of a line.
 enum Line {
     /// Read or write, without its volume number. `flush_before`: earlier writes are flushed first.
-    Moves { at_ns: u64, offset_bytes: u64, size_bytes: u64, asked: Asked, flush_before: bool },
+    Moves {
+        at_ns: u64,
+        offset_bytes: u64,
+        size_bytes: u64,
+        operation: Operation,
+        flush_before: bool,
+    },
     /// Flush of the volume.
-    Flushes { at_ns: u64, asked: Asked },
+    Flushes { at_ns: u64, operation: Operation },
     /// Skipped operation.
     Left(&'static str),
     /// Line to ignore: a header, a summary, or another event of an operation.
@@ -201,14 +207,17 @@ trait Form {
 ///
 /// # Errors
 /// The file cannot be read, has no known trace format, or has no read or write.
-pub fn read(path: &Path, each: &mut dyn FnMut(&Record) -> bool) -> Result<Account, ImportError> {
+pub fn read(
+    path: &Path,
+    each: &mut dyn FnMut(&Record) -> bool,
+) -> Result<TraceStatistics, ImportError> {
     let wrong = |says: String| ImportError { file: path.display().to_string(), says };
     let unread = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
     let file = File::open(path).map_err(unread)?;
     if !file.metadata().map_err(unread)?.is_file() {
-        return Err(wrong("is no file".to_owned()));
+        return Err(wrong("is not a regular file".to_owned()));
     }
-    let hashed = Hashed { file, digest: Sha256::new(), bytes: 0 };
+    let hashed = HashingReader { file, digest: Sha256::new(), bytes: 0 };
     let mut raw = BufReader::with_capacity(1 << 20, hashed);
     let is_gzip = std::io::BufRead::fill_buf(&mut raw).map_err(unread)?.starts_with(&GZIP);
     let (mut account, raw) = if is_gzip {
@@ -222,7 +231,7 @@ pub fn read(path: &Path, each: &mut dyn FnMut(&Record) -> bool) -> Result<Accoun
     // Hash the rest of the file too: the digest covers the whole file.
     let mut raw = raw;
     std::io::copy(&mut raw, &mut std::io::sink()).map_err(unread)?;
-    let Hashed { digest, bytes, .. } = raw.into_inner();
+    let HashingReader { digest, bytes, .. } = raw.into_inner();
     account.sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     account.file_bytes = bytes;
     let lines = account.lines.max(1) as f64;
@@ -278,7 +287,7 @@ pub fn opens(head: &[u8]) -> bool {
 fn parse<R: Read>(
     source: &mut BufReader<R>,
     each: &mut dyn FnMut(&Record) -> bool,
-) -> Result<Account, String> {
+) -> Result<TraceStatistics, String> {
     let mut head = vec![0; HEAD_BYTES];
     let mut filled = 0;
     while filled < head.len() {
@@ -293,8 +302,8 @@ fn parse<R: Read>(
     let whole = head.iter().rposition(|byte| *byte == b'\n').map_or(head.len(), |at| at + 1);
     let Some((format, stage)) = detect(&head[..whole]) else {
         return Err(
-            "is no trace that is known: blkparse text, fio iolog version 2 or 3, MSR Cambridge \
-                    CSV, Alibaba block-trace CSV"
+            "has no known trace format: blkparse text, fio iolog version 2 or 3, MSR Cambridge \
+                CSV, Alibaba block-trace CSV"
                 .to_owned(),
         );
     };
@@ -314,7 +323,7 @@ fn parse<R: Read>(
 
 /// State of reading a trace.
 struct Reading {
-    account: Account,
+    account: TraceStatistics,
     numbers: BTreeMap<String, u16>,
     /// Name and number of the last line's volume: consecutive lines usually have the same.
     last: (String, u16),
@@ -323,7 +332,7 @@ struct Reading {
 
 impl Reading {
     fn new(format: Format, stage: Option<Stage>) -> Self {
-        let account = Account {
+        let account = TraceStatistics {
             format,
             stage,
             sha256: String::new(),
@@ -360,16 +369,17 @@ impl Reading {
                 Line::Nothing => {}
                 Line::Unreadable => self.account.unreadable += 1,
                 Line::Left(what) => self.leave(what),
-                Line::Flushes { at_ns, asked } => {
-                    if let Some(record) = self.flush(&volume, at_ns, asked)
+                Line::Flushes { at_ns, operation } => {
+                    if let Some(record) = self.flush(&volume, at_ns, operation)
                         && !each(&record)
                     {
                         return Ok(());
                     }
                 }
-                Line::Moves { at_ns, offset_bytes, size_bytes, asked, flush_before } => {
-                    let flush = flush_before.then(|| self.flush(&volume, at_ns, Asked::DataSync));
-                    let moves = self.record(&volume, at_ns, offset_bytes, size_bytes, asked);
+                Line::Moves { at_ns, offset_bytes, size_bytes, operation, flush_before } => {
+                    let flush =
+                        flush_before.then(|| self.flush(&volume, at_ns, Operation::DataSync));
+                    let moves = self.record(&volume, at_ns, offset_bytes, size_bytes, operation);
                     if flush.flatten().into_iter().chain(moves).any(|record| !each(&record)) {
                         return Ok(());
                     }
@@ -386,13 +396,13 @@ impl Reading {
         }
     }
 
-    fn flush(&mut self, name: &str, at_ns: u64, asked: Asked) -> Option<Record> {
+    fn flush(&mut self, name: &str, at_ns: u64, operation: Operation) -> Option<Record> {
         let Some(volume) = self.volume(name) else {
             self.leave("of more devices than 65,536");
             return None;
         };
         self.account.flushes += 1;
-        Some(Record { at_ns, volume, offset_bytes: 0, size_bytes: 0, asked })
+        Some(Record { at_ns, volume, offset_bytes: 0, size_bytes: 0, operation })
     }
 
     fn record(
@@ -401,7 +411,7 @@ impl Reading {
         at_ns: u64,
         offset_bytes: u64,
         size_bytes: u64,
-        asked: Asked,
+        operation: Operation,
     ) -> Option<Record> {
         if size_bytes == 0 {
             self.leave("of no bytes");
@@ -425,7 +435,7 @@ impl Reading {
             None => self.first_ns = Some(at_ns),
             Some(first_ns) => self.account.timed |= first_ns != at_ns,
         }
-        Some(Record { at_ns, volume, offset_bytes, size_bytes, asked })
+        Some(Record { at_ns, volume, offset_bytes, size_bytes, operation })
     }
 
     fn volume(&mut self, name: &str) -> Option<u16> {
@@ -448,13 +458,13 @@ impl Reading {
 }
 
 /// Reader that hashes the bytes as they pass.
-struct Hashed {
+struct HashingReader {
     file: File,
     digest: Sha256,
     bytes: u64,
 }
 
-impl Read for Hashed {
+impl Read for HashingReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.file.read(buffer)?;
         self.digest.update(&buffer[..read]);

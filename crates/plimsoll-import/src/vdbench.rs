@@ -231,7 +231,7 @@ fn results(
             ..reported
         });
     }
-    if all.is_empty() { Err("it has no interval of a run of vdbench".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it has no interval of a vdbench run".into()) } else { Ok(all) }
 }
 
 fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<ToolResult> {
@@ -255,7 +255,7 @@ fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Tool
         }
         reported.combined = combined(row, &intervals);
     } else {
-        reported.remarks.push("the run has no line of averages: it did not end".into());
+        reported.remarks.push("the run has no line of averages: it did not finish".into());
     }
     part.series = series(&intervals, &starts, length_s);
     reported.parts.push(part);
@@ -334,7 +334,7 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Aggregate> {
         let what = "the response time of reads and writes".to_owned();
         combined.push(Aggregate {
             what,
-            how: Formula::Between,
+            formula: Formula::Between,
             total,
             of: vec![read, write],
             slack: 0.0,
@@ -351,7 +351,7 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Aggregate> {
         let what = "the depth of the queue against rate × response time".to_owned();
         combined.push(Aggregate {
             what,
-            how: Formula::Sum,
+            formula: Formula::Sum,
             total,
             of: vec![product],
             slack: QUEUE_SLACK,
@@ -371,7 +371,7 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Aggregate> {
                 let what = format!("{name} of {}", row.interval);
                 combined.push(Aggregate {
                     what,
-                    how: Formula::Mean,
+                    formula: Formula::Mean,
                     total,
                     of,
                     slack: AVERAGE_SLACK,

@@ -4,7 +4,7 @@ use plimsoll_evidence::tool_result::{
     Complaint, Figure, Kind, Operation, Part, Stage, ToolResult, Weight,
 };
 
-use crate::json::At;
+use crate::json::JsonNode;
 use crate::parts::{latency, percentile, source};
 
 const NS_PER_S: f64 = 1e9;
@@ -20,13 +20,13 @@ pub fn is_text(text: &str) -> bool {
 
 /// True for such a result.
 #[must_use]
-pub fn is(root: &At<'_, '_>) -> bool {
+pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("total_queries").exists() && root.key("throughput_qps").exists()
 }
 
 /// Reads the result.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
+pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported =
         ToolResult::new(source("vector-database benchmark", "vector-database JSON", file));
     let mut queries = Operation::of(Kind::Other("queries".into()));
@@ -54,7 +54,8 @@ pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
     if recall.number() == Some(0.0) {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
-            says: "the recall is 0: no query found any of its neighbours, so the rate is that of wrong answers"
+            says: "the recall is 0: no query found any of its neighbours, so the rate is that of \
+                wrong results"
                 .into(),
             field: recall.path().to_owned(),
         });

@@ -63,7 +63,7 @@ fn directory(path: &Path, relative: &str, depth: usize, visitor: &mut dyn Visito
         Err(error) => return visitor.failed(relative, format!("cannot be read: {error}")),
     };
     if depth > DEPTH_MAX {
-        return visitor.failed(relative, format!("lies deeper than {DEPTH_MAX} directories"));
+        return visitor.failed(relative, format!("is deeper than {DEPTH_MAX} directories"));
     }
     let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);
@@ -230,12 +230,12 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Seen {
+    struct Recorder {
         taken: Vec<(String, String)>,
         failed: Vec<String>,
     }
 
-    impl Visitor for Seen {
+    impl Visitor for Recorder {
         fn wants(&mut self, _: &str, head: &[u8]) -> bool {
             !head.starts_with(b"no")
         }
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_are_read_as_the_files_that_they_hold() {
+    fn reads_the_files_in_archives() {
         let home = tempfile::tempdir().unwrap();
         let inner = tarred(&[("a/one.json", b"one"), ("a/no.bin", b"no"), ("two.gz", &gz(b"two"))]);
         std::fs::write(home.path().join("study.tar.gz"), gz(&inner)).unwrap();
@@ -275,7 +275,7 @@ mod tests {
         zipped.write_all(b"three").unwrap();
         std::fs::write(home.path().join("x.zip"), zipped.finish().unwrap().into_inner()).unwrap();
         std::fs::write(home.path().join("b.txt"), "bare").unwrap();
-        let mut seen = Seen::default();
+        let mut seen = Recorder::default();
         walk(home.path(), &mut seen).unwrap();
         let expected = [
             ("b.txt", "bare"),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_archives_are_told_of() {
+    fn reports_broken_archives() {
         let home = tempfile::tempdir().unwrap();
         let whole = gz(&tarred(&[("a", &[7u8; 5000]), ("b", &[8u8; 5000])]));
         std::fs::write(home.path().join("cut.tgz"), &whole[..whole.len() - 20]).unwrap();
@@ -301,7 +301,7 @@ mod tests {
             nested = gz(&nested);
         }
         std::fs::write(home.path().join("deep.gz"), nested).unwrap();
-        let mut seen = Seen::default();
+        let mut seen = Recorder::default();
         walk(home.path(), &mut seen).unwrap();
         assert_eq!(seen.failed.len(), 3, "{seen:?}", seen = seen.failed);
         assert!(walk(&home.path().join("nowhere"), &mut seen).is_err());

@@ -7,7 +7,7 @@ use plimsoll_evidence::tool_result::{
     ToolResult,
 };
 
-use crate::json::At;
+use crate::json::JsonNode;
 use crate::parts::{latency, percentile, source, unix_s};
 
 const NS_PER_MS: f64 = 1e6;
@@ -24,7 +24,7 @@ pub fn is_text(text: &str) -> bool {
 
 /// True for such a file.
 #[must_use]
-pub fn is(root: &At<'_, '_>) -> bool {
+pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("by_op_type").entries().next().is_some()
         || root.key("total").key("throughput").exists()
         || root.key("operations").items().any(|operation| operation.key("throughput").exists())
@@ -32,13 +32,13 @@ pub fn is(root: &At<'_, '_>) -> bool {
 
 /// Reads the result: one part per kind of operation.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
+pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("warp", "warp JSON", file));
     reported.source.version = root.key("warp_version").text().map(str::to_owned);
     let command = root.key("commandline").shown().map(|value| ("commandline".to_owned(), value));
     reported.options.extend(command);
     let paced = reported.options.get("commandline").is_some_and(|line| line.contains("-rps"));
-    let by_kind: Vec<(String, At<'_, '_>)> =
+    let by_kind: Vec<(String, JsonNode<'_, '_>)> =
         root.key("by_op_type").entries().map(|(name, at)| (name.to_owned(), at)).collect();
     let mut all = by_kind;
     if all.is_empty() {
@@ -55,7 +55,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
         }
     }
     if root.key("final").bool() == Some(false) {
-        reported.remarks.push("the file was written before the run had ended".into());
+        reported.remarks.push("the file was written before the run had finished".into());
     }
     reported
 }
@@ -69,7 +69,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-fn part(reported: &mut ToolResult, name: &str, at: &At<'_, '_>, paced: bool) {
+fn part(reported: &mut ToolResult, name: &str, at: &JsonNode<'_, '_>, paced: bool) {
     let throughput = at.key("throughput");
     let window = throughput.key("measure_duration_millis").truncated();
     let concurrency = at.key("concurrency").exact().filter(|threads| threads.value > 0.0);
@@ -89,7 +89,7 @@ fn part(reported: &mut ToolResult, name: &str, at: &At<'_, '_>, paced: bool) {
             let what = format!("{word} of {name} of all hosts");
             reported.combined.push(Aggregate {
                 what,
-                how: Formula::Sum,
+                formula: Formula::Sum,
                 total,
                 of: each,
                 slack: 0.02,
@@ -113,12 +113,12 @@ fn part(reported: &mut ToolResult, name: &str, at: &At<'_, '_>, paced: bool) {
 }
 
 /// Returns the throughput of each host over the run; `None` for a host without one.
-fn throughput_by_host(at: &At<'_, '_>, field: &str) -> Vec<Figure> {
-    let hosts: Vec<At<'_, '_>> =
+fn throughput_by_host(at: &JsonNode<'_, '_>, field: &str) -> Vec<Figure> {
+    let hosts: Vec<JsonNode<'_, '_>> =
         at.key("throughput_by_host").entries().map(|(_, host)| host).collect();
     let window = at.key("throughput").key("measure_duration_millis").number();
     // Hosts that measured over different times cannot be added.
-    let alike = |host: &At<'_, '_>| {
+    let alike = |host: &JsonNode<'_, '_>| {
         let own = host.key("measure_duration_millis").number();
         own.zip(window).is_some_and(|(a, b)| (a / b - 1.0).abs() < 0.01)
     };
@@ -128,8 +128,8 @@ fn throughput_by_host(at: &At<'_, '_>, field: &str) -> Vec<Figure> {
 }
 
 /// Returns the request latency: of a single list, or extremes and mean of several.
-fn requests(at: &At<'_, '_>) -> Option<Latency> {
-    let mut all: Vec<At<'_, '_>> = Vec::new();
+fn requests(at: &JsonNode<'_, '_>) -> Option<Latency> {
+    let mut all: Vec<JsonNode<'_, '_>> = Vec::new();
     for (_, segments) in at.key("requests_by_client").entries() {
         all.extend(segments.items().map(|segment| segment.key("single_sized_requests")));
     }
@@ -137,7 +137,8 @@ fn requests(at: &At<'_, '_>) -> Option<Latency> {
     all.retain(|single| {
         single.key("dur_avg_millis").exists() && single.key("skipped").bool() != Some(true)
     });
-    let ms = |single: &At<'_, '_>, name: &str| Some(single.key(name).float()?.scaled(NS_PER_MS));
+    let ms =
+        |single: &JsonNode<'_, '_>, name: &str| Some(single.key(name).float()?.scaled(NS_PER_MS));
     if let [single] = &all[..] {
         return latency(Stage::Total, |latency| {
             latency.count = single.key("requests").exact();
@@ -181,8 +182,8 @@ mod tests {
     fn a_live_aggregate_is_read() {
         assert!(is_text(LIVE));
         let (json, _) = json::parse(LIVE).unwrap();
-        assert!(is(&At::root(&json)));
-        let reported = read(&At::root(&json), "x.json");
+        assert!(is(&JsonNode::root(&json)));
+        let reported = read(&JsonNode::root(&json), "x.json");
         let part = &reported.parts[0];
         let get = &part.operations[0];
         assert_eq!((get.kind.clone(), get.count[0].value), (Kind::Read, 1000.0));
@@ -198,7 +199,7 @@ mod tests {
             {"measure_duration_millis": 5000, "bytes": 1000, "operations": 10, "average_bps": 200.0, "average_ops": 2.0}},
             {"type": "STAT", "skipped": true, "throughput": {}}]}"#;
         let (json, _) = json::parse(text).unwrap();
-        let reported = read(&At::root(&json), "x.json");
+        let reported = read(&JsonNode::root(&json), "x.json");
         assert_eq!(reported.parts.len(), 1);
         let put = &reported.parts[0].operations[0];
         assert_eq!((put.kind.clone(), put.bandwidth_per_s[0].value), (Kind::Write, 200.0));

@@ -60,7 +60,7 @@ fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String
         let cells: Vec<&str> = line.split(by).map(|cell| cell.trim_matches('"')).collect();
         if cells.len() < names.len() {
             return Err(format!(
-                "line {}: {} columns of {}: the file is cut off",
+                "line {}: {} columns instead of {}: the file is truncated",
                 index + 1,
                 cells.len(),
                 names.len()
@@ -68,7 +68,7 @@ fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String
         }
         rows.push(Columns::of(names, cells, index + 1));
     }
-    if rows.is_empty() { Err("it has a heading and no row".into()) } else { Ok(rows) }
+    if rows.is_empty() { Err("it has a heading but no row".into()) } else { Ok(rows) }
 }
 
 fn kind(name: &str) -> Kind {
@@ -132,8 +132,8 @@ pub fn read_segments(text: &str, file: &str) -> Result<ToolResult, String> {
             }
             let what = format!("{} of {op} over duration_s", amount.field);
             let of = vec![amount.scaled(1.0 / seconds.value)];
-            let how = Formula::Sum;
-            reported.combined.push(Aggregate { what, how, total: stated, of, slack: DOUBLES });
+            let formula = Formula::Sum;
+            reported.combined.push(Aggregate { what, formula, total: stated, of, slack: DOUBLES });
         }
     }
     for ((op, host), sums) in all {
@@ -250,7 +250,7 @@ pub fn read_operations(text: &str, file: &str) -> Result<ToolResult, String> {
         }));
         reported.combined.push(Aggregate {
             what: format!("the durations of {op}"),
-            how: Formula::Sum,
+            formula: Formula::Sum,
             total: Figure::exact(total, "duration_ns"),
             of: vec![Figure::exact(sums.by_times_ns, "end less start")],
             slack: TIMES,

@@ -80,7 +80,8 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
             reported.complaints.push(Complaint {
                 weight: Weight::Invalid,
                 says: format!(
-                    "{name}: the mean is {:.1} times the median of the segments: a few of them make the mean",
+                    "{name}: the mean is {:.1} times the median of the segments: a few segments \
+                        dominate the mean",
                     mean.value / middle.value
                 ),
                 field: middle.field.clone(),

@@ -65,7 +65,7 @@ fn flushes_take_the_rest_of_the_time() {
 }
 
 #[test]
-fn a_job_that_cannot_be_carried_over_is_judged_by_its_figures() {
+fn a_job_that_cannot_be_converted_is_judged_by_its_figures() {
     is("fio-loops.json", Credibility::Consistent, "");
 }
 
@@ -85,7 +85,7 @@ fn percentiles_of_wide_bins_are_spans() {
 }
 
 #[test]
-fn a_label_is_no_concurrency() {
+fn thread_labels_do_not_count_as_concurrency() {
     is("warp-one-label.csv", Credibility::Consistent, "");
 }
 
@@ -131,7 +131,7 @@ fn an_outage_in_the_intervals_is_named() {
 }
 
 #[test]
-fn a_summary_with_a_failure_is_not_passed_over() {
+fn reports_a_failure_in_a_summary() {
     let study = study("dir-unread");
     assert_eq!((study.results.len(), study.passed_over), (2, 0), "{:?}", study.unreadable);
     let results: Vec<_> = study.results.iter().collect();

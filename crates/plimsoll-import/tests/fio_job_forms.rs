@@ -93,7 +93,7 @@ fn a_section_of_any_name_is_a_stream_whose_latencies_can_be_logged() {
 }
 
 #[test]
-fn a_job_of_any_length_takes_no_more_than_its_bounds() {
+fn limits_the_memory_of_long_jobs() {
     let many: String = (0..2_000).map(|n| format!("[j{n}]\nrw=read\n")).collect();
     assert!(refused(&many).contains("beyond 1024 jobs"));
     let globals: String = (0..1_000).map(|n| format!("o{n}\n")).collect();
@@ -105,11 +105,11 @@ fn a_job_of_any_length_takes_no_more_than_its_bounds() {
 }
 
 #[test]
-fn what_would_measure_something_else_is_refused_with_the_reason() {
+fn rejects_options_that_change_what_is_measured() {
     for (lines, reason) in [
-        ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "shares of their own"),
+        ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "their own shares"),
         ("rw=read:-8k\n", "backwards"),
-        ("rw=randread:8\n", "every so many operations"),
+        ("rw=randread:8\n", "only after several operations"),
         ("rw=randread\nlatency_target=5ms\n", "plimsoll tune"),
         ("rw=randread\nread_iolog=app.iolog\n", "run --trace"),
     ] {
@@ -126,7 +126,7 @@ fn what_would_measure_something_else_is_refused_with_the_reason() {
 }
 
 #[test]
-fn holes_between_transfers_and_whole_devices_are_carried_over() {
+fn converts_gaps_and_whole_devices() {
     let plan = resolved(&format!("{HEAD}rw=read:8k\nbs=4k\n"));
     let stream = &plan.workload.matrix().expect("a matrix").streams[0];
     assert_eq!(stream.pattern, Pattern::Strided { stride_bytes: 12 << 10 });
@@ -170,12 +170,12 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
         ("ss=iops:2%\nss_dur=90s\n", "longer than the job's runtime"),
         ("ss=iops:2%\nss_dur=1s\n", "too short a window"),
         ("ss=speed:2%\nss_dur=20s\n", "iops_slope"),
-        ("wait_for=b\n", "waits for one job"),
+        ("wait_for=b\n", "waits for one of several jobs"),
     ] {
         assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
     }
     let two = format!("{}[b]\nrw=read\nsize=1m\nruntime=60\n", job("ss=iops:2%\nss_dur=20s\n"));
-    assert!(refused(&two).contains("do not end by one steady state"), "{}", refused(&two));
+    assert!(refused(&two).contains("do not end at the same steady state"), "{}", refused(&two));
     // In a separate stage it may.
     let staged = two.replace("[b]\n", "[b]\nstonewall\n");
     let stages = import_stages(&staged, "job").unwrap_or_else(|e| panic!("{e}"));
@@ -185,7 +185,7 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
 }
 
 #[test]
-fn engines_that_have_an_equal_here_are_taken() {
+fn converts_engines_with_an_equivalent() {
     use plimsoll_plan::TargetKind;
     let job = |lines: &str| resolved(&format!("[a]\nsize=64m\nbs=64k\nruntime=60\n{lines}"));
     let nfs = job(
@@ -216,9 +216,9 @@ fn engines_that_have_an_equal_here_are_taken() {
         ("ioengine=nfs\nrw=read\n", "names no export"),
         ("ioengine=http\nfilename=/a/b\nrw=read\n", "WebDAV"),
         ("ioengine=http\nhttp_mode=s3\nrw=read\n", "names no bucket"),
-        ("ioengine=filedelete\n", "have to be made before they are removed"),
-        ("ioengine=dircreate\n", "directories are not made"),
-        ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "a sequence of its own"),
+        ("ioengine=filedelete\n", "must exist before they are removed"),
+        ("ioengine=dircreate\n", "directories are not created"),
+        ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "uses a sequence"),
     ] {
         assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
     }

@@ -391,7 +391,7 @@ fn judged(files: &Files) -> Vec<(Credibility, Vec<(String, Vec<String>, String)>
 }
 
 #[test]
-fn two_hundred_tampered_copies_are_found_at_the_field_that_was_changed() {
+fn detects_two_hundred_tampered_fields() {
     let seed = seed();
     println!("seed {seed}");
     let mut draw = Draw(seed);
@@ -411,7 +411,7 @@ fn two_hundred_tampered_copies_are_found_at_the_field_that_was_changed() {
 }
 
 #[test]
-fn two_hundred_true_copies_are_not_accused() {
+fn two_hundred_true_copies_have_no_findings() {
     let seed = seed();
     println!("seed {seed}");
     let mut draw = Draw(seed ^ 0x7275_6574);
@@ -491,7 +491,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 #[test]
-fn the_best_of_many_is_found_two_hundred_times_and_what_speaks_for_all_is_not_accused() {
+fn detects_two_hundred_selected_results_and_no_representative_one() {
     let seed = seed();
     println!("seed {seed}");
     let mut draw = Draw(seed ^ 0x6265_7374);

@@ -10,21 +10,21 @@
 //! SHARDS*, FAST '15). Other threads can read the counts meanwhile ([`live`]). Content is kept in a
 //! reservoir and analysed after the run ([`content`]).
 
+mod block_map;
 mod content;
 mod live;
 mod order;
-mod place;
 mod reuse;
 
 use plimsoll_evidence::observed::{AccessProfile, MissRatio};
 
+use block_map::{Blocks, TouchedBlocks};
 use content::Reservoir;
 use order::Order;
-use place::{Blocks, Seen};
 use reuse::Reuse;
 
-pub use live::{AccessNow, Followed, LiveAccess};
-pub use place::BLOCK_BYTES;
+pub use block_map::BLOCK_BYTES;
+pub use live::{AccessCounts, LiveAccess, SequentialCount};
 
 /// Reads per content sample. A sample copies one transfer.
 const LOOK_EVERY: u32 = 256;
@@ -34,7 +34,7 @@ const LOOK_EVERY: u32 = 256;
 struct Side {
     count: u64,
     bytes: u64,
-    seen: Seen,
+    seen: TouchedBlocks,
 }
 
 /// Profiler of one driving thread.
@@ -60,7 +60,7 @@ impl AccessProfiler {
     #[must_use]
     pub fn new(files_bytes: &[u64], clients: usize, seed: u64) -> Self {
         let blocks = Blocks::new(files_bytes);
-        let side = || Side { count: 0, bytes: 0, seen: Seen::new(&blocks) };
+        let side = || Side { count: 0, bytes: 0, seen: TouchedBlocks::new(&blocks) };
         Self {
             reads: side(),
             writes: side(),
@@ -141,7 +141,7 @@ impl AccessProfiler {
 
     /// True if the content of the completed read should be passed in: for one read in 256.
     #[inline]
-    pub fn wants_content(&mut self) -> bool {
+    pub fn samples_content(&mut self) -> bool {
         self.until_look -= 1;
         if self.until_look == 0 {
             self.until_look = LOOK_EVERY;

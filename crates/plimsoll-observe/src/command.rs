@@ -18,11 +18,11 @@ use plimsoll_evidence::observed::{Command, CommandProcess, IoBytes, OpenedFile};
 use procfs::process::{FDTarget, Process};
 use rustix::process::{Pid, WaitOptions};
 
-use crate::{between, mapped, mount, stack};
+use crate::{interposition, mapped_files, mount, stack};
 
-mod kept;
+mod proc_files;
 
-use kept::Kept;
+use proc_files::ProcFiles;
 
 /// Minimum size of a data file. Smaller files are settings, libraries and logs.
 const DATA_BYTES_MIN: u64 = 4 << 10;
@@ -42,7 +42,7 @@ const SUM_EVERY_NS: u64 = 250_000_000;
 
 /// Observed process of the command.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct ObservedProcess {
     name: String,
     moved: Option<IoBytes>,
     cancelled: u64,
@@ -58,10 +58,10 @@ struct Known {
 pub struct CommandWatch {
     root: i32,
     /// Open `/proc` files of this process.
-    own: Option<Kept>,
+    own: Option<ProcFiles>,
     /// Open `/proc` files of the command's live processes, with their start times.
-    kept: BTreeMap<i32, (Kept, Option<u64>)>,
-    processes: BTreeMap<(i32, u64), Known>,
+    proc_files: BTreeMap<i32, (ProcFiles, Option<u64>)>,
+    processes: BTreeMap<(i32, u64), ObservedProcess>,
     files: BTreeMap<(u64, u64), OpenedFile>,
     unreadable: BTreeSet<i32>,
     preloaded: BTreeSet<String>,
@@ -82,7 +82,7 @@ fn own() -> Option<(IoBytes, u64)> {
 }
 
 /// Adopts orphaned descendants from now on.
-pub fn take_in_orphans() {
+pub fn adopt_orphans() {
     // If the kernel refuses, background processes are not observed.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
@@ -94,8 +94,8 @@ impl CommandWatch {
         let own = own();
         let mut watch = Self {
             root,
-            own: i32::try_from(std::process::id()).ok().and_then(|own| Kept::open(own).ok()),
-            kept: BTreeMap::new(),
+            own: i32::try_from(std::process::id()).ok().and_then(|own| ProcFiles::open(own).ok()),
+            proc_files: BTreeMap::new(),
             processes: BTreeMap::new(),
             files: BTreeMap::new(),
             unreadable: BTreeSet::new(),
@@ -113,12 +113,12 @@ impl CommandWatch {
 
     /// Samples if the last sample is old enough, relative to its duration. `now_ns` is the time
     /// since the start.
-    pub fn look_when_due(&mut self, now_ns: u64) {
+    pub fn sample_when_due(&mut self, now_ns: u64) {
         if now_ns < self.due_ns {
             return;
         }
         let began = Instant::now();
-        self.look_at_all(false);
+        self.sample_all(false);
         if now_ns >= self.sums.last().map_or(0, |(at_ns, _)| at_ns + SUM_EVERY_NS) {
             let sum = self.sum();
             self.sums.extend(sum.map(|sum| (now_ns, sum)));
@@ -160,10 +160,10 @@ impl CommandWatch {
 
     /// Takes a full sample of the processes and their files.
     pub fn look(&mut self) {
-        self.look_at_all(true);
+        self.sample_all(true);
     }
 
-    fn look_at_all(&mut self, closely: bool) {
+    fn sample_all(&mut self, closely: bool) {
         let (mut of_this, mut alive) = (Vec::new(), Vec::new());
         if let Some(own) = &mut self.own {
             own.children(&mut of_this);
@@ -171,21 +171,24 @@ impl CommandWatch {
         let mut fresh = of_this.clone();
         while let Some(pid) = fresh.pop() {
             alive.push(pid);
-            let there = self.kept.get_mut(&pid).is_some_and(|(kept, _)| kept.children(&mut fresh));
+            let there = self
+                .proc_files
+                .get_mut(&pid)
+                .is_some_and(|(proc_files, _)| proc_files.children(&mut fresh));
             if !there {
-                self.kept.remove(&pid);
-                if let Ok(mut kept) = Kept::open(pid) {
-                    kept.children(&mut fresh);
-                    self.kept.insert(pid, (kept, None));
+                self.proc_files.remove(&pid);
+                if let Ok(mut proc_files) = ProcFiles::open(pid) {
+                    proc_files.children(&mut fresh);
+                    self.proc_files.insert(pid, (proc_files, None));
                 }
             }
         }
         let living: BTreeSet<i32> = alive.iter().copied().collect();
-        self.kept.retain(|pid, _| living.contains(pid));
+        self.proc_files.retain(|pid, _| living.contains(pid));
         self.processes.values_mut().for_each(|process| process.alive = false);
         for pid in alive {
-            if closely || !self.glance_at(pid) {
-                self.look_at(pid);
+            if closely || !self.refresh_process(pid) {
+                self.sample_process(pid);
             }
         }
         // Reap orphans that ended, so that their counters are kept. The caller reaps the root
@@ -199,15 +202,15 @@ impl CommandWatch {
 
     /// Updates the I/O counters of a known process. Returns false if the process needs a full
     /// sample.
-    fn glance_at(&mut self, pid: i32) -> bool {
-        let Some((kept, Some(began))) = self.kept.get(&pid) else { return false };
+    fn refresh_process(&mut self, pid: i32) -> bool {
+        let Some((proc_files, Some(began))) = self.proc_files.get(&pid) else { return false };
         let Some(known) = self.processes.get_mut(&(pid, *began)) else { return false };
         if known.looks < EARLY_LOOKS || (known.looks + 1).is_multiple_of(LATE_EVERY) {
             return false;
         }
         known.looks += 1;
         known.alive = !known.ended;
-        match kept.io() {
+        match proc_files.io() {
             Ok((moved, cancelled)) => (known.moved, known.cancelled) = (Some(moved), cancelled),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && known.alive => {
                 self.unreadable.insert(pid);
@@ -217,10 +220,10 @@ impl CommandWatch {
         true
     }
 
-    fn look_at(&mut self, pid: i32) {
+    fn sample_process(&mut self, pid: i32) {
         let Ok(process) = Process::new(pid) else { return };
         let Ok(stat) = process.stat() else { return };
-        if let Some((_, began)) = self.kept.get_mut(&pid) {
+        if let Some((_, began)) = self.proc_files.get_mut(&pid) {
             *began = Some(stat.starttime);
         }
         let known = self.processes.entry((pid, stat.starttime)).or_default();
@@ -241,11 +244,11 @@ impl CommandWatch {
         if known.looks > EARLY_LOOKS && !known.looks.is_multiple_of(LATE_EVERY) {
             return;
         }
-        let libraries = between::preloaded(&pid.to_string()).into_iter();
+        let libraries = interposition::preloaded(&pid.to_string()).into_iter();
         let of = self.processes.get(&(pid, stat.starttime)).map_or("", |known| known.name.as_str());
         let libraries = libraries.map(|library| format!("{library} into {of}"));
         self.preloaded.extend(libraries);
-        let mapped = mapped::files(&pid.to_string()).unwrap_or_default().into_iter();
+        let mapped = mapped_files::read(&pid.to_string()).unwrap_or_default().into_iter();
         let foreign = mapped.filter_map(|file| Some((file.path, file.foreign?)));
         self.foreign.extend(foreign.map(|(path, why)| format!("{path} in {of} ({why})")));
         let Ok(files) = process.fd() else { return };
@@ -253,7 +256,7 @@ impl CommandWatch {
         for fd in files.flatten() {
             match fd.target {
                 FDTarget::Path(path) => {
-                    if let Some(key) = self.look_at_file(pid, fd.fd, path)
+                    if let Some(key) = self.read_file(pid, fd.fd, path)
                         && let Some(known) = self.processes.get_mut(&(pid, stat.starttime))
                     {
                         known.files.insert(key);
@@ -264,11 +267,11 @@ impl CommandWatch {
             }
         }
         if connected {
-            self.look_at_connections(&process);
+            self.read_connections(&process);
         }
     }
 
-    fn look_at_file(&mut self, pid: i32, fd: i32, path: PathBuf) -> Option<(u64, u64)> {
+    fn read_file(&mut self, pid: i32, fd: i32, path: PathBuf) -> Option<(u64, u64)> {
         let link = format!("/proc/{pid}/fd/{fd}");
         let stat = fs::metadata(&link).ok()?;
         let is_device = stat.file_type().is_block_device();
@@ -295,7 +298,7 @@ impl CommandWatch {
     }
 
     /// Collects the remote addresses of a process's connections.
-    fn look_at_connections(&mut self, process: &Process) {
+    fn read_connections(&mut self, process: &Process) {
         let Ok(files) = process.fd() else { return };
         let sockets: BTreeSet<u64> = files
             .flatten()
@@ -346,7 +349,7 @@ impl CommandWatch {
         keys.sort_by_key(|key| std::cmp::Reverse(self.files[key].size_bytes));
         let named = keys.len() as u64;
         keys.truncate(KEPT_MAX);
-        let files = keys.iter().map(|key| lies_on(self.files[key].clone())).collect();
+        let files = keys.iter().map(|key| add_location(self.files[key].clone())).collect();
         let mut processes: Vec<CommandProcess> = self
             .processes
             .iter()
@@ -398,18 +401,18 @@ fn open_flags(pid: i32, fd: i32) -> Option<u64> {
 const GONE: &str = " (deleted)";
 
 /// Adds the devices and the file system of a file.
-fn lies_on(mut file: OpenedFile) -> OpenedFile {
+fn add_location(mut file: OpenedFile) -> OpenedFile {
     let path = Path::new(&file.path);
     file.there = path.exists();
     // A deleted file was on the file system of its directory.
     let path = path.ancestors().find(|at| at.exists()).unwrap_or(path);
-    let rest = mount::rest(path);
+    let rest = mount::underlying_storage(path);
     file.mount_point = rest.mount.mount_point;
     file.on = match rest.mount.on.is_empty() {
         false => rest.mount.on,
         // The data of an overlay is on the file system of its upper directory.
         true => {
-            let layers = stack::beneath(path).layers.into_iter().filter(|layer| layer.top);
+            let layers = stack::read(path).layers.into_iter().filter(|layer| layer.top);
             layers.map(|layer| layer.device.name).collect()
         }
     };
@@ -424,7 +427,7 @@ mod tests {
     use std::process::Stdio;
 
     #[test]
-    fn a_commands_files_and_bytes_are_seen_down_to_its_grandchildren() {
+    fn observes_files_and_bytes_of_grandchildren() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let file = folder.path().join("data");
         // Sync the page, because a dirty page is not counted again.

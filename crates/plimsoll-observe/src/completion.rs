@@ -70,7 +70,7 @@ pub fn of(sysfs: &Sysfs, proc: &Path, number: DeviceNumber) -> Option<Completion
 
 /// Reads the completion path of a disk on this host.
 #[must_use]
-pub fn of_host(number: DeviceNumber) -> Option<Completion> {
+pub fn read_host(number: DeviceNumber) -> Option<Completion> {
     of(&Sysfs::host(), Path::new("/proc"), number)
 }
 
@@ -150,7 +150,7 @@ mod tests {
         ERR:         7\n";
 
     #[test]
-    fn interrupts_are_told_by_number_with_who_takes_them() {
+    fn reads_interrupts_with_their_cpus() {
         let known = interrupts(INTERRUPTS);
         assert_eq!(known.len(), 2);
         assert_eq!(known[&36], ("virtio1-req.0".to_owned(), BTreeMap::from([(1, 68001)])));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_cpus_come_in_two_forms() {
+    fn parses_both_forms_of_cpu_lists() {
         assert_eq!(cpu_list("0-2,8"), [0, 1, 2, 8]);
         assert_eq!(cpu_list("0, 1, 5"), [0, 1, 5]);
         assert!(cpu_list("").is_empty() && cpu_list("x").is_empty());

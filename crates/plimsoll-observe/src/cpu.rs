@@ -72,7 +72,7 @@ impl CpuReading {
     }
 
     /// True if the hypervisor ever reported stolen time. Some steal without reporting.
-    pub fn tells_of_steal(&self) -> bool {
+    pub fn has_reported_steal(&self) -> bool {
         self.total.steal > 0
     }
 }
@@ -87,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_the_time_between() {
+    fn reports_shares_of_the_elapsed_time() {
         let share = reading(60, 10, 200).since(&reading(10, 0, 100)).unwrap();
         assert_eq!((share.busy, share.steal, share.busiest), (0.5, 0.1, 0.5));
     }
 
     #[test]
-    fn no_time_between_is_unknown() {
+    fn shares_without_elapsed_time_are_unknown() {
         assert!(reading(1, 1, 5).since(&reading(1, 1, 5)).is_none());
     }
 

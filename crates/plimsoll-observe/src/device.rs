@@ -82,7 +82,7 @@ pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
 
 /// Device with its underlying devices.
 #[derive(Clone, Debug)]
-pub struct Described {
+pub struct DeviceDescription {
     /// The device.
     pub device: Device,
     /// Underlying devices.
@@ -102,7 +102,7 @@ pub(crate) fn disk_directory(sysfs: &Sysfs, number: DeviceNumber) -> PathBuf {
 
 /// Describes a device; `None` if the block device does not exist.
 #[must_use]
-pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<Described> {
+pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<DeviceDescription> {
     let name = sysfs.name(number)?;
     let directory = sysfs.directory(number);
     let read = |file: &str| text(&directory.join(file));
@@ -151,7 +151,7 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<Described> {
         below: below_names,
         name,
     };
-    Some(Described { device, below, backing: backing.map(PathBuf::from) })
+    Some(DeviceDescription { device, below, backing: backing.map(PathBuf::from) })
 }
 
 /// Determines the kind from the directories that the driver creates, because names are arbitrary.
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_unknown() {
+    fn invalid_text_is_unknown() {
         assert_eq!(parse_stat("sda", "1 2 x"), None);
         assert_eq!(parse_stat("sda", "1 2 3"), None);
         assert_eq!(DeviceNumber::parse("8"), None);
     }
 
     #[test]
-    fn the_scheduler_in_use_is_the_one_in_brackets() {
+    fn reads_the_scheduler_in_brackets() {
         assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
         assert_eq!(chosen("none"), "none");
     }

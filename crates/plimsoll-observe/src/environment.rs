@@ -28,11 +28,11 @@ pub fn collect(paths: &[&Path]) -> Environment {
     };
     for path in paths {
         let described = mount::describe(path);
-        environment.unknown.extend(mount::unseen(path).map(|unseen| ObservationGap {
+        environment.unknown.extend(mount::explain_unseen(path).map(|unseen| ObservationGap {
             what: format!("block devices behind {}", path.display()),
             ..unseen
         }));
-        let stack = stack::beneath(path);
+        let stack = stack::read(path);
         for device in stack.layers.into_iter().map(|layer| layer.device) {
             if !environment.devices.iter().any(|known| known.name == device.name) {
                 environment.devices.push(device);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_no_device_is_said_to_be_unknown() {
+    fn paths_without_a_device_are_reported_as_unknown() {
         let environment = collect(&[Path::new("/proc")]);
         assert_eq!(environment.unknown.len(), 1);
     }

@@ -30,7 +30,7 @@ pub fn extents_of(files: &[PathBuf], unknown: &mut Vec<ObservationGap>) -> Optio
                 unknown.push(ObservationGap {
                     what: format!("holes and extents of {}", path.display()),
                     why: error,
-                    would_show: "read permission on the file".into(),
+                    remedy: "read permission on the file".into(),
                 });
                 return None;
             }
@@ -88,7 +88,7 @@ fn of_file(path: &Path) -> Result<Option<Extents>, String> {
 
 /// Returns the backing files of loop devices behind `paths`.
 pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let stacks = paths.iter().flat_map(|path| stack::beneath(path).backing);
+    let stacks = paths.iter().flat_map(|path| stack::read(path).backing);
     let mut files: Vec<PathBuf> =
         stacks.filter(|b| b.is_file && b.path.is_file()).map(|b| b.path).collect();
     files.sort();
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_data_and_allocation_are_told_apart() {
+    fn distinguishes_holes_data_and_allocation() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let (full, sparse) = (folder.path().join("full"), folder.path().join("sparse"));
         std::fs::write(&full, vec![1u8; 1 << 20]).unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn btrfs_says_how_it_compresses() {
+    fn reads_the_compression_of_btrfs() {
         let of = |options, flags| compression(&btrfs(options), flags).unwrap();
         assert_eq!(of("rw,compress-force=zstd:3,space_cache", None), "zstd:3");
         assert_eq!(of("rw,compress=lzo", Some(NO_COMPRESSION)), "");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_file_systems_do_is_not_guessed() {
+    fn settings_of_other_file_systems_are_unknown() {
         let mount = Mount { file_system: Some("zfs".into()), ..Mount::default() };
         assert_eq!(compression(&mount, None), None);
         let mount = Mount { file_system: Some("ext4".into()), ..Mount::default() };

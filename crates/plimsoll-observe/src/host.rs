@@ -88,7 +88,7 @@ impl HostReading {
     }
 
     /// Records the time between two readings on the run's clock and on the kernel's.
-    pub fn passed_since(&self, before: &Self, watch: &mut ClockWatch) {
+    pub fn record_elapsed(&self, before: &Self, watch: &mut ClockWatch) {
         let Some(((own, kernel), (own_then, kernel_then))) = self.uptime.zip(before.uptime) else {
             return;
         };
@@ -98,7 +98,7 @@ impl HostReading {
 
     /// Records a step of the wall clock against the monotonic one, beyond the kernel's slewing of
     /// 500 ppm, and a change of the clock source.
-    pub fn note_clock(&self, before: &Self, watch: &mut ClockWatch) {
+    pub fn record_clock_step(&self, before: &Self, watch: &mut ClockWatch) {
         let moved = (self.offset_ns - before.offset_ns).unsigned_abs();
         let slewed = u128::from(self.at_ns.saturating_sub(before.at_ns) / 2000);
         let step_ns = u64::try_from(moved.saturating_sub(slewed)).unwrap_or(u64::MAX);
@@ -119,7 +119,7 @@ fn uptime() -> Option<(u64, u64)> {
     let is_kernels = kind == rustix::fs::statfs("/proc/self").ok()?.f_type;
     let reading = || {
         let before = clock::monotonic_ns();
-        let uptime_ns = uptime_in(&fs::read_to_string(path).ok()?)?;
+        let uptime_ns = parse_uptime(&fs::read_to_string(path).ok()?)?;
         let after = clock::monotonic_ns();
         Some((after.saturating_sub(before), (before / 2 + after / 2, uptime_ns)))
     };
@@ -134,7 +134,7 @@ fn uptime() -> Option<(u64, u64)> {
 }
 
 /// Parses the seconds since boot, to hundredths (kernel: Documentation/filesystems/proc.rst).
-fn uptime_in(text: &str) -> Option<u64> {
+fn parse_uptime(text: &str) -> Option<u64> {
     let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some((seconds * 1e9) as u64)
 }
@@ -215,31 +215,31 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_wall_clock_shows_and_slewing_does_not() {
+    fn detects_clock_steps_but_not_slewing() {
         let before = HostReading { at_ns: 0, offset_ns: 5_000, ..HostReading::default() };
         let mut watch = ClockWatch::default();
         let at = |offset_ns| HostReading { at_ns: 1_000_000_000, offset_ns, ..before.clone() };
-        at(405_000).note_clock(&before, &mut watch);
+        at(405_000).record_clock_step(&before, &mut watch);
         assert_eq!(watch.step_ns_max, Some(0));
-        at(-2_000_000_000).note_clock(&before, &mut watch);
+        at(-2_000_000_000).record_clock_step(&before, &mut watch);
         assert!(watch.step_ns_max.unwrap() > 1_900_000_000);
         assert_eq!(watch.source_changed, None);
     }
 
     #[test]
-    fn the_kernels_account_of_time_goes_with_our_clock() {
-        assert_eq!(uptime_in("12.34 99.00\n"), Some(12_340_000_000));
-        assert_eq!(uptime_in(""), None);
+    fn the_kernels_uptime_agrees_with_our_clock() {
+        assert_eq!(parse_uptime("12.34 99.00\n"), Some(12_340_000_000));
+        assert_eq!(parse_uptime(""), None);
         let of = |uptime| HostReading { uptime, ..HostReading::default() };
         let mut watch = ClockWatch::default();
-        of(Some((5, 9))).passed_since(&of(None), &mut watch);
+        of(Some((5, 9))).record_elapsed(&of(None), &mut watch);
         assert_eq!(watch.own_ns, None);
-        of(Some((50, 90))).passed_since(&of(Some((40, 70))), &mut watch);
+        of(Some((50, 90))).record_elapsed(&of(Some((40, 70))), &mut watch);
         assert_eq!((watch.own_ns, watch.kernel_ns), (Some(10), Some(20)));
     }
 
     #[test]
-    fn pressure_is_a_share_of_the_time_between() {
+    fn reports_pressure_as_a_share_of_the_elapsed_time() {
         let reading = |at_ns, us| HostReading {
             at_ns,
             pressure_us: [Some(us), None, None, None],

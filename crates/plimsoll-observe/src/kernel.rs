@@ -17,7 +17,7 @@ const KTHREADD: i32 = 2;
 
 /// Counters of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Counted {
+struct ThreadCounters {
     /// Start time in ticks since boot, because ids are reused.
     started: u64,
     moved: IoBytes,
@@ -26,7 +26,7 @@ struct Counted {
 /// Observer of the kernel threads over a phase.
 #[derive(Clone, Debug, Default)]
 pub struct KernelWatch {
-    last: BTreeMap<i32, Counted>,
+    last: BTreeMap<i32, ThreadCounters>,
     total: IoBytes,
     /// False if the counters of a thread could not be read.
     readable: bool,
@@ -75,14 +75,14 @@ impl KernelWatch {
 }
 
 /// Returns the I/O between two readings. A thread that is new counts in full.
-fn rise(before: &BTreeMap<i32, Counted>, now: &BTreeMap<i32, Counted>) -> IoBytes {
+fn rise(before: &BTreeMap<i32, ThreadCounters>, now: &BTreeMap<i32, ThreadCounters>) -> IoBytes {
     now.iter().fold(IoBytes::default(), |sum, (pid, now)| {
         let then = before.get(pid).filter(|then| then.started == now.started);
         sum.plus(now.moved.minus(then.map_or(IoBytes::default(), |then| then.moved)))
     })
 }
 
-fn read() -> Option<BTreeMap<i32, Counted>> {
+fn read() -> Option<BTreeMap<i32, ThreadCounters>> {
     let children = fs::read_to_string(format!("/proc/{KTHREADD}/task/{KTHREADD}/children")).ok()?;
     let mut counted = BTreeMap::new();
     for pid in children.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()) {
@@ -92,7 +92,7 @@ fn read() -> Option<BTreeMap<i32, Counted>> {
         match process.io() {
             Ok(io) => {
                 let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
-                counted.insert(pid, Counted { started: stat.starttime, moved });
+                counted.insert(pid, ThreadCounters { started: stat.starttime, moved });
             }
             Err(procfs::ProcError::PermissionDenied(_)) => return None,
             Err(_) => {}
@@ -105,8 +105,8 @@ fn read() -> Option<BTreeMap<i32, Counted>> {
 mod tests {
     use super::*;
 
-    fn reading(threads: &[(i32, u64, u64)]) -> BTreeMap<i32, Counted> {
-        let counted = |started, read_bytes| Counted {
+    fn reading(threads: &[(i32, u64, u64)]) -> BTreeMap<i32, ThreadCounters> {
+        let counted = |started, read_bytes| ThreadCounters {
             started,
             moved: IoBytes { read_bytes, written_bytes: 1 },
         };
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_threads_moved_adds_up_over_those_that_come_and_go() {
+    fn adds_the_io_of_threads_that_come_and_go() {
         let before = reading(&[(7, 1, 900), (8, 1, 50)]);
         let now = reading(&[(7, 1, 950), (9, 3, 30)]);
         assert_eq!(rise(&before, &now).read_bytes, 80);

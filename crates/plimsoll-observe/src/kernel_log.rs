@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_devices_are_told_from_other_records() {
+    fn recognises_io_errors_among_other_records() {
         let of = |text: &str| device_of(text).map(str::to_owned);
         let request = "3,950,8233,-;I/O error, dev loop0, sector 1024 op 0x0:(READ) flags 0x0\n";
         assert_eq!(of(request).as_deref(), Some("loop0"));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_counted_where_nothing_was_logged() {
+    fn counts_no_errors_in_an_unchanged_log() {
         if let Some(errors) = KernelLog::begin().errors() {
             assert!(errors.values().all(|count| *count > 0));
         }

@@ -43,19 +43,19 @@ pub fn read() -> Limits {
 
 /// Reads the limits of the control groups named in `/proc/self/cgroup`, in `root`.
 fn of_groups(root: &Path, groups: &str) -> Limits {
-    let mut found = Found::default();
+    let mut found = LimitReader::default();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
         if controllers.is_empty() {
             for mounted in [root.to_owned(), root.join("unified")] {
-                found.ancestors(&mounted, path, Found::version_2);
+                found.ancestors(&mounted, path, LimitReader::version_2);
             }
             continue;
         }
         // Controllers that share a hierarchy have a link each, or one common directory.
         for controller in controllers.split(',').chain(std::iter::once(controllers)) {
-            found.ancestors(&root.join(controller), path, Found::version_1);
+            found.ancestors(&root.join(controller), path, LimitReader::version_1);
         }
     }
     Limits { io: found.io.into_iter().collect(), ..found.limits }
@@ -63,12 +63,12 @@ fn of_groups(root: &Path, groups: &str) -> Limits {
 
 /// Limits read until now.
 #[derive(Default)]
-struct Found {
+struct LimitReader {
     limits: Limits,
     io: BTreeSet<String>,
 }
 
-impl Found {
+impl LimitReader {
     /// Reads a group and its ancestors. A container may see its own group as the root.
     fn ancestors(&mut self, mounted: &Path, path: &str, read: fn(&mut Self, &Path, bool)) {
         let path = path.trim_start_matches('/');
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_limit_of_version_2_counts_wherever_it_is_set() {
+    fn the_tightest_limit_of_version_2_counts() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         group(root, "a", &[("memory.max", "1073741824\n"), ("cpu.max", "50000 100000\n")]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_is_read_as_well_and_its_largest_number_is_no_limit() {
+    fn reads_version_1_and_its_representation_of_unlimited() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         group(root, "memory", &[("memory.limit_in_bytes", "9223372036854771712\n")]);

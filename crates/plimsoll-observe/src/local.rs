@@ -39,7 +39,7 @@ pub fn peers() -> BTreeMap<u64, u64> {
     for _ in 0..MESSAGES_MAX {
         let received = recv(&socket, &mut buffer[..], RecvFlags::empty());
         let Ok((length, _)) = received else { break };
-        if length == 0 || take_in(&buffer[..length], &mut peers) {
+        if length == 0 || parse_messages(&buffer[..length], &mut peers) {
             break;
         }
     }
@@ -61,7 +61,7 @@ fn request() -> Vec<u8> {
 }
 
 /// Parses the messages of one response; true if it was the last.
-fn take_in(mut text: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
+fn parse_messages(mut text: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
     while let (Some(length), Some(kind)) = (word(text, 0), half(text, 4)) {
         let length = length as usize;
         if ENDS.contains(&kind) || length < HEAD || length > text.len() {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_pair_are_each_others() {
+    fn finds_both_ends_of_a_socket_pair() {
         let (one, other) = UnixStream::pair().unwrap();
         let inode = |socket: &UnixStream| {
             let link = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
@@ -123,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_short_is_no_error() {
+    fn accepts_a_truncated_response() {
         let mut peers = BTreeMap::new();
         for length in 0..48 {
-            take_in(&[255; 48][..length], &mut peers);
+            parse_messages(&[255; 48][..length], &mut peers);
         }
         assert!(peers.is_empty());
     }

@@ -49,7 +49,7 @@ struct Latest {
 pub struct Watch {
     endpoint: Endpoint,
     latest: Arc<Mutex<Latest>>,
-    begun: Option<Values>,
+    first_values: Option<Values>,
     // Dropped before the thread is joined, which ends it.
     stop: Option<Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -59,14 +59,14 @@ impl Watch {
     /// Starts polling and waits for the first response, so that a phase that starts immediately has
     /// one.
     pub fn new(endpoint: Endpoint) -> Self {
-        let latest = Arc::new(Mutex::new(ask_in_time(&endpoint)));
+        let latest = Arc::new(Mutex::new(request_with_timeout(&endpoint)));
         let (stop, stopped) = channel();
         let (shared, asked) = (Arc::clone(&latest), endpoint.clone());
         let thread = std::thread::Builder::new()
             .name("metrics".into())
             .spawn(move || poll(&asked, &shared, &stopped))
             .ok();
-        Self { endpoint, latest, begun: None, stop: Some(stop), thread }
+        Self { endpoint, latest, first_values: None, stop: Some(stop), thread }
     }
 
     fn look(&self) -> std::sync::MutexGuard<'_, Latest> {
@@ -76,22 +76,22 @@ impl Watch {
     /// Marks the start of the measured phase.
     pub fn begin(&mut self) {
         let values = self.look().values.clone();
-        self.begun = values;
+        self.first_values = values;
     }
 
     /// Marks the end of the measured phase. Adds the increases to `sources`, or the reason to
     /// `unknown`.
     pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<ObservationGap>) {
-        let fresh = ask_in_time(&self.endpoint);
+        let fresh = request_with_timeout(&self.endpoint);
         let url = &self.endpoint.url;
         let mut say = |what: &str, why: String| {
             unknown.push(ObservationGap {
                 what: format!("{what} from {url}"),
                 why,
-                would_show: "an endpoint that answers in the Prometheus text format".into(),
+                remedy: "an endpoint that answers in the Prometheus text format".into(),
             });
         };
-        let (Some(now), Some(then)) = (&fresh.values, &self.begun) else {
+        let (Some(now), Some(then)) = (&fresh.values, &self.first_values) else {
             let why = fresh.problem.or_else(|| self.look().problem.clone());
             return say("the metrics", why.unwrap_or_else(|| "it did not respond".into()));
         };
@@ -138,7 +138,7 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
     let interval = Duration::from_nanos(endpoint.interval_ns.max(10_000_000));
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(interval) {
         inject::point("metrics");
-        let answer = ask(endpoint);
+        let answer = request(endpoint);
         let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
         // A failed request keeps the previous values.
         match answer.values {
@@ -149,12 +149,12 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
 }
 
 /// As [`ask`], but in a separate thread, because name resolution cannot be cancelled.
-fn ask_in_time(endpoint: &Endpoint) -> Latest {
+fn request_with_timeout(endpoint: &Endpoint) -> Latest {
     let (sender, answer) = channel();
     let asked = endpoint.clone();
     let question = move || {
         // The receiver may have given up.
-        let _ = sender.send(ask(&asked));
+        let _ = sender.send(request(&asked));
     };
     let late = || Some("it did not respond within 2 s".to_owned());
     match std::thread::Builder::new().name("metrics-ask".into()).spawn(question) {
@@ -170,13 +170,13 @@ fn ask_in_time(endpoint: &Endpoint) -> Latest {
 /// # Errors
 /// The request failed, with the reason in words.
 pub fn read(endpoint: &Endpoint) -> Result<Values, String> {
-    let Latest { values, problem } = ask_in_time(endpoint);
+    let Latest { values, problem } = request_with_timeout(endpoint);
     values.ok_or_else(|| problem.unwrap_or_else(|| "it did not respond".to_owned()))
 }
 
-fn ask(endpoint: &Endpoint) -> Latest {
+fn request(endpoint: &Endpoint) -> Latest {
     match get(&endpoint.url) {
-        Ok(text) => Latest { values: Some(pick(&text, &endpoint.names)), problem: None },
+        Ok(text) => Latest { values: Some(select_values(&text, &endpoint.names)), problem: None },
         Err(problem) => Latest { values: None, problem: Some(problem) },
     }
 }
@@ -252,7 +252,7 @@ fn unchunked(mut rest: &str) -> String {
 }
 
 /// Returns the sum of the samples that match each name.
-fn pick(text: &str, names: &BTreeMap<String, String>) -> Values {
+fn select_values(text: &str, names: &BTreeMap<String, String>) -> Values {
     let wanted: Vec<(&String, Metric<'_>)> =
         names.iter().map(|(ours, theirs)| (ours, Metric::parse(theirs))).collect();
     let mut values = Values::new();
@@ -352,7 +352,7 @@ mod tests {
             ("data_reduction", "ratio"),
             ("write_destination.ssd", "writes"),
         ]);
-        let values = pick(TEXT, &names);
+        let values = select_values(TEXT, &names);
         assert_eq!(values["read_source.cache"], 65.0);
         assert_eq!(values["read_source.hdd"], 935.0);
         assert_eq!(values["data_reduction"], 3.5);
@@ -361,9 +361,9 @@ mod tests {
 
     /// The sum of two such values would be infinite, which JSON cannot represent.
     #[test]
-    fn what_no_counter_counts_is_no_value() {
+    fn rejects_implausible_values() {
         let names = names(&[("read_source.cache", "hits"), ("read_source.hdd", "reads")]);
-        let values = pick("hits 1e308\nhits{a=\"b\"} 1e308\nreads -1e300\n", &names);
+        let values = select_values("hits 1e308\nhits{a=\"b\"} 1e308\nreads -1e300\n", &names);
         assert!(values.is_empty(), "{values:?}");
     }
 
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_put_together() {
+    fn joins_chunks() {
         let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\na 1\n\r\n2\r\nb \r\n0\r\n\r\n";
         assert_eq!(body(answer).unwrap(), "a 1\nb ");
         assert_eq!(body("HTTP/1.1 404 Not Found\r\n\r\n").unwrap_err(), "it answered 404");
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_read_as_their_rise() {
+    fn reports_counters_as_their_increase() {
         let (url, thread) = server();
         let names = names(&[
             ("read_source.cache", "hits"),
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_set_back_is_unknown() {
+    fn a_reset_counter_is_unknown() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
         let thread = std::thread::spawn(move || {
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_drips_is_none_and_holds_nothing_up() {
+    fn a_trickling_response_times_out() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
         // Sends a byte at a time while anyone reads.
@@ -464,11 +464,11 @@ mod tests {
         let (mut sources, mut unknown) = (Sources::default(), Vec::new());
         watch.end(&mut sources, &mut unknown);
         assert_eq!(sources, Sources::default());
-        assert!(unknown[0].why.contains("not whole within 2 s"), "{}", unknown[0].why);
+        assert!(unknown[0].why.contains("incomplete after 2 s"), "{}", unknown[0].why);
     }
 
     #[test]
-    fn nobody_there_is_unknown() {
+    fn an_unreachable_endpoint_is_unknown() {
         // A port that was just released.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}/metrics");

@@ -14,7 +14,7 @@ use crate::sysfs::{Sysfs, names_in};
 
 /// File system with its underlying storage.
 #[derive(Clone, Debug, Default)]
-pub struct Rest {
+pub struct UnderlyingStorage {
     /// The mount, with the devices directly under it.
     pub mount: Mount,
     /// Devices directly under the file system.
@@ -27,20 +27,20 @@ pub struct Rest {
 
 /// Describes the mount of `path`, with the names of all devices behind it.
 pub fn describe(path: &Path) -> Mount {
-    let mut mount = rest(path).mount;
-    mount.devices = stack::beneath(path).layers.into_iter().map(|l| l.device.name).collect();
+    let mut mount = underlying_storage(path).mount;
+    mount.devices = stack::read(path).layers.into_iter().map(|l| l.device.name).collect();
     mount
 }
 
 /// Returns the underlying storage of `path`.
-pub fn rest(path: &Path) -> Rest {
+pub fn underlying_storage(path: &Path) -> UnderlyingStorage {
     let sysfs = Sysfs::host();
     let mut mount = Mount { path: path.display().to_string(), ..Mount::default() };
     if is_block_device(path) {
         // The file system that holds the device node is irrelevant.
         let on: Vec<_> = DeviceNumber::of_path(path).into_iter().collect();
         mount.on = on.iter().filter_map(|number| sysfs.name(*number)).collect();
-        return Rest { mount, on, ..Rest::default() };
+        return UnderlyingStorage { mount, on, ..UnderlyingStorage::default() };
     }
     if let Ok(statistics) = rustix::fs::statvfs(path) {
         let unit = statistics.f_frsize;
@@ -49,7 +49,7 @@ pub fn rest(path: &Path) -> Rest {
     }
     let Some(info) = mount_of(path) else {
         let on = own_device(&sysfs, path).into_iter().collect();
-        return Rest { mount, on, ..Rest::default() };
+        return UnderlyingStorage { mount, on, ..UnderlyingStorage::default() };
     };
     mount.file_system = Some(info.fs_type.clone());
     mount.mount_point = Some(info.mount_point.display().to_string());
@@ -59,7 +59,12 @@ pub fn rest(path: &Path) -> Rest {
     mount.on = on.iter().filter_map(|number| sysfs.name(*number)).collect();
     let fuse = info.fs_type == "fuse" || info.fs_type.starts_with("fuse.");
     let connection = std::fs::metadata(path).ok().map(|m| DeviceNumber::of_raw(m.dev()).minor);
-    Rest { mount, on, lower: lower(&info), fuse_connection: connection.filter(|_| fuse) }
+    UnderlyingStorage {
+        mount,
+        on,
+        lower: lower(&info),
+        fuse_connection: connection.filter(|_| fuse),
+    }
 }
 
 fn is_block_device(path: &Path) -> bool {
@@ -146,16 +151,16 @@ fn lower(info: &MountInfo) -> Vec<PathBuf> {
 
 /// Returns the reason why no device behind `path` is visible, and the remedy; `None` if one is
 /// visible.
-pub fn unseen(path: &Path) -> Option<ObservationGap> {
+pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
     let sysfs = Sysfs::host();
-    if stack::beneath(path).layers.iter().any(|layer| layer.top) {
+    if stack::read(path).layers.iter().any(|layer| layer.top) {
         return None;
     }
     let info = mount_of(path);
     let source = info.and_then(|info| info.mount_source).filter(|s| s.starts_with("/dev/"));
     let own = DeviceNumber::of_path(path).ok().filter(|number| number.major != 0);
     let own = own.filter(|number| sysfs.name(*number).is_none());
-    let (why, would_show) = match (own, source) {
+    let (why, remedy) = match (own, source) {
         (None, None) => (
             "it is not on a local block device".to_owned(),
             "the storage system's own counters (observe.metrics in the plan)",
@@ -167,7 +172,7 @@ pub fn unseen(path: &Path) -> Option<ObservationGap> {
         }
     };
     let what = format!("what the storage beneath {} did", path.display());
-    Some(ObservationGap { what, why, would_show: would_show.to_owned() })
+    Some(ObservationGap { what, why, remedy: remedy.to_owned() })
 }
 
 /// Remedy if only the number of a block device is known.
@@ -233,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn proc_lies_on_no_device() {
+    fn proc_has_no_device() {
         let mount = describe(Path::new("/proc"));
         assert_eq!(mount.file_system.as_deref(), Some("proc"));
         assert!(mount.devices.is_empty() && mount.on.is_empty());

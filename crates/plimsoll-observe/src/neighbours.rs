@@ -12,12 +12,12 @@ use crate::namespace;
 /// Storage I/O counters of all other processes.
 #[derive(Clone, Debug, Default)]
 pub struct NeighbourReading {
-    processes: BTreeMap<i32, Moved>,
+    processes: BTreeMap<i32, ProcessIo>,
     unreadable: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Moved {
+struct ProcessIo {
     name: String,
     /// Start time in ticks since boot, because ids are reused.
     started: u64,
@@ -48,7 +48,7 @@ impl NeighbourReading {
             };
             let (name, started) = (stat.comm, stat.starttime);
             let (parent, read, written) = (stat.ppid, io.read_bytes, io.write_bytes);
-            let moved = Moved { name, started, parent, read, written };
+            let moved = ProcessIo { name, started, parent, read, written };
             reading.processes.insert(process.pid, moved);
         }
         reading
@@ -98,35 +98,40 @@ mod tests {
     use super::*;
 
     fn reading(processes: &[(i32, u64, u64)]) -> NeighbourReading {
-        let moved =
-            |started, read| Moved { name: "backup".into(), started, parent: 1, read, written: 1 };
+        let moved = |started, read| ProcessIo {
+            name: "backup".into(),
+            started,
+            parent: 1,
+            read,
+            written: 1,
+        };
         let processes =
             processes.iter().map(|(pid, started, read)| (*pid, moved(*started, *read))).collect();
         NeighbourReading { processes, unreadable: 0 }
     }
 
     #[test]
-    fn what_others_moved_is_told_with_the_largest() {
+    fn reports_the_io_of_others_and_the_largest() {
         let moved = reading(&[(7, 1, 900), (8, 1, 50)]).since(&reading(&[(7, 1, 100), (8, 1, 50)]));
         assert_eq!(moved.storage_read_bytes, Some(800));
         assert_eq!(moved.largest.as_deref(), Some("process 7 (backup)"));
     }
 
     #[test]
-    fn a_number_that_is_used_again_is_another_process() {
+    fn a_reused_id_is_another_process() {
         let moved = reading(&[(7, 2, 90)]).since(&reading(&[(7, 1, 100)]));
         assert_eq!(moved.storage_read_bytes, Some(90));
     }
 
     #[test]
-    fn a_childs_past_does_not_become_its_parents_present() {
+    fn reaped_children_do_not_inflate_the_parents_io() {
         let before = reading(&[(1, 1, 100), (9, 1, 5000)]);
         let moved = reading(&[(1, 1, 5150)]).since(&before);
         assert_eq!(moved.storage_read_bytes, Some(50));
     }
 
     #[test]
-    fn without_a_readable_process_nothing_is_known() {
+    fn without_a_readable_process_io_is_unknown() {
         let hidden = NeighbourReading { unreadable: 5, ..NeighbourReading::default() };
         assert_eq!(hidden.since(&hidden).storage_read_bytes, None);
         assert_eq!(hidden.since(&hidden).unreadable, 5);

@@ -90,7 +90,7 @@ mod tests {
         \tper-op statistics\n\t        NULL: 1 1 0 44 24 0 0 0 0\n\t        READ: 10 12 0 1 2 3 4 5 0\n";
 
     #[test]
-    fn an_nfs_mount_shows_what_went_over_the_wire() {
+    fn reads_the_network_io_of_an_nfs_mount() {
         let mounts = parse(TEXT);
         assert_eq!(mounts.len(), 1);
         let mount = &mounts[0];
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_nothing() {
+    fn ignores_invalid_text() {
         assert!(parse("device x\nbytes: 1\n").is_empty());
         assert!(
             parse("device a mounted on b with fstype nfs\n\tbytes: x\n")[0].server_read_bytes == 0

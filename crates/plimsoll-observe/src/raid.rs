@@ -8,7 +8,7 @@ use plimsoll_evidence::observed::Raid;
 use crate::device::DeviceNumber;
 
 /// Returns the RAIDs among these devices.
-pub fn among(devices: impl Iterator<Item = DeviceNumber>) -> Vec<Raid> {
+pub fn find(devices: impl Iterator<Item = DeviceNumber>) -> Vec<Raid> {
     devices.filter_map(|number| read(&number.name()?)).collect()
 }
 
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worse_end_counts() {
+    fn returns_the_worse_reading() {
         let idle = [raid(0, "idle")];
         assert_eq!(worse(&[raid(0, "check")], &idle), [raid(0, "check")]);
         assert_eq!(worse(&idle, &[raid(1, "idle")]), [raid(1, "idle")]);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_no_raid() {
+    fn a_disk_is_not_a_raid() {
         assert_eq!(read("loop0"), None);
         assert_eq!(read("../nonsense"), None);
     }

@@ -27,7 +27,7 @@ struct Row {
 
 /// Processes and connections of this host, in all network namespaces with visible processes.
 #[derive(Clone, Debug, Default)]
-struct World {
+struct HostSnapshot {
     rows: Vec<Row>,
     /// Processes by socket inode.
     owners: BTreeMap<u64, Vec<i32>>,
@@ -42,13 +42,13 @@ struct World {
 
 /// Server of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Found {
+struct DetectedServer {
     serves: String,
     local: Option<bool>,
     processes: BTreeSet<i32>,
     relays: bool,
     /// True if its processes are visible.
-    shown: bool,
+    is_visible: bool,
     /// Number of connections from other clients.
     others: u64,
     /// Processes at the other ends of its local sockets.
@@ -57,7 +57,7 @@ struct Found {
 
 /// Properties of the target that identify its servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sought {
+pub struct TargetAddresses {
     /// Addresses that this process connects to.
     pub addresses: Vec<SocketAddr>,
     /// FUSE connections behind the target.
@@ -71,18 +71,18 @@ pub struct Sought {
 /// Observer of servers over a phase.
 #[derive(Clone, Debug, Default)]
 pub struct ServerWatch {
-    found: Vec<Found>,
+    found: Vec<DetectedServer>,
     before: BTreeMap<i32, IoBytes>,
 }
 
 impl ServerWatch {
     /// Finds the servers.
     #[must_use]
-    pub fn begin(sought: &Sought) -> Self {
-        if sought == &Sought::default() {
+    pub fn begin(sought: &TargetAddresses) -> Self {
+        if sought == &TargetAddresses::default() {
             return Self::default();
         }
-        let world = World::look();
+        let world = HostSnapshot::look();
         let own = i32::try_from(std::process::id()).unwrap_or(0);
         let mut rows = world.rows_of(&[own]);
         rows.retain(|row| {
@@ -93,7 +93,11 @@ impl ServerWatch {
             // Without a connection, only the address identifies the server.
             if !rows.iter().any(|row| row.remote == Some(plain(*address))) {
                 let local = address.ip().to_canonical().is_loopback().then_some(true);
-                found.push(Found { serves: address.to_string(), local, ..Found::default() });
+                found.push(DetectedServer {
+                    serves: address.to_string(),
+                    local,
+                    ..DetectedServer::default()
+                });
             }
         }
         found.extend(sought.fuse_connections.iter().map(|connection| world.of_fuse(*connection)));
@@ -112,11 +116,12 @@ impl ServerWatch {
             // The kernel does not report which of its connections is this one. A server is
             // recognised by its name.
             let near = world.of_connections(&world.rows_of_kernel());
-            let serves =
-                |found: &Found| found.processes.iter().any(|pid| named(*pid).contains("nbd"));
+            let serves = |found: &DetectedServer| {
+                found.processes.iter().any(|pid| named(*pid).contains("nbd"))
+            };
             found.extend(near.into_iter().filter(serves));
         }
-        let before = found.iter().flat_map(Found::all).filter_map(moved).collect();
+        let before = found.iter().flat_map(DetectedServer::all).filter_map(moved).collect();
         Self { found, before }
     }
 
@@ -124,9 +129,10 @@ impl ServerWatch {
     #[must_use]
     pub fn end(&self) -> Vec<Server> {
         let after: BTreeMap<i32, IoBytes> =
-            self.found.iter().flat_map(Found::all).filter_map(moved).collect();
-        let world = self.found.iter().any(|found| found.local == Some(true)).then(World::look);
-        let others = |found: &Found| {
+            self.found.iter().flat_map(DetectedServer::all).filter_map(moved).collect();
+        let world =
+            self.found.iter().any(|found| found.local == Some(true)).then(HostSnapshot::look);
+        let others = |found: &DetectedServer| {
             let world = world.as_ref()?;
             let own = i32::try_from(std::process::id()).unwrap_or(0);
             let now = world.of_connections(&world.rows_of(&[own]));
@@ -145,7 +151,7 @@ impl ServerWatch {
                     serves: found.serves.clone(),
                     local: found.local,
                     processes: found.processes.iter().map(|pid| named(*pid)).collect(),
-                    moved: sum.filter(|_| found.shown),
+                    moved: sum.filter(|_| found.is_visible),
                     relays: found.relays,
                     beside: (!found.beside.is_empty()).then_some(beside),
                     others: found.others.max(others(found).unwrap_or(0)),
@@ -171,14 +177,14 @@ fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-impl Found {
+impl DetectedServer {
     /// Returns the processes whose counters are read.
     fn all(&self) -> impl Iterator<Item = i32> {
         self.processes.iter().chain(&self.beside).copied()
     }
 }
 
-impl World {
+impl HostSnapshot {
     fn look() -> Self {
         let mut world = Self { peers: local::peers(), ..Self::default() };
         let mut spaces = BTreeSet::new();
@@ -193,12 +199,12 @@ impl World {
                 let rows = four.into_iter().flatten().chain(six.into_iter().flatten());
                 world.rows.extend(rows.filter_map(Row::of));
             }
-            world.look_at_files(&process);
+            world.read_files(&process);
         }
         world
     }
 
-    fn look_at_files(&mut self, process: &Process) {
+    fn read_files(&mut self, process: &Process) {
         let Ok(files) = process.fd() else {
             self.hidden = true;
             return;
@@ -234,15 +240,15 @@ impl World {
     }
 
     /// Returns the servers at the other ends, one per address.
-    fn of_connections(&self, rows: &[Row]) -> Vec<Found> {
-        let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    fn of_connections(&self, rows: &[Row]) -> Vec<DetectedServer> {
+        let mut found: BTreeMap<String, DetectedServer> = BTreeMap::new();
         for row in rows {
             let Some(remote) = row.remote else { continue };
             let one = self.of_connection(row, remote);
             let known = found.entry(one.serves.clone()).or_insert_with(|| one.clone());
             known.processes.extend(one.processes);
             known.relays |= one.relays;
-            known.shown &= one.shown;
+            known.is_visible &= one.is_visible;
             known.beside.extend(one.beside);
             known.others = known.others.max(one.others);
         }
@@ -250,15 +256,15 @@ impl World {
     }
 
     /// Returns the server at an address of this host.
-    fn of_address(&self, address: IpAddr) -> Option<Found> {
+    fn of_address(&self, address: IpAddr) -> Option<DetectedServer> {
         let is_own = |row: &Row| row.remote.is_some() && plain(row.local).ip() == address;
         let near = address.is_loopback() || self.rows.iter().any(is_own);
         let serves = address.to_string();
-        near.then(|| Found { serves, local: Some(true), ..Found::default() })
+        near.then(|| DetectedServer { serves, local: Some(true), ..DetectedServer::default() })
     }
 
-    fn of_connection(&self, row: &Row, remote: SocketAddr) -> Found {
-        let mut found = Found { serves: remote.to_string(), ..Found::default() };
+    fn of_connection(&self, row: &Row, remote: SocketAddr) -> DetectedServer {
+        let mut found = DetectedServer { serves: remote.to_string(), ..DetectedServer::default() };
         // The other end of a local connection has our address as its remote one, even if its own
         // address was translated.
         let ends: Vec<&Row> = self
@@ -274,7 +280,7 @@ impl World {
         let holders = ends.iter().filter_map(|end| self.owners.get(&end.inode)).flatten();
         found.processes = holders.copied().collect();
         // A listening process may hand connections to kernel threads.
-        found.shown = !found.processes.is_empty();
+        found.is_visible = !found.processes.is_empty();
         self.follow(&mut found);
         found.others = self.others(&found, row, remote);
         found
@@ -282,7 +288,7 @@ impl World {
 
     /// Counts the connections to the same server that belong to neither this process nor the server
     /// itself.
-    fn others(&self, found: &Found, row: &Row, remote: SocketAddr) -> u64 {
+    fn others(&self, found: &DetectedServer, row: &Row, remote: SocketAddr) -> u64 {
         let own = self.owners.get(&row.inode).map_or(&[][..], Vec::as_slice);
         let is_own = |end: SocketAddr| {
             let held =
@@ -298,7 +304,7 @@ impl World {
         served.filter_map(|other| other.remote).filter(|end| !is_own(*end)).count() as u64
     }
 
-    fn of_fuse(&self, connection: u32) -> Found {
+    fn of_fuse(&self, connection: u32) -> DetectedServer {
         let exact = self.fuse.iter().filter(|(_, number)| *number == Some(connection));
         let mut processes: BTreeSet<i32> = exact.map(|(pid, _)| *pid).collect();
         if processes.is_empty() {
@@ -306,10 +312,10 @@ impl World {
             let any = self.fuse.iter().filter(|(_, number)| number.is_none());
             processes = any.map(|(pid, _)| *pid).collect();
         }
-        let mut found = Found {
+        let mut found = DetectedServer {
             serves: format!("FUSE connection {connection}"),
             local: Some(true),
-            shown: !processes.is_empty(),
+            is_visible: !processes.is_empty(),
             processes,
             relays: false,
             others: 0,
@@ -320,7 +326,7 @@ impl World {
     }
 
     /// Adds processes that the servers started or relay to.
-    fn follow(&self, found: &mut Found) {
+    fn follow(&self, found: &mut DetectedServer) {
         self.follow_connections(found);
         let own = i32::try_from(std::process::id()).unwrap_or(0);
         let held = |inode: &&u64| {
@@ -334,7 +340,7 @@ impl World {
         found.beside.extend(beside);
     }
 
-    fn follow_connections(&self, found: &mut Found) {
+    fn follow_connections(&self, found: &mut DetectedServer) {
         let mut fresh: Vec<i32> = found.processes.iter().copied().collect();
         for _ in 0..CHAIN_MAX {
             let mut next = Vec::new();
@@ -354,7 +360,7 @@ impl World {
                     if holders.is_empty() {
                         // The peer is on another host, or is an invisible process.
                         found.relays |= !near;
-                        found.shown &= !near;
+                        found.is_visible &= !near;
                     }
                     next.extend(holders);
                 }
@@ -416,8 +422,8 @@ mod tests {
 
     /// A client (1) of a server (20) with a child (21), of a relay (30) to that server, and of
     /// another host.
-    fn world() -> World {
-        World {
+    fn world() -> HostSnapshot {
+        HostSnapshot {
             rows: vec![
                 row("127.0.0.1:5000", "127.0.0.1:9000", 1),
                 row("127.0.0.1:9000", "127.0.0.1:5000", 2),
@@ -445,28 +451,28 @@ mod tests {
         }
     }
 
-    fn serves(world: &World, what: &str) -> Found {
+    fn serves(world: &HostSnapshot, what: &str) -> DetectedServer {
         let found = world.of_connections(&world.rows_of(&[1]));
         found.into_iter().find(|found| found.serves == what).unwrap()
     }
 
     #[test]
-    fn an_address_of_this_host_is_told_from_anothers() {
+    fn recognises_an_address_of_this_host() {
         let near = world().of_address("10.0.0.5".parse().unwrap()).unwrap();
-        assert_eq!((near.local, near.shown, near.processes.len()), (Some(true), false, 0));
+        assert_eq!((near.local, near.is_visible, near.processes.len()), (Some(true), false, 0));
         assert_eq!(world().of_address("127.0.0.2".parse().unwrap()).unwrap().local, Some(true));
         assert_eq!(world().of_address("10.0.0.9".parse().unwrap()), None);
     }
 
     #[test]
-    fn a_server_of_this_host_is_found_with_what_it_starts() {
+    fn finds_a_local_server_with_its_children() {
         let found = serves(&world(), "127.0.0.1:9000");
-        assert_eq!((found.local, found.relays, found.shown), (Some(true), false, true));
+        assert_eq!((found.local, found.relays, found.is_visible), (Some(true), false, true));
         assert_eq!(found.processes, [20, 21].into());
     }
 
     #[test]
-    fn others_at_the_same_server_are_counted() {
+    fn counts_other_clients_of_the_same_server() {
         let mut world = world();
         // A relay's connection to it, which belongs to another process.
         assert_eq!(serves(&world, "127.0.0.1:9000").others, 1);
@@ -480,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_end_of_a_local_socket_may_do_the_work() {
+    fn finds_servers_behind_a_local_socket() {
         let mut world = world();
         world.owners.extend([(50, vec![20]), (51, vec![60]), (52, vec![1]), (53, vec![20])]);
         world.peers = [(50, 51), (51, 50), (52, 53), (53, 52)].into();
@@ -489,13 +495,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_elsewhere_is_elsewhere() {
+    fn a_server_on_another_host_is_remote() {
         let found = serves(&world(), "10.0.0.9:2049");
         assert_eq!((found.local, found.processes.len()), (Some(false), 0));
     }
 
     #[test]
-    fn a_relay_is_followed_to_what_it_relays_to() {
+    fn follows_a_relay_to_its_server() {
         let found = serves(&world(), "127.0.0.1:8000");
         assert_eq!(found.processes, [20, 21, 30].into());
         assert!(!found.relays);
@@ -507,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_was_rewritten_on_the_way_is_still_this_hosts() {
+    fn recognises_a_translated_local_address() {
         let mut world = world();
         world.rows[0] = row("10.0.0.5:5000", "10.0.0.77:9000", 1);
         world.rows[1] = row("172.17.0.2:9000", "10.0.0.5:5000", 2);
@@ -516,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_the_kernel_are_those_that_nobody_holds() {
+    fn connections_without_a_process_are_the_kernels() {
         let mut world = world();
         assert!(world.rows_of_kernel().is_empty());
         world.owners.remove(&1);
@@ -532,6 +538,6 @@ mod tests {
         silent.fuse = vec![(40, None), (41, None)];
         assert_eq!(silent.of_fuse(39).processes, [40, 41].into());
         silent.fuse.clear();
-        assert!(!silent.of_fuse(39).shown);
+        assert!(!silent.of_fuse(39).is_visible);
     }
 }

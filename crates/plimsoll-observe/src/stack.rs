@@ -72,7 +72,7 @@ impl Stack {
 
 /// Returns the storage stack of a path on this host.
 #[must_use]
-pub fn beneath(path: &Path) -> Stack {
+pub fn read(path: &Path) -> Stack {
     let mut stack = Stack::default();
     let mut seen = BTreeSet::new();
     follow_path(&mut stack, &mut seen, path, true, 0);
@@ -89,7 +89,7 @@ fn follow_path(
     if depth > DEPTH_MAX {
         return;
     }
-    let rest = mount::rest(path);
+    let rest = mount::underlying_storage(path);
     stack.fuse_connections.extend(rest.fuse_connection);
     let options = rest.mount.options.as_deref().unwrap_or_default();
     let addresses: Vec<IpAddr> =
@@ -202,9 +202,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_rests_on_something_or_on_nothing() {
-        let here = beneath(Path::new(env!("CARGO_MANIFEST_DIR")));
+    fn a_directory_has_a_consistent_stack() {
+        let here = read(Path::new(env!("CARGO_MANIFEST_DIR")));
         assert_eq!(here.layers.iter().any(|layer| layer.top), !here.layers.is_empty());
-        assert!(beneath(Path::new("/proc")).layers.is_empty());
+        assert!(read(Path::new("/proc")).layers.is_empty());
     }
 }

@@ -3,7 +3,7 @@
 
 use plimsoll_evidence::series::{Data, Row};
 
-use crate::access_profile::{AccessNow, LiveAccess};
+use crate::access_profile::{AccessCounts, LiveAccess};
 
 /// Sampling interval. A sample reads the bitmaps of all driving threads, at most 512 KiB each.
 const EVERY_NS: u64 = 1_000_000_000;
@@ -12,7 +12,7 @@ const EVERY_NS: u64 = 1_000_000_000;
 #[derive(Debug, Default)]
 pub struct WorkloadWatch {
     threads: Vec<LiveAccess>,
-    before: AccessNow,
+    before: AccessCounts,
     looked_ns: u64,
 }
 
@@ -20,12 +20,12 @@ impl WorkloadWatch {
     /// Starts sampling these profilers.
     #[must_use]
     pub fn of(threads: Vec<LiveAccess>, now_ns: u64) -> Self {
-        Self { threads, before: AccessNow::default(), looked_ns: now_ns }
+        Self { threads, before: AccessCounts::default(), looked_ns: now_ns }
     }
 
     /// Marks the start of the measured phase, at which the threads reset their counts.
     pub fn begin(&mut self, now_ns: u64) {
-        (self.before, self.looked_ns) = (AccessNow::default(), now_ns);
+        (self.before, self.looked_ns) = (AccessCounts::default(), now_ns);
     }
 
     /// Appends rows if the interval has passed.

@@ -85,7 +85,7 @@ impl Host {
 }
 
 #[test]
-fn where_a_disk_completes_is_told_by_its_queues_and_interrupts() {
+fn reads_queues_and_interrupts_of_a_disk() {
     let interrupts = "      CPU0  CPU1\n 35:  0  0  PCI-MSIX  0-edge  virtio2-config\n \
         36:  0  68001  PCI-MSIX  1-edge  virtio2-req.0\n";
     let kvm = Host::new("kvm").completion("vda", interrupts, &[(35, "0"), (36, "1")]);
@@ -111,7 +111,7 @@ fn names(devices: &[Device]) -> Vec<&str> {
 }
 
 #[test]
-fn each_disk_is_attached_as_it_is() {
+fn recognises_the_transport_of_each_disk() {
     use Transport::*;
     for (host, name, transport) in [
         ("nvme", "nvme0n1", NvmePcie),
@@ -188,12 +188,12 @@ fn stacks_are_followed_to_their_disks() {
 }
 
 #[test]
-fn swap_in_compressed_memory_is_not_beneath_the_disk_beside_it() {
+fn zram_swap_is_not_under_the_disk() {
     assert_eq!(names(&Host::new("zram-swap").beneath("nvme0n1p2")), ["nvme0n1p2", "nvme0n1"]);
 }
 
 #[test]
-fn a_mapping_of_nothing_rests_on_nothing() {
+fn a_mapping_without_devices_has_no_underlying_ones() {
     let nothing = Host::new("dm-without-anything").disk("dm-0");
     assert_eq!((nothing.kind.as_str(), nothing.transport), ("dm", None));
     assert!(nothing.below.is_empty() && nothing.mapping.is_none());

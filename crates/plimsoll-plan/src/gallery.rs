@@ -2,7 +2,7 @@
 
 /// Plan of the gallery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready {
+pub struct GalleryPlan {
     /// Name on the command line.
     pub name: &'static str,
     /// Text of the plan. Its comment states audience, sources, space and time.
@@ -11,14 +11,14 @@ pub struct Ready {
 
 macro_rules! gallery {
     ($($name:literal in $directory:literal),* $(,)?) => {
-        &[$(Ready {
+        &[$(GalleryPlan {
             name: $name,
             text: include_str!(concat!("../../../", $directory, "/", $name, ".toml")),
         }),*]
     };
 }
 
-const GALLERY: &[Ready] = gallery![
+const GALLERY: &[GalleryPlan] = gallery![
     "exchange-1000-light" in "plans",
     "exchange-1000-medium" in "plans",
     "exchange-1000-heavy" in "plans",
@@ -37,7 +37,7 @@ const GALLERY: &[Ready] = gallery![
     "ai-checkpoint" in "plans/gallery",
 ];
 
-impl Ready {
+impl GalleryPlan {
     /// Returns the text after a keyword such as `Needs:` in the comment; empty if there is none.
     #[must_use]
     pub fn says(&self, word: &str) -> String {
@@ -65,19 +65,19 @@ fn begins(line: &str) -> bool {
 
 /// Returns all plans of the gallery.
 #[must_use]
-pub fn gallery() -> &'static [Ready] {
+pub fn gallery() -> &'static [GalleryPlan] {
     GALLERY
 }
 
 /// Returns the plan of this name.
 #[must_use]
-pub fn ready(name: &str) -> Option<Ready> {
+pub fn gallery_plan(name: &str) -> Option<GalleryPlan> {
     GALLERY.iter().find(|plan| plan.name == name).copied()
 }
 
 /// Returns the gallery name that is most similar to an unknown one.
 #[must_use]
-pub fn nearest_ready(name: &str) -> Option<&'static str> {
+pub fn nearest_gallery_plan(name: &str) -> Option<&'static str> {
     /// Minimum similarity of a name that counts as a typing error.
     const NEAR: f64 = 0.8;
     let lower = name.to_lowercase();

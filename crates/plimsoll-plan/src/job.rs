@@ -42,7 +42,7 @@ pub(crate) struct JobSource<'j> {
 
 impl JobSource<'_> {
     pub(crate) fn job(&self, name: &str, sections: &[String]) -> Result<Job, JobFault> {
-        let help = || "name a job file beside the plan".to_owned();
+        let help = || "name a job file in the plan's directory".to_owned();
         let text = (self.text)(name).map_err(|message| JobFault { message, help: help() })?;
         (self.read)(&text, name, sections)
     }
@@ -50,6 +50,6 @@ impl JobSource<'_> {
 
 /// Reader for plans without a job.
 pub(crate) fn no_job(_text: &str, _name: &str, _sections: &[String]) -> Result<Job, JobFault> {
-    let message = "jobs can't be read here".to_owned();
+    let message = "cannot read jobs here".to_owned();
     Err(JobFault { message, help: "write the streams as [[workload.matrix]]".to_owned() })
 }

@@ -81,7 +81,7 @@ impl Knob {
 
     /// Returns the plan with the parameter set to `load`. The requirement stays unchanged.
     #[must_use]
-    pub fn turned(self, plan: &ResolvedPlan, load: u64) -> ResolvedPlan {
+    pub fn with_load(self, plan: &ResolvedPlan, load: u64) -> ResolvedPlan {
         let count = u32::try_from(load.max(1)).unwrap_or(u32::MAX);
         let workload = match (self, &plan.workload) {
             (Self::Rate, Workload::Mailbox(store)) => {
@@ -105,13 +105,13 @@ impl Knob {
 fn of_streams(streams: &[Stream]) -> Result<Knob, String> {
     let open = streams.iter().filter(|stream| stream.arrival.is_open()).count();
     if streams.iter().any(|stream| stream.arrival.is_open() && rate_of(&stream.arrival).is_none()) {
-        return Err("operations at recorded times have no rate that could be turned".to_owned());
+        return Err("operations at recorded times have no rate to vary".to_owned());
     }
     match open {
         0 => Ok(Knob::QueueDepth),
         n if n == streams.len() => Ok(Knob::Rate),
         _ => Err("some streams are closed loops and some are open: neither queue depth nor rate \
-                  turns them all"
+            varies all of them"
             .to_owned()),
     }
 }
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_store_is_turned_by_threads_and_its_cache_follows_where_the_plan_lets_it() {
+    fn varies_the_threads_of_a_mail_store_and_its_default_cache() {
         let plan = plan(
             "[requirement]\n[workload.mailbox]\nmailboxes = 100\nmailbox_size = \"16MiB\"\n\
              databases = 2\nthreads = 4",
         );
         let knob = Knob::of(&plan).unwrap();
         assert_eq!((knob, knob.load(&plan)), (Knob::Threads, 4));
-        let turned = knob.turned(&plan, 64);
+        let turned = knob.with_load(&plan, 64);
         assert_eq!(knob.load(&turned), 64);
         let cache = |p: &ResolvedPlan| p.workload.mailbox().unwrap().cache_bytes;
         assert!(cache(&turned) > cache(&plan));
@@ -174,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn closed_streams_are_turned_by_depth_and_open_ones_by_rate() {
+    fn varies_depth_of_closed_and_rate_of_open_streams() {
         let closed =
             plan("[workload.matrix]\nsizes = \"4KiB\"\nqueue_depth = 8\nfile_size = \"1GiB\"");
         let knob = Knob::of(&closed).unwrap();
         assert_eq!((knob, knob.load(&closed)), (Knob::QueueDepth, 8));
-        let turned = knob.turned(&closed, 32);
+        let turned = knob.with_load(&closed, 32);
         assert_eq!(knob.load(&turned), 32);
         assert_eq!(turned.workload.matrix().unwrap().axes.queue_depths, [32]);
     }

@@ -38,15 +38,16 @@
 #![cfg_attr(test, allow(clippy::expect_used))]
 
 mod check;
+mod display_text;
 mod error;
 mod gallery;
-mod given;
 mod host;
 mod job;
 mod knob;
 mod merge;
 mod overlay;
 mod plan;
+mod plan_match;
 mod quickstart;
 mod raw;
 mod read;
@@ -54,24 +55,23 @@ mod reference;
 mod resolve;
 mod resolved;
 mod share;
-mod shown;
 mod sweep;
 mod trace_request;
 mod units;
 
 pub use check::{Need, PlanCheck, PlanFault};
+pub use display_text::{one_line, printable};
 pub use error::{PlanError, PlanErrors};
-pub use gallery::{Ready, gallery, nearest_ready, ready};
-pub use host::Turned;
+pub use gallery::{GalleryPlan, gallery, gallery_plan, nearest_gallery_plan};
+pub use host::VariedValues;
 pub use job::{Job, JobFault, JobText, ReadJob};
 pub use knob::Knob;
 pub use merge::merge_plans;
 pub use overlay::{Change, overlay};
 pub use plan::Plan;
 pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};
-pub use reference::{FieldSays, field_says, reference_markdown};
+pub use reference::{FieldReference, field_reference, reference_markdown};
 pub use resolved::*;
-pub use shown::{one_line, printable};
 pub use sweep::{SweepRequest, sweep_plan};
 pub use trace_request::{TraceRequest, trace_plan};
 pub use units::{

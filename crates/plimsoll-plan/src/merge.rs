@@ -30,8 +30,8 @@ fn table((text, name): (&str, &str)) -> Result<Table, PlanErrors> {
 }
 
 fn fault((text, name): (&str, &str), span: &std::ops::Range<usize>, message: String) -> PlanErrors {
-    let message = format!("is not TOML: {}", crate::shown::one_line(&message));
-    let help = "mend the syntax here (https://toml.io)".to_owned();
+    let message = format!("is not TOML: {}", crate::display_text::one_line(&message));
+    let help = "correct the syntax here (https://toml.io)".to_owned();
     let error = PlanError::new(text, span, String::new(), message, help);
     PlanErrors { source_name: name.to_owned(), errors: vec![error] }
 }

@@ -8,8 +8,8 @@ mod edit;
 
 use toml::{Table, Value};
 
+use crate::display_text::one_line;
 use crate::error::{PlanError, PlanErrors};
-use crate::shown::one_line;
 
 /// New value of a field, or its removal.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +38,7 @@ impl Change {
         let bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         if path.iter().any(|part| part.is_empty() || !part.chars().all(bare)) {
             return Err(format!(
-                "\"{}\" is not the name of a field: write such as phases.measure=10m",
+                "\"{}\" is not a field name: write for example phases.measure=10m",
                 one_line(field)
             ));
         }
@@ -82,13 +82,13 @@ pub fn overlay(text: &str, name: &str, changes: &[Change]) -> Result<String, Pla
     let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
         let span = error.span().unwrap_or(0..0);
         let message = format!("is not TOML: {}", one_line(error.message()));
-        let help = "mend the syntax here (https://toml.io)".to_owned();
+        let help = "correct the syntax here (https://toml.io)".to_owned();
         let error = PlanError::new(text, &span, String::new(), message, help);
         PlanErrors { source_name: name.to_owned(), errors: vec![error] }
     })?;
     let mut edited = text.to_owned();
     for change in changes {
-        for one in with_companions(&table, change) {
+        for one in with_removed_fields(&table, change) {
             apply(&mut table, &one).map_err(|says| {
                 fault(says, "name a field as `plimsoll plan show` or docs/plan.md lists them")
             })?;
@@ -104,7 +104,7 @@ fn is_table(text: &str, table: &Table) -> bool {
 }
 
 /// Adds the removal of the old target's fields if the change makes it another kind.
-fn with_companions(table: &Table, change: &Change) -> Vec<Change> {
+fn with_removed_fields(table: &Table, change: &Change) -> Vec<Change> {
     let mut all = Vec::new();
     if let [top, kind] = &change.path[..]
         && top == "target"
@@ -126,7 +126,7 @@ fn apply(table: &mut Table, change: &Change) -> Result<(), String> {
     let several = table.get("target").and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     if several && above == ["target"] && crate::merge::TARGET_KINDS.contains(&last.as_str()) {
         return Err(format!(
-            "target.{last}: the plan names several targets, which one place can't stand for"
+            "target.{last}: the plan has several targets, which a single value cannot replace"
         ));
     }
     within(table, above, &change.path, &mut |table| match &change.value {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_of_another_kind_takes_the_place_of_the_old_one() {
+    fn a_target_of_another_kind_replaces_the_old_one() {
         let text = changed(&["target.device=/dev/x"]);
         let table: Table = text.parse().unwrap();
         assert_eq!(table["target"].as_table().unwrap().len(), 1, "{text}");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_picked_by_its_name_and_all_are_meant_without_one() {
+    fn selects_a_stream_by_name_or_all_of_them() {
         let text = changed(&["workload.matrix.log.sizes=16KiB"]);
         assert_eq!(text, TEXT.replace("8KiB", "16KiB"));
         let text = changed(&["workload.matrix.file_size=64MiB"]);

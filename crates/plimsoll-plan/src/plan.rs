@@ -10,7 +10,7 @@ use crate::job::{Job, JobSource, JobText, ReadJob, no_job};
 use crate::overlay::{Change, overlay};
 use crate::raw::Root;
 use crate::read::value::ReadValue;
-use crate::read::{At, Cx};
+use crate::read::{Cx, Position};
 use crate::resolve::resolve;
 use crate::resolved::ResolvedPlan;
 
@@ -147,7 +147,7 @@ fn read_file(path: &Path) -> Result<String, String> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> String {
-    format!("{} can't be read: {error}", path.display())
+    format!("{} cannot be read: {error}", path.display())
 }
 
 /// Parses the plan as written and collects errors; returns only syntax errors if there are any.
@@ -166,7 +166,7 @@ fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
         return Err(shown);
     }
     let mut cx = Cx::default();
-    let at = At { field: String::new(), span: 0..0 };
+    let at = Position { field: String::new(), span: 0..0 };
     let root = Root::read(&DeValue::Table(table.into_inner()), &at, &mut cx);
     Ok((cx, root))
 }
@@ -182,7 +182,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanError {
     let help = if is_bare && error.line_text.contains('=') {
         format!("put it in quotes: \"{value}\"")
     } else {
-        "mend the syntax here (https://toml.io)".to_owned()
+        "correct the syntax here (https://toml.io)".to_owned()
     };
     PlanError { help, ..error }
 }

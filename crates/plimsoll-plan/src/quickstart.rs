@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_space_is_said_with_figures() {
+    fn reports_too_little_space_with_figures() {
         let error = quickstart(&facts(100 << 20, 1 << 30)).expect_err("no room");
         assert!(error.to_string().contains("5 % of the free 100 MiB"), "{error}");
     }

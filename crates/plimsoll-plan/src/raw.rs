@@ -5,7 +5,7 @@ mod mailbox;
 mod matrix;
 mod requirement;
 mod root;
-mod surroundings;
+mod run_settings;
 mod target;
 mod trace;
 
@@ -14,7 +14,7 @@ pub(crate) use mailbox::{MailboxRaw, MixRaw};
 pub(crate) use matrix::{FioRaw, MatrixRaw, MetadataMixRaw, SizeShareRaw};
 pub(crate) use requirement::{RequirementFields, RequirementRaw, latency_fields};
 pub(crate) use root::{Root, WorkloadRaw};
-pub(crate) use surroundings::{
+pub(crate) use run_settings::{
     CompareRaw, EngineRaw, EvidenceRaw, MetricsRaw, ObserveRaw, PhasesRaw, RepeatRaw,
 };
 pub(crate) use target::TargetRaw;

@@ -15,14 +15,14 @@ use crate::error::PlanError;
 
 /// Position in the plan: field name and text range.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct At {
+pub(crate) struct Position {
     /// Full name of the field.
     pub(crate) field: String,
     /// Byte range in the text. For a field that is not written, that of its section.
     pub(crate) span: Range<usize>,
 }
 
-impl At {
+impl Position {
     /// Returns the position of a field in this section.
     pub(crate) fn field(&self, name: &str, span: Range<usize>) -> Self {
         let dot = if self.field.is_empty() { "" } else { "." };
@@ -37,11 +37,11 @@ impl At {
 
 /// Value with its position.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given<T> {
+pub(crate) struct Located<T> {
     /// The value.
     pub(crate) value: T,
     /// Position in the plan.
-    pub(crate) at: At,
+    pub(crate) at: Position,
     /// False for a default.
     pub(crate) written: bool,
 }
@@ -49,21 +49,26 @@ pub(crate) struct Given<T> {
 /// Errors collected while reading the text.
 #[derive(Debug, Default)]
 pub(crate) struct Cx {
-    problems: Vec<(At, String, String)>,
+    problems: Vec<(Position, String, String)>,
     /// Known fields that an unknown name probably meant.
     meant: Vec<String>,
 }
 
 impl Cx {
     /// Records an error. A field has at most one: the first usually causes the others.
-    pub(crate) fn fail(&mut self, at: &At, message: impl Into<String>, help: impl Into<String>) {
+    pub(crate) fn fail(
+        &mut self,
+        at: &Position,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         if self.problems.iter().all(|(p, _, _)| p.field.is_empty() || p.field != at.field) {
             self.problems.push((at.clone(), message.into(), help.into()));
         }
     }
 
     /// Records a missing field, unless it is present but unreadable or misspelt.
-    pub(crate) fn missing(&mut self, at: &At, message: &str, help: impl Into<String>) {
+    pub(crate) fn missing(&mut self, at: &Position, message: &str, help: impl Into<String>) {
         if self.is_clean(&at.field) && !self.meant.contains(&at.field) {
             self.fail(at, message, help);
         }

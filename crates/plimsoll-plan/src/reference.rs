@@ -52,7 +52,7 @@ pub fn reference_markdown() -> String {
 
 /// Reference entry of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldSays {
+pub struct FieldReference {
     /// Meaning of the field.
     pub meaning: &'static str,
     /// Accepted values.
@@ -64,13 +64,13 @@ pub struct FieldSays {
 /// Returns the reference entry of a field by its full name, such as `phases.measure`; `None` if the
 /// field does not exist.
 #[must_use]
-pub fn field_says(name: &str) -> Option<FieldSays> {
+pub fn field_reference(name: &str) -> Option<FieldReference> {
     let (section, name) = name.rsplit_once('.').unwrap_or(("", name));
     let section = SECTIONS.iter().find(|known| known.name == section)?;
     let field = section.fields.iter().find(|known| known.name == name)?;
     let plain = |text: String| text.replace('`', "").replace("\\|", "|");
     let (value, default) = (plain((field.kind)()), plain(default(field)));
-    Some(FieldSays { meaning: field.doc.trim(), value, default: default.replace('"', "") })
+    Some(FieldReference { meaning: field.doc.trim(), value, default: default.replace('"', "") })
 }
 
 // Writing to a string cannot fail, so results are ignored below.
@@ -126,7 +126,7 @@ fn write_latencies(text: &mut String) {
             }
             LatencyClass::Read => ("reads", "matrix, fio", "", ""),
             LatencyClass::Write => {
-                ("writes, each to the end of the flush it waits for", "matrix, fio", "", "")
+                ("writes, each up to the end of its flush", "matrix, fio", "", "")
             }
             LatencyClass::Sync => ("flushes (fsync, fdatasync)", "matrix, fio", "", ""),
             LatencyClass::Metadata => ("metadata operations", "matrix, fio", "", ""),

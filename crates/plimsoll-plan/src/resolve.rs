@@ -7,7 +7,7 @@ mod mailbox;
 mod matrix;
 mod phases;
 mod requirement;
-mod surroundings;
+mod run_settings;
 mod target;
 mod trace;
 
@@ -28,13 +28,15 @@ pub(crate) fn resolve(
     // Each call records its own errors; stop only after all of them.
     let targets = target::resolve(root, cx);
     let source = workload(root, cx);
-    let engine = surroundings::engine(&root.engine.value, cx);
-    let observe = surroundings::observe(&root.observe.value, cx);
+    let engine = run_settings::engine(&root.engine.value, cx);
+    let observe = run_settings::observe(&root.observe.value, cx);
     let (source, targets) = (source?, targets?);
     let loaded = match source {
-        Source::Mailbox(raw) => mailbox::resolve(raw, root, &targets, cx).map(Loaded::mailbox),
+        Source::Mailbox(raw) => {
+            mailbox::resolve(raw, root, &targets, cx).map(ResolvedWorkload::mailbox)
+        }
         Source::Matrix(streams) => {
-            matrix::resolve(streams, &targets, &engine, cx).map(Loaded::matrix)
+            matrix::resolve(streams, &targets, &engine, cx).map(ResolvedWorkload::matrix)
         }
         Source::Fio(raw) => fio::resolve(raw, job, &targets, &engine, cx),
         Source::Trace(raw) => trace::resolve(raw, &targets, &engine, cx),
@@ -58,21 +60,21 @@ pub(crate) fn resolve(
         practice: root.practice.as_ref().map(|p| p.value.0.clone()),
         claims,
         claims_assumed,
-        compare_factors: surroundings::factors(&root.compare.value),
+        compare_factors: run_settings::factors(&root.compare.value),
         requirement,
         targets,
         workload: loaded.workload,
         phases,
         evidence,
         observe: observe?,
-        repeat: surroundings::repeat(&root.repeat.value, cx),
+        repeat: run_settings::repeat(&root.repeat.value, cx),
         engine,
         fleet: root.fleet.as_ref().map(|given| fleet::fleet(&given.value, cx)),
     })
 }
 
 /// Workload, with its settings for phases.
-pub(crate) struct Loaded {
+pub(crate) struct ResolvedWorkload {
     pub(crate) workload: Workload,
     /// Run time of an imported job.
     pub(crate) measure_ns: Option<u64>,
@@ -82,7 +84,7 @@ pub(crate) struct Loaded {
     pub(crate) warm_up_ns: Option<u64>,
 }
 
-impl Loaded {
+impl ResolvedWorkload {
     fn mailbox(store: crate::resolved::Mailbox) -> Self {
         Self {
             workload: Workload::Mailbox(store),
@@ -104,7 +106,7 @@ impl Loaded {
 
 enum Source<'r> {
     Mailbox(&'r crate::raw::MailboxRaw),
-    Matrix(&'r [(crate::raw::MatrixRaw, crate::read::At)]),
+    Matrix(&'r [(crate::raw::MatrixRaw, crate::read::Position)]),
     Fio(&'r crate::raw::FioRaw),
     Trace(&'r crate::raw::TraceRaw),
 }

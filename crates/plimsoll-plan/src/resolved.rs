@@ -12,8 +12,8 @@ mod matrix;
 mod matrix_points;
 mod phases;
 mod requirement;
+mod run_settings;
 mod space;
-mod surroundings;
 mod target;
 mod text;
 mod trace;
@@ -28,14 +28,14 @@ pub use mailbox::{
     least_cache_bytes,
 };
 pub use matrix::{
-    Arrival, Content, FileSet, Imported, Matrix, MatrixAxes, MetadataMix, Pattern, SizeShare,
+    Arrival, Content, FileSet, ImportedJob, Matrix, MatrixAxes, MetadataMix, Pattern, SizeShare,
     Stream, SyncPolicy,
 };
 pub use matrix_points::MatrixPoint;
 pub use phases::{Phases, Repeat};
 pub use requirement::Requirement;
+pub use run_settings::{EngineChoice, EvidenceNeeds, MetricsEndpoint, Observe};
 pub use space::DirectoryNeed;
-pub use surroundings::{EngineChoice, EvidenceNeeds, MetricsEndpoint, Observe};
 pub use target::{Target, TargetKind};
 pub use text::ResolvedError;
 pub use trace::{TraceMap, TraceSource};

@@ -67,7 +67,8 @@ impl Share {
             }
             _ => {
                 return Err(format!(
-                    "its target is one place ({}), and shares are of places that a target lists: `databases` or `nfs`",
+                    "its target is a single place ({}); shares need a target that lists several: \
+                        `databases` or `nfs`",
                     target.kind_word()
                 ));
             }
@@ -90,11 +91,14 @@ impl Share {
         };
         if table.contains_key("bias") {
             return Err(
-                "`bias` gives databases unlike weights, which hosts can't have alike".to_owned()
+                "`bias` gives databases different weights, so hosts cannot have equal shares"
+                    .to_owned(),
             );
         }
         if store.threads_auto {
-            return Err("threads = \"auto\" is searched for on hosts that each carry all of a plan: state a number".to_owned());
+            return Err("threads = \"auto\" needs hosts that each run the whole plan: state a \
+                number"
+                .to_owned());
         }
         set(table, "mailboxes", count(mailboxes));
         if table.contains_key("databases") {
@@ -114,7 +118,7 @@ impl Share {
         let tables = tables(workload.get_mut("matrix"));
         if tables.len() != matrix.streams.len() {
             return Err(
-                "shares are of a mail store or of [workload.matrix], not of a job or a trace"
+                "only a mail store or [workload.matrix] can be shared, not a job or a trace"
                     .to_owned(),
             );
         }
@@ -145,7 +149,7 @@ impl Share {
             | Arrival::Poisson { rate_per_s, .. }
             | Arrival::Bursts { rate_per_s, .. } => Some(*rate_per_s),
             Arrival::Recorded { .. } => {
-                return Err("operations at recorded times can't be shared".to_owned());
+                return Err("operations at recorded times cannot be shared".to_owned());
             }
         };
         if let Some(rate) = rate {

@@ -19,7 +19,7 @@ pub struct TraceRequest {
     /// for a placeholder.
     pub target: Option<String>,
     /// Description of the trace, for a comment.
-    pub says: String,
+    pub description: String,
     /// Path of the trace.
     pub file: String,
     /// SHA-256 of the trace.
@@ -61,7 +61,8 @@ pub fn trace_plan(request: &TraceRequest) -> Result<Plan, PlanErrors> {
 /// Returns the text of that plan.
 #[must_use]
 pub fn trace_text(request: &TraceRequest) -> String {
-    let mut text = format!("# Made by `{}`: {}\nversion = 1\n", request.made_by, request.says);
+    let mut text =
+        format!("# Made by `{}`: {}\nversion = 1\n", request.made_by, request.description);
     let _ = writeln!(text, "name = {}\n\n[target]", quoted(&request.name));
     let _ = match &request.target {
         Some(place) => writeln!(text, "{}", target(std::slice::from_ref(place))),

@@ -12,7 +12,7 @@ mod size;
 
 use thiserror::Error;
 
-use crate::shown::one_line;
+use crate::display_text::one_line;
 
 pub use duration::DurationNs;
 pub use rate::{BytesPerS, OpsPerS};

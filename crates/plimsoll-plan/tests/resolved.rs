@@ -48,7 +48,7 @@ fn older_forms_are_read() {
 }
 
 #[test]
-fn newer_forms_and_damage_are_refused() {
+fn rejects_newer_versions_and_damage() {
     let newer = EVERYTHING_V1.replace("resolved_version = 1", "resolved_version = 999");
     let error = ResolvedPlan::from_toml(&newer).expect_err("newer");
     assert!(matches!(error, ResolvedError::TooNew { found: 999 }), "{error}");
@@ -128,7 +128,7 @@ fn a_matrix_has_the_limits_that_it_states() {
 }
 
 #[test]
-fn without_a_requirement_there_is_none() {
+fn plans_without_a_requirement_have_none() {
     let plan = resolve(&mailbox("", "", ""));
     assert_eq!(plan.requirement, None);
     assert_eq!(plan.claims, [Claim::MediaRead, Claim::SustainedWrite]);
@@ -371,7 +371,7 @@ fn claims_add_to_a_requirement_and_unknown_rules_are_accepted_by_name() {
 }
 
 #[test]
-fn an_owner_is_part_of_plans_that_name_one_only() {
+fn only_plans_with_an_owner_contain_it() {
     let text = "[target]\npath = \"/x\"\n[workload.matrix]\nreads = 70\n";
     let plan = |top: &str| Plan::parse(&format!("{top}{text}"), "t").map(|plan| plan.resolve());
     let owned = plan("owner = \"mail team\"\n").unwrap_or_else(|e| panic!("{e}"));
@@ -385,7 +385,7 @@ fn an_owner_is_part_of_plans_that_name_one_only() {
 }
 
 #[test]
-fn the_question_of_a_comparison_is_part_of_plans_that_name_it_only() {
+fn only_plans_with_a_comparison_question_contain_it() {
     let text = "[target]\npath = \"/x\"\n[workload.matrix]\nreads = 70\n";
     let plan = |more: &str| {
         let text = format!("{text}{more}");

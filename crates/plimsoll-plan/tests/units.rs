@@ -51,7 +51,7 @@ fn rates_and_shares_are_read() {
 }
 
 #[test]
-fn refusals_say_what_to_write() {
+fn errors_state_what_to_write() {
     let mut said = String::new();
     let mut say = |what: &str, text: &str, error: Option<plimsoll_plan::UnitError>| {
         let error = error.unwrap_or_else(|| panic!("{what} {text:?} was taken"));
@@ -102,7 +102,7 @@ fn refusals_say_what_to_write() {
 }
 
 #[test]
-fn what_is_shown_is_the_shortest_exact_text() {
+fn formats_the_shortest_exact_text() {
     for (bytes, text) in [
         (0, "0B"),
         (1, "1B"),

@@ -100,7 +100,7 @@ pub fn enter(environment: &mut Environment, places: &Places, progress: &mut dyn 
     environment.unknown.push(ObservationGap {
         what: "this host's own ceilings and its single-core score".to_owned(),
         why,
-        would_show: "plimsoll calibrate".to_owned(),
+        remedy: "plimsoll calibrate".to_owned(),
     });
 }
 

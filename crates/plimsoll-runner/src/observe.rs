@@ -110,7 +110,7 @@ pub fn carry_out(
             return Err(error);
         }
     };
-    observer.not_neighbours(vec![started.pid()]);
+    observer.exclude_neighbours(vec![started.pid()]);
     let processes = CommandWatch::begin(started.pid());
     observer.begin(0, || 0, None);
     let watched = started.watch(observer, processes, observation, signals, listener)?;

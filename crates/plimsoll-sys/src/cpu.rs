@@ -27,7 +27,7 @@ pub fn allowed() -> Result<Vec<usize>, SysError> {
 ///
 /// # Errors
 /// `EINVAL` if the processor does not exist or is not allowed.
-pub fn pin_to(cpu: usize) -> Result<(), SysError> {
+pub fn pin_thread(cpu: usize) -> Result<(), SysError> {
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(SysError::new("sched_setaffinity", libc::EINVAL));
     }
@@ -177,13 +177,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pins_and_reports_where_it_may_run() {
+    fn pins_a_thread_and_reads_its_affinity() {
         let before = allowed().unwrap();
         assert!(!before.is_empty());
         std::thread::spawn(move || {
-            pin_to(before[0]).unwrap();
+            pin_thread(before[0]).unwrap();
             assert_eq!(allowed().unwrap(), [before[0]]);
-            assert_eq!(pin_to(usize::MAX).unwrap_err().errno, libc::EINVAL);
+            assert_eq!(pin_thread(usize::MAX).unwrap_err().errno, libc::EINVAL);
         })
         .join()
         .unwrap();

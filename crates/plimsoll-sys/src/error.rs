@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_call_path_and_reason() {
+    fn errors_show_call_path_and_reason() {
         let error = SysError::new("open", libc::ENOSPC).at(Path::new("/mnt/db1/a.edb"));
         let text = error.to_string();
         assert!(text.starts_with("open of /mnt/db1/a.edb: No space left on device"), "{text}");

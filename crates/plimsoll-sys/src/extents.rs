@@ -147,7 +147,7 @@ mod tests {
     use crate::file::{OpenFlags, allocate, open, truncate};
 
     #[test]
-    fn tells_data_from_holes_and_unwritten_space() {
+    fn distinguishes_data_from_holes_and_unwritten_space() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         std::fs::write(&path, vec![1u8; 1 << 16]).unwrap();

@@ -48,7 +48,7 @@ pub enum NotDirect {
 
 /// Open file with its direct I/O requirements.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenFile {
     /// Descriptor.
     pub fd: OwnedFd,
     /// Reason for buffered I/O; `None` if I/O is direct.
@@ -60,7 +60,7 @@ pub struct Opened {
     pub direct_offset_align_bytes: Option<u32>,
 }
 
-impl Opened {
+impl OpenFile {
     /// True if I/O is direct, according to the open call.
     #[must_use]
     pub fn is_direct(&self) -> bool {
@@ -73,7 +73,7 @@ impl Opened {
 /// # Errors
 /// The `errno` of `open`, with the path; with [`DirectMode::Required`] also if only `O_DIRECT` is
 /// rejected.
-pub fn open(path: &Path, flags: OpenFlags) -> Result<Opened, SysError> {
+pub fn open(path: &Path, flags: OpenFlags) -> Result<OpenFile, SysError> {
     open_with(flags, |raw| open_raw(path, raw))
 }
 
@@ -86,7 +86,7 @@ pub fn open(path: &Path, flags: OpenFlags) -> Result<Opened, SysError> {
 pub fn open_with(
     flags: OpenFlags,
     opener: impl Fn(libc::c_int) -> Result<OwnedFd, SysError>,
-) -> Result<Opened, SysError> {
+) -> Result<OpenFile, SysError> {
     let base = libc::O_CLOEXEC
         | if flags.write { libc::O_RDWR } else { libc::O_RDONLY }
         | if flags.create { libc::O_CREAT } else { 0 }
@@ -126,7 +126,7 @@ fn open_raw(path: &Path, flags: libc::c_int) -> Result<OwnedFd, SysError> {
     }
 }
 
-fn describe(fd: OwnedFd, not_direct: Option<NotDirect>) -> Opened {
+fn describe(fd: OwnedFd, not_direct: Option<NotDirect>) -> OpenFile {
     // SAFETY: all-zero bytes are a valid `statx`.
     let mut stat: libc::statx = unsafe { core::mem::zeroed() };
     // SAFETY: an empty path with AT_EMPTY_PATH refers to `fd`; `stat` is valid.
@@ -140,7 +140,7 @@ fn describe(fd: OwnedFd, not_direct: Option<NotDirect>) -> Opened {
         )
     };
     let told = answer == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0;
-    Opened {
+    OpenFile {
         fd,
         not_direct,
         direct_memory_align_bytes: told.then_some(stat.stx_dio_mem_align),
@@ -157,7 +157,7 @@ fn check(call: &'static str, answer: libc::c_int) -> Result<(), SysError> {
 /// operation in a worker thread. Reads one byte, which direct files reject before any I/O; `None`
 /// if the result is ambiguous.
 #[must_use]
-pub fn takes_nowait(fd: &OwnedFd) -> Option<bool> {
+pub fn supports_nowait(fd: &OwnedFd) -> Option<bool> {
     let mut byte = [0u8; 1];
     let part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     // SAFETY: one part that refers to one byte of this frame.
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_directly_where_it_can_and_says_why_not() {
+    fn opens_directly_if_possible_or_gives_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         let flags = OpenFlags { write: true, create: true, exclusive: true, ..Default::default() };
@@ -271,16 +271,16 @@ mod tests {
     }
 
     #[test]
-    fn tells_files_that_the_kernel_punts() {
+    fn recognises_files_that_the_kernel_punts() {
         let null = OpenFlags { write: true, direct: DirectMode::Off, ..OpenFlags::default() };
-        assert_eq!(takes_nowait(&open(Path::new("/dev/null"), null).unwrap().fd), Some(true));
+        assert_eq!(supports_nowait(&open(Path::new("/dev/null"), null).unwrap().fd), Some(true));
         let tmpfs = Path::new("/dev/shm");
         if let Ok(folder) = tempfile::tempdir_in(tmpfs) {
             let path = folder.path().join("a");
             std::fs::write(&path, [1]).unwrap();
             let fd = open(&path, OpenFlags::default()).unwrap().fd;
             // Known since Linux 5.x; a kernel that supports it returns `Some(true)`.
-            assert!(takes_nowait(&fd).is_some());
+            assert!(supports_nowait(&fd).is_some());
         }
     }
 

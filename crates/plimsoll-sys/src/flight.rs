@@ -30,7 +30,7 @@ pub(crate) struct Slot {
 
 /// Consequence of one completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum CompletionAction {
     /// The operation has ended and its slot is free.
     Done { user_data: u64, result: Result<u32, i32> },
     /// The rest must be issued again from the same slot.
@@ -137,21 +137,21 @@ impl Flight {
 
     /// Applies a completion to a slot: transferred bytes, or a negative `errno`.
     #[inline]
-    pub fn settle(&mut self, index: u32, answer: i32, direct: bool) -> Settled {
+    pub fn settle(&mut self, index: u32, answer: i32, direct: bool) -> CompletionAction {
         let slot = &mut self.slots[index as usize];
         let op = slot.op;
         let result = if answer < 0 {
             let retry = matches!(-answer, libc::EINTR | libc::EAGAIN);
             if retry && slot.tries < TRIES_MAX {
                 slot.tries += 1;
-                return Settled::Again;
+                return CompletionAction::Again;
             }
             Err(-answer)
         } else {
             slot.done_bytes += answer as u32;
             let short = slot.done_bytes < op.size_bytes && answer > 0;
             if short && (!direct || slot.done_bytes.is_multiple_of(SECTOR_BYTES)) {
-                return Settled::Again;
+                return CompletionAction::Again;
             }
             Ok(slot.done_bytes)
         };
@@ -161,7 +161,7 @@ impl Flight {
                 *holders -= 1;
             }
         }
-        Settled::Done { user_data: op.user_data, result }
+        CompletionAction::Done { user_data: op.user_data, result }
     }
 
     /// Returns the bytes of a range if it is inside the arena and no operation in flight uses it.
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_out_no_page_in_flight() {
+    fn returns_no_page_in_flight() {
         let mut flight = flight();
         assert!(flight.bytes(0, 100).is_some());
         let first = flight.begin(&op(100, 8192)).unwrap();
@@ -210,7 +210,7 @@ mod tests {
         assert!(flight.bytes(12288, 4096).is_some());
         assert_eq!(
             flight.settle(first, 8192, false),
-            Settled::Done { user_data: 9, result: Ok(8192) }
+            CompletionAction::Done { user_data: 9, result: Ok(8192) }
         );
         assert!(flight.bytes(4096, 1).is_some(), "freed with its operation");
         assert!(flight.bytes(0, 1).is_none(), "the other operation still holds this page");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_outside() {
+    fn rejects_ranges_outside_the_arena() {
         let mut flight = flight();
         assert!(matches!(flight.begin(&op(0, 32769)), Err(PushError::OutsideArena { .. })));
         assert!(matches!(flight.begin(&op(u64::MAX, 2)), Err(PushError::OutsideArena { .. })));
@@ -238,23 +238,23 @@ mod tests {
     fn continues_short_transfers_and_retries_interrupted_ones() {
         let mut flight = flight();
         let slot = flight.begin(&op(0, 8192)).unwrap();
-        assert_eq!(flight.settle(slot, 1024, true), Settled::Again);
+        assert_eq!(flight.settle(slot, 1024, true), CompletionAction::Again);
         assert_eq!(flight.slot(slot).unwrap().done_bytes, 1024);
-        assert_eq!(flight.settle(slot, -libc::EINTR, true), Settled::Again);
+        assert_eq!(flight.settle(slot, -libc::EINTR, true), CompletionAction::Again);
         assert_eq!(
             flight.settle(slot, 100, true),
-            Settled::Done { user_data: 9, result: Ok(1124) },
+            CompletionAction::Done { user_data: 9, result: Ok(1124) },
             "a direct transfer that stops inside a sector met the end of the file"
         );
         let slot = flight.begin(&op(0, 8192)).unwrap();
-        assert_eq!(flight.settle(slot, 100, false), Settled::Again);
-        let end = Settled::Done { user_data: 9, result: Ok(100) };
+        assert_eq!(flight.settle(slot, 100, false), CompletionAction::Again);
+        let end = CompletionAction::Done { user_data: 9, result: Ok(100) };
         assert_eq!(flight.settle(slot, 0, false), end);
         let slot = flight.begin(&op(0, 8192)).unwrap();
         for _ in 0..TRIES_MAX {
-            assert_eq!(flight.settle(slot, -libc::EAGAIN, false), Settled::Again);
+            assert_eq!(flight.settle(slot, -libc::EAGAIN, false), CompletionAction::Again);
         }
-        let end = Settled::Done { user_data: 9, result: Err(libc::EAGAIN) };
+        let end = CompletionAction::Done { user_data: 9, result: Err(libc::EAGAIN) };
         assert_eq!(flight.settle(slot, -libc::EAGAIN, false), end);
     }
 }

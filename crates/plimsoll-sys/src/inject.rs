@@ -22,7 +22,7 @@ pub fn point(place: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    if let Some(each) = action_at(place) {
+    if let Some(each) = registered_action(place) {
         each();
     }
     static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
@@ -55,7 +55,7 @@ pub fn on(place: &'static str, each: impl Fn() + Send + Sync + 'static) {
 
 /// Returns a clone, so that a thread that waits in the action does not hold the lock.
 #[cfg(debug_assertions)]
-fn action_at(place: &str) -> Option<Action> {
+fn registered_action(place: &str) -> Option<Action> {
     let action = ACTION.read().unwrap_or_else(std::sync::PoisonError::into_inner);
     action.as_ref().filter(|(at, _)| *at == place).map(|(_, each)| Action::clone(each))
 }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_understood() {
+    fn parses_fault_requests() {
         let fault = Fault::parse("hang:driver:7").unwrap();
         assert!(fault.hangs && fault.place == "driver" && fault.number == 7);
         assert_eq!(Fault::parse("panic:driver").unwrap().number, 1);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_acts_where_it_said_and_nowhere_else() {
+    fn runs_an_action_only_at_its_place() {
         let (out, came) = std::sync::mpsc::channel();
         on("here", move || out.send(()).unwrap());
         point("there");

@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_hold_what_was_put_into_them_whatever_their_size() {
+    fn tables_of_any_size_keep_their_values() {
         for len in [0, 1, 1000, MAPPED_BYTES / 8 - 1, MAPPED_BYTES / 8, 1 << 20] {
             let table = Large::filled(7u64, len);
             assert_eq!(table.len(), len);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn large_ones_begin_at_a_large_page_and_have_little_to_spare() {
+    fn large_tables_begin_at_a_huge_page_with_little_excess() {
         let mut table = Large::filled([0u64; 3], MAPPED_BYTES / 24 + 1);
         assert!(table.is_mapped);
         assert_eq!(table.as_ptr() as usize % HUGE_PAGE_BYTES, 0);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_keeps_what_it_holds_when_it_grows() {
+    fn a_table_keeps_its_values_when_it_grows() {
         let mut table = Large::new();
         for value in 0..1_000_000u32 {
             table.push(value);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_memory_can_hold_is_refused_as_a_vector_refuses_it() {
+    fn panics_like_a_vector_beyond_the_address_space() {
         let refused = std::panic::catch_unwind(|| Large::<u64>::filled(0, usize::MAX / 4));
         assert!(refused.is_err());
     }

@@ -111,7 +111,7 @@ fn group_bytes(root: &Path, line: &str) -> Option<u64> {
     let mut group = top.join(path.trim_start_matches('/'));
     let mut least = None;
     loop {
-        if let Some(left) = left_in(&group, limit, used) {
+        if let Some(left) = remaining_bytes(&group, limit, used) {
             least = Some(least.map_or(left, |least: u64| least.min(left)));
         }
         if group == top || !group.pop() || !group.starts_with(&top) {
@@ -120,7 +120,7 @@ fn group_bytes(root: &Path, line: &str) -> Option<u64> {
     }
 }
 
-fn left_in(group: &Path, limit: &str, used: &str) -> Option<u64> {
+fn remaining_bytes(group: &Path, limit: &str, used: &str) -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()
     };

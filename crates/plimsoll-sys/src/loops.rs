@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_loop_device_says_so() {
+    fn reports_a_file_that_is_not_a_loop_device() {
         assert_eq!(status(Path::new("/dev/null")).unwrap_err().errno, libc::ENOTTY);
         assert_eq!(size_of::<Info>(), 232, "as the kernel's");
     }

@@ -156,7 +156,7 @@ impl NameTable {
     /// Executes an operation. `data` is the open data file, for attribute operations. Returns 0 or
     /// a negative `errno`.
     #[must_use]
-    pub fn carry_out(&self, op: &NameOp, data: libc::c_int) -> i32 {
+    pub fn execute(&self, op: &NameOp, data: libc::c_int) -> i32 {
         match op.kind {
             NameKind::Getattr => get_attributes(data),
             NameKind::Setattr => {
@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_does_what_it_says_and_says_what_fails() {
+    fn every_kind_works_and_reports_errors() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_path_buf();
         let (small, data) = (root.join("a/small"), root.join("f.data"));
@@ -327,7 +327,7 @@ mod tests {
             new_name,
         };
         let does =
-            |kind, name, new_name| table.carry_out(&op(kind, name, new_name), file.as_raw_fd());
+            |kind, name, new_name| table.execute(&op(kind, name, new_name), file.as_raw_fd());
         let names = |of: &Path| -> Vec<String> {
             let entries = std::fs::read_dir(of).unwrap();
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(names(&other), [format!("m00003-{}", u64::MAX)]);
         assert_eq!(does(NameKind::Remove, 7, 0), -libc::ENOENT);
         let there = NameOp { directory: 1, ..op(NameKind::Remove, u64::MAX, 0) };
-        assert_eq!(table.carry_out(&there, -1), 0);
+        assert_eq!(table.execute(&there, -1), 0);
         assert!(names(&other).is_empty());
         for kind in [NameKind::Getattr, NameKind::Lookup, NameKind::Access, NameKind::Setattr] {
             assert_eq!(does(kind, 0, 0), 0, "{kind:?}");

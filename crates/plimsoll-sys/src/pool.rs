@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::SysError;
 use crate::arena::AlignedBuffer;
-use crate::flight::{Flight, Settled};
+use crate::flight::{CompletionAction, Flight};
 use crate::inject;
 use crate::names::{NameOp, NameTable};
 use crate::op::{OpKind, PushError, RingOp};
@@ -72,7 +72,7 @@ impl Call {
     unsafe fn make(&self, names: Option<&NameTable>) -> i32 {
         inject::point("pool-call");
         if let (Some(op), Some(names)) = (&self.name, names) {
-            return names.carry_out(op, self.fd);
+            return names.execute(op, self.fd);
         }
         let (size, offset) = (self.size_bytes as usize, self.offset_bytes as libc::off64_t);
         let buffer = self.address.cast::<libc::c_void>();
@@ -98,7 +98,7 @@ impl Call {
     }
 }
 
-struct Seat {
+struct WorkerSlot {
     state: AtomicU8,
     call: UnsafeCell<Call>,
     /// Next worker on the completion list, which completed before this one.
@@ -107,12 +107,12 @@ struct Seat {
 
 // SAFETY: one thread at a time accesses `call`: the issuer while the state is IDLE or DONE, the
 // worker while it is READY. Each hand-over is a release store matched by an acquire load.
-unsafe impl Sync for Seat {}
+unsafe impl Sync for WorkerSlot {}
 // SAFETY: the raw pointer in `call` points into the arena, which the worker keeps alive.
-unsafe impl Send for Seat {}
+unsafe impl Send for WorkerSlot {}
 
-struct Shared {
-    seats: Box<[Seat]>,
+struct PoolState {
+    seats: Box<[WorkerSlot]>,
     issuer: Thread,
     issuer_waits: AtomicBool,
     /// Head of the completion list: the worker that completed last, or [`NOBODY`].
@@ -128,7 +128,7 @@ pub struct Pool {
     flight: Flight,
     files: Arc<Vec<OwnedFd>>,
     direct: Box<[bool]>,
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
     workers: Vec<JoinHandle<()>>,
     /// Slots that were pushed but not yet handed to their workers.
     queued: Vec<u32>,
@@ -184,12 +184,12 @@ impl Pool {
         direct.resize(files.len(), false);
         let flight = Flight::new(arena, entries, files.len());
         let files = Arc::new(files);
-        let seat = || Seat {
+        let seat = || WorkerSlot {
             state: AtomicU8::new(IDLE),
             call: UnsafeCell::new(Call::NONE),
             next: AtomicU32::new(NOBODY),
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolState {
             seats: (0..entries).map(|_| seat()).collect(),
             issuer: std::thread::current(),
             issuer_waits: AtomicBool::new(false),
@@ -432,14 +432,14 @@ impl Pool {
         let file = self.flight.slot(index).map_or(0, |slot| slot.op.file);
         let direct = self.direct.get(file as usize).copied().unwrap_or(false);
         match self.flight.settle(index, answer, direct) {
-            Settled::Done { user_data, result } => {
+            CompletionAction::Done { user_data, result } => {
                 if let Some(named) = self.named.get_mut(index as usize) {
                     *named = None;
                 }
                 each(user_data, result);
                 true
             }
-            Settled::Again => {
+            CompletionAction::Again => {
                 self.queued.push(index);
                 false
             }
@@ -453,7 +453,7 @@ impl Pool {
     }
 }
 
-impl Shared {
+impl PoolState {
     /// Pushes a worker on the completion list.
     fn list(&self, index: usize) {
         let mut before = self.done.load(Ordering::Relaxed);
@@ -473,7 +473,7 @@ impl Shared {
     }
 }
 
-fn work(shared: &Shared, index: usize) {
+fn work(shared: &PoolState, index: usize) {
     let seat = &shared.seats[index];
     loop {
         match seat.state.load(Ordering::Acquire) {
@@ -513,7 +513,7 @@ impl Drop for Pool {
             seat.state.store(END, Ordering::Release);
             worker.thread().unpark();
         }
-        // A worker whose call hangs keeps arena and files alive through `Shared`; do not join it.
+        // A worker whose call hangs keeps arena and files alive through `PoolState`; do not join it.
         if self.flight.in_flight() == 0 {
             for worker in self.workers.drain(..) {
                 // A worker cannot panic: it makes one call and stores the result.

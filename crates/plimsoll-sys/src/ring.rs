@@ -16,7 +16,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::SysError;
 use crate::arena::AlignedBuffer;
-use crate::flight::{Flight, Settled};
+use crate::flight::{CompletionAction, Flight};
 use crate::op::{OpKind, PushError, RingOp};
 
 mod setup;
@@ -277,11 +277,11 @@ impl Ring {
             let Some(slot) = self.flight.slot(index) else { continue };
             let direct = self.direct.get(slot.op.file as usize).copied().unwrap_or(false);
             match self.flight.settle(index, completion.result(), direct) {
-                Settled::Done { user_data, result } => {
+                CompletionAction::Done { user_data, result } => {
                     ended += 1;
                     each(user_data, result);
                 }
-                Settled::Again => {
+                CompletionAction::Again => {
                     let (fixed, below) = (self.fixed_files, self.fixed_below_bytes);
                     let entry = entry(&self.flight, index, &self.files, fixed, below);
                     // SAFETY: as in `push`; the slot is the same, so an entry is free.

@@ -760,7 +760,7 @@ fn the_catalogue_is_read_before_anybody_asks_and_a_ledger_that_is_changed_meanwh
     let text = std::fs::read_to_string(&ledger).unwrap();
     std::fs::write(&ledger, text.replacen("small", "smell", 1)).unwrap();
     support::wait_until("the ledger's defect", || {
-        server.get("/runs").text().contains("the line before it was changed or taken out")
+        server.get("/runs").text().contains("the previous line was changed or removed")
     });
     assert_ne!(shown(&ids[1]).status, 200, "a report is drawn from it no more");
     std::fs::write(&ledger, &text).unwrap();

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_measured_together_are_added_whole() {
+    fn adds_hosts_that_measured_together_completely() {
         let parts = [part(0, 4, 100, 2_000_000), part(3_000_000, 4, 50, 9_000_000)];
         let (window, merged) = merge(&parts, SECOND).unwrap().unwrap();
         assert!(!window.cut);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn of_hosts_that_lie_apart_only_the_common_intervals_count() {
+    fn counts_only_the_common_intervals_of_skewed_hosts() {
         let parts = [part(0, 4, 100, 2_000_000), part(SECOND + 5_000_000, 4, 50, 9_000_000)];
         let (window, merged) = merge(&parts, SECOND).unwrap().unwrap();
         assert!(window.cut);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_never_measured_together_have_no_sum() {
+    fn hosts_without_a_common_window_have_no_sum() {
         let parts = [part(0, 4, 100, 2_000_000), part(9 * SECOND, 4, 50, 9_000_000)];
         assert!(merge(&parts, SECOND).unwrap().is_none());
         assert!(merge(&[], SECOND).unwrap().is_none());

@@ -167,17 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_can_not_be_changed_or_taken_off() {
+    fn detects_a_changed_or_removed_last_line() {
         let (_directory, ledger) = three();
         assert_eq!(ledger.read().unwrap().len(), 3);
         let text = fs::read_to_string(ledger.path()).unwrap();
         fs::write(ledger.path(), text.replace("\"c\"", "\"x\"")).unwrap();
-        says(&ledger, 3, "its head has another line");
+        says(&ledger, 3, "its head has a different line");
         let two: String = text.lines().take(2).map(|line| format!("{line}\n")).collect();
         fs::write(ledger.path(), &two).unwrap();
-        says(&ledger, 3, "cut short: its head says 3 lines, and it has 2");
+        says(&ledger, 3, "cut short: its head says 3 lines, but it has 2");
         fs::remove_file(ledger.path()).unwrap();
-        says(&ledger, 1, "cut short: its head says 3 lines, and it has 0");
+        says(&ledger, 1, "cut short: its head says 3 lines, but it has 0");
         // The next line records the mismatch, and the chain continues.
         fs::write(ledger.path(), &two).unwrap();
         enter(&ledger, "d");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_was_changed_or_taken_away_is_told() {
+    fn reports_a_changed_or_removed_head() {
         let (_directory, ledger) = three();
         let path = path_of(ledger.path());
         let text = fs::read_to_string(&path).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_behind_or_not_there_yet_accuses_nobody() {
+    fn a_stale_or_missing_head_is_not_an_error() {
         let (_directory, ledger) = three();
         let path = path_of(ledger.path());
         let chain = ledger.read_chain().unwrap();

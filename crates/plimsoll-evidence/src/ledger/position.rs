@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_held_with_those_that_stand_for_it() {
+    fn a_recorded_run_counts_later_witnesses() {
         let kept = three();
         let place = check_run(
             kept.ledger.read_chain().as_deref(),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bundle_that_was_changed_or_says_another_place_differs() {
+    fn a_changed_bundle_or_claimed_position_contradicts_the_ledger() {
         let kept = three();
         let run = &kept.runs[1];
         says(&kept, run, "another", "sealed again");
@@ -380,20 +380,20 @@ mod tests {
             change(&mut run);
             run
         };
-        says(&kept, &changed(&|r| r.name = "q".into()), "b", "another name");
-        says(&kept, &changed(&|r| r.plan_sha256 = "x".into()), "b", "another plan");
-        says(&kept, &changed(&|r| r.started_unix_ns += 1), "b", "another start");
+        says(&kept, &changed(&|r| r.name = "q".into()), "b", "a different name");
+        says(&kept, &changed(&|r| r.plan_sha256 = "x".into()), "b", "a different plan");
+        says(&kept, &changed(&|r| r.started_unix_ns += 1), "b", "a different start");
         says(&kept, &changed(&|r| r.end.kind = EndKind::Interrupted), "b", "another end");
-        says(&kept, &changed(&|r| r.ledger = None), "b", "entered in none");
-        says(&kept, &changed(&|r| r.run_id = "x".into()), "b", "of another run");
+        says(&kept, &changed(&|r| r.ledger = None), "b", "that it is in no ledger");
+        says(&kept, &changed(&|r| r.run_id = "x".into()), "b", "belongs to another run");
         let moved = changed(&|r| r.ledger.as_mut().unwrap().position = 9);
-        says(&kept, &moved, "b", "another place");
+        says(&kept, &moved, "b", "another position");
         let elsewhere = changed(&|r| r.ledger.as_mut().unwrap().first_sha256 = Some("x".into()));
-        says(&kept, &elsewhere, "b", "another place");
+        says(&kept, &elsewhere, "b", "another position");
     }
 
     #[test]
-    fn a_ledger_that_was_cut_rewritten_or_begun_anew_differs_or_does_not_hold() {
+    fn detects_a_truncated_rewritten_or_restarted_ledger() {
         let kept = three();
         let text = std::fs::read_to_string(kept.ledger.path()).unwrap();
         let cut = |lines: usize| -> String {
@@ -407,7 +407,7 @@ mod tests {
             "c",
             "cut short: it has 2 lines, and this run started as line 5",
         );
-        says(&kept, &kept.runs[0], "a", "rewritten, or the bundle of b");
+        says(&kept, &kept.runs[0], "a", "the bundle of b was rewritten");
         std::fs::write(kept.ledger.path(), cut(3)).unwrap();
         fit_head(&kept.ledger);
         says(&kept, &kept.runs[1], "b", "not its end");
@@ -416,7 +416,7 @@ mod tests {
         says(&kept, &kept.runs[1], "b", "no ledger here");
         let fresh = one(&kept.ledger, "d");
         assert_eq!(fresh.ledger.as_ref().unwrap().began_unix_ns, Some(1_100));
-        says(&kept, &kept.runs[1], "b", "begun anew (it begins 0 s after");
+        says(&kept, &kept.runs[1], "b", "restarted (it begins 0 s after");
         // A valid chain with another seal of the first run.
         let forged = Ledger::at(kept.ledger.path().with_file_name("forged"));
         for (id, seal) in [("a", "other"), ("b", "b"), ("c", "c")] {
@@ -428,11 +428,11 @@ mod tests {
         }
         std::fs::rename(forged.path(), kept.ledger.path()).unwrap();
         fit_head(&kept.ledger);
-        says(&kept, &kept.runs[0], "other", "rewritten, or the bundle of b");
+        says(&kept, &kept.runs[0], "other", "the bundle of b was rewritten");
     }
 
     #[test]
-    fn a_start_counts_the_bundles_that_the_ledger_no_longer_holds() {
+    fn a_start_counts_bundles_missing_from_the_ledger() {
         let kept = three();
         let known = witnesses(&kept.runs);
         let start = |id| Start { run_id: id, known: &known, unix_ns: 1, ..Start::default() };

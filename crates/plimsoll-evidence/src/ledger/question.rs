@@ -268,7 +268,7 @@ mod tests {
         [("/mnt/a/plimsoll-p", "/dev/sda1", "sda"), ("/mnt/b/plimsoll-q", "/dev/sda1", "sda")];
 
     #[test]
-    fn a_name_a_directory_and_4_kib_make_no_other_question() {
+    fn name_directory_and_4_kib_do_not_change_the_question() {
         let first = question(&matrix("p", "/mnt/a", "file_size = \"1GiB\""), &BELOW);
         let named = question(&matrix("q", "/mnt/b", "file_size = \"1048580KiB\""), &BELOW);
         assert_eq!(first.target, "ext4 on /dev/sda1 sda");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn another_system_requirement_or_workload_is_another_question() {
+    fn system_requirement_or_workload_change_the_question() {
         let plan = matrix("p", "/mnt/a", "file_size = \"1GiB\"");
         let first = question(&plan, &BELOW);
         let other = [("/mnt/a", "/dev/sdb1", "sdb")];
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_that_was_changed_is_told_from_one_that_was_not() {
+    fn distinguishes_a_changed_requirement() {
         let plan = matrix("p", "/mnt/a", "file_size = \"1GiB\"");
         let first = question(&plan, &BELOW);
         assert!(first.workload_sha256.is_some() && first.requirement_sha256.is_some());

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_holds_while_the_ledger_grows() {
+    fn a_statement_stays_valid_while_the_ledger_grows() {
         let kept = Fixture::new();
         let statement = kept.sign();
         assert_eq!((statement.lines, statement.began_unix_ns), (1, 5));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_that_was_cut_rewritten_or_begun_anew_is_not_the_one_that_was_signed() {
+    fn a_truncated_rewritten_or_restarted_ledger_does_not_match_its_statement() {
         let kept = Fixture::new();
         kept.enter("b");
         let statement = kept.sign();
@@ -274,19 +274,19 @@ mod tests {
         let head = head::path_of(kept.ledger.path());
         fs::write(kept.ledger.path(), format!("{first}\n")).unwrap();
         fs::remove_file(&head).unwrap();
-        kept.says(&statement, "cut short: 2 lines were signed, and it has 1");
+        kept.says(&statement, "cut short: 2 lines were signed, but it has 1");
         kept.enter("c");
         kept.says(&statement, "rewritten: line 2");
         fs::remove_file(kept.ledger.path()).unwrap();
         kept.enter("d");
-        kept.says(&statement, "begun anew");
+        kept.says(&statement, "restarted");
         fs::remove_file(kept.ledger.path()).unwrap();
         fs::remove_file(&head).unwrap();
-        kept.says(&statement, "cut short: 2 lines were signed, and it has 0");
+        kept.says(&statement, "cut short: 2 lines were signed, but it has 0");
     }
 
     #[test]
-    fn a_statement_that_was_changed_is_none() {
+    fn rejects_a_changed_statement() {
         let statement = Fixture::new();
         let path = statement.sign().path;
         let text = fs::read_to_string(&path).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_to_be_of_the_statement() {
+    fn rejects_a_token_of_another_file() {
         let kept = Fixture::new();
         let statement = kept.sign();
         let token = kept.directory.path().join("token");

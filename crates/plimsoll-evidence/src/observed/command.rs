@@ -15,7 +15,7 @@ pub struct Command {
     pub unreadable: u64,
     /// Processes that still ran when the command had ended.
     pub left_running: Vec<String>,
-    /// Libraries preloaded into its processes (`LD_PRELOAD`), with their owners.
+    /// Libraries preloaded into its processes (`LD_PRELOAD`), with the process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preloaded: Vec<String>,
     /// Mapped executable files that are neither the programs themselves nor libraries of the

@@ -32,7 +32,8 @@ pub struct Aggregate {
     /// Name, such as `read bandwidth of all ranks`.
     pub what: String,
     /// Formula.
-    pub how: Formula,
+    #[serde(rename = "how")]
+    pub formula: Formula,
     /// The aggregate figure.
     pub total: Figure,
     /// Inputs.

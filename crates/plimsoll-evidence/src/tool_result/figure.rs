@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_printed_number_stands_for_the_values_that_print_so() {
+    fn a_figure_covers_all_values_that_print_the_same() {
         let figure = Figure::rounded(1.25, 0.01, "x");
         assert!((figure.least - 1.245).abs() < 1e-12 && (figure.most - 1.255).abs() < 1e-12);
         let figure = Figure::truncated(7.0, 1.0, "x");

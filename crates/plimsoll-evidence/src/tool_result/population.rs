@@ -43,7 +43,8 @@ pub struct Population {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Formula.
-    pub how: Formula,
+    #[serde(rename = "how")]
+    pub formula: Formula,
     /// Aggregate figure, in the unit of the population.
     pub total: Figure,
     /// Relative deviation that the tool's source code explains.

@@ -7,7 +7,7 @@ use plimsoll_evidence::tool_result::{
 };
 
 use super::options::Options;
-use crate::json::{self, At};
+use crate::json::{self, JsonNode};
 
 /// Bytes in a KiB: fio's `bw` is in KiB/s (`bw_bytes >> 10`).
 const KIB: f64 = 1024.0;
@@ -24,7 +24,7 @@ const UNBOUNDED_NS: f64 = 1e18;
 
 /// True if the object is a fio result.
 #[must_use]
-pub fn is(root: &At<'_, '_>) -> bool {
+pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("fio version").exists()
         && (root.key("jobs").exists() || root.key("client_stats").exists())
 }
@@ -43,18 +43,18 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             Err(error) if error.cut_off => return Err(error.to_string()),
             Err(_) => break,
         };
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         let places = [root.clone(), root.key("raw").key("result")];
         let Some(found) = places.iter().find(|place| is(place)) else {
             if all.is_empty() {
-                return Err("it has a \"fio version\" and no jobs".into());
+                return Err("it has a \"fio version\" but no jobs".into());
             }
             break;
         };
         let mut reported = read(found, file);
         if all.is_empty() && !text[..range.start].trim().is_empty() {
             let lines = text[..range.start].lines().count();
-            reported.remarks.push(format!("{lines} lines of other text stand before the JSON"));
+            reported.remarks.push(format!("{lines} lines of other text precede the JSON"));
         }
         match all.last_mut() {
             Some(last) if continues(last, &reported) => {
@@ -102,7 +102,7 @@ fn continues(earlier: &ToolResult, later: &ToolResult) -> bool {
 
 /// Reads a result.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
+pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(Source {
         tool: "fio".into(),
         version: root.key("fio version").text().map(str::to_owned),
@@ -112,7 +112,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
         taken_unix_s: root.key("timestamp").number(),
     });
     let clients = root.key("client_stats");
-    let jobs: Vec<At<'_, '_>> =
+    let jobs: Vec<JsonNode<'_, '_>> =
         if clients.exists() { clients.items() } else { root.key("jobs").items() }.collect();
     for job in &jobs {
         let options = options_of(root, job);
@@ -129,7 +129,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-fn options_of(root: &At<'_, '_>, job: &At<'_, '_>) -> Options {
+fn options_of(root: &JsonNode<'_, '_>, job: &JsonNode<'_, '_>) -> Options {
     let mut options = Options::default();
     for list in [root.key("global options"), job.key("job options")] {
         for (name, value) in list.entries() {
@@ -140,8 +140,8 @@ fn options_of(root: &At<'_, '_>, job: &At<'_, '_>) -> Options {
 }
 
 /// Returns the number of clones in an entry. A group report sums them into one.
-fn clones(jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) -> Option<f64> {
-    let same = |other: &&At<'_, '_>| {
+fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) -> Option<f64> {
+    let same = |other: &&JsonNode<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
             .iter()
             .all(|name| other.key(name).shown() == job.key(name).shown())
@@ -164,7 +164,7 @@ fn clones(jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) -> Option<f6
 }
 
 /// Returns the number of threads, from their total run time.
-fn running(job: &At<'_, '_>) -> Option<f64> {
+fn running(job: &JsonNode<'_, '_>) -> Option<f64> {
     let sum = job.key("job_runtime").number().filter(|ms| *ms > 0.0)?;
     let longest = DIRECTIONS.iter().filter_map(|(name, _)| job.key(name).key("runtime").number());
     let longest = longest.fold(0.0, f64::max);
@@ -174,7 +174,12 @@ fn running(job: &At<'_, '_>) -> Option<f64> {
 const DIRECTIONS: [(&str, Kind); 4] =
     [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
 
-fn take_job(reported: &mut ToolResult, jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) {
+fn take_job(
+    reported: &mut ToolResult,
+    jobs: &[JsonNode<'_, '_>],
+    job: &JsonNode<'_, '_>,
+    options: &Options,
+) {
     let name = job.key("jobname").text().unwrap_or_default();
     let mut part = Part {
         name: name.to_owned(),
@@ -226,7 +231,7 @@ fn take_job(reported: &mut ToolResult, jobs: &[At<'_, '_>], job: &At<'_, '_>, op
 
 /// Reads flushes. Some versions leave `total_ios` at 0 next to a histogram of flushes, whose `N` is
 /// then the count.
-fn flushes(sync: &At<'_, '_>) -> Option<Operation> {
+fn flushes(sync: &JsonNode<'_, '_>) -> Option<Operation> {
     let mut operation = Operation::of(Kind::Sync);
     operation.latencies.extend(latency(sync, "lat", Stage::Total));
     let counted = |figure: &Figure| figure.value > 0.0;
@@ -236,7 +241,7 @@ fn flushes(sync: &At<'_, '_>) -> Option<Operation> {
     Some(operation)
 }
 
-fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
+fn direction(side: &JsonNode<'_, '_>, kind: Kind) -> Operation {
     let mut operation = Operation::of(kind);
     let mut take = |to: fn(&mut Operation) -> &mut Vec<Figure>, figure: Option<Figure>| {
         to(&mut operation).extend(figure);
@@ -278,7 +283,7 @@ fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
 }
 
 /// Reads the latencies of a direction: in ns since version 3.0 (`clat_ns`), in us before (`clat`).
-fn latency(side: &At<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
+fn latency(side: &JsonNode<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
     let now = side.key(&format!("{name}_ns"));
     let (at, unit) = if now.exists() { (now, 1.0) } else { (side.key(name), 1e3) };
     if !at.exists() {
@@ -328,7 +333,7 @@ fn binned(figure: Figure, unit: f64) -> Figure {
     figure
 }
 
-fn bins(at: &At<'_, '_>, unit: f64) -> Vec<Bin> {
+fn bins(at: &JsonNode<'_, '_>, unit: f64) -> Vec<Bin> {
     let mut bins: Vec<Bin> = at
         .entries()
         .filter_map(|(name, count)| {
@@ -342,7 +347,12 @@ fn bins(at: &At<'_, '_>, unit: f64) -> Vec<Bin> {
     bins
 }
 
-fn sampled(side: &At<'_, '_>, name: &str, stddev: &str, unit: f64) -> Option<SampleStatistics> {
+fn sampled(
+    side: &JsonNode<'_, '_>,
+    name: &str,
+    stddev: &str,
+    unit: f64,
+) -> Option<SampleStatistics> {
     let at = |end: &str| side.key(&format!("{name}_{end}"));
     let scaled = |figure: Option<Figure>| figure.map(|figure| figure.scaled(unit));
     // Without samples fio prints zeroes.
@@ -357,7 +367,7 @@ fn sampled(side: &At<'_, '_>, name: &str, stddev: &str, unit: f64) -> Option<Sam
     })
 }
 
-fn device(at: &At<'_, '_>) -> DeviceCounts {
+fn device(at: &JsonNode<'_, '_>) -> DeviceCounts {
     let bytes = |name: &str| at.key(name).exact().map(|sectors| sectors.scaled(SECTOR_BYTES));
     DeviceCounts {
         name: at.key("name").text().unwrap_or_default().to_owned(),
@@ -372,11 +382,11 @@ fn device(at: &At<'_, '_>) -> DeviceCounts {
 }
 
 /// Reads one value per second of a job that ran until steady.
-fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
+fn steady_state(job: &JsonNode<'_, '_>) -> Vec<Series> {
     let data = job.key("steadystate").key("data");
     let of = |name: &str, quantity: Quantity, unit: f64| {
         let at = data.key(name);
-        let value = |(index, item): (usize, At<'_, '_>)| {
+        let value = |(index, item): (usize, JsonNode<'_, '_>)| {
             item.number().map(|value| Point { at_s: (index + 1) as f64, value: value * unit })
         };
         let points: Vec<Point> = at.items().enumerate().filter_map(value).collect();
@@ -404,8 +414,8 @@ fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
 /// The entry `All clients` is the sum of the clients.
 fn take_totals(reported: &mut ToolResult) {
     let Some(total) = reported.parts.iter().find(|part| part.is_total) else { return };
-    type Of = fn(&Operation) -> Option<&Figure>;
-    let quantities: [(&str, Of); 3] = [
+    type FigureOf = fn(&Operation) -> Option<&Figure>;
+    let quantities: [(&str, FigureOf); 3] = [
         ("operations", |o| o.count.first()),
         ("bytes", |o| o.bytes.first()),
         ("bandwidth", |o| o.bandwidth_per_s.first()),
@@ -421,7 +431,7 @@ fn take_totals(reported: &mut ToolResult) {
             if let Some(figure) = of(operation).filter(|_| !figures.is_empty()) {
                 combined.push(Aggregate {
                     what: format!("{} {what} of all clients", operation.kind.word()),
-                    how: Formula::Sum,
+                    formula: Formula::Sum,
                     total: figure.clone(),
                     of: figures,
                     // Each client's bandwidth uses its own run time, the total's uses the longest.
@@ -439,7 +449,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_of_amounts_is_told_from_the_fields_around_them() {
+    fn derives_the_unit_of_amounts_from_other_fields() {
         for (fields, bytes) in [
             (r#""io_kbytes": 4000, "io_bytes": 4096000"#, Some(4_096_000.0)),
             (r#""lat_ns": {"mean": 5.0}, "io_bytes": 4096000"#, Some(4_096_000.0)),
@@ -448,7 +458,7 @@ mod tests {
         ] {
             let text = format!("{{{fields}}}");
             let (json, _) = json::parse(&text).unwrap();
-            let operation = direction(&At::root(&json), Kind::Read);
+            let operation = direction(&JsonNode::root(&json), Kind::Read);
             assert_eq!(operation.bytes.first().map(|bytes| bytes.value), bytes, "{fields}");
         }
     }

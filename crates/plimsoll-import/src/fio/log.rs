@@ -20,7 +20,7 @@ const PLAT_BITS: u32 = 6;
 
 /// Quantity of a log, from its file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum LogQuantity {
     /// `_bw`.
     Bandwidth,
     /// `_iops`.
@@ -39,7 +39,7 @@ pub struct Log {
     /// File name without the suffix that fio appends.
     pub stem: String,
     /// Quantity; `None` if the name does not state it.
-    pub what: Option<What>,
+    pub what: Option<LogQuantity>,
     /// Number of the job, from 1; `None` if all jobs write one log.
     pub job: Option<usize>,
     /// Time, value and direction of each line; empty for histograms.
@@ -103,7 +103,7 @@ pub fn read(text: &str, file: &str) -> Log {
     };
     for line in text.lines() {
         // The second column of a histogram is the direction.
-        if what == Some(What::Histogram) {
+        if what == Some(LogQuantity::Histogram) {
             log.take_bins(line);
             continue;
         }
@@ -116,19 +116,19 @@ pub fn read(text: &str, file: &str) -> Log {
 }
 
 /// Parses a file name: `randread-1-16_bw.3.log` is the bandwidth of job 3 of `randread-1-16`.
-fn named(name: &str) -> (String, Option<What>, Option<usize>) {
+fn named(name: &str) -> (String, Option<LogQuantity>, Option<usize>) {
     let name = name.strip_suffix(".log").unwrap_or(name);
     let (name, job) = match name.rsplit_once('.') {
         Some((rest, number)) if number.parse::<usize>().is_ok() => (rest, number.parse().ok()),
         _ => (name, None),
     };
     let ends = [
-        ("_clat_hist", What::Histogram),
-        ("_bw", What::Bandwidth),
-        ("_iops", What::Rate),
-        ("_slat", What::Latency(Stage::Submission)),
-        ("_clat", What::Latency(Stage::Completion)),
-        ("_lat", What::Latency(Stage::Total)),
+        ("_clat_hist", LogQuantity::Histogram),
+        ("_bw", LogQuantity::Bandwidth),
+        ("_iops", LogQuantity::Rate),
+        ("_slat", LogQuantity::Latency(Stage::Submission)),
+        ("_clat", LogQuantity::Latency(Stage::Completion)),
+        ("_lat", LogQuantity::Latency(Stage::Total)),
     ];
     for (end, what) in ends {
         if let Some(stem) = name.strip_suffix(end) {
@@ -157,14 +157,14 @@ impl Log {
     #[must_use]
     pub fn series(&self, interval_ms: Option<f64>, version: Option<&str>) -> Vec<Series> {
         let (quantity, stage, unit) = match self.what {
-            Some(What::Bandwidth) => (Quantity::BandwidthPerS, Stage::Total, KIB),
-            Some(What::Rate) => (Quantity::RatePerS, Stage::Total, 1.0),
-            Some(What::Latency(stage)) => {
+            Some(LogQuantity::Bandwidth) => (Quantity::BandwidthPerS, Stage::Total, KIB),
+            Some(LogQuantity::Rate) => (Quantity::RatePerS, Stage::Total, 1.0),
+            Some(LogQuantity::Latency(stage)) => {
                 let old = version
                     .is_some_and(|version| version.contains("fio-2") || version.contains("fio-1"));
                 (Quantity::LatencyNs, stage, if old { 1e3 } else { 1.0 })
             }
-            Some(What::Histogram) | None => return Vec::new(),
+            Some(LogQuantity::Histogram) | None => return Vec::new(),
         };
         let directions = [Kind::Read, Kind::Write, Kind::Trim];
         let mut all = Vec::new();
@@ -175,20 +175,22 @@ impl Log {
             if points.is_empty() {
                 continue;
             }
-            let interval_s =
-                interval_ms.map(|ms| ms / 1e3).filter(|s| *s > 0.0).or_else(|| regular(&points));
+            let interval_s = interval_ms
+                .map(|ms| ms / 1e3)
+                .filter(|s| *s > 0.0)
+                .or_else(|| regular_interval(&points));
             all.push(Series {
                 quantity,
                 kind,
                 stage,
                 field: self.file.clone(),
                 interval_s,
-                points: thinned(points),
+                points: average_by_second(points),
                 partial: false,
                 // fio divides an interval's amount by the time since a mark that lags behind its
                 // samples (in `__add_samples` the mark advances by the interval, not to the
                 // sample).
-                understates: self.what != Some(What::Latency(stage)),
+                understates: self.what != Some(LogQuantity::Latency(stage)),
             });
         }
         all
@@ -226,7 +228,7 @@ fn value_of(index: usize) -> f64 {
 }
 
 /// Returns the interval of a log with regular times.
-fn regular(points: &[Point]) -> Option<f64> {
+fn regular_interval(points: &[Point]) -> Option<f64> {
     let mut gaps: Vec<f64> = points.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
     gaps.sort_by(f64::total_cmp);
     let median = *gaps.get(gaps.len() / 2)?;
@@ -235,7 +237,7 @@ fn regular(points: &[Point]) -> Option<f64> {
 }
 
 /// Averages a long per-operation log by seconds.
-fn thinned(points: Vec<Point>) -> Vec<Point> {
+fn average_by_second(points: Vec<Point>) -> Vec<Point> {
     if points.len() <= POINTS_MAX {
         return points;
     }
@@ -318,10 +320,10 @@ fn directory(file: &str) -> &str {
 
 fn names(result: &ToolResult, log: &Log) -> bool {
     let option = match log.what {
-        Some(What::Bandwidth) => "write_bw_log",
-        Some(What::Rate) => "write_iops_log",
-        Some(What::Latency(_)) => "write_lat_log",
-        Some(What::Histogram) => "write_hist_log",
+        Some(LogQuantity::Bandwidth) => "write_bw_log",
+        Some(LogQuantity::Rate) => "write_iops_log",
+        Some(LogQuantity::Latency(_)) => "write_lat_log",
+        Some(LogQuantity::Histogram) => "write_hist_log",
         None => return false,
     };
     let Some(value) = result.options.get(option) else { return false };
@@ -345,7 +347,7 @@ fn put(result: &mut ToolResult, log: &Log, named: Option<usize>) {
     };
     let Some(part) = result.parts.get_mut(index) else { return };
     part.series.extend(log.series(interval, version.as_deref()));
-    if log.what == Some(What::Histogram) {
+    if log.what == Some(LogQuantity::Histogram) {
         for (direction, kind) in [Kind::Read, Kind::Write, Kind::Trim].iter().enumerate() {
             let bins = log.histogram(direction, version.as_deref());
             let operation = part.operations.iter_mut().find(|operation| operation.kind == *kind);
@@ -367,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_told_from_other_numbers() {
+    fn distinguishes_a_log_from_other_numbers() {
         assert!(is("999, 104972, 1, 0, 0\n2000, 92887, 1, 0"));
         assert!(is("1,2,0,4096\n"));
         for text in ["", "a,b,c,d", "1,2,3,4", "1.5,2,0,4096", "1,2,0", "# x\n1,2,0,4096"] {
@@ -376,10 +378,10 @@ mod tests {
     }
 
     #[test]
-    fn names_say_what_a_log_is_of() {
-        assert_eq!(named("r-1_bw.3.log"), ("r-1".into(), Some(What::Bandwidth), Some(3)));
-        assert_eq!(named("d_clat_hist.log"), ("d".into(), Some(What::Histogram), None));
-        assert_eq!(named("x_lat"), ("x".into(), Some(What::Latency(Stage::Total)), None));
+    fn derives_the_quantity_of_a_log_from_its_name() {
+        assert_eq!(named("r-1_bw.3.log"), ("r-1".into(), Some(LogQuantity::Bandwidth), Some(3)));
+        assert_eq!(named("d_clat_hist.log"), ("d".into(), Some(LogQuantity::Histogram), None));
+        assert_eq!(named("x_lat"), ("x".into(), Some(LogQuantity::Latency(Stage::Total)), None));
         assert_eq!(named("other.log"), ("other".into(), None, None));
     }
 
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_goes_to_the_result_whose_option_names_it() {
+    fn attaches_a_log_to_the_result_that_names_it() {
         let mut result = ToolResult::new(Source {
             tool: "fio".into(),
             version: Some("fio-3.33".into()),
@@ -418,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_beside_a_text_goes_to_the_job_that_it_is_named_after() {
+    fn attaches_a_log_to_the_job_in_its_name() {
         let part = |name: &str, jobs: f64| {
             let mut part = Part { name: name.into(), ..Part::default() };
             part.setting.threads = Some(Figure::exact(jobs, "jobs"));

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_counts_for_engines_that_have_one() {
+    fn depth_applies_to_asynchronous_engines() {
         let most = |list: &[(&str, &str)]| {
             let setting = options(list).setting(Some(4.0));
             setting.outstanding.map(|o| (o.most.value, o.kept))
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stated_stays_unknown() {
+    fn missing_options_stay_unknown() {
         let setting = Options::default().setting(None);
         assert_eq!(setting, Setting::default());
         let setting =

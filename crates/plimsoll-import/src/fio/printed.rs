@@ -114,7 +114,7 @@ pub(super) fn amount(text: &str, field: &str, tail: Tail) -> Option<Figure> {
     Some(tail.figure(number, field).scaled(factor))
 }
 
-pub(super) fn announced_options(text: &str, number: usize) -> Options {
+pub(super) fn parse_announced_options(text: &str, number: usize) -> Options {
     let mut options = Options::default();
     let place = |name: &str| format!("line {number} ({name})");
     for name in ["rw", "ioengine", "iodepth"] {

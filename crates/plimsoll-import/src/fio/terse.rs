@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn other_semicolons_are_not_terse() {
+    fn other_semicolons_are_not_terse_output() {
         assert!(!is("2;a;b;c\n3;fio-3;x"));
         assert!(!is(&line(3).replace("fio-", "")));
     }

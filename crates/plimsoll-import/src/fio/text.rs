@@ -9,8 +9,9 @@ use plimsoll_evidence::tool_result::{
 
 use super::options::Options;
 use super::printed::{
-    DIRECTIONS, NS_PER_MS, Tail, amount, announced_options, bandwidth_samples, direction, field,
-    figure, issued, latency, latency_line, percentiles, percentiles_header, sampled, value,
+    DIRECTIONS, NS_PER_MS, Tail, amount, bandwidth_samples, direction, field, figure, issued,
+    latency, latency_line, parse_announced_options, percentiles, percentiles_header, sampled,
+    value,
 };
 use crate::runs;
 
@@ -18,7 +19,7 @@ use crate::runs;
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| job_line(bare(line)).is_some())
-        || text.lines().any(|line| announced(bare(line)).is_some())
+        || text.lines().any(|line| parse_announcement(bare(line)).is_some())
 }
 
 /// Removes the client's name in angle brackets from a line.
@@ -47,7 +48,7 @@ fn job_line(line: &str) -> Option<(&str, &str, f64, f64)> {
 
 /// Parses the line of a job before the run starts: `name: (g=0): rw=randread, bs=(R) 4096B-4096B,
 /// …, ioengine=libaio, iodepth=32`.
-fn announced(line: &str) -> Option<(&str, &str, &str)> {
+fn parse_announcement(line: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = line.split_once(": (g=")?;
     let (group, rest) = rest.split_once("): ")?;
     rest.starts_with("rw=").then_some((name.trim(), group, rest))
@@ -63,7 +64,7 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let (mut any, mut figures) = (false, false);
     let begins = |line: &str| {
         figures |= job_line(line).is_some();
-        let new = announced(line).is_some() && !clients && (figures || !any);
+        let new = parse_announcement(line).is_some() && !clients && (figures || !any);
         any |= new;
         figures &= !new;
         new
@@ -138,7 +139,7 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         ));
     }
     if reader.reported.parts.is_empty() {
-        return Err("it announces jobs of fio and has no figures of any".into());
+        return Err("it announces fio jobs but has no figures".into());
     }
     reader.sum();
     Ok(reader.reported)
@@ -162,9 +163,11 @@ struct Reader {
 impl Reader {
     fn line(&mut self, whole: &str, number: usize) {
         let line = bare(whole);
-        if let Some((name, group, options)) = announced(line) {
-            self.announced
-                .insert((name.to_owned(), group.to_owned()), announced_options(options, number));
+        if let Some((name, group, options)) = parse_announcement(line) {
+            self.announced.insert(
+                (name.to_owned(), group.to_owned()),
+                parse_announced_options(options, number),
+            );
             return;
         }
         if let Some((name, group, jobs, error)) = job_line(line) {
@@ -334,7 +337,7 @@ impl Reader {
         if let (Some(sum), Some((bytes, _))) = (total.bytes.first(), self.totals.get(&key)) {
             self.reported.combined.push(Aggregate {
                 what: format!("bytes of {} of group {}", kind.word(), self.group),
-                how: Formula::Sum,
+                formula: Formula::Sum,
                 total: sum.clone(),
                 of: bytes.clone(),
                 slack: 0.0,
@@ -399,7 +402,7 @@ impl Reader {
             if let Some(sum) = operation.bytes.first().filter(|_| !bytes.is_empty()) {
                 combined.push(Aggregate {
                     what: format!("bytes of {} of all clients", operation.kind.word()),
-                    how: Formula::Sum,
+                    formula: Formula::Sum,
                     total: sum.clone(),
                     of: bytes,
                     slack: 0.0,

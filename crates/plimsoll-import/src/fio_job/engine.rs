@@ -7,36 +7,30 @@ const ON_NAMES: [(&str, &str); 2] = [("filecreate", "create"), ("filestat", "get
 const NO_EQUAL: [(&str, &str); 5] = [
     (
         "filedelete",
-        "files have to be made before they are removed: a plan says metadata_mix with create and remove",
+        "files must exist before they are removed: use metadata_mix with create and remove",
     ),
-    ("filerename", "a plan says metadata_mix with rename"),
-    ("dircreate", "directories are not made while measuring; a plan says metadata_mix with create"),
-    (
-        "dirstat",
-        "attributes of files are read, not of directories; a plan says metadata_mix with getattr",
-    ),
-    (
-        "dirdelete",
-        "directories are not removed while measuring; a plan says metadata_mix with remove",
-    ),
+    ("filerename", "use metadata_mix with rename"),
+    ("dircreate", "directories are not created while measuring; use metadata_mix with create"),
+    ("dirstat", "attributes of files are read, not of directories; use metadata_mix with getattr"),
+    ("dirdelete", "directories are not removed while measuring; use metadata_mix with remove"),
 ];
 
 /// True if this module has an equivalent of the engine.
 pub(super) fn is_known(engine: &str) -> bool {
-    matches!(engine, "nfs" | "http") || on_names(engine).is_some()
+    matches!(engine, "nfs" | "http") || metadata_operation(engine).is_some()
 }
 
 /// True if such an engine has one operation at a time.
 pub(super) fn is_one_by_one(engine: &str) -> bool {
-    engine == "http" || on_names(engine).is_some()
+    engine == "http" || metadata_operation(engine).is_some()
 }
 
 /// Returns the metadata operation of an engine.
-pub(super) fn on_names(engine: &str) -> Option<&'static str> {
+pub(super) fn metadata_operation(engine: &str) -> Option<&'static str> {
     ON_NAMES.iter().find(|(name, _)| *name == engine).map(|(_, operation)| *operation)
 }
 
 /// Returns the reason why a metadata engine has no equivalent.
-pub(super) fn why_not(engine: &str) -> Option<&'static str> {
+pub(super) fn missing_equivalent_reason(engine: &str) -> Option<&'static str> {
     NO_EQUAL.iter().find(|(name, _)| *name == engine).map(|(_, why)| *why)
 }

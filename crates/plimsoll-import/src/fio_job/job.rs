@@ -95,7 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
                 text,
                 &span,
                 String::new(),
-                "stands before any section".to_owned(),
+                "is before any section".to_owned(),
                 "begin with [global] or a job's name in brackets".to_owned(),
             )),
         }

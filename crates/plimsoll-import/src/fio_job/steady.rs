@@ -11,14 +11,14 @@ pub(super) const ROUNDS: u64 = 5;
 
 /// Measurement that ends at steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Steady {
+pub(crate) struct SteadyState {
     /// Round length.
     pub(crate) round_ns: u64,
     /// Time before the window, besides the job's ramp time.
     pub(crate) ramp_ns: u64,
 }
 
-impl Steady {
+impl SteadyState {
     /// Returns the window, which is the minimum length of the measurement.
     pub(crate) fn window_ns(self) -> u64 {
         self.round_ns.saturating_mul(ROUNDS)

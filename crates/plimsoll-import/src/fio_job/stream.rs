@@ -3,10 +3,10 @@
 use super::engine;
 use super::job::{Job, Opt};
 use super::notes::Notes;
-use super::options::{Fate, fate};
+use super::options::{Conversion, conversion};
 use super::place::{self, Place};
 use super::setting::Setting;
-use super::steady::Steady;
+use super::steady::SteadyState;
 use super::values;
 use plimsoll_plan::{PlanError, SizeBytes, one_line, printable};
 use toml::Table;
@@ -29,7 +29,7 @@ pub(crate) struct Draft {
     pub(super) measure_ns: Option<u64>,
     pub(super) warm_up_ns: Option<u64>,
     /// Steady state that ends it, if any.
-    pub(super) steady: Option<Steady>,
+    pub(super) steady: Option<SteadyState>,
     pub(super) verify: bool,
     pub(super) description: Option<String>,
     pub(super) seed: Option<u64>,
@@ -66,7 +66,7 @@ pub(super) fn draft(
     reader.mix(direction);
     reader.pattern(direction, sizes.len() == 1);
     let is_synchronous = reader.depth(&engine);
-    match engine::on_names(&engine) {
+    match engine::metadata_operation(&engine) {
         Some(operation) => {
             reader.names(operation);
             reader.small_files(operation);
@@ -144,7 +144,7 @@ impl<'j> Reader<'j> {
     }
 
     /// True if the job opens its files with O_DIRECT.
-    pub(super) fn asks_direct(&self) -> bool {
+    pub(super) fn is_direct(&self) -> bool {
         match self.text_of("direct") {
             Some(text) => values::flag(text),
             None => self.text_of("buffered").is_some_and(|text| !values::flag(text)),
@@ -164,12 +164,12 @@ impl<'j> Reader<'j> {
         let field = format!("{}.{name}", self.job.name);
         let shown = printable(&opt.value);
         let message = format!("\"{shown}\" is not {wanted}");
-        let help = format!("mend the job: {name} takes {wanted}");
+        let help = format!("correct the job: {name} requires {wanted}");
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help));
     }
 
     /// Records an error for an option that changes what is measured.
-    pub(super) fn refuse(&mut self, name: &str, why: &str, help: &str) {
+    pub(super) fn reject(&mut self, name: &str, why: &str, help: &str) {
         let Some(opt) = self.get(name) else { return };
         let field = format!("{}.{name}", self.job.name);
         let message = format!("\"{}\" {why}", printable(&opt.value));
@@ -197,20 +197,20 @@ impl<'j> Reader<'j> {
 
     pub(super) fn int(&mut self, name: &str) -> Option<u64> {
         if self.text_of(name).is_some_and(|text| text.trim().starts_with('$')) {
-            self.refuse_keyword(name);
+            self.reject_keyword(name);
             return None;
         }
         self.parsed(name, "a whole number", values::int)
     }
 
     /// Rejects a fio keyword, whose value depends on the host that runs fio.
-    fn refuse_keyword(&mut self, name: &str) {
+    fn reject_keyword(&mut self, name: &str) {
         let text = self.text_of(name).unwrap_or("").trim().to_owned();
         if ["$ncpus", "$mb_memory", "$pagesize"].iter().any(|keyword| text.contains(keyword)) {
-            self.refuse(
+            self.reject(
                 name,
-                "holds a keyword that fio replaces by a figure of its host",
-                "write the number that the host has",
+                "contains a keyword that fio replaces by a value of its host",
+                "write the host's number",
             );
         } else {
             self.fail(name, "a whole number");
@@ -219,7 +219,7 @@ impl<'j> Reader<'j> {
 
     pub(super) fn positive(&mut self, name: &str) -> Option<u64> {
         if self.text_of(name).is_some_and(|text| text.trim().starts_with('$')) {
-            self.refuse_keyword(name);
+            self.reject_keyword(name);
             return None;
         }
         let wanted = "a whole number from 1";
@@ -239,10 +239,10 @@ impl<'j> Reader<'j> {
     fn note_others(&mut self) {
         let mut output = Vec::new();
         for name in self.job.options.keys() {
-            match fate(name) {
-                Some(Fate::Read) => {}
-                Some(Fate::Output) => output.push(format!("`{name}`")),
-                Some(Fate::Lost(meaning)) => self.remark(name, meaning),
+            match conversion(name) {
+                Some(Conversion::Read) => {}
+                Some(Conversion::Output) => output.push(format!("`{name}`")),
+                Some(Conversion::Lost(meaning)) => self.remark(name, meaning),
                 None => self.remark(name, "is not an option of fio 3.33 that Plimsoll knows"),
             }
         }
@@ -252,29 +252,29 @@ impl<'j> Reader<'j> {
             if self.kb_base == 1024 && self.text_of(name).is_some_and(is_iec) {
                 self.remark(
                     name,
-                    "counts in powers of 1000, as fio has `kib` without kb_base=1000",
+                    "counts in powers of 1000, as `kib` does in fio without kb_base=1000",
                 );
             }
         }
         if !output.is_empty() {
-            let text = format!("{} shaped only what fio prints and keeps", output.join(", "));
+            let text = format!("{} affected only fio's output", output.join(", "));
             self.notes.add(&self.job.name, text);
         }
     }
 
     fn direction(&mut self, engine: &str) -> Option<Direction> {
-        if engine::on_names(engine).is_some() {
+        if engine::metadata_operation(engine).is_some() {
             // The job has no data I/O, but the plan needs a direction.
             return Some(Direction { reads: true, writes: false, is_random: true });
         }
-        if let Some(why) = engine::why_not(engine) {
-            self.notes.add(&self.job.name, format!("is left out: the engine {engine}: {why}"));
+        if let Some(why) = engine::missing_equivalent_reason(engine) {
+            self.notes.add(&self.job.name, format!("is omitted: the engine {engine}: {why}"));
             return None;
         }
         let is_local = SYNCHRONOUS.contains(&engine) || ASYNCHRONOUS.contains(&engine);
         if !is_local && !engine::is_known(engine) {
             let text = format!(
-                "is left out: the engine {engine} is none of {}, {}",
+                "is omitted: the engine {engine} is not one of {}, {}",
                 SYNCHRONOUS.join(", "),
                 ASYNCHRONOUS.join(", ")
             );
@@ -284,10 +284,10 @@ impl<'j> Reader<'j> {
         let rw = self.text_of("rw").unwrap_or("read");
         let (word, every) = rw.split_once(':').map_or((rw, None), |(w, n)| (w, Some(n)));
         if word.starts_with("rand") && every.is_some_and(|n| values::int(n) != Some(1)) {
-            self.refuse(
+            self.reject(
                 "rw",
-                "draws a new offset only every so many operations, which no pattern here does",
-                "take what follows the colon away",
+                "chooses a new offset only after several operations, which no pattern here does",
+                "remove the part after the colon",
             );
         }
         let (reads, writes, is_random) = match word {
@@ -298,7 +298,7 @@ impl<'j> Reader<'j> {
             "rw" | "readwrite" => (true, true, false),
             "randrw" => (true, true, true),
             "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-                self.notes.add(&self.job.name, format!("is left out: `rw={rw}` discards blocks"));
+                self.notes.add(&self.job.name, format!("is omitted: `rw={rw}` discards blocks"));
                 return None;
             }
             _ => {
@@ -320,9 +320,9 @@ impl<'j> Reader<'j> {
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
         let directories = self.text_of("directory").map(place::names).unwrap_or_default();
         if directories.len() > 1 {
-            self.refuse(
+            self.reject(
                 "directory",
-                "names several directories, which fio deals to the clones",
+                "names several directories, which fio assigns to the clones",
                 "write a job for each directory",
             );
         }
@@ -338,7 +338,7 @@ impl<'j> Reader<'j> {
                 self.remark("filename", "names several devices; a plan's target is the first");
             }
             Place::Folder(_) if !names.is_empty() => {
-                self.remark("filename", "names files; Plimsoll makes files of its own beside them");
+                self.remark("filename", "names files; Plimsoll creates its own files next to them");
             }
             _ => {}
         }
@@ -399,7 +399,7 @@ impl<'j> Reader<'j> {
         if let Some(bytes) = filesize.or(sized) {
             self.set("file_size", SizeBytes(bytes));
         } else if !is_device && self.text_of("size").is_none() {
-            let text = "states no size, which fio takes from files that are there; here 1 GiB";
+            let text = "states no size, which fio takes from existing files; here 1 GiB";
             self.notes.add(&self.job.name, text.to_owned());
         }
         if !is_device {
@@ -493,7 +493,7 @@ impl<'j> Reader<'j> {
         if !self.text_of("verify").is_some_and(|method| method != "0" && method != "null") {
             return false;
         }
-        self.remark("verify", "is carried over as a check of Plimsoll's own stamps");
+        self.remark("verify", "is converted to a check of Plimsoll's own stamps");
         if direction.reads && !direction.writes {
             self.set("verify_reads", Setting::Yes);
         }

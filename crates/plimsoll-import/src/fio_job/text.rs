@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::FioJob;
 use super::place::Place;
-use super::steady::Steady;
+use super::steady::SteadyState;
 use super::stream::Draft;
 use plimsoll_plan::{DurationNs, one_line};
 
@@ -34,7 +34,7 @@ pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
     let name = one_line(name);
     let mut text = format!("# From the fio job {name}.\n");
     if !job.notes.is_empty() {
-        text.push_str("# What differs from what fio would do:\n");
+        text.push_str("# Differences from fio:\n");
     }
     for note in &job.notes {
         let _ = writeln!(text, "# - {note}");
@@ -74,7 +74,7 @@ pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
         let _ = writeln!(text, "measure = \"{}\"", DurationNs(measure));
     }
     let _ = writeln!(text, "verify = {}", job.verify);
-    let least = job.steady.map(Steady::window_ns).or(job.measure_ns);
+    let least = job.steady.map(SteadyState::window_ns).or(job.measure_ns);
     if let Some(short) = least.filter(|ns| *ns < DurationNs::s(600).0) {
         // The job chose its run time. The plan states it, and the report says that it is short.
         let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{}\"", DurationNs(short));

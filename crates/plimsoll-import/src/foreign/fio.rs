@@ -46,22 +46,22 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let mut reports = match crate::fio::json::read_all(text, name) {
         Ok(reports) => reports,
         Err(_) if crate::json::first_object(text).is_ok() => {
-            let says = "it is no result of fio: it has no \"fio version\" and \"jobs\"";
+            let says = "it is not a fio result: it has no \"fio version\" and \"jobs\"";
             return Err(wrong(says.into()));
         }
-        Err(says) => return Err(wrong(format!("it is no JSON: {says}"))),
+        Err(says) => return Err(wrong(format!("it is not JSON: {says}"))),
     };
     let (Some(figures), true) = (reports.pop(), reports.is_empty()) else {
-        return Err(wrong("it holds several results; have the command leave one".into()));
+        return Err(wrong("it has several results; make the command write only one".into()));
     };
-    let root = last_object(text).ok_or_else(|| wrong("it is no JSON object of fio".into()))?;
+    let root = last_object(text).ok_or_else(|| wrong("it is not a JSON object of fio".into()))?;
     let jobs = root.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let Some(jobs) = jobs.filter(|_| root.get("fio version").is_some()) else {
-        return Err(wrong("it is no result of fio: it has no \"fio version\" and \"jobs\"".into()));
+        return Err(wrong("it is not a fio result: it has no \"fio version\" and \"jobs\"".into()));
     };
     let job_text = job_text(&root, jobs);
     let plan = import_fio(&job_text, name)
-        .map_err(|errors| wrong(format!("its job cannot be carried over:\n{errors}")))?
+        .map_err(|errors| wrong(format!("its job cannot be converted:\n{errors}")))?
         .plan;
     let duration_ms = jobs.iter().map(jobs::runtime_ms).max().unwrap_or(0);
     let mut bundle =
@@ -185,7 +185,7 @@ fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
         let direct = switch(root, job, "direct").or(buffered.map(|buffered| !buffered));
         let why = match direct {
             Some(true) => "",
-            Some(false) => "the job asks for buffered I/O",
+            Some(false) => "the job requests buffered I/O",
             None => "the result does not say that I/O was direct",
         };
         if !engine.paths.iter().any(|known| known.path == path) {
@@ -232,7 +232,7 @@ mod tests {
      "disk_util": [{"name": "sda", "read_ios": 600100, "read_merges": 0, "write_ios": 3}]}"#;
 
     #[test]
-    fn a_result_becomes_evidence_and_nothing_is_added() {
+    fn converts_a_result_without_inventing_values() {
         let bundle = read(RESULT, "result.json").unwrap();
         let class = &bundle.run.classes[0];
         assert_eq!((class.count, class.is_read), (600_000, true));
@@ -247,10 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_says_so() {
-        for (text, says) in
-            [("", "empty"), ("{", "no JSON"), ("{\"a\": 1}", "no result of fio"), ("x", "no JSON")]
-        {
+    fn rejects_text_without_a_result() {
+        for (text, says) in [
+            ("", "empty"),
+            ("{", "not JSON"),
+            ("{\"a\": 1}", "not a fio result"),
+            ("x", "not a JSON object"),
+        ] {
             let error = read(text, "x").unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }

@@ -22,7 +22,7 @@ const SECTOR_BYTES: f64 = 512.0;
 
 /// Facts that apply to all rows of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Declared {
+pub struct TableDefaults {
     /// Total operations in flight of all clients.
     pub outstanding: Option<u64>,
 }
@@ -31,7 +31,7 @@ pub struct Declared {
 ///
 /// # Errors
 /// The line number and the reason.
-pub fn read(text: &str, name: &str, declared: Declared) -> Result<Vec<Bundle>, ForeignError> {
+pub fn read(text: &str, name: &str, declared: TableDefaults) -> Result<Vec<Bundle>, ForeignError> {
     let cells = Cells::read(text)?;
     let rates = RATES.into_iter().chain(BANDWIDTHS.map(|(name, _)| name));
     if !rates.into_iter().any(|name| cells.has(name)) {
@@ -79,7 +79,7 @@ impl Row<'_> {
         Ok(None)
     }
 
-    fn bundle(&self, name: &str, declared: Declared) -> Result<Bundle, ForeignError> {
+    fn bundle(&self, name: &str, declared: TableDefaults) -> Result<Bundle, ForeignError> {
         let size = match self.first_of(&SIZES)? {
             Some(bytes) => Some(bytes),
             None => self.line.text("size").map(|text| self.size(text)).transpose()?,
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn each_row_is_a_bundle() {
-        let rows = read(TABLE, "t.csv", Declared { outstanding: Some(8) }).unwrap();
+        let rows = read(TABLE, "t.csv", TableDefaults { outstanding: Some(8) }).unwrap();
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].run.run_id, "t.csv:3");
         assert_eq!(rows[0].run.classes.len(), 1);
@@ -213,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_reads_and_writes_leave_the_rest_to_names() {
+    fn the_rest_of_a_rate_is_metadata_operations() {
         let text = "size,iops,bandwidth_mb_per_s,latency_ms,read_ops_per_s,write_ops_per_s\n\
             4k,1000,3.8912,1,700,250\n,500,32.768,1,,500\n";
-        let rows = read(text, "t", Declared::default()).unwrap();
+        let rows = read(text, "t", TableDefaults::default()).unwrap();
         let counts = |row: &Bundle| row.run.classes.iter().map(|c| c.count).collect::<Vec<_>>();
         assert_eq!(counts(&rows[0]), [700, 250, 50]);
         assert_eq!(rows[0].run.classes[2].size_bytes, 0);
@@ -228,14 +228,15 @@ mod tests {
 
     #[test]
     fn sizes_may_be_written_as_people_do() {
-        let rows = read("size,iops\n8k,100\n1MiB,5\n512,7\n", "t", Declared::default()).unwrap();
+        let rows =
+            read("size,iops\n8k,100\n1MiB,5\n512,7\n", "t", TableDefaults::default()).unwrap();
         let bytes: Vec<u64> = rows.iter().map(|row| row.run.classes[0].size_bytes).collect();
         assert_eq!(bytes, [819_200, 5 << 20, 3584]);
     }
 
     #[test]
     fn the_line_that_is_wrong_is_named() {
-        let error = |text: &str| read(text, "t", Declared::default()).unwrap_err().to_string();
+        let error = |text: &str| read(text, "t", TableDefaults::default()).unwrap_err().to_string();
         assert!(error("iops,size\n100,4k\nx,4k\n").starts_with("line 3"));
         assert!(error("iops,size\n100\n").contains("1 cell where the header names 2"));
         assert!(error("a,b\n1,2\n").contains("neither a rate nor a bandwidth"));

@@ -24,7 +24,7 @@ fn split(file: &str) -> (&str, &str) {
 }
 
 /// Checks each score against the output of its phase in the same directory.
-pub fn hold(results: &mut [ToolResult]) {
+pub fn check_scores(results: &mut [ToolResult]) {
     let mut outputs: BTreeMap<(String, String), Figure> = BTreeMap::new();
     for output in results.iter() {
         let (home, name) = split(&output.source.file);
@@ -46,8 +46,8 @@ pub fn hold(results: &mut [ToolResult]) {
             let Some(output) = outputs.get(&(home.clone(), name.clone())) else { continue };
             let Some(score) = score_of(result, &name).cloned() else { continue };
             let what = format!("the score of {name} against its own output");
-            let (how, of) = (Formula::Sum, vec![output.clone()]);
-            result.combined.push(Aggregate { what, how, total: score, of, slack: SLACK });
+            let (formula, of) = (Formula::Sum, vec![output.clone()]);
+            result.combined.push(Aggregate { what, formula, total: score, of, slack: SLACK });
         }
     }
 }
@@ -56,7 +56,7 @@ pub fn hold(results: &mut [ToolResult]) {
 fn of_ior(output: &ToolResult, phase: &str) -> Option<Figure> {
     let kind = if phase.ends_with("read") { Kind::Read } else { Kind::Write };
     let word = if kind == Kind::Read { "read" } else { "write" };
-    let greatest = |c: &&Aggregate| c.how == Formula::Max && c.what.contains(word);
+    let greatest = |c: &&Aggregate| c.formula == Formula::Max && c.what.contains(word);
     if let Some(combined) = output.combined.iter().find(greatest) {
         return Some(combined.total.clone());
     }
@@ -81,7 +81,7 @@ mod tests {
     use crate::{io500, mdtest};
 
     #[test]
-    fn a_score_is_the_figure_of_its_phase() {
+    fn a_score_equals_the_figure_of_its_phase() {
         let mdtest = "mdtest-3.4.0 was launched with 2 total task(s) on 1 node(s)\nSUMMARY rate: (of 1 iterations)\n   \
             File stat          20000.500      20000.500      20000.500          0.000\n";
         for (score, fits) in [("20.000500", true), ("200.005000", false)] {
@@ -91,12 +91,12 @@ mod tests {
                 io500::read_result(&result, "a/result.txt").unwrap(),
                 mdtest::read(mdtest, "a/mdtest-easy-stat.txt").unwrap(),
             ];
-            hold(&mut results);
+            check_scores(&mut results);
             let held = results[0].combined.iter().find(|c| c.what.contains("against")).unwrap();
             assert_eq!((held.total.value - held.of[0].value).abs() < 1.0, fits);
             results[1].source.file = "b/mdtest-easy-stat.txt".into();
             results[0].combined.clear();
-            hold(&mut results);
+            check_scores(&mut results);
             assert!(results[0].combined.is_empty(), "that lies elsewhere");
         }
     }

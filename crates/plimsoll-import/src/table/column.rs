@@ -10,7 +10,7 @@ use crate::number::{self, Measure, Unit};
 pub(super) enum Role {
     Rate,
     Bandwidth,
-    Latency(Which),
+    Latency(LatencyStatistic),
     Size,
     Depth,
     Threads,
@@ -23,7 +23,7 @@ pub(super) enum Role {
 
 /// Statistic of a latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Which {
+pub(super) enum LatencyStatistic {
     Mean,
     Min,
     Max,
@@ -144,9 +144,9 @@ fn column(heading: &str) -> Option<Column> {
     {
         Role::Rate
     } else if has(&["latency", "lat", "response", "resp", "rt", "clat"])
-        || which_alone(&words).is_some()
+        || parse_lone_statistic(&words).is_some()
     {
-        Role::Latency(which(&words))
+        Role::Latency(parse_statistic(&words))
     } else if has(&["bw", "bandwidth", "throughput", "speed"])
         || measure == Some(Measure::BytesPerS)
     {
@@ -235,7 +235,7 @@ fn split_heading(heading: &str) -> (&str, Option<&str>) {
 }
 
 /// Recognises `p99`, `99th`, `99%` and `median`, which need no word for latency.
-fn which_alone(words: &[String]) -> Option<f64> {
+fn parse_lone_statistic(words: &[String]) -> Option<f64> {
     words.iter().find_map(|word| {
         let digits = word
             .strip_prefix('p')
@@ -249,16 +249,16 @@ fn which_alone(words: &[String]) -> Option<f64> {
     })
 }
 
-fn which(words: &[String]) -> Which {
+fn parse_statistic(words: &[String]) -> LatencyStatistic {
     let has = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
-    if let Some(quantile) = which_alone(words) {
-        return Which::At(quantile);
+    if let Some(quantile) = parse_lone_statistic(words) {
+        return LatencyStatistic::At(quantile);
     }
     match () {
-        () if has(&["median"]) => Which::At(0.5),
-        () if has(&["max", "maximum", "worst"]) => Which::Max,
-        () if has(&["min", "minimum", "best"]) => Which::Min,
-        () if has(&["stddev", "std", "stdev", "deviation"]) => Which::Stddev,
-        () => Which::Mean,
+        () if has(&["median"]) => LatencyStatistic::At(0.5),
+        () if has(&["max", "maximum", "worst"]) => LatencyStatistic::Max,
+        () if has(&["min", "minimum", "best"]) => LatencyStatistic::Min,
+        () if has(&["stddev", "std", "stdev", "deviation"]) => LatencyStatistic::Stddev,
+        () => LatencyStatistic::Mean,
     }
 }

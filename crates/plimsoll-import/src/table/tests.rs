@@ -36,7 +36,7 @@ fn depths_are_of_each_issuer_or_of_all() {
 }
 
 #[test]
-fn reads_and_writes_and_bits_are_told_apart() {
+fn distinguishes_reads_writes_and_flag_bits() {
     let text =
         "test,read iops,write iops,read bw (Gb/s),write latency (ms)\nrandrw,1M,500k,32.8,1.5\n";
     let part = &one(text).parts[0];
@@ -48,7 +48,7 @@ fn reads_and_writes_and_bits_are_told_apart() {
 }
 
 #[test]
-fn small_letters_and_totals_with_operations_on_names_accuse_nobody() {
+fn ambiguous_units_and_metadata_totals_have_no_findings() {
     let text = "io_kib,ops_per_s,bandwidth_mb_per_s,read_ops_per_s,write_ops_per_s,read_percent\n\
             8,150283,1157,71379,71402,50\n";
     let part = &one(text).parts[0];
@@ -63,7 +63,7 @@ fn small_letters_and_totals_with_operations_on_names_accuse_nobody() {
 }
 
 #[test]
-fn what_is_no_table_of_results_is_none() {
+fn ignores_tables_without_results() {
     for text in [
         "a,b\n1,2\n",
         "name,price\nx,3\n",
@@ -80,7 +80,7 @@ fn what_is_no_table_of_results_is_none() {
 }
 
 #[test]
-fn deviations_extremes_and_other_things_restate_nothing() {
+fn deviations_and_extremes_do_not_repeat_a_rate() {
     let rates = |text: &str| -> Vec<(String, f64)> {
         let reported = one(text);
         let all = reported.parts[0].operations.iter();

@@ -2,7 +2,7 @@
 //! [process]` (blkparse(1)). An operation has one line per stage; a single stage represents it.
 
 use super::fields::{seconds_ns, whole};
-use super::{Asked, Form, Line, Stage};
+use super::{Form, Line, Operation, Stage};
 
 /// Sector size of the block layer.
 const SECTOR_BYTES: u64 = 512;
@@ -64,16 +64,16 @@ impl Form for Blkparse {
         let flushes = rwbs.first() == Some(&b'F');
         let flush = |volume: &mut String| {
             volume.push_str(event.device);
-            Line::Flushes { at_ns: event.at_ns, asked: Asked::DataSync }
+            Line::Flushes { at_ns: event.at_ns, operation: Operation::DataSync }
         };
         let at = rwbs.iter().position(|flag| matches!(flag, b'R' | b'W' | b'D' | b'N' | b'Z'));
-        let asked = match at.map(|at| rwbs[at]) {
+        let operation = match at.map(|at| rwbs[at]) {
             Some(b'D') => return Line::Left("discards"),
             Some(b'Z') => return Line::Left("operations on zones"),
-            Some(b'R') => Asked::Read,
+            Some(b'R') => Operation::Read,
             Some(b'W') => {
                 let after = at.map_or(&[][..], |at| &rwbs[at + 1..]);
-                if after.contains(&b'F') { Asked::WriteDurable } else { Asked::Write }
+                if after.contains(&b'F') { Operation::WriteDurable } else { Operation::Write }
             }
             _ if flushes => return flush(volume),
             _ => return Line::Left("commands that move no data"),
@@ -92,7 +92,13 @@ impl Form for Blkparse {
             return flush(volume);
         }
         volume.push_str(event.device);
-        Line::Moves { at_ns: event.at_ns, offset_bytes, size_bytes, asked, flush_before: flushes }
+        Line::Moves {
+            at_ns: event.at_ns,
+            offset_bytes,
+            size_bytes,
+            operation,
+            flush_before: flushes,
+        }
     }
 }
 

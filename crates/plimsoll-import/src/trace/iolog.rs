@@ -2,7 +2,7 @@
 //! operations. Version 3 has a time for each operation, in microseconds.
 
 use super::fields::whole;
-use super::{Asked, Form, Line};
+use super::{Form, Line, Operation};
 
 const US: u64 = 1_000;
 
@@ -28,21 +28,21 @@ fn action(line: &str) -> Option<Action<'_>> {
 }
 
 fn io(volume: &mut String, at_ns: u64, file: &str, word: &str, offset: u64, length: u64) -> Line {
-    let asked = match word {
-        "read" => Asked::Read,
-        "write" => Asked::Write,
-        "sync" => Asked::Sync,
-        "datasync" => Asked::DataSync,
+    let operation = match word {
+        "read" => Operation::Read,
+        "write" => Operation::Write,
+        "sync" => Operation::Sync,
+        "datasync" => Operation::DataSync,
         // It waits for writes but does not flush the device (sync_file_range(2)).
         "sync_file_range" => return Line::Left("sync_file_range"),
         "trim" => return Line::Left("discards"),
         _ => return Line::Unreadable,
     };
     volume.push_str(file);
-    if !asked.moves() {
-        return Line::Flushes { at_ns, asked };
+    if !operation.moves() {
+        return Line::Flushes { at_ns, operation };
     }
-    Line::Moves { at_ns, offset_bytes: offset, size_bytes: length, asked, flush_before: false }
+    Line::Moves { at_ns, offset_bytes: offset, size_bytes: length, operation, flush_before: false }
 }
 
 /// Parser for version 2.

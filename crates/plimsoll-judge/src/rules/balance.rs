@@ -187,7 +187,7 @@ impl<'a> Scale<'a> {
 
     /// What the tool itself says that the device moved, where somebody watched beside it.
     fn said(&self) -> Option<u64> {
-        let said = &self.bundle.observed.said_devices;
+        let said = &self.bundle.observed.reported_devices;
         (!said.is_empty()).then(|| said.iter().map(|device| self.totals(device)).sum())
     }
 

@@ -212,7 +212,7 @@ fn observed(bytes: u64, is_read: bool) -> Observed {
     let moved = |of: bool| if of { bytes } else { 0 };
     let working_set = Some(moved(true).min(1 << 30));
     Observed {
-        between: Some(Vec::new()),
+        interposition: Some(Vec::new()),
         devices: vec![DeviceTotals {
             name: "sda".into(),
             top: true,

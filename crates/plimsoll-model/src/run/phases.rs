@@ -84,7 +84,7 @@ impl<'a> ActiveRun<'a> {
         recording.observed.unknown.push(ObservationGap {
             what: "what the host did".to_owned(),
             why: "the target is a model in virtual time: the host only computed".to_owned(),
-            would_show: "a run on real storage".to_owned(),
+            remedy: "a run on real storage".to_owned(),
         });
         Self { run, recording, gauges }
     }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::place::BLOCK_BYTES;
+use super::block_map::BLOCK_BYTES;
 
 const BLOCK: usize = BLOCK_BYTES as usize;
 /// Bytes sampled per transfer.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::AccessProfiler;
+use super::block_map::touched_bytes;
 use super::order::Counts;
-use super::place::touched_bytes;
 
 /// Handle to read one [`AccessProfiler`] from another thread.
 #[derive(Clone, Debug)]
@@ -23,25 +23,25 @@ pub struct LiveAccess {
 
 /// Combined counts of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct AccessNow {
+pub struct AccessCounts {
     /// Distinct bytes read until now, in blocks of 4 KiB.
     pub working_set_read_bytes: u64,
     /// Distinct bytes written until now, in blocks of 4 KiB.
     pub working_set_written_bytes: u64,
     /// Sequential reads, out of those that were not their client's first.
-    pub reads: Followed,
+    pub reads: SequentialCount,
     /// Sequential writes, out of those that were not their client's first.
-    pub writes: Followed,
+    pub writes: SequentialCount,
 }
 
 /// Number of operations, and number of sequential ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Followed {
+pub struct SequentialCount {
     count: u64,
     sequential: u64,
 }
 
-impl Followed {
+impl SequentialCount {
     /// Returns the random share of the operations since `before`; `None` if there were none or the
     /// counts were reset.
     #[must_use]
@@ -66,21 +66,21 @@ impl LiveAccess {
 
     /// Combines the counts of all threads, which must use the same files; `None` without any.
     #[must_use]
-    pub fn now(all: &[Self]) -> Option<AccessNow> {
+    pub fn now(all: &[Self]) -> Option<AccessCounts> {
         let first = all.first()?;
         let touched = |bitmap: fn(&Self) -> &Arc<[AtomicU64]>| {
             let bitmaps: Vec<_> = all.iter().map(bitmap).collect();
             touched_bytes(&bitmaps, first.shift, first.total_bytes)
         };
         let followed = |is_read: bool| {
-            let mut sum = Followed::default();
+            let mut sum = SequentialCount::default();
             for (sequential, count) in all.iter().map(|one| one.counts.of(is_read)) {
                 sum.count += count;
                 sum.sequential += sequential;
             }
             sum
         };
-        Some(AccessNow {
+        Some(AccessCounts {
             working_set_read_bytes: touched(|one| &one.read),
             working_set_written_bytes: touched(|one| &one.written),
             reads: followed(true),

@@ -17,14 +17,14 @@ const AHEAD_TRANSFERS: u64 = 16;
 const SPACE_PARTS: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Last {
+struct LastAccess {
     file: u32,
     end_bytes: u64,
 }
 
-const NONE: Last = Last { file: u32::MAX, end_bytes: 0 };
+const NONE: LastAccess = LastAccess { file: u32::MAX, end_bytes: 0 };
 
-impl Last {
+impl LastAccess {
     fn leads_to(self, file: u32, offset: u64, window: u64) -> bool {
         let ahead = offset.wrapping_sub(self.end_bytes);
         self.file == file && (ahead == 0 || ahead < window)
@@ -35,7 +35,7 @@ impl Last {
 #[derive(Debug)]
 pub(super) struct Order {
     /// Last write and last read of each client.
-    last: Box<[[Last; 2]]>,
+    last: Box<[[LastAccess; 2]]>,
     window_bytes_max: u64,
     pub(super) counts: Arc<Counts>,
 }
@@ -60,7 +60,7 @@ impl Counts {
 
 /// Needs no lock: there is only one writer.
 #[inline]
-fn raise(counter: &AtomicU64, by: u64) {
+fn add_to_counter(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed) + by, Relaxed);
 }
 
@@ -88,15 +88,15 @@ impl Order {
         let Some(both) = self.last.get_mut(client as usize) else { return };
         let (side, other) = (usize::from(is_read), usize::from(!is_read));
         if both[side].file != u32::MAX {
-            raise(&self.counts.judged[side], 1);
+            add_to_counter(&self.counts.judged[side], 1);
             let window = (size * AHEAD_TRANSFERS).min(self.window_bytes_max);
             if both[side].leads_to(file, offset, window)
                 || both[other].leads_to(file, offset, window)
             {
-                raise(&self.counts.sequential[side], 1);
+                add_to_counter(&self.counts.sequential[side], 1);
             }
         }
-        both[side] = Last { file, end_bytes: offset + size };
+        both[side] = LastAccess { file, end_bytes: offset + size };
     }
 
     pub(super) fn clear(&mut self) {
@@ -109,8 +109,8 @@ impl Order {
     pub(super) fn merge(&mut self, other: &Self) {
         for side in 0..2 {
             let (sequential, judged) = other.counts.of(side == 1);
-            raise(&self.counts.sequential[side], sequential);
-            raise(&self.counts.judged[side], judged);
+            add_to_counter(&self.counts.sequential[side], sequential);
+            add_to_counter(&self.counts.judged[side], judged);
         }
     }
 

@@ -12,7 +12,7 @@
 
 use plimsoll_evidence::observed::MissRatio;
 
-use super::place::{BLOCK_BYTES, Blocks};
+use super::block_map::{BLOCK_BYTES, Blocks};
 
 /// Samples at most one block in 2^6, so that most accesses cost only a comparison.
 const SHIFT_MIN: u32 = 6;

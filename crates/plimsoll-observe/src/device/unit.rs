@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_known_by_what_is_unique_beyond_its_host() {
+    fn identifies_a_unit_by_a_globally_unique_name() {
         let named = |files: &[(&str, &str)]| {
             let (_root, sysfs) = tree(files, &[("8:0", "devices/d")]);
             unit(&sysfs, DeviceNumber { major: 8, minor: 0 })
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_one_unit_are_not_one() {
+    fn partitions_of_a_unit_differ() {
         let files = [
             ("devices/d/wwid", "naa.6001"),
             ("devices/d/d1/partition", "1"),

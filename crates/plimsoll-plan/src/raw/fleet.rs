@@ -10,7 +10,7 @@ section! {
     /// server.
     FleetRaw {
         /// Number of agents: the first idle ones by name. `--agents` overrides it.
-        agents: Count | "all that are there";
+        agents: Count | "all";
         /// Names of the agents to use.
         names: OneOrMore<Name> | "any";
         /// Labels that an agent must have, all of them (`plimsoll agent --label rack=1`).
@@ -18,7 +18,7 @@ section! {
         /// `share`: the hosts divide the plan. Each gets its share of the target's directories or
         /// exports, in the order of `names`, and of databases, mailboxes, clients, rate and
         /// requirement.
-        carries: Carries | "`whole`: each host carries all of it";
+        carries: Carries | "`whole`: each host runs all of it";
         /// Fields that differ on some hosts.
         host: OneOrMore<FleetHostRaw> | "nothing";
     }

@@ -3,7 +3,7 @@
 
 use crate::read::list::List;
 use crate::read::section::section;
-use crate::read::value::{Count, NotNegative, Ratio, Whole};
+use crate::read::value::{Count, Integer, NotNegative, Ratio};
 use crate::read::word::{Auto, WordOr};
 use crate::resolved::{Durability, Pace};
 use crate::units::{DurationNs, Percent, Share, SizeBytes};
@@ -39,7 +39,7 @@ section! {
         /// Page size. Only 32 KiB is supported.
         page_size: SizeBytes = "32KiB", "Jetstress 2013 configuration, DatabasePageSize 32768";
         /// Total page cache, divided among the databases.
-        cache: SizeBytes | "32 MiB × threads, and at least what the databases need", "unconfirmed: one published figure of 256 MiB for 8 threads";
+        cache: SizeBytes | "32 MiB × threads, and at least the minimum for the databases", "unconfirmed: one published figure of 256 MiB for 8 threads";
         /// Share of the cache that write-back keeps free, so that reads rarely wait for a free
         /// page.
         cache_free_share: Share = 0.02, "unconfirmed";
@@ -84,7 +84,7 @@ section! {
         /// Share of a page's record space that is filled initially.
         initial_fill: Share = 0.75, "unconfirmed";
         /// Log files to replay in a timed recovery phase; 0 for no such phase.
-        soft_recovery_log_files: Whole<0> = 0, "Jetstress 2013 configuration, LogFilesToReplay 500 in its recovery test";
+        soft_recovery_log_files: Integer<0> = 0, "Jetstress 2013 configuration, LogFilesToReplay 500 in its recovery test";
         /// True for a timed phase that reads all databases sequentially.
         streaming_backup: bool = false;
     }

@@ -18,7 +18,7 @@ section! {
         /// Mix of transfer sizes in one stream, instead of `sizes`.
         size_mix: List<SizeShareRaw> | "none";
         /// Mix of write sizes, if it differs from that of reads.
-        write_size_mix: List<SizeShareRaw> | "as the reads";
+        write_size_mix: List<SizeShareRaw> | "that of the reads";
         /// Percentage of reads among data operations.
         reads: OneOrMore<Percent> = 100;
         /// Access patterns.
@@ -42,7 +42,7 @@ section! {
         /// Percentages of the metadata operations.
         metadata_mix: MetadataMixRaw = "{}";
         /// Number of directories or exports that the files are distributed over.
-        shares: Count | "as many as the target names";
+        shares: Count | "the number in the target";
         /// Files per directory or export.
         files: Count = 1;
         /// Levels of subdirectories per share. The files are in the last level (`path`).
@@ -50,7 +50,7 @@ section! {
         /// Subdirectories per directory.
         tree_fan_out: Count = 8;
         /// File size.
-        file_size: SizeBytes | "1 GiB; a device is taken whole";
+        file_size: SizeBytes | "1 GiB; the whole of a device";
         /// Start of the working set in each file.
         offset: SizeBytes = "0B";
         /// Size of the working set, over all files.

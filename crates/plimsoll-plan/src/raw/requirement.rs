@@ -6,9 +6,9 @@
 use toml::de::DeValue;
 
 use crate::read::list::List;
-use crate::read::section::{Section, read_optional, refuse_unknown, section};
+use crate::read::section::{Section, read_optional, reject_unknown, section};
 use crate::read::value::{NotNegative, ReadValue};
-use crate::read::{At, Cx, Given};
+use crate::read::{Cx, Located, Position};
 use crate::resolved::{Claim, LatencyClass, LatencyLimit, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS, SizeBytes};
 
@@ -26,13 +26,16 @@ section! {
         /// needs `phases.verify` and data of that size.
         capacity: SizeBytes | "none";
         /// Interval length for maximum latencies: the maximum is the largest interval mean.
-        latency_max_of: DurationNs = "15s", "Jetstress 2013 configuration, LogInterval 15000; unconfirmed that maxima are formed so";
+        latency_max_of: DurationNs = "15s", "Jetstress 2013 configuration, LogInterval 15000; \
+            unconfirmed that it forms maxima like this";
         /// Maximum mean page-fault stalls per second (mail store). In a stall, a thread waits
         /// because no cache page can be freed.
         page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails above 1 per second";
         /// Claims that the run should support. A stated requirement is always a claim too; other
         /// claims add their rules.
-        claims: List<Claim> | "`requirement` if one is stated, else `media-read` and `sustained-write` by the operations; `comparative` too with several targets; of a trace `trace-replay`, in any case";
+        claims: List<Claim> | "`requirement` if stated, else `media-read` and `sustained-write` \
+            by the operations; `comparative` too with several targets; always `trace-replay` for \
+            a trace";
     }
 }
 
@@ -42,7 +45,7 @@ pub(crate) struct RequirementRaw {
     /// Fields with fixed names.
     pub(crate) fields: RequirementFields,
     /// Latency limits in the plan.
-    pub(crate) limits: Vec<(LatencyClass, LatencyStatistic, Given<DurationNs>)>,
+    pub(crate) limits: Vec<(LatencyClass, LatencyStatistic, Located<DurationNs>)>,
 }
 
 /// Returns every class and statistic with the name of its limit.
@@ -61,7 +64,7 @@ impl ReadValue for RequirementRaw {
         "table".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let Some(table) = value.as_table() else {
             cx.fail(at, "is not a table", "write [requirement]");
             return None;
@@ -69,7 +72,7 @@ impl ReadValue for RequirementRaw {
         let ceilings = latency_fields();
         let fields = RequirementFields::FIELDS.iter().map(|f| f.name);
         let names: Vec<&str> = fields.chain(ceilings.iter().map(|(_, _, n)| n.as_str())).collect();
-        refuse_unknown(table, &names, at, cx);
+        reject_unknown(table, &names, at, cx);
         let mut limits = Vec::new();
         for (class, statistic, name) in &ceilings {
             if let Some(limit) = read_optional(table, name, at, cx) {

@@ -6,13 +6,13 @@ use super::{
 };
 use crate::read::list::OneOrMore;
 use crate::read::section::section;
-use crate::read::value::{Name, Whole};
+use crate::read::value::{Integer, Name};
 
 section! {
     /// Name and purpose of the plan, and its sections.
     Root {
         /// Version of the plan format; this build supports 1.
-        version: Whole<1> = 1;
+        version: Integer<1> = 1;
         /// Name of the plan in the report and the catalogue.
         name: Name | "the name of the file";
         /// Purpose of the plan.
@@ -21,7 +21,7 @@ section! {
         /// of the measurement.
         owner: Name | "none";
         /// Seed of all random choices. The same seed gives the same choices per session.
-        seed: Whole<0> = 42;
+        seed: Integer<0> = 42;
         /// True for a short run that demonstrates the tool and cannot characterise the storage. The
         /// first line of the report says so.
         demonstration: bool = false;

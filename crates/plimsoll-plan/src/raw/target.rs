@@ -2,7 +2,7 @@
 
 use crate::read::list::{List, OneOrMore, Settings};
 use crate::read::section::section;
-use crate::read::value::{Count, Name, Whole};
+use crate::read::value::{Count, Integer, Name};
 use crate::units::DurationNs;
 
 section! {
@@ -24,9 +24,9 @@ section! {
         /// Connections per client (`nfs`).
         connections: Count = 1;
         /// User id in each call (`nfs`).
-        uid: Whole<0> = 0;
+        uid: Integer<0> = 0;
         /// Group id in each call (`nfs`).
-        gid: Whole<0> = 0;
+        gid: Integer<0> = 0;
         /// Bucket: `s3://bucket/prefix`. Credentials are read from the environment.
         s3: Name | "none";
         /// URL of the object store (`s3`): `https://host:port` or `http://host:port`. The

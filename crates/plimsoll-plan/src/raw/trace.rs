@@ -29,7 +29,7 @@ section! {
         /// Mapping of the trace's addresses to a target of another size.
         map: TraceMap = "fit";
         /// Size of the target file.
-        file_size: SizeBytes | "required; a device is taken whole";
+        file_size: SizeBytes | "required; the whole of a device";
         /// Alignment: offsets are rounded down to it, and sizes up.
         align: SizeBytes = "512B";
         /// Maximum operations in flight. Operations due beyond that are delayed.

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::value::{ReadValue, integer, wrong_kind};
-use super::{At, Cx};
+use super::{Cx, Position};
 use crate::units::{SizeBytes, sizes_from_text};
 
 /// List with at least one entry.
@@ -18,7 +18,7 @@ impl<T: ReadValue> ReadValue for List<T> {
         format!("list of: {}", T::kind())
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let Some(entries) = value.as_array() else {
             let help = "put it in square brackets: [ … ]";
             wrong_kind(value, at, cx, "a list", help);
@@ -29,7 +29,7 @@ impl<T: ReadValue> ReadValue for List<T> {
             return None;
         }
         let read = |(i, entry): (usize, &Spanned<DeValue<'_>>)| {
-            let at = At { field: format!("{}[{i}]", at.field), span: entry.span() };
+            let at = Position { field: format!("{}[{i}]", at.field), span: entry.span() };
             T::read(entry.get_ref(), &at, cx)
         };
         // Read all entries first, so that every error is recorded.
@@ -42,15 +42,15 @@ impl<T: ReadValue> ReadValue for List<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMore<T> {
     /// Values with their positions, at least one.
-    pub(crate) items: Vec<(T, At)>,
+    pub(crate) items: Vec<(T, Position)>,
 }
 
 impl<T: ReadValue> ReadValue for OneOrMore<T> {
     fn kind() -> String {
-        format!("{}, or a list of such", T::kind())
+        format!("{}, or a list of them", T::kind())
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let Some(entries) = value.as_array() else {
             let items = vec![(T::read(value, at, cx)?, at.clone())];
             return Some(Self { items });
@@ -58,8 +58,8 @@ impl<T: ReadValue> ReadValue for OneOrMore<T> {
         let places = entries
             .iter()
             .enumerate()
-            .map(|(i, e)| At { field: format!("{}[{i}]", at.field), span: e.span() });
-        let places: Vec<At> = places.collect();
+            .map(|(i, e)| Position { field: format!("{}[{i}]", at.field), span: e.span() });
+        let places: Vec<Position> = places.collect();
         let items = List::<T>::read(value, at, cx)?.0.into_iter().zip(places).collect();
         Some(Self { items })
     }
@@ -71,10 +71,10 @@ pub(crate) struct Sizes(pub(crate) OneOrMore<SizeBytes>);
 
 impl ReadValue for Sizes {
     fn kind() -> String {
-        "size, a list of such, or `\"4KiB..128KiB\"` (doubling)".to_owned()
+        "size, a list of them, or `\"4KiB..128KiB\"` (doubling)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match value {
             DeValue::String(text) if text.contains("..") => match sizes_from_text(text) {
                 Ok(sizes) => {
@@ -100,7 +100,7 @@ impl ReadValue for Settings {
         "table of names and values".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let mut settings = Self::default();
         settings.gather(value, "", at, cx)?;
         Some(settings)
@@ -108,7 +108,13 @@ impl ReadValue for Settings {
 }
 
 impl Settings {
-    fn gather(&mut self, value: &DeValue<'_>, prefix: &str, at: &At, cx: &mut Cx) -> Option<()> {
+    fn gather(
+        &mut self,
+        value: &DeValue<'_>,
+        prefix: &str,
+        at: &Position,
+        cx: &mut Cx,
+    ) -> Option<()> {
         let Some(table) = value.as_table() else {
             wrong_kind(value, at, cx, "a table", "write names and values: { \"a.b\" = 1 }");
             return None;
@@ -116,7 +122,8 @@ impl Settings {
         for (key, value) in table {
             let dot = if prefix.is_empty() { "" } else { "." };
             let name = format!("{prefix}{dot}{}", key.get_ref());
-            let at = At { field: format!("{}.{}", at.field, key.get_ref()), span: value.span() };
+            let at =
+                Position { field: format!("{}.{}", at.field, key.get_ref()), span: value.span() };
             let text = match value.get_ref() {
                 DeValue::Table(_) => {
                     self.gather(value.get_ref(), &name, &at, cx)?;

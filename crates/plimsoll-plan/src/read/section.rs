@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use super::value::{ReadValue, a_kind};
-use super::{At, Cx, Given};
+use super::{Cx, Located, Position};
 
 /// Field in the reference.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ pub(crate) trait Section: Sized {
     const DOC: &'static str;
     /// Reads the section and records errors in `cx`. Unreadable fields count as not written.
     /// Returns `None` only if a default cannot be read, which is recorded too.
-    fn read_table(table: &DeTable<'_>, at: &At, cx: &mut Cx) -> Option<Self>;
+    fn read_table(table: &DeTable<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
 }
 
 /// Declares a section. Each field has its meaning, type, default or the rule to compute it (after
@@ -49,7 +49,7 @@ macro_rules! section {
         pub(crate) struct $name {
             /// Position of the section.
             #[allow(dead_code)] // Not every section is pointed at.
-            pub(crate) at: $crate::read::At,
+            pub(crate) at: $crate::read::Position,
             $($(#[doc = $doc])+ pub(crate) $field: $crate::read::section::field_type!($kind $(, $default)?),)+
         }
 
@@ -68,7 +68,7 @@ macro_rules! section {
 
             fn read_table(
                 table: &toml::de::DeTable<'_>,
-                at: &$crate::read::At,
+                at: &$crate::read::Position,
                 cx: &mut $crate::read::Cx,
             ) -> Option<Self> {
                 Some(Self {
@@ -87,7 +87,7 @@ macro_rules! section {
 
             fn read(
                 value: &toml::de::DeValue<'_>,
-                at: &$crate::read::At,
+                at: &$crate::read::Position,
                 cx: &mut $crate::read::Cx,
             ) -> Option<Self> {
                 $crate::read::section::read_whole(value, at, cx)
@@ -98,8 +98,8 @@ macro_rules! section {
 
 /// A field with a default always has a value; others may have none.
 macro_rules! field_type {
-    ($kind:ty) => { Option<$crate::read::Given<$kind>> };
-    ($kind:ty, $default:literal) => { $crate::read::Given<$kind> };
+    ($kind:ty) => { Option<$crate::read::Located<$kind>> };
+    ($kind:ty, $default:literal) => { $crate::read::Located<$kind> };
 }
 
 macro_rules! read_field {
@@ -123,18 +123,18 @@ macro_rules! optional {
 pub(crate) use {field_type, optional, read_field, section};
 
 /// Reads a section and rejects unknown names.
-pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<S> {
+pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<S> {
     let Some(table) = value.as_table() else {
         cx.fail(at, format!("is {}, not a table", a_kind(value)), format!("write [{}]", at.field));
         return None;
     };
     let names: Vec<&str> = S::FIELDS.iter().map(|f| f.name).collect();
-    refuse_unknown(table, &names, at, cx);
+    reject_unknown(table, &names, at, cx);
     S::read_table(table, at, cx)
 }
 
 /// Records every key that is not in `names`.
-pub(crate) fn refuse_unknown(table: &DeTable<'_>, names: &[&str], at: &At, cx: &mut Cx) {
+pub(crate) fn reject_unknown(table: &DeTable<'_>, names: &[&str], at: &Position, cx: &mut Cx) {
     for (key, _) in table {
         let name: &str = key.get_ref();
         if names.contains(&name) {
@@ -144,7 +144,7 @@ pub(crate) fn refuse_unknown(table: &DeTable<'_>, names: &[&str], at: &At, cx: &
         if let Some(meant) = meant {
             cx.meant(at.unwritten(meant).field);
         }
-        let shown = crate::shown::printable(name);
+        let shown = crate::display_text::printable(name);
         cx.fail(&at.field(&shown, key.span()), "is not a known field", help);
     }
 }
@@ -168,7 +168,7 @@ fn suggest<'n>(name: &str, names: &[&'n str], section: &str) -> (String, Option<
     match near {
         Some((score, known)) if score >= ALIKE => (format!("did you mean `{known}`?"), Some(known)),
         Some((_, known)) => {
-            (format!("the nearest field of {here} is `{known}`; see docs/plan.md"), None)
+            (format!("the most similar field of {here} is `{known}`; see docs/plan.md"), None)
         }
         None => ("see docs/plan.md".to_owned(), None),
     }
@@ -178,23 +178,23 @@ fn suggest<'n>(name: &str, names: &[&'n str], section: &str) -> (String, Option<
 pub(crate) fn read_optional<T: ReadValue>(
     table: &DeTable<'_>,
     name: &str,
-    at: &At,
+    at: &Position,
     cx: &mut Cx,
-) -> Option<Given<T>> {
+) -> Option<Located<T>> {
     let (span, value) = find(table, name)?;
     let at = at.field(name, span);
     let value = T::read(value, &at, cx)?;
-    Some(Given { value, at, written: true })
+    Some(Located { value, at, written: true })
 }
 
 /// Reads a field with a default.
 pub(crate) fn read_defaulted<T: ReadValue>(
     table: &DeTable<'_>,
     name: &str,
-    at: &At,
+    at: &Position,
     cx: &mut Cx,
     default: &str,
-) -> Option<Given<T>> {
+) -> Option<Located<T>> {
     if let Some(given) = read_optional(table, name, at, cx) {
         return Some(given);
     }
@@ -203,7 +203,7 @@ pub(crate) fn read_defaulted<T: ReadValue>(
         Ok(value) => T::read(value.get_ref(), &at, cx),
         Err(_) => T::read(&DeValue::String(default.into()), &at, cx),
     };
-    Some(Given { value: value?, at, written: false })
+    Some(Located { value: value?, at, written: false })
 }
 
 fn find<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<(Range<usize>, &'t DeValue<'i>)> {

@@ -3,8 +3,8 @@
 use toml::de::DeValue;
 
 use super::value::{ReadValue, wrong_kind};
-use super::{At, Cx};
-use crate::shown::printable;
+use super::{Cx, Position};
+use crate::display_text::printable;
 
 /// Range of replay speeds.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
@@ -35,7 +35,7 @@ impl ReadValue for Speed {
         "`\"recorded\"`, a factor such as `\"2x\"`, or `\"as-fast\"`".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let help = "write \"recorded\", a factor from \"0.001x\" to \"1000x\", or \"as-fast\"";
         let DeValue::String(text) = value else {
             wrong_kind(value, at, cx, "a pace", help);

@@ -2,8 +2,8 @@
 
 use toml::de::{DeFloat, DeInteger, DeValue};
 
-use super::{At, Cx};
-use crate::shown::printable;
+use super::{Cx, Position};
+use crate::display_text::printable;
 use crate::units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError};
 
 /// Value of a field.
@@ -11,7 +11,7 @@ pub(crate) trait ReadValue: Sized {
     /// Kind of value, for the reference.
     fn kind() -> String;
     /// Reads the value, or records the error.
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self>;
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
 }
 
 /// Returns the kind with its article: `a string`, `an integer`….
@@ -21,11 +21,17 @@ pub(crate) fn a_kind(value: &DeValue<'_>) -> String {
     format!("{article} {kind}")
 }
 
-pub(super) fn wrong_kind(value: &DeValue<'_>, at: &At, cx: &mut Cx, wanted: &str, help: &str) {
+pub(super) fn wrong_kind(
+    value: &DeValue<'_>,
+    at: &Position,
+    cx: &mut Cx,
+    wanted: &str,
+    help: &str,
+) {
     cx.fail(at, format!("is {}, not {wanted}", a_kind(value)), help);
 }
 
-fn keep<T>(result: Result<T, UnitError>, at: &At, cx: &mut Cx) -> Option<T> {
+fn keep<T>(result: Result<T, UnitError>, at: &Position, cx: &mut Cx) -> Option<T> {
     result.map_err(|e| cx.fail(at, e.message, e.help)).ok()
 }
 
@@ -54,7 +60,7 @@ impl ReadValue for String {
         "text".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match value {
             DeValue::String(text) => Some(text.clone().into_owned()),
             other => {
@@ -74,14 +80,14 @@ impl ReadValue for Name {
         "text".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let text = String::read(value, at, cx)?;
         if text.trim().is_empty() {
             cx.fail(at, "is empty", "write a name, or leave the field out");
             return None;
         }
         if text.chars().any(char::is_control) {
-            cx.fail(at, "holds a control character", "write it without");
+            cx.fail(at, "contains a control character", "write it without");
             return None;
         }
         Some(Self(text))
@@ -93,7 +99,7 @@ impl ReadValue for bool {
         "true or false".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         if let DeValue::Boolean(b) = value {
             return Some(*b);
         }
@@ -104,17 +110,17 @@ impl ReadValue for bool {
 
 /// Integer of at least `LEAST`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whole<const LEAST: u64>(pub(crate) u64);
+pub(crate) struct Integer<const LEAST: u64>(pub(crate) u64);
 
 /// Integer from 1.
-pub(crate) type Count = Whole<1>;
+pub(crate) type Count = Integer<1>;
 
-impl<const LEAST: u64> ReadValue for Whole<LEAST> {
+impl<const LEAST: u64> ReadValue for Integer<LEAST> {
     fn kind() -> String {
         if LEAST == 0 { "whole number".to_owned() } else { format!("whole number from {LEAST}") }
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let DeValue::Integer(i) = value else {
             wrong_kind(value, at, cx, "a whole number", "write digits, without quotes or unit");
             return None;
@@ -141,7 +147,7 @@ impl ReadValue for NotNegative {
         "number from 0".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         if let Some(n) = number(value).filter(|n| *n >= 0.0) {
             return Some(Self(n));
         }
@@ -159,7 +165,7 @@ impl ReadValue for Ratio {
         "number from 1 to 1000 (to one)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         if let Some(n) = number(value).filter(|n| (1.0..=1000.0).contains(n)) {
             return Some(Self(n));
         }
@@ -176,7 +182,7 @@ macro_rules! quantity {
                 $kind.to_owned()
             }
 
-            fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+            fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
                 match value {
                     DeValue::String(text) => keep(text.parse(), at, cx),
                     DeValue::Integer(i) => {
@@ -210,7 +216,7 @@ impl ReadValue for OpsPerS {
         "rate (`200` or `\"200/s\"`)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         if let DeValue::String(text) = value {
             return keep(text.parse(), at, cx);
         }
@@ -227,7 +233,7 @@ impl ReadValue for Share {
         "share (`0.7` or `\"70%\"`)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match (value, number(value)) {
             (DeValue::String(text), _) => keep(text.parse(), at, cx),
             (_, Some(n)) => keep(Self::new(n), at, cx),
@@ -244,7 +250,7 @@ impl ReadValue for Percent {
         "percentage (`75` or `\"75%\"`)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match (value, number(value)) {
             (DeValue::String(text), _) => keep(text.parse(), at, cx),
             (_, Some(n)) => keep(Self::new(n), at, cx),

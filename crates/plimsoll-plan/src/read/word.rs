@@ -3,9 +3,9 @@
 use toml::de::DeValue;
 
 use super::value::{ReadValue, wrong_kind};
-use super::{At, Cx};
+use super::{Cx, Position};
+use crate::display_text::printable;
 use crate::resolved as r;
-use crate::shown::printable;
 
 /// Special word, or a value.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ impl<W: OneWord, T: ReadValue> ReadValue for WordOr<W, T> {
         format!("{}, or `\"{}\"`", T::kind(), W::WORD)
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match value {
             DeValue::String(text) if *text == W::WORD => Some(Self::Word(W::VALUE)),
             other => T::read(other, at, cx).map(Self::Value),
@@ -63,7 +63,7 @@ macro_rules! word_value {
                 word_kind(Self::WORDS)
             }
 
-            fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+            fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
                 let index = word_index(value, Self::WORDS, at, cx)?;
                 Self::ALL.get(index).copied()
             }
@@ -79,7 +79,7 @@ pub(crate) fn word_kind(words: &[&str]) -> String {
 pub(crate) fn word_index(
     value: &DeValue<'_>,
     words: &[&str],
-    at: &At,
+    at: &Position,
     cx: &mut Cx,
 ) -> Option<usize> {
     let listed = format!("one of: {}", words.join(", "));
@@ -124,7 +124,7 @@ impl ReadValue for PatternWord {
         word_kind(r::Pattern::WORDS)
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let index = word_index(value, r::Pattern::WORDS, at, cx)?;
         r::Pattern::WORDS.get(index).copied().map(Self)
     }
@@ -141,7 +141,7 @@ impl ReadValue for ArrivalWord {
         word_kind(ARRIVALS)
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let index = word_index(value, ARRIVALS, at, cx)?;
         ARRIVALS.get(index).copied().map(Self)
     }

@@ -3,7 +3,7 @@
 use super::target::small;
 use crate::raw::{MailboxRaw, Root};
 use crate::read::word::WordOr;
-use crate::read::{At, Cx};
+use crate::read::{Cx, Position};
 use crate::resolved::{
     Mailbox, Maintenance, OperationMix, Pace, Target, TargetKind, default_cache_bytes,
     least_cache_bytes,
@@ -44,7 +44,7 @@ pub(super) fn resolve(
     targets: &[Target],
     cx: &mut Cx,
 ) -> Option<Mailbox> {
-    refuse_targets(root, targets, cx);
+    reject_targets(root, targets, cx);
     let databases = databases(raw, targets, cx);
     let sizes = sizes(raw, databases, cx);
     let mailboxes = required(raw.mailboxes.as_ref().map(|g| g.value.0), raw, "mailboxes", cx)?;
@@ -122,7 +122,7 @@ fn required<T>(value: Option<T>, raw: &MailboxRaw, name: &str, cx: &mut Cx) -> O
     value
 }
 
-fn refuse_targets(root: &Root, targets: &[Target], cx: &mut Cx) {
+fn reject_targets(root: &Root, targets: &[Target], cx: &mut Cx) {
     let places = root.target.iter().flat_map(|g| &g.value.items);
     for (target, (_, at)) in targets.iter().zip(places) {
         let (what, help) = match target.kind {
@@ -171,7 +171,7 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     let capacity = pages + share_of(pages, raw.growth_reserve.value.0);
     if capacity >= PAGES_MAX {
         let message = format!(
-            "\"{}\" makes a database of {capacity} pages with its reserve, which 31 bits can't count",
+            "\"{}\" makes a database of {capacity} pages with its reserve, which exceeds 31 bits",
             size.value
         );
         cx.fail(
@@ -261,8 +261,8 @@ fn check_pace(raw: &MailboxRaw, target_iops: f64, cx: &mut Cx) {
     }
     if raw.pace.value == Pace::Target {
         if raw.think_time.value.0 > 0 {
-            let help = "take it away, or write pace = \"free\"";
-            cx.fail(&raw.think_time.at, "has no place in an open loop", help);
+            let help = "remove it, or write pace = \"free\"";
+            cx.fail(&raw.think_time.at, "is not allowed in an open loop", help);
         }
         if target_iops <= 0.0 {
             cx.fail(&raw.pace.at, "needs a target above 0", "write iops_per_mailbox");
@@ -304,7 +304,7 @@ fn bias(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Vec<f64> {
     }
     if !weights.iter().any(|w| *w >= WEIGHT_MIN) || weights.iter().any(|w| *w > WEIGHT_MAX) {
         let help = format!("write weights up to {WEIGHT_MAX}, one of them {WEIGHT_MIN} or more");
-        cx.fail(&given.at, "has no weights that can be told apart", help);
+        cx.fail(&given.at, "has no distinguishable weights", help);
     }
     weights
 }
@@ -335,7 +335,7 @@ fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     for (size, at, least, most) in bounds {
         if !size.0.is_multiple_of(LOG_BLOCK_BYTES) || size < least || size > most {
             let help = format!("write a multiple of \"4KiB\" from \"{least}\" to \"{most}\"");
-            cx.fail(at, format!("\"{size}\" can't be made of log blocks"), help);
+            cx.fail(at, format!("\"{size}\" is not a multiple of the log block size"), help);
         }
     }
     if buffer > file {
@@ -366,7 +366,7 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
             let least = (depth.saturating_add(buffers) / file).saturating_add(1);
             let least = least.max(u64::from(soft).saturating_add(2));
             if given.value.0 < least {
-                let message = format!("{} can't hold what recovery needs", given.value.0);
+                let message = format!("{} is too few for recovery", given.value.0);
                 let help = format!(
                     "write at least {least}: the checkpoint depth and two buffers, or what soft \
                      recovery replays"
@@ -388,7 +388,7 @@ fn checkpoint_step(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let Some(given) = &raw.checkpoint_step else { return (depth.0 / 16).max(1) };
     if given.value.0 == 0 || given.value > depth {
         let help = format!("write a size up to the checkpoint depth, \"{depth}\"");
-        cx.fail(&given.at, format!("\"{}\" is no step towards it", given.value), help);
+        cx.fail(&given.at, format!("\"{}\" is not a valid step", given.value), help);
     }
     given.value.0
 }
@@ -413,7 +413,7 @@ fn cache_free_share(raw: &MailboxRaw, cx: &mut Cx) -> f64 {
 }
 
 /// Checks a transfer of whole pages.
-fn transfer(size: SizeBytes, at: &At, cx: &mut Cx) -> u64 {
+fn transfer(size: SizeBytes, at: &Position, cx: &mut Cx) -> u64 {
     if size.0 == 0 || !size.0.is_multiple_of(PAGE_BYTES) || size.0 > 16 << 20 {
         let help = "write a multiple of \"32KiB\" up to \"16MiB\"";
         cx.fail(at, format!("\"{size}\" is not a transfer of whole pages"), help);
@@ -440,7 +440,7 @@ fn check_total(raw: &MailboxRaw, store: &Mailbox, cx: &mut Cx) {
     let each = u128::from(store.database_capacity_bytes)
         + u128::from(store.log_file_size_bytes) * u128::from(store.log_files);
     if each * u128::from(store.databases) > i64::MAX as u128 {
-        let message = "makes more bytes in all than can be counted (2^63 - 1)";
+        let message = "makes more than 2^63 - 1 bytes in total";
         let at = raw.mailbox_size.as_ref().map_or(&raw.at, |g| &g.at);
         cx.fail(at, message, "write a smaller one, or fewer mailboxes");
     }

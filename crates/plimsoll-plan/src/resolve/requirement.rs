@@ -1,7 +1,7 @@
 //! Requirement: the limits, the set that they come from, and the claims.
 
 use crate::raw::{RequirementFields, Root};
-use crate::read::{Cx, Given};
+use crate::read::{Cx, Located};
 use crate::resolved::{
     Claim, LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet, Matrix, Phases,
     Requirement, SyncKind, Target, TargetKind, Workload,
@@ -11,7 +11,7 @@ use crate::units::{DurationNs, SizeBytes};
 /// Jetstress uses its lenient limits for longer runs.
 const STRICT_UP_TO: DurationNs = DurationNs::s(6 * 3600);
 
-type Ceiling = (LatencyClass, LatencyStatistic, Given<DurationNs>);
+type Ceiling = (LatencyClass, LatencyStatistic, Located<DurationNs>);
 
 pub(super) fn resolve(
     root: &Root,
@@ -61,14 +61,14 @@ pub(super) fn resolve(
         && requirement.limits.is_empty();
     if !is_empty {
         if targets.iter().any(|target| target.kind == TargetKind::Null) {
-            let help = "take [requirement] away, or name a target that stores something";
+            let help = "remove [requirement], or name a target that stores something";
             cx.fail(&fields.at, "requires something of a null target, which stores nothing", help);
         }
         return Some(requirement);
     }
     // A section with only claims requests a measurement with these claims.
     if fields.claims.is_none() && cx.is_clean("requirement") {
-        let help = "state iops, bandwidth, capacity or a latency ceiling, or take the section away";
+        let help = "state iops, bandwidth, capacity or a latency ceiling, or remove the section";
         cx.fail(&fields.at, "requires nothing", help);
     }
     None
@@ -91,18 +91,18 @@ fn check_classes_of_rates(fields: &RequirementFields, workload: &Workload, cx: &
 
 /// Rejects a required capacity that the run does not write and read back completely.
 fn check_capacity(
-    capacity: &Given<SizeBytes>,
+    capacity: &Located<SizeBytes>,
     workload: &Workload,
     phases: &Phases,
     targets: &[Target],
     cx: &mut Cx,
 ) {
     if targets.iter().any(|target| matches!(target.kind, TargetKind::Model { .. })) {
-        let help = "take it away: a model's capacity is a parameter of it";
+        let help = "remove it: a model's capacity is a parameter of it";
         return cx.fail(&capacity.at, "cannot be shown on a model, which stores nothing", help);
     }
     if !phases.verify {
-        let help = "write verify = true in [phases], or take this away";
+        let help = "write verify = true in [phases], or remove this";
         let message = "cannot be shown: nothing is read back at the end";
         return cx.fail(&capacity.at, message, help);
     }
@@ -188,7 +188,7 @@ fn check_classes(written: &[Ceiling], workload: &Workload, cx: &mut Cx) {
             })
         };
         if *class == Sync && workload.matrix().is_some_and(|matrix| !flushes(matrix)) {
-            let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or take it away";
+            let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";
             cx.fail(&given.at, "limits flushes, and no stream flushes", help);
         }
         if given.value.0 == 0 {
@@ -259,8 +259,8 @@ pub(super) fn claims(
         cx.fail(&stated.at, "claims a requirement that is not stated", help);
     }
     if claims.contains(&Claim::TraceReplay) && !replays {
-        let help = "take it away, or write [workload.trace]";
-        cx.fail(&stated.at, "claims the replay of a trace, and none is replayed", help);
+        let help = "remove it, or write [workload.trace]";
+        cx.fail(&stated.at, "claims the replay of a trace, but the plan replays none", help);
     }
     claims.sort_unstable();
     claims.dedup();

@@ -72,7 +72,7 @@ impl Placement {
 impl HostChange {
     /// True if the change applies to this agent.
     #[must_use]
-    pub fn is_of(&self, name: &str, labels: &[String]) -> bool {
+    pub fn applies_to(&self, name: &str, labels: &[String]) -> bool {
         self.name.as_deref().is_none_or(|own| own == name)
             && self.label.as_ref().is_none_or(|own| labels.contains(own))
     }

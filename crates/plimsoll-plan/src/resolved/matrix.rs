@@ -15,7 +15,7 @@ pub struct Matrix {
     pub streams: Vec<Stream>,
     /// Imported job that the streams come from; `None` otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub imported: Option<Imported>,
+    pub imported: Option<ImportedJob>,
 }
 
 /// Values of a sweep. The order of points varies patterns slowest, then depths, then sizes, and
@@ -34,7 +34,7 @@ pub struct MatrixAxes {
 
 /// Imported job of another tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportedJob {
     /// Job file as named in the plan.
     pub job: String,
     /// Options that could not be imported, with their meaning.

@@ -18,7 +18,7 @@ impl ResolvedPlan {
     /// and `null` need none.
     #[must_use]
     pub fn required_bytes(&self, target: &Target) -> Vec<DirectoryNeed> {
-        let mut needs = Needs::default();
+        let mut needs = SpaceNeeds::default();
         match &self.workload {
             Workload::Mailbox(store) => {
                 let databases = target.database_directories();
@@ -60,9 +60,9 @@ fn places(target: &Target) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Needs(Vec<DirectoryNeed>);
+struct SpaceNeeds(Vec<DirectoryNeed>);
 
-impl Needs {
+impl SpaceNeeds {
     fn add(&mut self, directory: Option<&String>, bytes: u64) {
         let Some(directory) = directory else { return };
         match self.0.iter_mut().find(|need| need.directory == *directory) {

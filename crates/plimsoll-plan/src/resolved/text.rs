@@ -20,7 +20,7 @@ pub enum ResolvedError {
         found: u32,
     },
     /// A value does not fit in TOML, such as an integer above 2^63 - 1.
-    #[error("resolved plan can't be written as TOML: {0}; a field is out of range")]
+    #[error("resolved plan cannot be written as TOML: {0}; a field is out of range")]
     Unwritable(String),
 }
 

@@ -316,7 +316,7 @@ fn unknown(caption: &str, list: &[ObservationGap]) -> Table {
             vec![
                 Cell::text(unknown.what.clone()).tone(Tone::Warn),
                 Cell::text(unknown.why.clone()),
-                Cell::text(unknown.would_show.clone()),
+                Cell::text(unknown.remedy.clone()),
             ]
         })
         .collect();

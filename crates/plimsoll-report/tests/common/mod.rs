@@ -428,7 +428,7 @@ fn environment() -> Environment {
         unknown: vec![ObservationGap {
             what: "power-loss protection of nvme0n1".into(),
             why: "the log page needs privileges".into(),
-            would_show: "running as root".into(),
+            remedy: "running as root".into(),
         }],
     }
 }
@@ -459,7 +459,7 @@ fn observed(sample: Sample) -> Observed {
             system_dropped: Some(false),
         },
         clock: ClockWatch { stopped_ns: Some(0), ..ClockWatch::default() },
-        between: Some(Vec::new()),
+        interposition: Some(Vec::new()),
         cpu: Cpu {
             busy_avg: Some(0.182),
             busy_min: Some(0.121),
@@ -498,7 +498,7 @@ fn observed(sample: Sample) -> Observed {
         unknown: vec![ObservationGap {
             what: "where the array served its reads from".into(),
             why: "no metrics of the storage system were named".into(),
-            would_show: "a [[observe.metrics]] entry in the plan".into(),
+            remedy: "a [[observe.metrics]] entry in the plan".into(),
         }],
         ..Observed::default()
     }

@@ -245,7 +245,7 @@ fn observed(hosts: &[(Bundle, Verdict)]) -> Observed {
     observed.unknown.push(ObservationGap {
         what: "devices and hosts beneath".to_owned(),
         why: "each host saw its own".to_owned(),
-        would_show: "each host's own bundle".to_owned(),
+        remedy: "each host's own bundle".to_owned(),
     });
     observed
 }

@@ -123,7 +123,7 @@ fn short_reads_end_at_the_end_of_the_file_and_drop_waits() {
 }
 
 #[test]
-fn a_few_at_a_time_come_in_the_order_in_which_they_were_done() {
+fn partial_reaps_keep_the_order_of_completion() {
     let folder = tempfile::tempdir().unwrap();
     let mut pool = pool(folder.path(), 4);
     let mut order = Vec::new();

@@ -108,7 +108,7 @@ fn waits_no_longer_than_the_timeout_and_full_is_full() {
 }
 
 #[test]
-fn works_where_the_arena_exceeds_the_memory_that_can_be_locked() {
+fn works_with_an_arena_larger_than_the_memlock_limit() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mut ring) = ring(folder.path(), 4, 64 << 20) else { return };
     let report = ring.report().clone();
@@ -125,7 +125,7 @@ fn works_where_the_arena_exceeds_the_memory_that_can_be_locked() {
 }
 
 #[test]
-fn dropping_waits_for_what_is_in_flight() {
+fn dropping_waits_for_operations_in_flight() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mut ring) = ring(folder.path(), 4, 4 * 4096) else { return };
     ring.bytes(0, 4096).unwrap().fill(5);

@@ -85,7 +85,7 @@ mod tests {
 
     /// RFC 3720, appendix B.4.
     #[test]
-    fn the_values_of_the_standard() {
+    fn matches_the_values_of_the_standard() {
         let crc = |data: &[u8]| !raw(!0, data);
         assert_eq!(crc(&[0; 32]), 0x8A91_36AA);
         assert_eq!(crc(&[0xFF; 32]), 0x62A8_AB43);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn advancing_is_feeding_zeros() {
+    fn advancing_equals_feeding_zeros() {
         for n in [0usize, 1, 7, 8, 100, 4092] {
             let advanced = mul_mod(0x1234_5678, x_pow_mod(8 * n as u64));
             assert_eq!(advanced, raw(0x1234_5678, &vec![0; n]));

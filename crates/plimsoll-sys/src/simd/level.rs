@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_computes_wrongly_is_found_out() {
+    fn detects_a_processor_that_computes_wrongly() {
         let right =
             |seed: u32, out: &mut [u8]| portable().fill_crc32c_at(KEY, HIGH, LOW, seed, out);
         assert!(computes_right(&right));
@@ -327,7 +327,7 @@ mod tests {
 
     /// Every bit of a unit is checked, whichever kernel does it.
     #[test]
-    fn each_flipped_bit_is_found() {
+    fn detects_each_flipped_bit() {
         for shape in [Shape::new(8, 128, 7), Shape::new(8, 61, 7), Shape::new(1, 3, 7)] {
             let shape = shape.unwrap();
             let mut unit = vec![0; shape.unit_bytes()];

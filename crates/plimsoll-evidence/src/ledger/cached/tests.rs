@@ -70,7 +70,7 @@ impl Case {
 }
 
 #[test]
-fn lines_that_are_known_are_not_parsed_again_and_what_was_appended_is() {
+fn parses_only_appended_lines() {
     let case = Case::new();
     let before = case.kept.read().unwrap().0;
     assert!(case.is_shared_with(&before), "nothing came");
@@ -81,7 +81,7 @@ fn lines_that_are_known_are_not_parsed_again_and_what_was_appended_is() {
 }
 
 #[test]
-fn a_byte_that_was_changed_anywhere_is_found_though_size_and_time_are_as_they_were() {
+fn detects_any_changed_byte_with_unchanged_size_and_time() {
     let case = Case::new();
     let (whole, times) = (case.bytes(), fs::metadata(case.ledger.path()).unwrap());
     for (run, at) in [("a", 2), ("b", 3), ("c", 3)] {
@@ -98,7 +98,7 @@ fn a_byte_that_was_changed_anywhere_is_found_though_size_and_time_are_as_they_we
 }
 
 #[test]
-fn a_change_of_a_known_line_is_found_where_a_right_one_was_appended_after_it() {
+fn detects_a_changed_cached_line_before_a_valid_new_one() {
     let case = Case::new();
     let known = String::from_utf8(case.bytes()).unwrap();
     case.enter("d");
@@ -108,7 +108,7 @@ fn a_change_of_a_known_line_is_found_where_a_right_one_was_appended_after_it() {
 }
 
 #[test]
-fn a_ledger_that_was_cut_short_or_is_gone_is_found() {
+fn detects_a_truncated_or_missing_ledger() {
     let case = Case::new();
     let whole = case.bytes();
     let end = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
@@ -121,7 +121,7 @@ fn a_ledger_that_was_cut_short_or_is_gone_is_found() {
 }
 
 #[test]
-fn another_ledger_in_its_place_is_read_from_its_first_line() {
+fn rereads_a_replaced_ledger_from_its_first_line() {
     let case = Case::new();
     let other = Ledger::at(case.ledger.path().with_file_name("other.jsonl"));
     for run_id in ["a", "b", "c", "d"] {
@@ -135,7 +135,7 @@ fn another_ledger_in_its_place_is_read_from_its_first_line() {
 }
 
 #[test]
-fn lines_appended_that_do_not_follow_from_those_known_are_found() {
+fn detects_appended_lines_that_break_the_chain() {
     let case = Case::new();
     let known = case.bytes();
     case.enter("d");
@@ -152,7 +152,7 @@ fn lines_appended_that_do_not_follow_from_those_known_are_found() {
 
 /// A killed writer leaves a torn line, and the next writer moves it away.
 #[test]
-fn a_torn_last_line_is_told_each_time_until_it_was_put_aside() {
+fn reports_a_torn_line_until_it_is_moved_away() {
     let case = Case::new();
     let (whole, three) = (case.bytes(), case.kept.read().unwrap().0);
     case.write(&[&whole[..], b"{\"position\":4,"].concat());
@@ -168,7 +168,7 @@ fn a_torn_last_line_is_told_each_time_until_it_was_put_aside() {
 }
 
 #[test]
-fn a_last_line_without_its_line_feed_is_read_again_and_may_go_on() {
+fn rereads_a_last_line_without_line_feed() {
     let case = Case::new();
     let whole = case.bytes();
     case.write(&whole[..whole.len() - 1]);
@@ -189,7 +189,7 @@ fn a_last_line_without_its_line_feed_is_read_again_and_may_go_on() {
 }
 
 #[test]
-fn a_head_that_was_changed_or_taken_away_is_found_where_no_line_came() {
+fn detects_a_changed_or_removed_head_without_new_lines() {
     let case = Case::new();
     let head = head::path_of(case.ledger.path());
     let text = fs::read_to_string(&head).unwrap();
@@ -202,7 +202,7 @@ fn a_head_that_was_changed_or_taken_away_is_found_where_no_line_came() {
 }
 
 #[test]
-fn who_reads_while_others_append_sees_whole_lines_only() {
+fn concurrent_readers_see_only_whole_lines() {
     let case = Case::new();
     std::thread::scope(|scope| {
         let (ledger, kept) = (&case.ledger, &case.kept);

@@ -50,7 +50,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
             why:
                 "this version of fio counts the device's requests, which may be parts of operations"
                     .into(),
-            would_show: "fio 3.36 or later, or `plimsoll observe`".into(),
+            remedy: "fio 3.36 or later, or `plimsoll observe`".into(),
         });
         return;
     };

@@ -23,7 +23,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for combined in &reported.combined {
         // Percentiles have a rule of their own.
-        if matches!(combined.how, Formula::Percentile(_)) {
+        if matches!(combined.formula, Formula::Percentile(_)) {
             continue;
         }
         let usable_parts = combined.of.iter().all(usable);
@@ -36,7 +36,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     }
     for population in &reported.populations {
         for claim in population.claims.iter().filter(|claim| usable(&claim.total)) {
-            let Some(made) = of_values(&population.values, claim.how) else { continue };
+            let Some(made) = of_values(&population.values, claim.formula) else { continue };
             // Values are read as doubles, and sums of them differ with their order.
             let made = made.widened(claim.slack.max(DOUBLES));
             let fits = made.meets(Span::from(&claim.total));
@@ -49,12 +49,12 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
 /// Share by which sums of doubles differ with their order.
 const DOUBLES: f64 = 1e-9;
 
-fn of_values(values: &[f64], how: Formula) -> Option<Span> {
+fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
     let count = values.len() as f64;
     let sum: f64 = values.iter().sum();
     let extreme = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of);
     let exact = Span::exact;
-    match how {
+    match formula {
         _ if values.is_empty() => None,
         Formula::Sum => Some(exact(sum)),
         Formula::Mean => Some(exact(sum / count)),
@@ -94,12 +94,12 @@ fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding 
         Unit::Bytes => words::bytes,
         Unit::Count => words::number,
     };
-    let how = match claim.how {
+    let formula = match claim.formula {
         Formula::Percentile(quantile) => format!("{} of", words::quantile(quantile)),
         other => format!("{} of", noun(other)),
     };
     let says = format!(
-        "{how} {} of {} {} is {}, but it is given as {}",
+        "{formula} {} of {} {} is {}, but it is given as {}",
         population.what,
         words::number(population.values.len() as f64),
         population.of,
@@ -111,8 +111,8 @@ fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding 
         .ask("how the total was made, and the values that it was made of")
 }
 
-fn noun(how: Formula) -> &'static str {
-    match how {
+fn noun(formula: Formula) -> &'static str {
+    match formula {
         Formula::Sum => "the sum",
         Formula::Mean => "the mean",
         Formula::GeometricMean => "the geometric mean",
@@ -127,7 +127,7 @@ fn noun(how: Formula) -> &'static str {
 fn made(combined: &Aggregate) -> Option<Span> {
     let parts: Vec<Span> = combined.of.iter().map(Span::from).collect();
     let count = parts.len() as f64;
-    match combined.how {
+    match combined.formula {
         Formula::Sum => Span::sum(parts),
         Formula::Mean => Span::sum(parts).map(|sum| sum.scaled(1.0 / count)),
         Formula::GeometricMean => {
@@ -170,7 +170,7 @@ fn deviation(parts: &[Figure]) -> Option<Span> {
 }
 
 fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
-    let how = match combined.how {
+    let formula = match combined.formula {
         Formula::Sum => "sum to",
         Formula::Mean => "have a mean of",
         Formula::GeometricMean => "have a geometric mean of",
@@ -179,14 +179,14 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
         Formula::Stddev => "have a standard deviation of",
         Formula::Between | Formula::Percentile(_) => "lie between",
     };
-    let value = if combined.how == Formula::Between {
+    let value = if combined.formula == Formula::Between {
         format!("{} and {}", words::number(made.least), words::number(made.most))
     } else {
         words::number(made.value)
     };
     let parts = match combined.of.len() {
         1 => "its one part is".to_owned(),
-        count => format!("{count} parts {how}"),
+        count => format!("{count} parts {formula}"),
     };
     let given = words::number(total.value);
     let mut says = format!("{}: {parts} {value}, but it is given as {given}", combined.what);
@@ -208,10 +208,10 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
 mod tests {
     use super::*;
 
-    fn findings(how: Formula, total: f64, parts: &[f64]) -> usize {
+    fn findings(formula: Formula, total: f64, parts: &[f64]) -> usize {
         let of = parts.iter().map(|value| Figure::rounded(*value, 0.1, "part")).collect();
         let total = Figure::rounded(total, 0.1, "total");
-        let combined = vec![Aggregate { what: "x".into(), how, total, of, slack: 0.0 }];
+        let combined = vec![Aggregate { what: "x".into(), formula, total, of, slack: 0.0 }];
         check(&ToolResult { combined, ..ToolResult::default() }, &Declared::default())
             .findings
             .len()
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn totals_are_made_of_their_parts() {
-        for (how, right, wrong) in [
+        for (formula, right, wrong) in [
             (Formula::Sum, 60.1, 61.0),
             (Formula::Mean, 20.0, 20.3),
             (Formula::GeometricMean, 18.2, 20.0),
@@ -229,33 +229,33 @@ mod tests {
             (Formula::Between, 12.0, 31.0),
         ] {
             let parts = [10.0, 20.0, 30.0];
-            assert_eq!(findings(how, right, &parts), 0, "{how:?}");
-            assert_eq!(findings(how, wrong, &parts), 1, "{how:?}");
+            assert_eq!(findings(formula, right, &parts), 0, "{formula:?}");
+            assert_eq!(findings(formula, wrong, &parts), 1, "{formula:?}");
         }
         let values: Vec<f64> = (0..=100).map(f64::from).collect();
-        let population = |how, total| Population {
+        let population = |formula, total| Population {
             of: "requests".into(),
             what: "latency".into(),
             unit: Unit::Ns,
             field: "list".into(),
             values: values.clone(),
             alike: false,
-            claims: vec![Claim { how, total: Figure::exact(total, "claim"), slack: 0.0 }],
+            claims: vec![Claim { formula, total: Figure::exact(total, "claim"), slack: 0.0 }],
         };
-        for (how, right, wrong) in [
+        for (formula, right, wrong) in [
             (Formula::Mean, 50.0, 51.0),
             (Formula::Percentile(0.95), 95.0, 99.0),
             (Formula::Max, 100.0, 99.0),
         ] {
             for (total, findings) in [(right, 0), (wrong, 1)] {
                 let reported = ToolResult {
-                    populations: vec![population(how, total)],
+                    populations: vec![population(formula, total)],
                     ..ToolResult::default()
                 };
                 assert_eq!(
                     check(&reported, &Declared::default()).findings.len(),
                     findings,
-                    "{how:?}"
+                    "{formula:?}"
                 );
             }
         }

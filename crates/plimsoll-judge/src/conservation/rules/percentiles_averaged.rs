@@ -25,7 +25,7 @@ pub const RULE: Rule = Rule {
 fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for combined in &reported.combined {
-        let Formula::Percentile(quantile) = combined.how else { continue };
+        let Formula::Percentile(quantile) = combined.formula else { continue };
         if combined.of.len() < 2 || !usable(&combined.total) || !combined.of.iter().all(usable) {
             continue;
         }
@@ -83,7 +83,7 @@ mod tests {
         let total = Figure::rounded(total, 0.01, "total");
         let combined = vec![Aggregate {
             what: "read".into(),
-            how: Formula::Percentile(0.99),
+            formula: Formula::Percentile(0.99),
             total,
             of,
             slack: 0.0,

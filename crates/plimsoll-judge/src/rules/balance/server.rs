@@ -110,7 +110,7 @@ impl Scale<'_> {
 
     /// What all of this host's disks moved.
     fn all_disks(&self) -> Option<u64> {
-        let elsewhere = self.bundle.observed.elsewhere?;
+        let elsewhere = self.bundle.observed.other_disks?;
         // What a network's disk moved went over the network, whoever answered.
         let near = |d: &Device| place::of(d, &self.bundle.environment) != place::Place::Network;
         let bottom = self.bundle.observed.devices.iter().filter(|device| {

@@ -448,7 +448,7 @@ fn a_server_of_this_host_has_to_move_the_bytes() {
         others: 0,
     }];
     let disks = IoBytes { read_bytes: asked * 2, written_bytes: 0 };
-    bundle.observed.elsewhere = Some(OtherDisks { disks, memory: IoBytes::default() });
+    bundle.observed.other_disks = Some(OtherDisks { disks, memory: IoBytes::default() });
     assert_eq!(outcome(&bundle), Outcome::Fail);
     assert!(says(&bundle).contains("served (7)"), "{}", says(&bundle));
     bundle.observed.servers[0].moved = moved(asked);
@@ -464,7 +464,7 @@ fn a_server_of_this_host_has_to_move_the_bytes() {
     assert_eq!(outcome(&bundle), Outcome::Fail, "nor did what it is connected to");
     bundle.observed.servers[0].moved = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
-    bundle.observed.elsewhere = Some(OtherDisks::default());
+    bundle.observed.other_disks = Some(OtherDisks::default());
     assert_eq!(outcome(&bundle), Outcome::Fail, "no disk of this host moved it");
     bundle.observed.servers[0].relays = true;
     assert_eq!(outcome(&bundle), Outcome::Pass, "what it passes on is another host's");

@@ -2,7 +2,7 @@
 
 use crate::read::list::{List, OneOrMore, Settings};
 use crate::read::section::section;
-use crate::read::value::{Count, Name, Ratio, Whole};
+use crate::read::value::{Count, Integer, Name, Ratio};
 use crate::read::word::{UntilSteady, WordOr};
 use crate::resolved::{CacheState, Condition, DirectIo, IoChoice, Media};
 use crate::units::{BytesPerS, DurationNs, SizeBytes};
@@ -94,7 +94,7 @@ section! {
         /// The difference that the comparison is about, by its name in the comparison, such as
         /// `mount-options` or `kernel`. All other differences of the conditions are reported as
         /// unlike. `plimsoll compare --factor` has the same effect.
-        factor: OneOrMore<Name> | "the targets: whatever else differs is an unlike condition";
+        factor: OneOrMore<Name> | "the targets: any other difference is reported as unlike";
     }
 }
 
@@ -106,7 +106,7 @@ section! {
         /// Use of direct I/O: if the target supports it, always, or never.
         direct: DirectIo = "auto";
         /// Number of driving threads. 0 is one per core, but at most one per part of the workload.
-        workers: Whole<0> = 0;
+        workers: Integer<0> = 0;
         /// True to poll for completions (io_uring, on devices that support it).
         io_poll: bool = false;
         /// True to let a kernel thread collect submissions (io_uring).

@@ -88,14 +88,14 @@ impl Blocks {
 /// Bitmap of touched blocks. One thread writes and others may read, without locks: words are plain
 /// atomic loads and stores.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct TouchedBlocks {
     /// Scattered numbers below this are in the sample.
     limit: u64,
     shift: u32,
     pub(super) words: Arc<[AtomicU64]>,
 }
 
-impl Clone for Seen {
+impl Clone for TouchedBlocks {
     /// The clone has its own bitmap.
     fn clone(&self) -> Self {
         let copied = |word: &AtomicU64| AtomicU64::new(word.load(Relaxed));
@@ -103,7 +103,7 @@ impl Clone for Seen {
     }
 }
 
-impl Seen {
+impl TouchedBlocks {
     pub(super) fn new(blocks: &Blocks) -> Self {
         let bits = blocks.bits.min(BITS_MAX);
         let words = (1usize << bits).div_ceil(64);

@@ -17,7 +17,7 @@ const LINKS: u64 = 2;
 
 /// Open `/proc` files of one process.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct ProcFiles {
     pid: i32,
     io: Option<File>,
     tasks: File,
@@ -25,7 +25,7 @@ pub(super) struct Kept {
     children: Vec<File>,
 }
 
-impl Kept {
+impl ProcFiles {
     /// Opens the files of a process.
     pub(super) fn open(pid: i32) -> io::Result<Self> {
         let tasks = File::open(format!("/proc/{pid}/task"))?;
@@ -55,7 +55,7 @@ impl Kept {
             return false;
         }
         if threads > THREADS_MAX {
-            found.extend(looked_up(self.pid));
+            found.extend(list_children(self.pid));
             return true;
         }
         if threads != self.children.len() {
@@ -118,7 +118,7 @@ fn text(file: &File) -> io::Result<String> {
 }
 
 /// Returns the children of all threads of a process.
-fn looked_up(pid: i32) -> Vec<i32> {
+fn list_children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     tasks
         .flatten()
@@ -135,9 +135,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_of_any_thread_are_found_and_an_ended_process_is_gone() {
+    fn finds_children_of_all_threads_and_detects_an_ended_process() {
         let own = i32::try_from(std::process::id()).unwrap();
-        let mut kept = Kept::open(own).unwrap();
+        let mut kept = ProcFiles::open(own).unwrap();
         assert!(kept.io().is_ok());
         for threads in [0, 3, THREADS_MAX + 4] {
             let stay = std::sync::Arc::new(std::sync::Barrier::new(threads + 2));
@@ -162,7 +162,7 @@ mod tests {
                 }
             });
             let child = started.recv().unwrap();
-            let mut of_child = Kept::open(child).unwrap();
+            let mut of_child = ProcFiles::open(child).unwrap();
             stay.wait();
             let mut found = Vec::new();
             assert!(kept.children(&mut found));

@@ -53,7 +53,12 @@ impl Plan {
                 let knob = Knob::of(plan).ok()?;
                 let mut loads = searched.to_vec();
                 loads.extend(automatic(plan).then(|| knob.load(resolved)));
-                Some(loads.into_iter().map(move |load| knob.turned(plan, load)).collect::<Vec<_>>())
+                Some(
+                    loads
+                        .into_iter()
+                        .map(move |load| knob.with_load(plan, load))
+                        .collect::<Vec<_>>(),
+                )
             })
             .flatten()
             .collect();
@@ -130,13 +135,13 @@ mod tests {
         reads = [100, 0]\nqueue_depth = 4\nfile_size = \"1GiB\"\n";
 
     #[test]
-    fn a_run_of_the_plan_a_point_and_a_step_fit_and_others_do_not() {
+    fn accepts_runs_points_and_steps_of_the_plan_only() {
         let sweep = plan(SWEEP);
         assert_eq!(sweep.differs_from(&sweep.resolve(), &[]), None);
         let point = sweep.resolve().points()[2].plan.clone();
         assert_eq!(sweep.differs_from(&point, &[]), None);
         let knob = Knob::of(&point).unwrap();
-        let step = knob.turned(&point, 16);
+        let step = knob.with_load(&point, 16);
         assert_eq!(sweep.differs_from(&step, &[16]), None);
         assert_eq!(
             sweep.differs_from(&step, &[]).as_deref(),
@@ -148,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_of_more_points_than_memory_holds_is_held_against_its_run() {
+    fn checks_a_run_of_a_sweep_too_large_for_memory() {
         let list = |n: u32| (1..=n).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
         let text = SWEEP.replace("queue_depth = 4", &format!("queue_depth = [{}]", list(4_000)));
         let sizes = (1..=4_000).map(|i| format!("\"{}KiB\"", 4 * i)).collect::<Vec<_>>().join(", ");
@@ -156,12 +161,12 @@ mod tests {
         assert_eq!(large.resolve().point_count(), 2 * 4_000 * 4_000);
         let point = plan(SWEEP).resolve().points()[3].plan.clone();
         assert_eq!(large.differs_from(&point, &[]), None);
-        let deeper = Knob::QueueDepth.turned(&point, 5_000);
+        let deeper = Knob::QueueDepth.with_load(&point, 5_000);
         assert!(large.differs_from(&deeper, &[]).is_some_and(|fields| fields.contains("depths")));
     }
 
     #[test]
-    fn one_of_several_targets_fits_and_another_path_does_not() {
+    fn accepts_one_of_several_targets_only() {
         let text = "[[target]]\nname = \"a\"\npath = \"/mnt/a\"\n[[target]]\nname = \"b\"\npath = \"/mnt/b\"\n\
             [workload.mailbox]\nmailboxes = 100\nmailbox_size = \"16MiB\"\n";
         let plan = plan(text);
@@ -172,18 +177,20 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_left_to_a_search_may_be_any() {
+    fn accepts_any_threads_of_a_search() {
         let text = "[requirement]\n[target]\npath = \"/mnt/x\"\n[workload.mailbox]\nmailboxes = 100\n\
             mailbox_size = \"16MiB\"\nthreads = \"auto\"\n";
         let automatic = plan(text);
-        let run = Knob::Threads.turned(&automatic.resolve(), 24);
+        let run = Knob::Threads.with_load(&automatic.resolve(), 24);
         assert_eq!(automatic.differs_from(&run, &[]), None);
         let stated = plan(&text.replace("\"auto\"", "8"));
-        assert!(stated.differs_from(&Knob::Threads.turned(&stated.resolve(), 24), &[]).is_some());
+        assert!(
+            stated.differs_from(&Knob::Threads.with_load(&stated.resolve(), 24), &[]).is_some()
+        );
     }
 
     #[test]
-    fn another_target_leaves_the_rest_and_the_job() {
+    fn another_target_keeps_the_rest_and_the_job() {
         let text = "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n";
         let job = |_: &str| Ok("a job".to_owned());
         let read = |text: &str, _: &str, _: &[String]| {

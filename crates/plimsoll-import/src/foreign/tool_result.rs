@@ -23,9 +23,9 @@ pub fn read(text: &str, name: &str, writes: Option<bool>) -> Result<Bundle, Fore
     let result = match (&study.results[..], &study.unreadable[..]) {
         ([only], _) => only,
         ([], [error, ..]) => return Err(ForeignError(error.says.clone())),
-        ([], []) => return Err(ForeignError("it is no result of a known form".into())),
+        ([], []) => return Err(ForeignError("it has no known result format".into())),
         (several, _) => {
-            let says = format!("it holds {} results; have the command leave one", several.len());
+            let says = format!("it has {} results; make the command write only one", several.len());
             return Err(ForeignError(says));
         }
     };
@@ -34,15 +34,15 @@ pub fn read(text: &str, name: &str, writes: Option<bool>) -> Result<Bundle, Fore
 
 fn of(result: &ToolResult, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
     let tool = &result.source.tool;
-    let moved: Vec<Moved> = result
+    let moved: Vec<IoTotals> = result
         .parts
         .iter()
         .filter(|part| !part.is_total)
-        .flat_map(|part| part.operations.iter().filter_map(|o| Moved::of(part, o, writes)))
+        .flat_map(|part| part.operations.iter().filter_map(|o| IoTotals::of(part, o, writes)))
         .collect();
     let length_ns = moved.iter().map(|moved| moved.time_ns).fold(0.0, f64::max);
     if moved.is_empty() || length_ns < 1.0 {
-        let says = format!("{tool} tells of no bytes read or written over a time");
+        let says = format!("{tool} reports no bytes read or written over a time");
         return Err(ForeignError(says));
     }
     let plan_text = plan(result, &moved);
@@ -71,7 +71,7 @@ fn of(result: &ToolResult, name: &str, writes: Option<bool>) -> Result<Bundle, F
 }
 
 /// I/O of one kind of operation.
-struct Moved {
+struct IoTotals {
     is_read: bool,
     bytes: f64,
     /// At least 1: transferred bytes imply an operation.
@@ -81,7 +81,7 @@ struct Moved {
     mean_ns: f64,
 }
 
-impl Moved {
+impl IoTotals {
     fn of(part: &Part, operation: &Operation, writes: Option<bool>) -> Option<Self> {
         let is_read = match operation.kind {
             Kind::Read => true,
@@ -113,7 +113,7 @@ impl Moved {
 
 /// Returns a plan with the result's mix, mean size and operations in flight. If the result states a
 /// latency but no number in flight, the plan has pauses, so that Little's law is not applied.
-fn plan(result: &ToolResult, moved: &[Moved]) -> String {
+fn plan(result: &ToolResult, moved: &[IoTotals]) -> String {
     let parts = result.parts.iter().filter(|part| !part.is_total);
     let depths = parts.filter_map(|part| part.setting.outstanding.as_ref());
     let depth: f64 = depths.map(|depth| depth.most.value).sum();
@@ -142,7 +142,7 @@ mod tests {
     const DD: &str = "16+0 records in\n16+0 records out\n16777216 bytes (17 MB, 16 MiB) copied, 0.5 s, 33.6 MB/s\n";
 
     #[test]
-    fn a_copy_is_a_read_or_a_write_as_it_was_seen() {
+    fn a_copy_has_the_observed_direction() {
         for (writes, is_read) in [(true, false), (false, true)] {
             let bundle = read(DD, "out.txt", Some(writes)).unwrap();
             let class = &bundle.run.classes[0];
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_of_no_bytes_or_of_several_runs_is_refused() {
+    fn rejects_results_without_bytes_or_with_several_runs() {
         let error = |text: &str| read(text, "x", Some(true)).unwrap_err().to_string();
         assert!(error(&DD.repeat(2)).contains("it holds 2 results"));
         assert!(error("hello\n").contains("no known form"), "{}", error("hello\n"));

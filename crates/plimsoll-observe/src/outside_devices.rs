@@ -11,16 +11,16 @@ use crate::sysfs::{Sysfs, names_in};
 
 /// Devices whose counters show I/O that is not the target's.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct OutsideDevices {
     /// Device of the stack, an outside device on top of it, and the number of devices that share
     /// the outside device's I/O.
     beside: Vec<(DeviceNumber, DeviceNumber, u64)>,
     /// Disks that are not behind the target; true for disks in memory.
-    elsewhere: Vec<(DeviceNumber, bool)>,
+    other_disks: Vec<(DeviceNumber, bool)>,
     before: BTreeMap<DeviceNumber, IoBytes>,
 }
 
-impl Surroundings {
+impl OutsideDevices {
     /// Finds the devices outside `stack`, which has the devices behind the target.
     #[must_use]
     pub fn of(sysfs: &Sysfs, stack: &[DeviceNumber]) -> Self {
@@ -38,7 +38,7 @@ impl Surroundings {
             if is_disk && described.device.size_bytes != Some(0) {
                 use Transport::{Pmem, Ram, Test, Zram};
                 let memory = matches!(described.device.transport, Some(Zram | Ram | Pmem | Test));
-                found.elsewhere.push((number, memory));
+                found.other_disks.push((number, memory));
             }
         }
         found
@@ -51,10 +51,10 @@ impl Surroundings {
 
     /// Returns the I/O of other disks since the start.
     #[must_use]
-    pub fn elsewhere(&self) -> OtherDisks {
+    pub fn other_disks(&self) -> OtherDisks {
         let now = self.read();
         let mut sum = OtherDisks::default();
-        for (number, memory) in &self.elsewhere {
+        for (number, memory) in &self.other_disks {
             let moved = self.rise(&now, *number);
             let part = if *memory { &mut sum.memory } else { &mut sum.disks };
             *part = part.plus(moved);
@@ -85,7 +85,7 @@ impl Surroundings {
 
     fn read(&self) -> BTreeMap<DeviceNumber, IoBytes> {
         let numbers = self.beside.iter().map(|(_, above, _)| above);
-        let numbers = numbers.chain(self.elsewhere.iter().map(|(number, _)| number));
+        let numbers = numbers.chain(self.other_disks.iter().map(|(number, _)| number));
         let read = |number: &DeviceNumber| {
             let counters = number.counters()?;
             let moved =

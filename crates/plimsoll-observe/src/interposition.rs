@@ -33,7 +33,7 @@ const OF_DEVICE: [&str; 9] = [
 /// Checks for preloaded libraries and a tracer, and for mounts over the files of these devices.
 /// `None` if nothing was found but not everything could be checked.
 #[must_use]
-pub fn look(devices: &[DeviceNumber]) -> Option<Vec<String>> {
+pub fn detect(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     let mut found: Vec<String> = preloaded("self")
         .into_iter()
         .map(|library| format!("{library} was preloaded into this process"))
@@ -62,7 +62,8 @@ pub fn look(devices: &[DeviceNumber]) -> Option<Vec<String>> {
 pub fn preloaded(process: &str) -> Vec<String> {
     let read = |file: &str| fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
     let environment = read("environ");
-    let mut named: Vec<String> = environment.split(|byte| *byte == 0).flat_map(named_in).collect();
+    let mut named: Vec<String> =
+        environment.split(|byte| *byte == 0).flat_map(libraries_in).collect();
     let system = fs::read_to_string("/etc/ld.so.preload").unwrap_or_default();
     named.extend(words(&system));
     if named.is_empty() {
@@ -84,7 +85,7 @@ fn tracer(status: &str) -> Option<u32> {
 }
 
 /// Returns the libraries named in an environment variable.
-fn named_in(variable: &[u8]) -> Vec<String> {
+fn libraries_in(variable: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(variable);
     let value = ["LD_PRELOAD=", "LD_AUDIT="].iter().find_map(|name| text.strip_prefix(name));
     value.map(words).unwrap_or_default()
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_own_is_not_covered_and_another_file_system_is_not_it() {
+    fn distinguishes_the_kernels_file_systems_from_covered_ones() {
         let proc = Path::new("/proc");
         assert!(covered(proc, PROC_MAGIC, OF_PROC.map(str::to_owned)).unwrap().is_empty());
         let directory = tempfile::tempdir().unwrap();
@@ -154,9 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn a_library_counts_where_it_is_named_and_loaded() {
-        assert_eq!(named_in(b"LD_PRELOAD=/a/b.so c.so:/d.so"), ["/a/b.so", "c.so", "/d.so"]);
-        assert!(named_in(b"LD_LIBRARY_PATH=/a").is_empty());
+    fn a_preload_counts_if_named_and_mapped() {
+        assert_eq!(libraries_in(b"LD_PRELOAD=/a/b.so c.so:/d.so"), ["/a/b.so", "c.so", "/d.so"]);
+        assert!(libraries_in(b"LD_LIBRARY_PATH=/a").is_empty());
         let maps = "7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/b.so\n7f02-7f03 rw-p 0 00:00 0 \n";
         assert!(is_mapped("/usr/lib/b.so", maps) && is_mapped("b.so", maps));
         assert!(!is_mapped("/usr/lib/c.so", maps));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracer_is_named_by_its_number() {
+    fn reports_the_id_of_a_tracer() {
         assert_eq!(tracer("Name:\tx\nTracerPid:\t4711\nUid:\t0\n"), Some(4711));
         assert_eq!(tracer("Name:\tx\nTracerPid:\t0\n"), None);
     }

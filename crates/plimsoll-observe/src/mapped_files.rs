@@ -39,7 +39,7 @@ const DELETED: &str = " (deleted)";
 /// Returns the executable files that a process (`self`, or its id) has mapped, sorted. `None` if
 /// not readable or empty.
 #[must_use]
-pub fn files(process: &str) -> Option<Vec<MappedFile>> {
+pub fn read(process: &str) -> Option<Vec<MappedFile>> {
     let program = || fs::read_link(format!("/proc/{process}/exe")).ok();
     let before = program()?;
     let maps = fs::read(format!("/proc/{process}/maps")).ok()?;
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn this_process_has_the_distributions_libraries_and_its_own_program() {
-        let files = files("self").unwrap();
+        let files = read("self").unwrap();
         let foreign: Vec<_> = files.iter().filter(|file| file.foreign.is_some()).collect();
         assert!(foreign.is_empty(), "{foreign:?}");
         let libc = files.iter().any(|file| file.path.contains("libc"));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_from_elsewhere_is_foreign_however_it_came_in() {
+    fn a_library_outside_the_distribution_is_foreign_however_loaded() {
         let none = |path: &str| foreign(path, &[]);
         for path in [
             "/tmp/x/libc.so.6",
@@ -192,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn the_loaders_own_directories_may_be_named_too() {
-        let files = files("self").unwrap();
+    fn accepts_default_directories_in_the_library_path() {
+        let files = read("self").unwrap();
         for file in files.iter().filter(|file| file.path.starts_with("/usr/lib/")) {
             let directory = Path::new(&file.path).parent().unwrap().to_owned();
             assert_eq!(foreign(&file.path, &[directory]), None, "{}", file.path);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_change_is_foreign() {
+    fn a_file_writable_by_others_is_foreign() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         let file = root.join("lib.so");

@@ -29,16 +29,16 @@ const SUSPENDED_NS_MIN: u64 = 100_000_000;
 /// Reading interval of the counters of stolen and throttled time, which are slower than the clocks.
 const COUNTERS_NS: u64 = 1_000_000_000;
 /// Maximum number of pauses reported individually.
-const TOLD_MAX: usize = 100;
+const PAUSES_MAX: usize = 100;
 
 /// Pause detector. It runs until it is ended or dropped.
-pub(crate) struct Pulse {
+pub(crate) struct PauseDetector {
     /// The thread, and the sender whose drop ends it.
     watching: Option<(Sender<()>, JoinHandle<Pauses>)>,
     continued: SigId,
 }
 
-impl Drop for Pulse {
+impl Drop for PauseDetector {
     fn drop(&mut self) {
         signal_hook::low_level::unregister(self.continued);
     }
@@ -48,7 +48,7 @@ impl Drop for Pulse {
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
     stopped_ns: u64,
-    told: Vec<Pause>,
+    pauses: Vec<Pause>,
     /// Sum of the stops that are too short to be reported individually.
     short_ns: u64,
     short: Vec<Pause>,
@@ -56,7 +56,7 @@ pub(crate) struct Pauses {
 
 /// Clocks and counters at one moment.
 #[derive(Clone, Copy, Debug)]
-struct Beat {
+struct ClockReading {
     monotonic_ns: u64,
     /// Bounds on the lead of the boot clock over the monotonic clock.
     ahead_ns: (u64, u64),
@@ -74,7 +74,7 @@ struct Counters {
 
 /// Late wake-up.
 #[derive(Clone, Copy, Debug, Default)]
-struct Late {
+struct LateWakeUp {
     late_ns: u64,
     /// CPU time of the whole process during the pause.
     ran_ns: u64,
@@ -86,7 +86,7 @@ struct Late {
     continued: bool,
 }
 
-impl Pulse {
+impl PauseDetector {
     /// Starts the detector; `None` if the thread or the signal handler cannot be created. `now_ns`
     /// is the time since the start of the run.
     pub(crate) fn begin(now_ns: u64) -> Option<Self> {
@@ -115,7 +115,7 @@ impl Pulse {
 impl Pauses {
     /// Removes pauses that were over by `from_ns`, and the earlier part of a pause at that time.
     pub(crate) fn since(mut self, from_ns: u64) -> Self {
-        self.told.retain_mut(|pause| {
+        self.pauses.retain_mut(|pause| {
             let end_ns = pause.at_ns.saturating_add(pause.duration_ns);
             let before_ns = from_ns.saturating_sub(pause.at_ns).min(pause.duration_ns);
             if pause.kind.is_stop() {
@@ -131,32 +131,32 @@ impl Pauses {
     /// Adds the pauses to the evidence.
     pub(crate) fn note(self, clock: &mut ClockWatch) {
         clock.stopped_ns = Some(self.stopped_ns);
-        clock.pauses = self.told;
+        clock.pauses = self.pauses;
     }
 
     fn add(&mut self, pause: Pause) {
         if pause.duration_ns < PAUSE_NS_MIN && pause.kind != PauseKind::Suspended {
             if pause.kind.is_stop() {
                 self.short_ns = self.short_ns.saturating_add(pause.duration_ns);
-                self.short.extend((self.short.len() < TOLD_MAX).then_some(pause));
+                self.short.extend((self.short.len() < PAUSES_MAX).then_some(pause));
             }
             return;
         }
         if pause.kind.is_stop() {
             self.stopped_ns = self.stopped_ns.saturating_add(pause.duration_ns);
         }
-        if self.told.len() < TOLD_MAX {
-            self.told.push(pause);
+        if self.pauses.len() < PAUSES_MAX {
+            self.pauses.push(pause);
         }
     }
 
     /// Returns the final result: short stops count if their sum is long enough.
-    fn settled(mut self) -> Self {
+    fn finish(mut self) -> Self {
         if self.short_ns >= PAUSE_NS_MIN {
             self.stopped_ns = self.stopped_ns.saturating_add(self.short_ns);
-            self.told.append(&mut self.short);
-            self.told.sort_by_key(|pause| pause.at_ns);
-            self.told.truncate(TOLD_MAX);
+            self.pauses.append(&mut self.short);
+            self.pauses.sort_by_key(|pause| pause.at_ns);
+            self.pauses.truncate(PAUSES_MAX);
         }
         self
     }
@@ -167,13 +167,13 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
     let schedule = File::open("/proc/thread-self/schedstat").ok();
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let mut counters = Counters::now();
-    let mut last = Beat::now(schedule.as_ref());
+    let mut last = ClockReading::now(schedule.as_ref());
     loop {
         let ends = !matches!(
             stopped.recv_timeout(Duration::from_nanos(PERIOD_NS)),
             Err(RecvTimeoutError::Timeout)
         );
-        let now = Beat::now(schedule.as_ref());
+        let now = ClockReading::now(schedule.as_ref());
         let at_ns = last.monotonic_ns.saturating_sub(start_ns);
         let suspended_ns = now.suspended_ns_since(last);
         if suspended_ns >= SUSPENDED_NS_MIN {
@@ -189,7 +189,7 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
             // The kernel may deliver the signal to any thread, which may run later than this one.
             std::thread::sleep(Duration::from_nanos(PERIOD_NS));
             let fresh = Counters::now();
-            let late = Late {
+            let late = LateWakeUp {
                 late_ns,
                 ran_ns: now.cpu_ns.saturating_sub(last.cpu_ns),
                 ran_aside_ns: 2 * PERIOD_NS * cpus,
@@ -203,13 +203,13 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
         }
         continued.store(false, Ordering::Relaxed);
         if ends {
-            return pauses.settled();
+            return pauses.finish();
         }
         last = now;
     }
 }
 
-impl Late {
+impl LateWakeUp {
     fn pause(self, at_ns: u64) -> Pause {
         let (kind, duration_ns) = self.kind();
         Pause { at_ns, duration_ns, kind, withheld_ns: self.withheld_ns }
@@ -233,7 +233,7 @@ impl Late {
     }
 }
 
-impl Beat {
+impl ClockReading {
     fn now(schedule: Option<&File>) -> Self {
         let before_ns = clock::monotonic_ns();
         let boottime_ns = clock::boottime_ns();
@@ -274,9 +274,14 @@ impl Counters {
 
     /// Returns the time that the thread was runnable without a CPU, or that its CPU was stolen or
     /// throttled.
-    fn withheld_ns_since(&self, before: &Self, now: Beat, last: Beat) -> Option<u64> {
+    fn withheld_ns_since(
+        &self,
+        before: &Self,
+        now: ClockReading,
+        last: ClockReading,
+    ) -> Option<u64> {
         let cpu = self.cpu.as_ref()?;
-        if is_virtual() && !cpu.tells_of_steal() {
+        if is_virtual() && !cpu.has_reported_steal() {
             return None;
         }
         let waited_ns = now.waited_ns?.saturating_sub(last.waited_ns?);
@@ -310,11 +315,11 @@ mod tests {
 
     fn kind(late_s: u64, ran_s: u64, withheld_ns: Option<u64>, continued: bool) -> PauseKind {
         let (late_ns, ran_ns) = (late_s * S, ran_s * S);
-        Late { late_ns, ran_ns, ran_aside_ns: S / 5, withheld_ns, continued }.kind().0
+        LateWakeUp { late_ns, ran_ns, ran_aside_ns: S / 5, withheld_ns, continued }.kind().0
     }
 
     #[test]
-    fn a_stop_is_told_from_a_busy_host() {
+    fn distinguishes_a_stop_from_a_busy_host() {
         // The thread neither ran nor was runnable.
         assert_eq!(kind(3, 0, Some(0), true), PauseKind::Signalled);
         assert_eq!(kind(3, 0, Some(0), false), PauseKind::Frozen);
@@ -331,12 +336,16 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_no_waiting_counts_as_stopped() {
-        let late =
-            Late { late_ns: 5 * S, withheld_ns: Some(S), ran_aside_ns: S / 5, ..Late::default() };
+    fn runnable_time_does_not_count_as_stopped() {
+        let late = LateWakeUp {
+            late_ns: 5 * S,
+            withheld_ns: Some(S),
+            ran_aside_ns: S / 5,
+            ..LateWakeUp::default()
+        };
         let mut pauses = Pauses::default();
         pauses.add(late.pause(7));
-        pauses.add(Late { withheld_ns: Some(5 * S), ..late }.pause(8));
+        pauses.add(LateWakeUp { withheld_ns: Some(5 * S), ..late }.pause(8));
         let mut clock = ClockWatch::default();
         pauses.note(&mut clock);
         assert_eq!(clock.stopped_ns, Some(4 * S));
@@ -346,37 +355,41 @@ mod tests {
     }
 
     #[test]
-    fn of_a_stop_only_what_lies_in_the_phase_counts() {
-        let late =
-            Late { late_ns: 5 * S, withheld_ns: Some(0), continued: true, ..Late::default() };
+    fn counts_only_the_part_of_a_stop_within_the_phase() {
+        let late = LateWakeUp {
+            late_ns: 5 * S,
+            withheld_ns: Some(0),
+            continued: true,
+            ..LateWakeUp::default()
+        };
         let mut pauses = Pauses::default();
         [S, 10 * S, 20 * S].into_iter().for_each(|at_ns| pauses.add(late.pause(at_ns)));
         let mut clock = ClockWatch::default();
         pauses.since(12 * S).note(&mut clock);
-        let told: Vec<(u64, u64)> =
+        let pauses: Vec<(u64, u64)> =
             clock.pauses.iter().map(|pause| (pause.at_ns, pause.duration_ns)).collect();
-        assert_eq!(told, [(12 * S, 3 * S), (20 * S, 5 * S)]);
+        assert_eq!(pauses, [(12 * S, 3 * S), (20 * S, 5 * S)]);
         assert_eq!(clock.stopped_ns, Some(8 * S));
     }
 
     #[test]
-    fn stops_below_a_second_count_where_they_add_up() {
-        let late = |late_ns, withheld_ns| Late {
+    fn short_stops_count_if_their_sum_is_long() {
+        let late = |late_ns, withheld_ns| LateWakeUp {
             late_ns,
             withheld_ns: Some(withheld_ns),
             ran_aside_ns: S / 5,
-            ..Late::default()
+            ..LateWakeUp::default()
         };
         let found = |times: u64, withheld_ns| {
             let mut pauses = Pauses::default();
             (0..times).for_each(|at| pauses.add(late(2 * S / 5, withheld_ns).pause(at)));
             let mut clock = ClockWatch::default();
-            pauses.settled().note(&mut clock);
+            pauses.finish().note(&mut clock);
             (clock.stopped_ns, clock.pauses.len())
         };
         assert_eq!(found(2, 0), (Some(0), 0));
         assert_eq!(found(3, 0), (Some(6 * S / 5), 3));
-        assert_eq!(found(200, 0), (Some(80 * S), TOLD_MAX));
+        assert_eq!(found(200, 0), (Some(80 * S), PAUSES_MAX));
         // The thread was runnable for the same time.
         assert_eq!(found(200, 2 * S / 5), (Some(0), 0));
         assert_eq!(found(200, S / 4), (Some(0), 0));
@@ -384,7 +397,7 @@ mod tests {
 
     #[test]
     fn suspended_time_is_what_only_the_boot_clock_counts() {
-        let beat = |least_ns, most_ns| Beat {
+        let beat = |least_ns, most_ns| ClockReading {
             monotonic_ns: S,
             ahead_ns: (least_ns, most_ns),
             cpu_ns: 0,
@@ -398,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_count_is_unknown() {
+    fn missing_kernel_counters_are_unknown() {
         assert_eq!(waited_ns("4014 11842 1\n"), Some(11_842));
         assert_eq!(waited_ns("0 0 0\n"), None);
         assert_eq!(waited_ns(""), None);
@@ -414,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ran_was_not_stopped() {
-        let pulse = Pulse::begin(0).unwrap();
+        let pulse = PauseDetector::begin(0).unwrap();
         std::thread::sleep(Duration::from_millis(120));
         let pauses = pulse.end().unwrap();
         assert_eq!(pauses.stopped_ns, 0);

@@ -71,7 +71,7 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
         if !is_known(name) {
             let help =
                 "known are data_reduction, read_source.* and write_destination.*: see docs/plan.md";
-            cx.fail(&names.at, format!("`{name}` is not something that is observed"), help);
+            cx.fail(&names.at, format!("`{name}` is not a known metric name"), help);
         }
         // The value is still TOML: a metric name must be a string.
         match metric.parse::<toml::Value>() {
