@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn rejects_ambiguous_numbers() {
-        let wrong = |cell: &str| {
+        let error = |cell: &str| {
             let cells = Cells::read(&format!("a;b\n{cell};1\n")).unwrap();
             let line = cells.lines().next().unwrap();
             line.number("a").unwrap_err().to_string()

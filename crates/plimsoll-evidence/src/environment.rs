@@ -21,7 +21,7 @@ pub struct Environment {
     pub memory_available_bytes: Option<u64>,
     /// Kernel clock source, such as `tsc`.
     pub clock_source: Option<String>,
-    /// True if the process runs as root.
+    /// True if the process has root privileges.
     pub privileged: bool,
     /// Name of the hypervisor or container, if one is visible.
     pub virtualisation: Option<String>,

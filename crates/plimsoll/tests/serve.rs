@@ -522,7 +522,7 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
         ("include /etc/passwd", "includes another file"),
         ("read_iolog=/etc/passwd", "replays a trace"),
         ("size=${HOME}", "names a variable of the environment"),
-        ("ioengine=external:/tmp/x.so", "is left out: the engine external"),
+        ("ioengine=external:/tmp/x.so", "is omitted: the engine external"),
     ] {
         let job = format!("[a]\ndirectory={place}\nsize=1m\nruntime=1\nrw=read\n{line}\n");
         let form = [("kind", "fio"), ("job", job.as_str())];

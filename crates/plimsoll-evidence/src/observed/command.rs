@@ -30,7 +30,7 @@ pub struct Command {
     pub moved_measured: Option<IoBytes>,
     /// Bytes that were dirtied and then discarded before write-back.
     pub cancelled_bytes: Option<u64>,
-    /// Number of opened block devices and files of 1 MiB or more.
+    /// Number of opened block devices and files of 4 KiB or more.
     pub files_seen: u64,
     /// The largest of these files; at most 64.
     pub files: Vec<OpenedFile>,
