@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(read(NONE, "x").unwrap_err(), "no request was counted");
         let old = READS.lines().filter(|line| !line.starts_with("generated"));
         let old = old.collect::<Vec<_>>().join("\n");
-        assert!(read(&old, "x").unwrap_err().contains("before version 1.0"));
+        assert!(read(&old, "x").unwrap_err().contains("before 1.0"));
         assert!(read("--- x ioping statistics ---\n", "x").is_err());
     }
 }

@@ -436,7 +436,7 @@ mod tests {
             ("", "ends", true),
             ("{\"a\": 1", "ends", true),
             ("{\"a\" 1}", "':'", false),
-            ("{\"a\": x}", "no value", false),
+            ("{\"a\": x}", "not a value", false),
             ("{\n\n1: 2}", "name", false),
             ("[1 2]", "','", false),
             ("{\"a\": \"\\", "ends", true),

@@ -1,5 +1,5 @@
-//! Results of other tools, read into [`ToolResult`](plimsoll_evidence::tool_result::ToolResult): what a file
-//! says is taken over with the precision that it is printed in, and nothing is added.
+//! Import of other tools' results as [`ToolResult`](plimsoll_evidence::tool_result::ToolResult),
+//! with the precision that they are printed with. Nothing is added.
 //!
 //! A file's format is detected from its content, never from its name. Directories and archives
 //! (tar, tar.gz, zip, single gzip files) are read as a study of many results. [`foreign`] creates

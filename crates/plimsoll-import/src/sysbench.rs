@@ -376,6 +376,6 @@ mod tests {
             assert_eq!(part.window_ns.as_ref().unwrap().value, 60.0035e9);
         }
         let cut = report("0.5", "", "").replace("    transactions:", "    other:");
-        assert!(read(&cut, "x").unwrap_err().contains("did not end"));
+        assert!(read(&cut, "x").unwrap_err().contains("did not finish"));
     }
 }

@@ -379,7 +379,10 @@ mod tests {
     fn joins_chunks() {
         let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\na 1\n\r\n2\r\nb \r\n0\r\n\r\n";
         assert_eq!(body(answer).unwrap(), "a 1\nb ");
-        assert_eq!(body("HTTP/1.1 404 Not Found\r\n\r\n").unwrap_err(), "it answered 404");
+        assert_eq!(
+            body("HTTP/1.1 404 Not Found\r\n\r\n").unwrap_err(),
+            "its response has status 404"
+        );
         assert!(body("hello").is_err());
     }
 
@@ -439,7 +442,7 @@ mod tests {
         thread.join().unwrap();
         assert!(sources.reads_from.is_empty(), "{sources:?}");
         assert_eq!(unknown.len(), 2, "{unknown:?}");
-        assert!(unknown[0].why.contains("set back"), "{unknown:?}");
+        assert!(unknown[0].why.contains("was reset"), "{unknown:?}");
     }
 
     #[test]

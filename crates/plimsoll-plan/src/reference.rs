@@ -12,26 +12,26 @@ const HEAD: &str = "\
 
 <!-- Made by `cargo run -p plimsoll-import --example plan_reference > docs/plan.md`; a test compares. -->
 
-A plan is a TOML file. Whatever it does not state has the default given here, and the resolved plan,
-which is part of every bundle, states all of it. An unknown field is an error.
+A plan is a TOML file. Fields that it omits have the defaults given here, and the resolved plan,
+which is part of every bundle, lists all of them. An unknown field is an error.
 
 - **Sizes** are text: `\"4KiB\"`, `\"1.5GiB\"` (KiB, MiB, GiB, TiB: powers of 1024), `\"20GB\"` (kB, MB,
-  GB, TB: powers of 1000), `\"512B\"`. A bare `k` is an error, as it may mean either.
+  GB, TB: powers of 1000), `\"512B\"`. A bare `k` is an error, because it is ambiguous.
 - **Durations** are text: `\"20ms\"`, `\"1.5s\"`, `\"2h\"` (ns, us, ms, s, m or min, h), one number each.
 - **Rates** are per second: `500` or `\"500/s\"` operations, `\"10MiB/s\"`.
 - **Shares** are `0.7` or `\"70%\"`; **percentages** are `70` or `\"70%\"`.
 
-Where a default rests on Jetstress, whose database the mail store is the equivalent of, the last
-column says what is known of it; *unconfirmed* means that no source was found that states it, so that
+If a default is derived from Jetstress, whose database the mail store is modelled on, the last
+column gives the source; *unconfirmed* means that no source states it, so that
 the choice is ours.
 ";
 
 const LATENCY: &str = "\
 Latency ceilings are fields of `[requirement]` too, each a duration: `CLASS_latency_STATISTIC`, such as
 `db_read_latency_avg = \"20ms\"`. Statistics are `avg`, `max` (the largest of the means of intervals of
-`latency_max_of`), `p50`, `p90`, `p95`, `p99`, `p999` and `p9999`. A mail store has ceilings without
-being told: the strict set up to 6 hours of measuring (the longest it may take, with `until-steady`),
-the lenient set beyond; a ceiling in the plan replaces that of the set.
+`latency_max_of`), `p50`, `p90`, `p95`, `p99`, `p999` and `p9999`. A mail store has default
+ceilings: the strict set up to 6 hours of measuring (the longest it may take, with `until-steady`),
+the lenient set beyond; a ceiling in the plan overrides that of the set.
 
 | fields | latency of | workload | strict | lenient |
 |---|---|---|---|---|

@@ -1,6 +1,6 @@
 //! Safe io_uring that owns its file table and its buffers.
 //!
-//! A ring belongs to one thread (it is not [`Send`]), and the kernel is told so. The submitting
+//! A ring belongs to one thread (it is not [`Send`]), as the kernel knows. The submitting
 //! call itself runs completions (`DEFER_TASKRUN`). Files, buffers and the ring's own descriptor are
 //! registered, so that no operation has to look them up or pin pages. Each feature is left out if
 //! the kernel or a limit refuses it; [`Ring::report`] has the result. Memory that cannot be pinned

@@ -202,7 +202,7 @@ mod tests {
             assert!(ledger.read().is_err(), "{other:?}");
         }
         fs::remove_file(&path).unwrap();
-        says(&ledger, 0, "taken away");
+        says(&ledger, 0, "its head is missing");
         enter(&ledger, "d");
         assert_eq!(ledger.read().unwrap()[3].head, Some(HeadState::Differed(TAKEN_AWAY.into())));
     }

@@ -306,7 +306,7 @@ mod tests {
         let statement = kept.sign();
         let token = kept.directory.path().join("token");
         fs::write(&token, b"a token of something else").unwrap();
-        assert!(statement.stamp(&token).unwrap_err().to_string().contains("something else"));
+        assert!(statement.stamp(&token).unwrap_err().to_string().contains("another file"));
         assert_eq!(statement.token(), None);
         let imprint = imprint(&fs::read(&statement.path).unwrap());
         fs::write(&token, [b"DER".to_vec(), imprint].concat()).unwrap();

@@ -151,13 +151,13 @@ mod tests {
             assert!(bundle.run.engine.paths.is_empty() && bundle.run.engine.kind == "dd");
         }
         let error = read(DD, "out.txt", None).unwrap_err().to_string();
-        assert!(error.contains("dd tells of no bytes read or written"), "{error}");
+        assert!(error.contains("dd reports no bytes read or written"), "{error}");
     }
 
     #[test]
     fn rejects_results_without_bytes_or_with_several_runs() {
         let error = |text: &str| read(text, "x", Some(true)).unwrap_err().to_string();
-        assert!(error(&DD.repeat(2)).contains("it holds 2 results"));
-        assert!(error("hello\n").contains("no known form"), "{}", error("hello\n"));
+        assert!(error(&DD.repeat(2)).contains("it has 2 results"));
+        assert!(error("hello\n").contains("no known result format"), "{}", error("hello\n"));
     }
 }

@@ -76,7 +76,7 @@ fn ignores_tables_without_results() {
     }
     assert!(read("iops,latency (ms)\nnone,none\n", "x").is_err());
     let both = "iops,latency (ms)\n\"1.000,5\",\"1,000.5\"\n";
-    assert!(read(both, "x").unwrap_err().contains("two ways"));
+    assert!(read(both, "x").unwrap_err().contains("ambiguous"));
 }
 
 #[test]

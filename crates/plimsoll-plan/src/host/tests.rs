@@ -89,7 +89,7 @@ fn a_step_changes_the_load_of_every_host_alike() {
     let closed = OPEN.replace("arrival = \"constant\"\nrate = 100", "queue_depth = 4");
     let (all, own) = differing(&closed, "\"workload.matrix.queue_depth\" = 8");
     let error = all.part_of_host(&all.resolve(), &own, step(4)).unwrap_err();
-    assert!(error.contains("another queue depth there"), "{error}");
+    assert!(error.contains("queue depth differs on that host"), "{error}");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_target_of_several_is_the_hosts_own_of_that_name() {
     assert!(
         all.part_of_host(&arm, &own, VariedValues::default())
             .unwrap_err()
-            .contains("other targets")
+            .contains("targets differ")
     );
 }
 
