@@ -513,7 +513,8 @@ impl Drop for Pool {
             seat.state.store(END, Ordering::Release);
             worker.thread().unpark();
         }
-        // A worker whose call hangs keeps arena and files alive through `PoolState`; do not join it.
+        // A worker whose call hangs keeps arena and files alive through `PoolState`; do not join
+        // it.
         if self.flight.in_flight() == 0 {
             for worker in self.workers.drain(..) {
                 // A worker cannot panic: it makes one call and stores the result.

@@ -143,8 +143,8 @@ pub struct Pause {
     pub duration_ns: u64,
     /// Cause.
     pub kind: PauseKind,
-    /// Part of the pause in which the thread was runnable without a CPU, or the hypervisor or a quota
-    /// withheld one. Absent if the kernel does not report it.
+    /// Part of the pause in which the thread was runnable without a CPU, or the hypervisor or a
+    /// quota withheld one. Absent if the kernel does not report it.
     pub withheld_ns: Option<u64>,
 }
 

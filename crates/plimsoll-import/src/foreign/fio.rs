@@ -252,7 +252,7 @@ mod tests {
             ("", "empty"),
             ("{", "not JSON"),
             ("{\"a\": 1}", "not a fio result"),
-            ("x", "not a JSON object"),
+            ("x", "not JSON"),
         ] {
             let error = read(text, "x").unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");

@@ -158,6 +158,6 @@ mod tests {
     fn rejects_results_without_bytes_or_with_several_runs() {
         let error = |text: &str| read(text, "x", Some(true)).unwrap_err().to_string();
         assert!(error(&DD.repeat(2)).contains("it has 2 results"));
-        assert!(error("hello\n").contains("no known result format"), "{}", error("hello\n"));
+        assert!(error("hello\n").contains("format is unknown"), "{}", error("hello\n"));
     }
 }
