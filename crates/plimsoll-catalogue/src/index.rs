@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use plimsoll_evidence::ledger::{Event, Kept, Ledger, Link, TornTail};
+use plimsoll_evidence::ledger::{CachedLedger, Event, Ledger, Link, TornTail};
 use plimsoll_evidence::reserve;
 use rusqlite::{Connection, Row, Statement, params};
 
@@ -74,14 +74,14 @@ impl Catalogue {
     /// # Errors
     /// The ledger is broken, or the index cannot be created even in memory.
     pub fn open(roots: &Roots) -> Result<Self, CatalogueError> {
-        Self::open_with(roots, &Kept::new(Ledger::at(&roots.ledger)))
+        Self::open_with(roots, &CachedLedger::new(Ledger::at(&roots.ledger)))
     }
 
     /// As [`Self::open`], with a ledger that caches lines read earlier.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn open_with(roots: &Roots, ledger: &Kept) -> Result<Self, CatalogueError> {
+    pub fn open_with(roots: &Roots, ledger: &CachedLedger) -> Result<Self, CatalogueError> {
         let started = SystemTime::now();
         let (links, torn) = ledger.read()?;
         let scanned = scan::scan(roots);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_catalogue::{Catalogue, CatalogueError, Filter, Labels, Lookup, Roots};
-use plimsoll_evidence::ledger::{Kept, Ledger, Start};
+use plimsoll_evidence::ledger::{CachedLedger, Ledger, Start};
 use serde_json::{Value, json};
 
 struct Place {
@@ -214,7 +214,7 @@ fn a_cached_ledger_gives_the_same_runs() {
     let place = Place::new();
     let (first, second) =
         (place.bundle("runs", "r1", "mail", 1, true), place.bundle("runs", "r2", "mail", 2, true));
-    let kept = Kept::new(Ledger::at(&place.roots.ledger));
+    let kept = CachedLedger::new(Ledger::at(&place.roots.ledger));
     let ended = |run: &str| {
         Ledger::at(&place.roots.ledger).end(run, 9, "completed", "PASS", "seal", None).unwrap();
     };

@@ -10,7 +10,7 @@ use plimsoll_workload::planned::pace::Pace;
 
 use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::clock::{self, Clock, ClockSource, monotonic_ns};
-use plimsoll_sys::cpu::{enter_kernel, pin_to};
+use plimsoll_sys::cpu::{enter_kernel, pin_thread};
 use plimsoll_sys::simd::{self, Kernels};
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +119,8 @@ pub fn calibrate(cpu: Option<usize>) -> Result<Calibration, EngineError> {
 fn measure(cpu: Option<usize>) -> Result<Calibration, EngineError> {
     let start_ns = monotonic_ns();
     if let Some(cpu) = cpu {
-        pin_to(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))?;
+        pin_thread(cpu)
+            .map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))?;
     }
     let quality = clock::measure(&mut Clock::new(), 200_000);
     let source = match quality.source {

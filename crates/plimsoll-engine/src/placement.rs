@@ -78,7 +78,7 @@ pub fn waits_for(paths: &[PathBuf]) -> WaitsFor {
 }
 
 fn one(path: &Path) -> WaitsFor {
-    let stack = stack::beneath(path);
+    let stack = stack::read(path);
     if !stack.fuse_connections.is_empty() {
         return WaitsFor::Threads("a process that answers for a FUSE file system".to_owned());
     }
@@ -89,7 +89,7 @@ fn one(path: &Path) -> WaitsFor {
     }
     let lowest = stack.layers.iter().filter(|layer| layer.device.below.is_empty());
     let disks: Option<Vec<Completion>> =
-        lowest.map(|layer| completion::of_host(layer.number)).collect();
+        lowest.map(|layer| completion::read_host(layer.number)).collect();
     disks.filter(|disks| !disks.is_empty()).map_or(WaitsFor::Unknown, WaitsFor::Disks)
 }
 

@@ -1,4 +1,4 @@
-//! A bundle on disk: written file by file while a run goes on, sealed at its end, read for judging.
+//! The bundle on disk. A run writes it file by file and seals it at the end; the judge reads it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +15,11 @@ use crate::latency::{self, Interval, Window};
 use crate::observed::Observed;
 use crate::reserve::{self, Reserve};
 use crate::run::{Phase, PhaseKind, Run, SCHEMA_VERSION};
-use crate::seal::{self, Sealed, sha256_hex};
+use crate::seal::{self, SealedFiles, sha256_hex};
 use crate::series::{self, Row};
 use crate::strict;
 
-/// More than a seal ever takes.
+/// Upper bound on the size of a seal.
 const SEAL_BYTES_MAX: u64 = 4096;
 
 /// The evidence of one run, in memory.
@@ -27,11 +27,11 @@ const SEAL_BYTES_MAX: u64 = 4096;
 pub struct Bundle {
     /// `run.json`.
     pub run: Run,
-    /// `plan.toml`, as given.
+    /// `plan.toml`, as the user wrote it.
     pub plan_text: String,
-    /// `job.fio`: the job that the plan names, where it names one.
+    /// `job.fio`: the fio job that the plan names; `None` if it names none.
     pub job_text: Option<String>,
-    /// `resolved.toml`, as run.
+    /// `resolved.toml`: the plan with every default filled in.
     pub plan: ResolvedPlan,
     /// `environment.json`.
     pub environment: Environment,
@@ -41,19 +41,20 @@ pub struct Bundle {
     pub observed: Observed,
     /// Latencies of the measured phase by tag, merged over its intervals.
     pub latency: BTreeMap<String, Histogram<u64>>,
-    /// The same of each class, interval by interval: how far latencies depend on those before them. Empty
-    /// where a result has no such intervals.
+    /// Latencies of each class, interval by interval. The judge derives their autocorrelation from
+    /// these. Empty if a result has no intervals.
     pub latency_spans: Vec<Interval>,
-    /// SHA-256 of the seal that held when the bundle was read; `None`: it was not read from a directory,
-    /// but made in memory from what was just measured or taken over.
+    /// SHA-256 of the seal when the bundle was read. `None` if the bundle was built in memory, from
+    /// a fresh measurement or an imported result.
     pub seal_sha256: Option<String>,
 }
 
 impl Bundle {
-    /// Reads the bundle in `directory`. Its seal is checked, over the very bytes that are read.
+    /// Reads the bundle in `directory`, and checks the seal over the bytes that it read.
     ///
     /// # Errors
-    /// A directory that is no bundle, a broken seal, a file that is missing or malformed, a later version.
+    /// The directory is not a bundle, the seal is broken, a file is missing or malformed, or the
+    /// bundle is of a later version.
     pub fn read(directory: &Path) -> Result<Self, EvidenceError> {
         let run_path = directory.join("run.json");
         if fs::symlink_metadata(&run_path).is_err() {
@@ -62,14 +63,14 @@ impl Bundle {
         let sealed = seal::open(directory)?;
         check_version(directory, &run_path, sealed.text("run.json")?)?;
         if let Some(name) = sealed.names().find(|name| !FILES.contains(name)) {
-            let reason = "it is no file of a bundle of this version".to_owned();
+            let reason = "it is not a file of a bundle of this version".to_owned();
             return Err(malformed(&directory.join(name), reason));
         }
         let run: Run = json(directory, &sealed, "run.json")?;
         let resolved_path = directory.join("resolved.toml");
         let resolved = sealed.text("resolved.toml")?;
         if sha256_hex(resolved.as_bytes()) != run.plan_sha256 {
-            let reason = "it is not the plan whose SHA-256 run.json has".to_owned();
+            let reason = "its SHA-256 differs from the plan_sha256 in run.json".to_owned();
             return Err(malformed(&resolved_path, reason));
         }
         let plan = ResolvedPlan::from_toml(resolved)
@@ -98,8 +99,8 @@ fn read_latency(
     directory: &Path,
     text: &[u8],
     run: &Run,
-) -> Result<latency::Measured, EvidenceError> {
-    let Some(measure) = run.measure() else { return Ok(latency::Measured::default()) };
+) -> Result<latency::MeasuredLatency, EvidenceError> {
+    let Some(measure) = run.measure() else { return Ok(latency::MeasuredLatency::default()) };
     let is_class = |tag: &str| run.classes.iter().any(|class| class.name == tag);
     latency::read_measured(text, Window::new(measure.start_ns, measure.duration_ns), is_class)
         .map_err(|reason| malformed(&directory.join("latency.hlog"), reason))
@@ -128,16 +129,17 @@ fn malformed(path: &Path, reason: String) -> EvidenceError {
 
 fn json<T: DeserializeOwned + Serialize>(
     directory: &Path,
-    sealed: &Sealed,
+    sealed: &SealedFiles,
     name: &str,
 ) -> Result<T, EvidenceError> {
     strict::read(sealed.text(name)?).map_err(|reason| malformed(&directory.join(name), reason))
 }
 
-/// The fio job of a plan that names one.
+/// Name of the fio job in a bundle whose plan names one.
 pub const JOB: &str = "job.fio";
 
-/// Every file of a bundle by name, those outside the seal too. Nothing else in its directory is ours.
+/// Names of all files of a bundle, sealed or not. Any other file in the directory is not
+/// Plimsoll's.
 pub const FILES: [&str; 12] = [
     "plan.toml",
     JOB,
@@ -153,8 +155,8 @@ pub const FILES: [&str; 12] = [
     seal::SIGNATURE,
 ];
 
-/// Writes a bundle. Each file replaces its earlier form at once (write, then rename), so that a
-/// kill at any moment leaves whole files.
+/// Writer of a bundle. It replaces each file atomically (write, then rename), so that a kill at any
+/// moment leaves complete files.
 #[derive(Debug)]
 pub struct BundleWriter {
     directory: PathBuf,
@@ -162,10 +164,10 @@ pub struct BundleWriter {
 }
 
 impl BundleWriter {
-    /// Makes the directory `run_id` below `parent`.
+    /// Creates the directory `run_id` in `parent`.
     ///
     /// # Errors
-    /// A directory that cannot be made, or that is there already.
+    /// The directory exists already or cannot be created.
     pub fn create(parent: &Path, run_id: &str) -> Result<Self, EvidenceError> {
         fs::create_dir_all(parent).map_err(|e| EvidenceError::io("create", parent, e))?;
         let directory = parent.join(run_id);
@@ -173,40 +175,40 @@ impl BundleWriter {
         Ok(Self { directory, reserve: None })
     }
 
-    /// A writer for a bundle that is there already: for its derived files.
+    /// Opens an existing bundle, to write its derived files.
     pub fn open(directory: &Path) -> Self {
         Self { directory: directory.to_path_buf(), reserve: None }
     }
 
-    /// Holds space for the files that are still to be written, until the bundle is sealed or this is
+    /// Reserves disk space for the remaining files until the bundle is sealed or the writer is
     /// dropped.
     ///
     /// # Errors
-    /// A file system that has too little.
+    /// The file system has too little free space.
     pub fn reserve(&mut self, size_bytes: u64) -> Result<(), EvidenceError> {
-        self.reserve = Some(Reserve::take(&self.directory, size_bytes)?);
+        self.reserve = Some(Reserve::create(&self.directory, size_bytes)?);
         Ok(())
     }
 
-    /// Removes the bundle again: its own files, and its directory if nothing else is in it.
+    /// Removes the bundle: its own files, and the directory if no other file is in it.
     ///
     /// # Errors
-    /// A file that cannot be removed.
+    /// A file cannot be removed.
     pub fn discard(self) -> Result<(), EvidenceError> {
         let directory = self.directory.clone();
         drop(self);
         remove(&directory).map(|_| ())
     }
 
-    /// The bundle's directory.
+    /// Directory of the bundle.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Writes the plan as given, with the fio job that it names, and as resolved.
+    /// Writes the plan as the user wrote it, the fio job that it names, and the resolved plan.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn plan(
         &self,
         as_given: &str,
@@ -226,7 +228,7 @@ impl BundleWriter {
     /// Writes `run.json`.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn run(&self, run: &Run) -> Result<(), EvidenceError> {
         self.json("run.json", run)
     }
@@ -234,7 +236,7 @@ impl BundleWriter {
     /// Writes `environment.json`.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn environment(&self, environment: &Environment) -> Result<(), EvidenceError> {
         self.json("environment.json", environment)
     }
@@ -242,7 +244,7 @@ impl BundleWriter {
     /// Writes `observed.json`.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn observed(&self, observed: &Observed) -> Result<(), EvidenceError> {
         self.json("observed.json", observed)
     }
@@ -250,7 +252,7 @@ impl BundleWriter {
     /// Writes `series.csv`.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn series(&self, rows: &[Row]) -> Result<(), EvidenceError> {
         let mut text = Vec::new();
         series::write(&mut text, rows)
@@ -258,10 +260,10 @@ impl BundleWriter {
         self.file("series.csv", &text)
     }
 
-    /// Writes `latency.hlog`; `phases` say which intervals are of the measurement.
+    /// Writes `latency.hlog`. `phases` determines which intervals belong to the measurement.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn latency(
         &self,
         started_unix_ns: u64,
@@ -276,10 +278,10 @@ impl BundleWriter {
         self.file("latency.hlog", &text)
     }
 
-    /// Writes a derived file, which lies outside the seal.
+    /// Writes a derived file. The seal does not cover it.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub fn derived(&self, name: &'static str, bytes: &[u8]) -> Result<(), EvidenceError> {
         debug_assert!(seal::DERIVED.contains(&name));
         self.file(name, bytes)
@@ -288,12 +290,12 @@ impl BundleWriter {
     /// Seals the bundle; returns the SHA-256 of its seal.
     ///
     /// # Errors
-    /// As [`seal::seal`].
+    /// See [`seal::seal`].
     pub fn seal(&self) -> Result<String, EvidenceError> {
         self.make_room(SEAL_BYTES_MAX);
         let seal = seal::seal(&self.directory)?;
         if let Some(reserve) = &self.reserve {
-            reserve.give_back();
+            reserve.release();
         }
         Ok(seal)
     }
@@ -320,7 +322,7 @@ impl BundleWriter {
             fs::rename(&temporary, &path)
         };
         write().map_err(|e| {
-            // Part of a file is worth nothing, and its space may be what is missing.
+            // Remove the partial file: it is useless, and the disk may be full.
             let _ = fs::remove_file(&temporary);
             EvidenceError::io("write", &path, e)
         })
@@ -330,21 +332,21 @@ impl BundleWriter {
 impl Drop for BundleWriter {
     fn drop(&mut self) {
         if let Some(reserve) = &self.reserve {
-            reserve.give_back();
+            reserve.release();
         }
     }
 }
 
-/// Name of a file while it is written.
+/// Returns the name of a file while it is being written.
 fn temporary_name(name: &str) -> String {
     format!(".{name}.new")
 }
 
-/// Removes the bundle in `directory`: the files that a bundle has, and nothing else. The directory is
-/// removed if it is empty then. Returns the names of what was left, as it is not ours.
+/// Removes the bundle's own files in `directory`, and the directory if it is then empty. Returns
+/// the names of the files that were left because they are not part of a bundle.
 ///
 /// # Errors
-/// A directory that cannot be read, or a file that cannot be removed.
+/// The directory cannot be read, or a file cannot be removed.
 pub fn remove(directory: &Path) -> Result<Vec<String>, EvidenceError> {
     let gone = |result: std::io::Result<()>, path: &Path| match result {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -356,7 +358,7 @@ pub fn remove(directory: &Path) -> Result<Vec<String>, EvidenceError> {
     let names = FILES.iter().map(|name| (*name).to_owned()).chain(temporary);
     for name in names.chain([reserve::FILE.to_owned()]) {
         let path = directory.join(name);
-        // Where a directory has a bundle file's name, it is not ours.
+        // A subdirectory with the name of a bundle file is not ours.
         if fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_dir()) {
             gone(fs::remove_file(&path), &path)?;
         }
@@ -376,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn space_is_held_until_the_seal_and_each_file_takes_from_it() {
+    fn reserves_space_until_the_seal_and_gives_it_to_files() {
         let parent = tempfile::tempdir().unwrap();
         let mut writer = BundleWriter::create(parent.path(), "run").unwrap();
         writer.reserve(1 << 20).unwrap();
@@ -392,14 +394,14 @@ mod tests {
     }
 
     #[test]
-    fn space_that_a_killed_run_held_is_found_and_removed() {
+    fn removes_the_reserve_of_a_killed_run() {
         let parent = tempfile::tempdir().unwrap();
         let mut writer = BundleWriter::create(parent.path(), "run").unwrap();
         writer.reserve(1 << 16).unwrap();
         let directory = writer.directory().to_path_buf();
         assert_eq!(reserve::remove_left_over(&directory).unwrap(), 0);
         drop(writer);
-        // As a killed run leaves it.
+        // A killed run leaves the reserve behind.
         fs::write(directory.join(reserve::FILE), [0; 4096]).unwrap();
         assert!(reserve::is_left_over(&directory));
         assert_eq!(reserve::remove_left_over(&directory).unwrap(), 4096);
@@ -407,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_cannot_be_reserved() {
+    fn cannot_reserve_more_than_the_free_space() {
         let parent = tempfile::tempdir().unwrap();
         let mut writer = BundleWriter::create(parent.path(), "run").unwrap();
         assert!(writer.reserve(1 << 60).is_err());

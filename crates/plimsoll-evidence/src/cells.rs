@@ -1,32 +1,32 @@
-//! The cells of a table that somebody else made: comma-separated values (RFC 4180) as spreadsheets and people write
-//! them.
+//! Reader of tables written by other people: comma-separated values (RFC 4180) from spreadsheets or
+//! editors.
 //!
-//! The first line that is no remark names the columns, in any case. Lines that begin with `#` are remarks.
-//! Semicolons and tabs separate columns too, where the header has more of them than commas. Quotes, a byte
-//! order mark and lines without anything are taken as they are meant. Numbers have a decimal point; what
-//! could be read in two ways (`1,5`, `1.234,5`) is refused, not guessed.
+//! The first line that is not a comment names the columns; case does not matter. A line that begins
+//! with `#` is a comment. Semicolons and tabs also separate columns if the header has more of them
+//! than commas. The reader accepts quotes, a byte order mark and empty lines. Numbers use a decimal
+//! point; it rejects ambiguous ones (`1,5`, `1.234,5`) instead of guessing.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-/// What is wrong with a table.
+/// Error in a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct TableError {
     /// Line of the text, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Reason in words.
     pub reason: String,
 }
 
 impl TableError {
-    /// Something that is wrong with a line.
+    /// Creates an error for one line.
     #[must_use]
     pub fn new(line: usize, reason: impl Into<String>) -> Self {
         Self { line, reason: reason.into() }
     }
 }
 
-/// A table: named columns, and lines of as many cells.
+/// Table with named columns; every line has one cell per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cells {
     header_line: usize,
@@ -34,10 +34,10 @@ pub struct Cells {
     lines: Vec<(usize, StringRecord)>,
 }
 
-/// A line of a table.
+/// Line of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'t> {
-    /// Which one it is in the text, from 1.
+    /// Line number in the text, from 1.
     pub number: usize,
     names: &'t [String],
     cells: &'t StringRecord,
@@ -47,7 +47,8 @@ impl Cells {
     /// Reads a table.
     ///
     /// # Errors
-    /// [`TableError`]: there is no header, it names a column twice, or a line has more or fewer cells.
+    /// [`TableError`]: the header is missing or repeats a column, or a line has too many or too few
+    /// cells.
     pub fn read(text: &str) -> Result<Self, TableError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut reader = ReaderBuilder::new()
@@ -78,7 +79,7 @@ impl Cells {
         let mut lines = Vec::new();
         for record in records {
             let (number, record) = record?;
-            // Spreadsheets leave empty cells behind the last column.
+            // Spreadsheets append empty cells after the last column.
             let beyond = record.iter().skip(names.len()).any(|cell| !cell.is_empty());
             if record.len() < names.len() || beyond {
                 let (has, wants) = (record.len(), names.len());
@@ -91,24 +92,24 @@ impl Cells {
         Ok(Self { header_line, names, lines })
     }
 
-    /// The line of the header.
+    /// Line number of the header.
     #[must_use]
     pub fn header_line(&self) -> usize {
         self.header_line
     }
 
-    /// Names of the columns, in lower case.
+    /// Column names in lower case.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// Whether there is a column of this name.
+    /// True if the table has a column of this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.names.iter().any(|known| known == name)
     }
 
-    /// The lines below the header.
+    /// Lines below the header.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let line = |(number, cells)| Line { number, names: &self.names, cells };
         self.lines.iter().map(|(number, cells)| (*number, cells)).map(line)
@@ -116,67 +117,67 @@ impl Cells {
 }
 
 impl Line<'_> {
-    /// The cell of a column; `None` where it is empty or there is no such column.
+    /// Returns the cell of a column; `None` if it is empty or the column does not exist.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         let at = self.names.iter().position(|known| known == name)?;
         self.cells.get(at).filter(|cell| !cell.is_empty())
     }
 
-    /// A number that is not negative.
+    /// Reads a number that is not negative.
     ///
     /// # Errors
-    /// [`TableError`]: there is something else in the cell.
+    /// [`TableError`]: the cell holds anything else.
     pub fn number(&self, name: &str) -> Result<Option<f64>, TableError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() && value >= 0.0 => Ok(Some(value)),
-            Ok(_) => Err(self.wrong(format!("`{name}` is {text}, below 0 or not finite"))),
-            Err(_) if text.contains(',') => Err(self.wrong(format!(
-                "`{name}` is {text:?}: write a decimal point, and nothing between thousands"
+            Ok(_) => Err(self.error(format!("`{name}` is {text}, below 0 or not finite"))),
+            Err(_) if text.contains(',') => Err(self.error(format!(
+                "`{name}` is {text:?}: use a decimal point and no separator for thousands"
             ))),
-            Err(_) => Err(self.wrong(format!("`{name}` is {text:?}, not a number"))),
+            Err(_) => Err(self.error(format!("`{name}` is {text:?}, not a number"))),
         }
     }
 
-    /// A number above zero.
+    /// Reads a number above zero.
     ///
     /// # Errors
-    /// [`TableError`]: the cell is empty, or there is something else in it.
+    /// [`TableError`]: the cell is empty or holds anything else.
     pub fn positive(&self, name: &str) -> Result<f64, TableError> {
         match self.number(name)? {
             Some(value) if value > 0.0 => Ok(value),
-            Some(_) => Err(self.wrong(format!("`{name}` is 0: it has to be above 0"))),
-            None => Err(self.wrong(format!("`{name}` is missing"))),
+            Some(_) => Err(self.error(format!("`{name}` is 0, but must be above 0"))),
+            None => Err(self.error(format!("`{name}` is missing"))),
         }
     }
 
-    /// A share in per cent, as a fraction; a sign for per cent behind it is allowed.
+    /// Reads a percentage as a fraction. A percent sign after the number is allowed.
     ///
     /// # Errors
-    /// [`TableError`]: there is something else in the cell, or more than 100.
+    /// [`TableError`]: the cell holds anything else, or more than 100.
     pub fn share(&self, name: &str) -> Result<Option<f64>, TableError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let number = text.strip_suffix('%').unwrap_or(text).trim_end();
         match number.parse::<f64>() {
             Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Some(percent / 100.0)),
-            _ => Err(self.wrong(format!("`{name}` is {text:?}, not a number from 0 to 100"))),
+            _ => Err(self.error(format!("`{name}` is {text:?}, not a number from 0 to 100"))),
         }
     }
 
-    /// Something that is wrong with this line.
+    /// Creates an error for this line.
     #[must_use]
-    pub fn wrong(&self, reason: impl Into<String>) -> TableError {
+    pub fn error(&self, reason: impl Into<String>) -> TableError {
         TableError::new(self.number, reason)
     }
 }
 
-/// What separates the columns: that of the three of which the header has most.
+/// Returns the separator: whichever of comma, semicolon and tab is most frequent in the header.
 fn separator(text: &str) -> u8 {
     let is_header = |line: &&str| !line.trim().is_empty() && !is_remark(line);
     let header = text.lines().find(is_header).unwrap_or_default();
     let count = |separator: u8| header.bytes().filter(|byte| *byte == separator).count();
-    // Of equally many the last is taken: a comma.
+    // `max_by_key` returns the last of equals: a comma.
     [b'\t', b';', b','].into_iter().max_by_key(|separator| count(*separator)).unwrap_or(b',')
 }
 
@@ -184,8 +185,8 @@ fn is_remark(text: &str) -> bool {
     text.trim_start().starts_with('#')
 }
 
-/// The line of a record. The library says where the one before ended: lines in between that it passes over, empty
-/// ones and remarks, are added.
+/// Returns the line number of a record. The csv library reports where the previous record ended, so
+/// this adds the empty lines and comments that it skipped.
 fn line_of(text: &str, position: Option<&csv::Position>) -> usize {
     let Some(position) = position else { return 0 };
     let rest = text.get(position.byte() as usize..).unwrap_or_default();
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_read_as_people_and_spreadsheets_write_them() {
+    fn reads_tables_of_people_and_spreadsheets() {
         let plain = "# a remark\n\nSize, iops\n4k,100\n# another\n8k,50\n";
         let texts = [
             plain.to_owned(),
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_have_line_numbers() {
         assert_eq!(error("# only\n"), "line 1: it is empty");
         assert_eq!(error("a,b\n1\n"), "line 2: has 1 cell where the header names 2 columns");
         assert!(error("a,b\n\n1,2,3\n").starts_with("line 3: has 3 cells"));
@@ -240,16 +241,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_not_guessed() {
-        let wrong = |cell: &str| {
+    fn rejects_ambiguous_numbers() {
+        let error = |cell: &str| {
             let cells = Cells::read(&format!("a;b\n{cell};1\n")).unwrap();
             let line = cells.lines().next().unwrap();
             line.number("a").unwrap_err().to_string()
         };
-        assert_eq!(wrong("x"), "line 2: `a` is \"x\", not a number");
-        assert!(wrong("1,5").ends_with("write a decimal point, and nothing between thousands"));
-        assert!(wrong("-5").contains("is -5, below 0"));
-        assert!(wrong("inf").contains("not finite"));
+        assert_eq!(error("x"), "line 2: `a` is \"x\", not a number");
+        assert!(error("1,5").ends_with("use a decimal point and no separator for thousands"));
+        assert!(error("-5").contains("is -5, below 0"));
+        assert!(error("inf").contains("not finite"));
         let cells = Cells::read("a,b,c\n75%,0,\n101,,1e3\n").unwrap();
         let lines: Vec<Line<'_>> = cells.lines().collect();
         assert_eq!(lines[0].share("a"), Ok(Some(0.75)));
@@ -262,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[a-c0-9,;\t\"# \r\n\u{feff}.%-]{0,80}") {
+        fn any_text_is_read_or_rejected(text in "[a-c0-9,;\t\"# \r\n\u{feff}.%-]{0,80}") {
             if let Ok(cells) = Cells::read(&text) {
                 for line in cells.lines() {
                     for name in cells.names() {
@@ -275,7 +276,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_written_is_read(rows in prop::collection::vec(("[a-z \",;]{1,8}", 0u32..1000), 1..20)) {
+        fn reads_written_tables_back(rows in prop::collection::vec(("[a-z \",;]{1,8}", 0u32..1000), 1..20)) {
             let mut writer = csv::Writer::from_writer(Vec::new());
             writer.write_record(["name", "value", "more"]).unwrap();
             for (name, value) in &rows {

@@ -1,8 +1,8 @@
-//! `environment.json`: the host as it was. What could not be read is absent, never zero.
+//! `environment.json`: state of the host. Values that could not be read are absent, never zero.
 
 use serde::{Deserialize, Serialize};
 
-/// Host, CPU, kernel, memory, the file systems and devices behind the target.
+/// Host, CPU, kernel, memory, and the file systems and devices behind the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Host name.
@@ -13,59 +13,59 @@ pub struct Environment {
     pub distribution: Option<String>,
     /// CPU model.
     pub cpu_model: Option<String>,
-    /// CPUs that the process may run on.
+    /// CPUs in the affinity mask of the process.
     pub cpus: Option<u32>,
-    /// Memory of the host.
+    /// Memory of the host in bytes.
     pub memory_bytes: Option<u64>,
-    /// Memory available when the run began.
+    /// Available memory when the run started.
     pub memory_available_bytes: Option<u64>,
     /// Kernel clock source, such as `tsc`.
     pub clock_source: Option<String>,
-    /// True where the process has root's privileges.
+    /// True if the process has root privileges.
     pub privileged: bool,
-    /// Name of the hypervisor or container, where one shows.
+    /// Name of the hypervisor or container, if one is visible.
     pub virtualisation: Option<String>,
-    /// One for each directory, file or device that the plan names.
+    /// One entry per directory, file or device that the plan names.
     pub mounts: Vec<Mount>,
-    /// File systems that those of the target rest on: an overlay's upper directory, the one that holds
-    /// the backing file of a loop device. Each names that directory or file as its path.
+    /// File systems under those of the target: an overlay's upper directory, or the file system
+    /// with a loop device's backing file. Each has that directory or file as its path.
     #[serde(default)]
     pub below: Vec<Mount>,
-    /// The block devices beneath, down to the disks.
+    /// Block devices behind the target, down to the physical disks.
     pub devices: Vec<Device>,
-    /// Single-core score measured at the start: for comparisons between hosts.
+    /// Single-core score measured at the start, for comparing hosts.
     pub cpu_score: Option<f64>,
-    /// This host's own ceilings ([`Calibration`]); `None` where it was not calibrated.
+    /// Ceilings of this host ([`Calibration`]); `None` if it was not calibrated.
     pub calibration: Option<Calibration>,
-    /// What could not be read, and what would show it.
-    pub unknown: Vec<Unknown>,
+    /// Facts that could not be read, and how to make them readable.
+    pub unknown: Vec<ObservationGap>,
 }
 
-/// The file system under a path.
+/// File system that holds a path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mount {
-    /// As the plan names it.
+    /// Path as written in the plan.
     pub path: String,
     /// Such as `ext4`.
     pub file_system: Option<String>,
-    /// Where it is mounted.
+    /// Mount point.
     pub mount_point: Option<String>,
-    /// Device or server that is mounted.
+    /// Mounted device or server export.
     pub source: Option<String>,
     /// Mount options.
     pub options: Option<String>,
-    /// Size of the file system.
+    /// Size of the file system in bytes.
     pub size_bytes: Option<u64>,
-    /// Free for this user when the run began.
+    /// Bytes free for this user when the run started.
     pub free_bytes: Option<u64>,
-    /// Names of the devices that hold it, as in [`Device::name`].
+    /// Names of all devices behind it, as in [`Device::name`].
     pub devices: Vec<String>,
-    /// Names of those that it lies on directly.
+    /// Names of the devices directly under it.
     #[serde(default)]
     pub on: Vec<String>,
 }
 
-/// How a block device is attached, as sysfs shows it.
+/// Attachment of a block device, from sysfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -77,7 +77,7 @@ pub enum Transport {
     NvmeRdma,
     /// NVMe over Fibre Channel.
     NvmeFc,
-    /// An NVMe target of this host's own kernel.
+    /// NVMe target of this host's own kernel.
     NvmeLoop,
     /// SATA or PATA.
     Sata,
@@ -85,13 +85,13 @@ pub enum Transport {
     Sas,
     /// Parallel SCSI.
     ParallelScsi,
-    /// A RAID controller's volume.
+    /// Volume of a RAID controller.
     RaidController,
     /// USB or FireWire.
     Usb,
     /// SD card, eMMC or UFS.
     Mmc,
-    /// virtio-blk or virtio-scsi: given by a hypervisor.
+    /// virtio-blk or virtio-scsi, provided by a hypervisor.
     Virtio,
     /// Xen's paravirtual disk.
     Xen,
@@ -99,7 +99,7 @@ pub enum Transport {
     HyperV,
     /// VMware's paravirtual SCSI.
     VmwarePvscsi,
-    /// Disks of a partition of a Power system or mainframe.
+    /// Virtual disk of a partition on a Power system or a mainframe.
     Partitioned,
     /// iSCSI or iSER.
     Iscsi,
@@ -113,27 +113,27 @@ pub enum Transport {
     Rbd,
     /// Network block device.
     Nbd,
-    /// A process of this host serves it (ublk).
+    /// ublk: served by a process on this host.
     Ublk,
-    /// A SCSI target of this host's own kernel.
+    /// SCSI target of this host's own kernel.
     ScsiLoopback,
-    /// Compressed memory.
+    /// zram: compressed memory.
     Zram,
-    /// A RAM disk.
+    /// RAM disk.
     Ram,
-    /// Persistent memory, or memory that was set aside for it.
+    /// Persistent memory, or memory reserved for it.
     Pmem,
-    /// A device that keeps nothing, or keeps it in memory, for tests (`null_blk`, `scsi_debug`).
+    /// Test device that discards data or keeps it in memory (`null_blk`, `scsi_debug`).
     Test,
-    /// A volume of a file system's own (ZFS).
+    /// Volume of a file system (ZFS).
     Zvol,
-    /// None of these, or not told.
+    /// Another transport, or unknown.
     #[serde(other)]
     Other,
 }
 
 impl Transport {
-    /// As people read it.
+    /// Returns the name for people.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -171,84 +171,86 @@ impl Transport {
     }
 }
 
-/// A block device.
+/// Block device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     /// Kernel name, such as `nvme0n1`.
     pub name: String,
     /// `disk`, `partition`, `loop`, `dm`, `md`, `bcache`, `drbd`.
     pub kind: String,
-    /// How it is attached; `None` for those that rest on other devices, and where it is not told.
+    /// Attachment; `None` for devices on top of others, and if unknown.
     #[serde(default)]
     pub transport: Option<Transport>,
-    /// Vendor, as the device says.
+    /// Vendor string of the device.
     #[serde(default)]
     pub vendor: Option<String>,
-    /// The driver of its controller, such as `megaraid_sas`.
+    /// Driver of the controller, such as `megaraid_sas`.
     #[serde(default)]
     pub driver: Option<String>,
-    /// Where a device of a network is: the target's name or address.
+    /// Name or address of the target, for a network device.
     #[serde(default)]
     pub address: Option<String>,
-    /// What makes it of the devices below: a software RAID's level, a device mapper's identifier
+    /// How it combines the underlying devices: the RAID level, or the device mapper's identifier
     /// (such as `LVM-…`, `CRYPT-…`).
     #[serde(default)]
     pub mapping: Option<String>,
-    /// Of a loop device: whether it reads and writes its backing file past the page cache.
+    /// For a loop device: whether it accesses its backing file with direct I/O.
     #[serde(default)]
     pub direct_io: Option<bool>,
     /// Model string.
     pub model: Option<String>,
-    /// Size.
+    /// Size in bytes.
     pub size_bytes: Option<u64>,
-    /// What the kernel believes; virtual disks lie here.
+    /// The kernel's rotational flag. Virtual disks often report it wrongly.
     pub rotational: Option<bool>,
     /// `write back` or `write through`.
     pub write_cache: Option<String>,
-    /// Whether it takes writes that go past its cache (FUA): those need no flush, and none is counted.
+    /// Whether the device supports forced unit access (FUA). Such writes bypass its cache without a
+    /// flush, so the kernel counts no flush for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_writes: Option<bool>,
     /// I/O scheduler in use.
     pub scheduler: Option<String>,
-    /// Logical block size.
+    /// Logical block size in bytes.
     pub logical_block_bytes: Option<u64>,
-    /// Physical block size.
+    /// Physical block size in bytes.
     pub physical_block_bytes: Option<u64>,
-    /// The devices or backing file below it.
+    /// Underlying devices, or the backing file.
     pub below: Vec<String>,
 }
 
 /// Ceilings of the load generator on this host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// When it was measured, in nanoseconds since 1970.
+    /// Time of the calibration, in nanoseconds since 1970.
     #[serde(default)]
     pub taken_unix_ns: Option<u64>,
-    /// An empty system call, in picoseconds.
+    /// Duration of an empty system call, in picoseconds.
     #[serde(default)]
     pub system_call_ps: Option<u64>,
-    /// Instructions that content and checks use.
+    /// CPU instructions used for content and checksums.
     #[serde(default)]
     pub instructions: Option<String>,
     /// Operations per second of one thread on the null target.
     pub null_rate_ops_per_s: Option<f64>,
-    /// Operations per second of one ring: writes of 4 KiB to `/dev/null` at depth 32.
+    /// Operations per second of one ring: 4 KiB writes to `/dev/null` at queue depth 32.
     pub ring_rate_ops_per_s: Option<f64>,
-    /// Copying memory.
+    /// Memory copy rate, bytes per second.
     pub memory_bytes_per_s: Option<f64>,
-    /// Checksums.
+    /// Checksum rate, bytes per second.
     pub checksum_bytes_per_s: Option<f64>,
-    /// Generating content.
+    /// Content generation rate, bytes per second.
     pub content_bytes_per_s: Option<f64>,
 }
 
-/// Something that could not be observed.
+/// A fact that could not be observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unknown {
-    /// What.
+pub struct ObservationGap {
+    /// The fact.
     pub what: String,
-    /// Why not.
+    /// Reason.
     pub why: String,
-    /// Which privilege, package or setting would show it.
-    pub would_show: String,
+    /// Privilege, package or setting that would make it observable.
+    #[serde(rename = "would_show")]
+    pub remedy: String,
 }

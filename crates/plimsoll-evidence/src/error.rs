@@ -1,80 +1,80 @@
-//! What can go wrong with a bundle or the ledger.
+//! Errors of bundles and the ledger.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error of reading or writing evidence: what happened, to what, what to do.
+/// Error when reading or writing evidence: what failed, on which path, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// A file of the bundle, or the ledger, could not be read or written.
+    /// A bundle file or the ledger could not be read or written.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// `read`, `write`, `create`, `lock`…
+        /// Operation that failed: `read`, `write`, `create`, `lock`…
         doing: &'static str,
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The system's reason.
+        /// Error from the system.
         source: io::Error,
     },
-    /// A file of the bundle does not have the form that its schema version promises.
+    /// A bundle file does not match the format of its schema version.
     #[error("{} is not valid: {reason}", path.display())]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason in words.
         reason: String,
     },
-    /// The bundle was written by a later version of Plimsoll.
+    /// A later version of Plimsoll wrote the bundle.
     #[error(
         "{} has schema version {found}, and this Plimsoll reads up to {known}: \
          use the version that wrote it, or a later one", path.display()
     )]
     TooNew {
-        /// The bundle.
+        /// Directory of the bundle.
         path: PathBuf,
-        /// Its schema version.
+        /// Schema version of the bundle.
         found: u32,
-        /// The newest that this build reads.
+        /// Latest version that this build reads.
         known: u32,
     },
-    /// The directory is no bundle.
+    /// The directory is not a bundle.
     #[error("{} is not a bundle: it has no run.json", path.display())]
     NotABundle {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
-    /// Sealed files differ from their seal.
+    /// Sealed files do not match their seal.
     #[error("the seal of {} is broken: {what}", path.display())]
     SealBroken {
-        /// The bundle.
+        /// Directory of the bundle.
         path: PathBuf,
-        /// Which files, and how.
+        /// Files that differ, and how.
         what: String,
     },
-    /// A key can't be used.
+    /// A key cannot be used.
     #[error("the key {}: {reason}", path.display())]
     Key {
-        /// Its file.
+        /// File of the key.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason in words.
         reason: String,
     },
-    /// A signature is not that of what it lies beside.
-    #[error("the signature of {} does not hold: {reason}", path.display())]
+    /// A signature does not match the signed file.
+    #[error("the signature of {} is not valid: {reason}", path.display())]
     Signature {
-        /// What was signed.
+        /// Path of the signed file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason in words.
         reason: String,
     },
-    /// The chain of the ledger does not hold.
+    /// The hash chain of the ledger is broken.
     #[error("the ledger {} is broken{}: {what}", path.display(), at(*line))]
     LedgerBroken {
-        /// The ledger.
+        /// Path of the ledger.
         path: PathBuf,
-        /// Line number, from 1; 0 where it is the whole that is not what was signed.
+        /// Line number, from 1; 0 if the ledger as a whole does not match its signed statement.
         line: u64,
-        /// What does not fit.
+        /// Mismatch in words.
         what: String,
     },
 }
@@ -84,12 +84,12 @@ fn at(line: u64) -> String {
 }
 
 impl EvidenceError {
-    /// Wraps a system error with what was being done to which path.
+    /// Wraps a system error with the operation and the path.
     pub fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { doing, path: path.to_path_buf(), source }
     }
 
-    /// The system's error number, where there is one.
+    /// Returns the system's error number, if there is one.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Self::Io { source, .. } => source.raw_os_error(),

@@ -1,7 +1,8 @@
-//! `fleet.json`: what several hosts did together, and what their evidence adds up to.
+//! `fleet.json`: the merged evidence of a run on several hosts.
 //!
-//! Each host's own bundle stays as its agent sealed it; a fleet's evidence names each with its seal. Times are on the
-//! fleet's clock, which is the coordinator's, and count from the start of the first host's run.
+//! Each host's own bundle stays as its agent sealed it; the fleet's evidence refers to each by its
+//! seal. Times are on the fleet's clock, which is the coordinator's. They count from the start of
+//! the earliest run.
 
 mod merge;
 
@@ -12,213 +13,214 @@ use serde::{Deserialize, Serialize};
 use crate::observed::Sources;
 use crate::run::{LedgerPosition, Membership, PhaseKind};
 
-pub use merge::{Merged, Part, merge};
+pub use merge::{MergedEvidence, Part, merge};
 
-/// The version of `fleet.json` that this build writes.
+/// Version of `fleet.json` that this build writes.
 pub const VERSION: u32 = 1;
 
-/// The group of classes that the achieved rate counts.
+/// Group of classes that the achieved rate counts.
 const TRANSACTIONAL: &str = "transactional";
 
-/// What [`Fleet::ended_early`] says of a run that the operator of its coordinator interrupted.
+/// Value of [`Fleet::ended_early`] if the coordinator's operator interrupted the run.
 pub const BY_OPERATOR: &str = "the operator interrupted it";
 
-/// The evidence of a fleet beside the bundles of its hosts.
+/// Evidence of a fleet run, stored next to the bundles of its hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fleet {
-    /// [`VERSION`].
+    /// Format version, [`VERSION`].
     pub fleet_version: u32,
-    /// The tool that coordinated.
+    /// Version of Plimsoll on the coordinator.
     pub tool_version: String,
-    /// Its build.
+    /// Build of Plimsoll on the coordinator.
     pub build: String,
-    /// Name of the fleet's run.
+    /// Name of the fleet run.
     pub run_id: String,
     /// Name of the plan.
     pub name: String,
-    /// SHA-256 of the plan's text as it was signed and sent to every host.
+    /// SHA-256 of the plan text that was signed and sent to every host.
     pub plan_sha256: String,
-    /// The public key that it was signed with.
+    /// Public key that signed the plan.
     pub signed_by: String,
-    /// The coordinator's wall clock at the start, nanoseconds since 1970.
+    /// Coordinator's wall clock at the start, nanoseconds since 1970.
     pub started_unix_ns: u64,
-    /// How long the plan has it measured.
+    /// Planned length of the measurement.
     pub planned_measure_ns: u64,
-    /// Length of an interval of the series.
+    /// Interval length of the series.
     pub interval_ns: u64,
-    /// Who ended it before its end, in words ([`BY_OPERATOR`], or another reason); empty where nobody did.
+    /// Reason why the run ended early ([`BY_OPERATOR`] or another); empty if it did not.
     pub ended_early: String,
-    /// Its place in an experiment; `None`: it stands alone.
+    /// Position in an experiment; `None` for a single run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
-    /// Its place in the ledger of who coordinated; `None` in evidence of earlier versions.
+    /// Position in the coordinator's ledger; `None` in evidence of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerPosition>,
-    /// The time in which every host measured, where all of them did.
-    pub window: Option<Common>,
-    /// What the storage system's own counters say of that time; `None` where the plan names none, or there is no such
-    /// time.
+    /// Window in which every host measured; `None` if the hosts share none.
+    pub window: Option<CommonWindow>,
+    /// Counters of the storage system over the window. `None` if the plan names none or there is no
+    /// window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
-    /// Every host that was asked, in the order of their names.
+    /// All hosts that received the plan, in order of their names.
     pub hosts: Vec<Host>,
-    /// What all hosts did within the window, by class; empty without a window.
+    /// Totals of all hosts within the window, by class; empty without a window.
     pub classes: Vec<Class>,
 }
 
-/// The time in which every host measured.
+/// Window in which every host measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Common {
-    /// When the last host began.
+pub struct CommonWindow {
+    /// Start of the last host's measurement.
     pub start_ns: u64,
-    /// From then to when the first one ended.
+    /// Length of the window, until the first host's measurement ended.
     pub duration_ns: u64,
-    /// Time from the first host's start to the last one's.
+    /// Time from the first host's start to the last host's start.
     pub start_skew_ns: u64,
-    /// By how much that may be wrong: the errors of the two clocks' offsets.
+    /// Error bound of the skew: the sum of both clocks' offset errors.
     pub start_skew_error_ns: u64,
-    /// Time from the first host's end to the last one's.
+    /// Time from the first host's end to the last host's end.
     pub end_skew_ns: u64,
-    /// Whole intervals in it.
+    /// Number of whole intervals in the window.
     pub intervals: u64,
-    /// Whether hosts lay so far apart that whole intervals of some were cut away. Where not, each host's measured phase
-    /// is counted whole.
+    /// True if the hosts' measurements differed by whole intervals, and those outside the window
+    /// were cut. If false, each host's measured phase counts completely.
     pub cut: bool,
 }
 
-/// What a storage system's own counters rose by while all hosts measured.
+/// Increase of a storage system's own counters while all hosts measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct System {
-    /// By source and destination, in the unit of its counters.
+    /// Counts by source and destination, in the unit of the system's counters.
     pub sources: Sources,
-    /// The longest time from one answer to the next.
+    /// Longest time between two successful polls.
     pub gap_ns_max: u64,
-    /// What is not known, and why.
+    /// Unknown counters, with reasons.
     pub unknown: Vec<String>,
 }
 
-/// A host, and what became of its part.
+/// Host of the fleet and the outcome of its part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// The agent's name.
+    /// Name of the agent.
     pub name: String,
-    /// The host's own name.
+    /// Host name.
     pub host: String,
-    /// The address that it reached the broker from.
+    /// Address from which the agent connected to the broker.
     pub address: String,
-    /// Identity of the boot: agents that have the same run on one machine.
+    /// Boot ID. Agents with the same boot ID run on the same machine.
     pub boot_id: String,
-    /// The agent's version.
+    /// Version of Plimsoll on the host.
     pub version: String,
-    /// Its build.
+    /// Build of Plimsoll on the host.
     pub build: String,
-    /// Its clock against the coordinator's, before the run and after it.
+    /// Offsets of the host's clock from the coordinator's, before and after the run.
     pub clock: Vec<Offset>,
-    /// How its part ended.
+    /// Outcome of the host's part.
     pub end: HostEnd,
-    /// What happened, to what; empty where it came to its end.
+    /// Error message with its subject; empty if the host finished.
     pub says: String,
-    /// Its run, where its evidence arrived.
+    /// The host's run; `None` if its evidence did not arrive.
     pub run: Option<HostRun>,
 }
 
-/// How a host's part ended.
+/// Outcome of a host's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostEnd {
-    /// Its run ended, however, and its evidence is here.
+    /// The run ended, successfully or not, and its evidence arrived.
     Reported,
-    /// It went silent, or started again in mid-run.
+    /// The host went silent or restarted during the run.
     Lost,
-    /// It could not carry the plan out.
+    /// The host could not carry out the plan.
     Failed,
-    /// Its run ended, and its evidence did not arrive, or is not what it says.
+    /// The run ended, but its evidence did not arrive or does not match its seal.
     WithoutEvidence,
 }
 
-/// A clock against the coordinator's, as four time stamps tell it (RFC 5905, section 8).
+/// Offset of a host's clock from the coordinator's, from four timestamps (RFC 5905, section 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offset {
-    /// What the host's clock shows more than the coordinator's.
+    /// Host's clock minus the coordinator's.
     pub offset_ns: i64,
-    /// By how much that may be wrong: half of the round trip without the time on the host.
+    /// Error bound: half of the round trip, not counting the time on the host.
     pub error_ns: u64,
-    /// The coordinator's clock when it was measured, from the fleet's start; before it: negative.
+    /// Time of the measurement on the fleet's clock; negative before the start.
     pub at_ns: i64,
 }
 
-/// A host's run.
+/// Run of one host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostRun {
-    /// Its name, which is that of its bundle.
+    /// Name of the run and its bundle.
     pub run_id: String,
     /// SHA-256 of the bundle's seal.
     pub seal_sha256: String,
     /// Start of the run on the fleet's clock.
     pub start_ns: u64,
-    /// When phases were to begin, and did.
+    /// Scheduled starts of synchronised phases.
     pub starts: Vec<Start>,
-    /// The phases.
+    /// Phases of the run.
     pub phases: Vec<HostPhase>,
-    /// How long it measured, of what is counted here.
+    /// Duration of the host's measurement within the window.
     pub measured_ns: u64,
-    /// What it did within the window, by class.
+    /// Totals within the window, by class.
     pub classes: Vec<Class>,
-    /// Its workload's counters over its measured phase.
+    /// Counters of the workload over the measured phase.
     pub counters: BTreeMap<String, u64>,
 }
 
-/// A phase that all hosts began together.
+/// Scheduled start of a phase that all hosts begin together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
-    /// Which.
+    /// Kind of the phase.
     pub kind: PhaseKind,
-    /// When the host was ready.
+    /// Time when the host was ready.
     pub ready_ns: u64,
-    /// When all were to begin.
+    /// Time when all hosts were due to start.
     pub scheduled_ns: u64,
 }
 
-/// A phase of a host.
+/// Phase of a host's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPhase {
-    /// Which.
+    /// Kind of the phase.
     pub kind: PhaseKind,
-    /// When it began.
+    /// Start time.
     pub start_ns: u64,
-    /// How long it took.
+    /// Duration.
     pub duration_ns: u64,
     /// Bytes read and written.
     pub bytes: u64,
-    /// Whether it did all that it was for.
+    /// True if the phase reached its goal.
     pub reached: bool,
 }
 
-/// What one class of I/O did.
+/// Totals of one class of I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Class {
     /// Such as `load.read`; the tag of its histogram.
     pub name: String,
-    /// As in a run's classes.
+    /// Group, as in [`crate::run::ClassTotals::group`].
     pub group: String,
     /// True for reads.
     pub is_read: bool,
-    /// I/Os that completed within the window: what rates count.
+    /// I/Os that completed within the window. Rates count these.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of the I/Os in `count`.
     pub size_bytes: u64,
-    /// I/Os that latencies count: those that were due in the window too, where it was not cut.
+    /// I/Os that latencies count. If the window was not cut, they include those due in it that
+    /// completed later.
     pub latency_count: u64,
-    /// Sum of their latencies.
+    /// Sum of the latencies.
     pub latency_ns_sum: u64,
-    /// The largest.
+    /// Largest latency.
     pub latency_ns_max: u64,
-    /// I/Os of the whole measured phase that ended in an error.
+    /// I/Os of the whole measured phase that failed.
     pub errors: u64,
 }
 
 impl Class {
-    /// Adds what another host did.
+    /// Adds the totals of another host.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.size_bytes += other.size_bytes;
@@ -230,21 +232,22 @@ impl Class {
 }
 
 impl HostRun {
-    /// The classes that its rates are of: those that the achieved rate of a run counts, which is of databases and not of
-    /// logs, checkpoints or checks. Of a host that has none (operations on names alone), all.
+    /// Returns the classes that count towards the achieved rate: transactional I/O, not logs,
+    /// checkpoints or checks. Returns all classes if the host has no transactional ones (metadata
+    /// workloads).
     pub fn rated(&self) -> impl Iterator<Item = &Class> {
         let is_rated = |class: &&Class| class.group == TRANSACTIONAL;
         let has_some = self.classes.iter().any(|class| is_rated(&class));
         self.classes.iter().filter(move |class| !has_some || is_rated(class))
     }
 
-    /// I/Os per second within the window, of [`HostRun::rated`].
+    /// I/Os per second of [`HostRun::rated`] within the window.
     #[must_use]
     pub fn ops_per_s(&self) -> Option<f64> {
         self.per_s(|class| class.count)
     }
 
-    /// Bytes per second within the window, of the same.
+    /// Bytes per second of [`HostRun::rated`] within the window.
     #[must_use]
     pub fn bytes_per_s(&self) -> Option<f64> {
         self.per_s(|class| class.size_bytes)
@@ -255,17 +258,17 @@ impl HostRun {
         (self.measured_ns > 0).then(|| sum as f64 * 1e9 / self.measured_ns as f64)
     }
 
-    /// When a phase began.
+    /// Returns the start of a phase.
     #[must_use]
-    pub fn began_ns(&self, kind: PhaseKind) -> Option<u64> {
+    pub fn phase_start_ns(&self, kind: PhaseKind) -> Option<u64> {
         self.phases.iter().find(|phase| phase.kind == kind).map(|phase| phase.start_ns)
     }
 }
 
-/// The offset at a moment between two measurements, and by how much it may be wrong: as clocks may have run apart
-/// unevenly, what they ran apart beyond both errors counts too.
+/// Interpolates the clock offset between two measurements. The error bound includes any drift
+/// beyond both measurement errors, because clocks can drift unevenly.
 #[must_use]
-pub fn between(measured: &[Offset], at_ns: i64) -> Option<Offset> {
+pub fn interpolate_offset(measured: &[Offset], at_ns: i64) -> Option<Offset> {
     let (first, last) = (measured.first()?, measured.last()?);
     let apart_ns = last.offset_ns.abs_diff(first.offset_ns);
     let span_ns = (last.at_ns - first.at_ns).max(1);
@@ -285,12 +288,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn between_two_measurements_a_clock_runs_evenly_and_what_it_ran_is_in_its_error() {
+    fn interpolates_a_clock_offset_and_its_error() {
         let at = |offset_ns, error_ns, at_ns| Offset { offset_ns, error_ns, at_ns };
         let measured = [at(100, 10, 0), at(300, 20, 1_000)];
-        let found = between(&measured, 500).unwrap();
+        let found = interpolate_offset(&measured, 500).unwrap();
         assert_eq!((found.offset_ns, found.error_ns), (200, 20 + 170));
-        assert_eq!(between(&measured[..1], 500).unwrap().offset_ns, 100);
-        assert!(between(&[], 0).is_none());
+        assert_eq!(interpolate_offset(&measured[..1], 500).unwrap().offset_ns, 100);
+        assert!(interpolate_offset(&[], 0).is_none());
     }
 }

@@ -1,26 +1,27 @@
-//! What evidence that was taken over from elsewhere says of itself beside its figures.
+//! Keys and limits for evidence imported from other tools.
 
-/// What made the load, as far as a table says: its latency is rounded, and how many operations were in
-/// flight is often a guess of whoever reads it.
+/// Driver name of results from a published table. Their latencies are rounded, and their queue
+/// depth is often the reader's guess.
 pub const TABLE_KIND: &str = "published table";
-/// Counter of a result whose tool wrote buffers of zeroes.
+/// Counter of a result whose tool wrote zero-filled buffers.
 pub const ZERO_BUFFERS: &str = "zero_buffers";
-/// Counter of a result that does not say whether it was random or sequential.
+/// Counter of a result that does not state whether access was random or sequential.
 pub const PATTERN_NOT_STATED: &str = "pattern_not_stated";
 
-/// Shortest measurement that is taken from elsewhere without a word, nanoseconds: half a minute of
-/// warm-up and half a minute to look at. Claims on what lasts ask for more.
+/// Shortest measurement accepted without a warning, in nanoseconds: 30 s of warm-up plus 30 s of
+/// data. Claims about sustained rates need more.
 pub const MEASURE_NS_MIN: u64 = 60_000_000_000;
 
-/// Names of the counters that say of each job of a result what its totals do not.
+/// Names of per-job counters that the totals lack.
 pub mod bundle_key {
-    /// How long the job with this instance number ran, nanoseconds.
+    /// Returns the counter name of the run time of a job, in nanoseconds.
     #[must_use]
     pub fn runtime_ns(instance: u32) -> String {
         format!("job{instance}.runtime_ns")
     }
 
-    /// Operations that it keeps in flight; absent where that is not known.
+    /// Returns the counter name of a job's operations in flight. Results without that number lack
+    /// the counter.
     #[must_use]
     pub fn outstanding(instance: u32) -> String {
         format!("job{instance}.outstanding")

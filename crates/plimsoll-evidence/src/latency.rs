@@ -1,9 +1,9 @@
 //! `latency.hlog`: an HdrHistogram log (version 1.3) with one tagged histogram per class and
-//! interval, readable by the tools that exist for that format.
+//! interval. Existing tools for that format can read it.
 //!
-//! Values are whole nanoseconds, three significant digits, 1 ns to 1 h. Tag `db3.read` is the latency
-//! from the intended start, `db3.read.service` the service time. Histograms are merged; percentiles
-//! are never averaged.
+//! Values are whole nanoseconds from 1 ns to 1 h, with three significant digits. Tag `db3.read` is
+//! the latency from the intended start; `db3.read.service` is the service time. Histograms are
+//! merged; percentiles are never averaged.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,35 +17,36 @@ use hdrhistogram::serialization::interval_log::{
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
-/// The largest latency that is told apart: 1 h. A longer one is counted as this.
+/// Largest distinguishable latency: 1 h. Longer ones count as this.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a recorded value.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// An empty histogram with the bundle's range and precision.
+/// Creates an empty histogram with the bundle's range and precision.
 pub fn histogram() -> Histogram<u64> {
     match Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS) {
         Ok(histogram) => histogram,
-        // The bounds are constants that the crate accepts; `new` with only digits cannot fail for 3.
+        // The bounds are constants that the crate accepts. `new` with only digits cannot fail for
+        // 3.
         Err(_) => unreachable!("1 to 1 h in 3 digits is a valid range"),
     }
 }
 
-/// The histogram of one class in one interval.
+/// Histogram of one class in one interval.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// Such as `db3.read` or `db3.read.service`.
+    /// Tag, such as `db3.read` or `db3.read.service`.
     pub tag: String,
-    /// From the start of the run.
+    /// Start of the interval, from the start of the run.
     pub start_ns: u64,
     /// Length of the interval.
     pub duration_ns: u64,
-    /// Its values, in nanoseconds.
+    /// Values in nanoseconds.
     pub histogram: Packed,
 }
 
-/// A histogram without its empty buckets. A run keeps hundreds of them for each class until it ends: whole
-/// tables of 270 KiB would fill a host's memory.
+/// Histogram without its empty buckets. A run keeps hundreds per class until it ends; full tables
+/// of 270 KiB each would exhaust the host's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed(Box<[(u64, u64)]>);
 
@@ -57,25 +58,25 @@ impl From<&Histogram<u64>> for Packed {
 }
 
 impl Packed {
-    /// The histogram of these buckets, in ascending order: the largest value of each, and how many fell
-    /// into it. Values are those of [`histogram`]'s buckets, counts are not 0.
+    /// Creates a histogram from its buckets: largest value and count of each, in ascending order.
+    /// The values must be bucket values of [`histogram`], the counts not 0.
     #[must_use]
-    pub fn of(buckets: Vec<(u64, u64)>) -> Self {
+    pub fn from_buckets(buckets: Vec<(u64, u64)>) -> Self {
         Self(buckets.into_boxed_slice())
     }
 
-    /// Its buckets in ascending order: the largest value of each, and how many fell into it.
+    /// Returns the largest value and the count of each bucket, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
 
-    /// Whether nothing was counted.
+    /// True if the histogram is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The histogram again: the same buckets hold the same counts.
+    /// Expands the histogram. Each bucket keeps its count.
     #[must_use]
     pub fn unpack(&self) -> Histogram<u64> {
         let mut whole = histogram();
@@ -83,20 +84,22 @@ impl Packed {
         whole
     }
 
-    /// Counts these into a histogram of [`histogram`]'s buckets, without a table of their own.
+    /// Adds the counts to a histogram that has the buckets of [`histogram`], without a table of
+    /// their own.
     pub fn add_to(&self, into: &mut Histogram<u64>) {
         for (value, count) in &self.0 {
             into.saturating_record_n(*value, *count);
         }
     }
 
-    /// Values counted.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.iter().map(|(_, count)| count).sum()
     }
 
-    /// Values in buckets beyond that of `value`, which is the largest of its own.
+    /// Returns the number of values in buckets above that of `value`, which must be the largest
+    /// value of its bucket.
     #[must_use]
     pub fn count_beyond(&self, value: u64) -> u64 {
         let beyond = self.0.iter().filter(|(largest, _)| *largest > value);
@@ -104,11 +107,11 @@ impl Packed {
     }
 }
 
-/// The measured phase on the log's grid of milliseconds.
+/// Measured phase on the millisecond grid of the log.
 ///
-/// The log holds seconds with three decimals, and the phases' ends are known to the nanosecond. So that what
-/// belongs to the measurement is told apart from the warm-up before and the close after, intervals are
-/// written as starting within the phase's milliseconds or outside of them.
+/// The log stores seconds with three decimals, but phases end at a nanosecond. Interval starts are
+/// therefore rounded so that they stay inside or outside the phase. Readers can then separate the
+/// measurement from the warm-up before it and the close after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     from_ns: u64,
@@ -118,7 +121,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window of a phase.
+    /// Creates the window of a phase.
     #[must_use]
     pub fn new(start_ns: u64, duration_ns: u64) -> Self {
         let to_ns = start_ns.saturating_add(duration_ns);
@@ -126,8 +129,8 @@ impl Window {
         Self { from_ns: start_ns, from_ms, to_ns, to_ms: to_ms.max(from_ms + 1) }
     }
 
-    /// The millisecond as which a start is written.
-    fn written_ms(self, start_ns: u64) -> u64 {
+    /// Returns the millisecond to write for a start.
+    fn round_to_ms(self, start_ns: u64) -> u64 {
         let near_ms = start_ns.saturating_add(MS_NS / 2) / MS_NS;
         if start_ns < self.from_ns {
             near_ms.min(self.from_ms.saturating_sub(2))
@@ -138,9 +141,9 @@ impl Window {
         }
     }
 
-    /// Whether an interval that was written so is of the phase. Older versions rounded to the nearest
-    /// millisecond.
-    fn has(self, written_ns: u64) -> bool {
+    /// True if an interval with this written start belongs to the phase. Older versions rounded to
+    /// the nearest millisecond.
+    fn contains_written(self, written_ns: u64) -> bool {
         let ms = written_ns.saturating_add(MS_NS / 2) / MS_NS;
         ms * MS_NS + MS_NS / 2 >= self.from_ns && ms < self.to_ms
     }
@@ -148,11 +151,11 @@ impl Window {
 
 const MS_NS: u64 = 1_000_000;
 
-/// Writes the log. `started_unix_ns` is the wall clock that interval starts count from, `measured` the
-/// measured phase, where there was one.
+/// Writes the log. Interval starts count from `started_unix_ns` on the wall clock. `measured` is
+/// the measured phase, if the run reached it.
 ///
 /// # Errors
-/// What the writer reports, or a histogram that cannot be encoded.
+/// The writer fails, or a histogram cannot be encoded.
 pub fn write(
     out: &mut impl Write,
     started_unix_ns: u64,
@@ -173,7 +176,7 @@ pub fn write(
         let tag = Tag::new(&interval.tag)
             .ok_or_else(|| format!("{:?} cannot be a histogram's tag", interval.tag))?;
         let start = measured.map_or(Duration::from_nanos(interval.start_ns), |measured| {
-            Duration::from_millis(measured.written_ms(interval.start_ns))
+            Duration::from_millis(measured.round_to_ms(interval.start_ns))
         });
         writer
             .write_histogram(
@@ -189,26 +192,26 @@ pub fn write(
 
 /// Latencies of the measured phase.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
-    /// By tag, merged over the phase.
+pub struct MeasuredLatency {
+    /// Histograms by tag, merged over the phase.
     pub merged: BTreeMap<String, Histogram<u64>>,
-    /// As they were recorded, interval by interval, of the tags asked for.
+    /// Histograms by interval, of the requested tags.
     pub spans: Vec<Interval>,
 }
 
-/// Reads the log: the intervals of the measured phase, merged by tag, and one by one of the tags that
-/// `keeps` says.
+/// Reads the intervals of the measured phase. Merges all of them by tag, and also returns the
+/// single intervals of the tags that `keeps` accepts.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// The reason in words.
 pub fn read_measured(
     text: &[u8],
     measured: Window,
     keeps: impl Fn(&str) -> bool,
-) -> Result<Measured, String> {
-    let mut found = Measured::default();
+) -> Result<MeasuredLatency, String> {
+    let mut found = MeasuredLatency::default();
     read(text, |interval| {
-        if measured.has(interval.start_ns) {
+        if measured.contains_written(interval.start_ns) {
             let into = found.merged.entry(interval.tag.clone()).or_insert_with(histogram);
             interval.histogram.add_to(into);
             if keeps(&interval.tag) {
@@ -220,10 +223,10 @@ pub fn read_measured(
     Ok(found)
 }
 
-/// [`read_measured`] without the single intervals.
+/// As [`read_measured`], without the single intervals.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// The reason in words.
 pub fn read_merged(
     text: &[u8],
     measured: Window,
@@ -234,7 +237,7 @@ pub fn read_merged(
 /// Reads the log interval by interval.
 ///
 /// # Errors
-/// A sentence that says what is wrong, or what `each` returns.
+/// The reason in words, or the error that `each` returns.
 pub fn read(
     text: &[u8],
     mut each: impl FnMut(Interval) -> Result<(), String>,
@@ -253,7 +256,7 @@ pub fn read(
             .map_err(|error| format!("a histogram is not base 64: {error}"))?;
         let histogram: Histogram<u64> = deserializer
             .deserialize(&mut encoded.as_slice())
-            .map_err(|error| format!("a histogram does not decode: {error}"))?;
+            .map_err(|error| format!("a histogram cannot be decoded: {error}"))?;
         each(Interval {
             tag: interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default(),
             start_ns: nanoseconds(interval.start_timestamp()),
@@ -305,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_starts_at_the_phases_ends_is_told_apart_to_the_nanosecond() {
+    fn separates_intervals_at_phase_boundaries_to_the_nanosecond() {
         for (start_ns, duration_ns) in [
             (10_000_400_000, 1_000_000_000),
             (10_000_600_000, 999_999_999),
@@ -346,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong_with_a_broken_log() {
+    fn rejects_a_broken_log() {
         let window = Window::new(0, 9);
         assert!(read_merged(b"Tag=a,0.0,1.0,1.0,????\n", window).is_err());
     }

@@ -1,23 +1,23 @@
-//! The ledger: every run on this machine in the order started, aborted ones too.
+//! The ledger: every run on this machine in order of start, aborted ones too.
 //!
-//! A text file of JSON lines. Each line holds the SHA-256 of the one before, so that a line cannot
-//! be taken out or changed without breaking all that follow. A run appends a line when it starts
-//! and another when it ends; a run that was killed has a start without an end. Appending takes an
-//! exclusive lock, so that runs at the same time do not fork the chain.
+//! The ledger is a text file of JSON lines. Each line holds the SHA-256 of the previous one, so
+//! that removing or changing a line breaks the chain after it. A run appends a line when it starts
+//! and another when it ends; a killed run has a start without an end. Appending takes an exclusive
+//! lock, so that concurrent runs do not fork the chain.
 //!
-//! A line is written whole or not at all: an append that fails is taken back, and what a killed writer
-//! left of a line is put aside by the next one ([`TornTail`]).
+//! A line is written completely or not at all. A failed append is rolled back, and the next writer
+//! moves a partial line of a killed writer to another file ([`TornTail`]).
 //!
-//! Beside it lies its head ([`head`]): how many lines there are and what the last one is, which no line after
-//! it guards yet.
+//! A second file, the head ([`head`]), holds the number of lines and the hash of the last one,
+//! which no later line protects yet.
 //!
-//! A bundle carries the ledger's identity (the hash of its first line), when it began, and the hashes of
-//! the line of its own start and of the one before: a ledger that is cut short, begun anew or rewritten
-//! disagrees with the bundles that were made under it ([`place`]).
+//! A bundle carries the ledger's identity (the hash of its first line), its start time, and the
+//! hashes of the run's start line and of the line before. A ledger that is truncated, restarted or
+//! rewritten therefore contradicts the bundles made under it ([`position`]).
 
+pub mod cached;
 pub mod head;
-pub mod kept;
-pub mod place;
+pub mod position;
 pub mod question;
 pub mod statement;
 mod tail;
@@ -34,112 +34,113 @@ use crate::EvidenceError;
 use crate::run::LedgerPosition;
 use crate::seal::sha256_hex;
 
-pub use head::{Head, HeadFound};
-pub use kept::Kept;
-pub use place::Place;
+pub use cached::CachedLedger;
+pub use head::{Head, HeadState};
+pub use position::LedgerMatch;
 pub use question::Question;
 pub use statement::Statement;
-pub use tail::{PutAside, TornTail};
+pub use tail::{TornBytes, TornTail};
 
-/// Space that each append reserves behind the ledger's end, so that the end of a run can still be
-/// entered when the disk has become full: a line is a few hundred bytes.
+/// Space that each append reserves past the end of the ledger, so that a run can record its end on
+/// a full disk. A line takes a few hundred bytes.
 const RESERVED_BYTES: u64 = 64 << 10;
 
-/// What a line says of its run.
+/// Event that a line records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// The run was started.
+    /// A run started.
     Started {
         /// Name of the plan.
         name: String,
         /// SHA-256 of the resolved plan.
         plan_sha256: String,
-        /// The experiment that it belongs to; `None`: it stands alone.
+        /// Experiment that the run belongs to; `None` for a single run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         experiment: Option<String>,
-        /// What it asks of which system; `None` in lines of older versions.
+        /// Workload and system of the run; `None` in lines of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<Question>,
     },
-    /// The run ended, with the seal of its bundle.
+    /// A run ended, and its bundle was sealed.
     Ended {
-        /// How, as in `run.json`.
+        /// How it ended, as in `run.json`.
         end: String,
-        /// The verdict in capitals.
+        /// Verdict in capitals.
         verdict: String,
         /// SHA-256 of the bundle's `SHA256SUMS`.
         seal_sha256: String,
-        /// SHA-256 of what was derived from the evidence; `None` in lines of older versions.
+        /// SHA-256 of the derived files; `None` in lines of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        derived: Option<Derived>,
+        derived: Option<DerivedFiles>,
     },
-    /// The run's evidence was judged again, and what is derived from it written anew.
+    /// The evidence of a run was judged again, and its derived files were rewritten.
     Judged {
-        /// The verdict in capitals.
+        /// Verdict in capitals.
         verdict: String,
-        /// What was written.
-        derived: Derived,
+        /// Hashes of the rewritten files.
+        derived: DerivedFiles,
     },
-    /// What the runs of an experiment say together was written; `run_id` names the experiment.
+    /// The report of an experiment was written; `run_id` names the experiment.
     Together {
         /// SHA-256 of the experiment's `SHA256SUMS`.
         seal_sha256: String,
     },
 }
 
-/// SHA-256 of the files that are derived from a bundle's evidence.
+/// SHA-256 of the files derived from a bundle's evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Derived {
-    /// Of `verdict.json`.
+pub struct DerivedFiles {
+    /// SHA-256 of `verdict.json`.
     pub verdict_sha256: String,
-    /// Of `report.html`.
+    /// SHA-256 of `report.html`.
     pub report_sha256: String,
 }
 
-/// One line.
+/// Line of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Line number, from 1.
     pub position: u64,
-    /// SHA-256 of the line before without its line feed; of nothing for the first.
+    /// SHA-256 of the previous line without its line feed; of the empty string for the first.
     pub previous_sha256: String,
-    /// The run.
+    /// Name of the run.
     pub run_id: String,
     /// Wall clock, nanoseconds since 1970.
     pub unix_ns: u64,
-    /// What a writer that was cut off had left after the line before, and where this entry now stands.
+    /// Torn bytes after the previous line that were moved to another file when this line was
+    /// written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub put_aside: Option<PutAside>,
-    /// How its writer found the ledger's head; `None`: there was none yet.
+    pub put_aside: Option<TornBytes>,
+    /// State of the head when this line was written; `None` if there was no head yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub head: Option<HeadFound>,
-    /// What happened.
+    pub head: Option<HeadState>,
+    /// Event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// The ledger of one machine.
+/// Ledger of one machine.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     path: PathBuf,
 }
 
 impl Ledger {
-    /// The ledger at `path`; it need not exist yet.
+    /// Creates a handle for the ledger at `path`, which need not exist yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// Where it lies.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Enters the start of a run.
+    /// Records the start of a run.
     ///
     /// # Errors
-    /// A ledger that cannot be written, or whose chain is broken.
+    /// The ledger cannot be written, or its chain is broken.
     pub fn start(
         &self,
         start: &Start<'_>,
@@ -154,10 +155,10 @@ impl Ledger {
         Ok((appended.position_of(start), appended.torn))
     }
 
-    /// Enters the end of a run.
+    /// Records the end of a run.
     ///
     /// # Errors
-    /// As [`Ledger::start`].
+    /// See [`Ledger::start`].
     pub fn end(
         &self,
         run_id: &str,
@@ -165,7 +166,7 @@ impl Ledger {
         end: &str,
         verdict: &str,
         seal_sha256: &str,
-        derived: Option<Derived>,
+        derived: Option<DerivedFiles>,
     ) -> Result<(), EvidenceError> {
         let event = Event::Ended {
             end: end.to_owned(),
@@ -176,10 +177,10 @@ impl Ledger {
         self.append(run_id, unix_ns, event).map(|_| ())
     }
 
-    /// Enters anything else that happened to a run or experiment.
+    /// Records any other event of a run or experiment.
     ///
     /// # Errors
-    /// As [`Ledger::start`].
+    /// See [`Ledger::start`].
     pub fn enter(&self, run_id: &str, unix_ns: u64, event: Event) -> Result<(), EvidenceError> {
         self.append(run_id, unix_ns, event).map(|_| ())
     }
@@ -187,15 +188,15 @@ impl Ledger {
     /// Reads the whole ledger and checks its chain.
     ///
     /// # Errors
-    /// [`EvidenceError::LedgerBroken`] with the first line that does not fit.
+    /// [`EvidenceError::LedgerBroken`] with the first line that does not fit the chain.
     pub fn read(&self) -> Result<Vec<Entry>, EvidenceError> {
         Ok(self.read_chain()?.into_iter().map(|link| link.entry).collect())
     }
 
-    /// As [`Self::read`], and whether the last line is torn. The ledger is left as it is.
+    /// As [`Self::read`], and also returns a torn last line. Does not change the ledger.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// See [`Self::read`].
     pub fn read_with_tail(&self) -> Result<(Vec<Entry>, Option<TornTail>), EvidenceError> {
         let (links, torn) = self.read_links()?;
         Ok((links.into_iter().map(|link| link.entry).collect(), torn))
@@ -204,7 +205,7 @@ impl Ledger {
     /// Reads the whole ledger with the hash of each line, and checks its chain.
     ///
     /// # Errors
-    /// As [`Ledger::read`].
+    /// See [`Ledger::read`].
     pub fn read_chain(&self) -> Result<Vec<Link>, EvidenceError> {
         self.read_links().map(|(links, _)| links)
     }
@@ -214,12 +215,12 @@ impl Ledger {
         let (lines, torn) = tail::split(&bytes);
         let links = self.parse(lines)?;
         self.hold(&head, &links)?;
-        let torn = TornTail::left(&links, torn);
+        let torn = TornTail::after(&links, torn);
         Ok((links, torn))
     }
 
-    /// The ledger's bytes, none where there is no ledger, and what lies where its head belongs.
-    fn read_bytes(&self) -> Result<(Vec<u8>, head::Found), EvidenceError> {
+    /// Returns the bytes of the ledger, which may be missing, and the state of its head.
+    fn read_bytes(&self) -> Result<(Vec<u8>, head::StoredHead), EvidenceError> {
         let io = |error| EvidenceError::io("read", &self.path, error);
         let mut bytes = Vec::new();
         let file = match File::open(&self.path) {
@@ -227,17 +228,18 @@ impl Ledger {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(io(error)),
         };
-        // A line that is being written is not torn. Where the file system has no locks it is read as it is.
+        // Wait for writers: a line that is being written is not torn. File systems without locks
+        // are read as they are.
         let _ = file.as_ref().map(|file| flock(file, FlockOperation::LockShared));
-        let head = head::find(&self.path);
+        let head = head::read(&self.path);
         if let Some(mut file) = file {
             file.read_to_end(&mut bytes).map_err(io)?;
         }
         Ok((bytes, head))
     }
 
-    fn hold(&self, head: &head::Found, links: &[Link]) -> Result<(), EvidenceError> {
-        match head::hold(head, links) {
+    fn hold(&self, head: &head::StoredHead, links: &[Link]) -> Result<(), EvidenceError> {
+        match head::check(head, links) {
             Some(Err((line, what))) => {
                 Err(EvidenceError::LedgerBroken { path: self.path.clone(), line, what })
             }
@@ -245,18 +247,25 @@ impl Ledger {
         }
     }
 
-    fn append(&self, run_id: &str, unix_ns: u64, event: Event) -> Result<Appended, EvidenceError> {
+    fn append(
+        &self,
+        run_id: &str,
+        unix_ns: u64,
+        event: Event,
+    ) -> Result<AppendedLine, EvidenceError> {
         let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
         if let Some(parent) = self.path.parent() {
             fs::create_dir_all(parent).map_err(io("create the directory of"))?;
         }
-        let mut file = self.locked()?;
-        let Whole { size_bytes, links: earlier, put_aside, torn } = self.whole_lines(&mut file)?;
+        let mut file = self.lock()?;
+        let LockedLedger { size_bytes, links: earlier, put_aside, torn } =
+            self.read_whole_lines(&mut file)?;
         let previous = earlier.last().map(|link| link.sha256.clone());
-        // What was taken off or changed can't be had back: the line says so, and the chain goes on.
-        let head = head::hold(&head::find(&self.path), &earlier).map(|held| match held {
-            Ok(()) => HeadFound::Held,
-            Err((_, says)) => HeadFound::Differed(says),
+        // Lost or changed lines cannot be recovered. The new line records that, and the chain
+        // continues.
+        let head = head::check(&head::read(&self.path), &earlier).map(|held| match held {
+            Ok(()) => HeadState::Held,
+            Err((_, says)) => HeadState::Differed(says),
         });
         let entry = Entry {
             position: earlier.len() as u64 + 1,
@@ -272,28 +281,28 @@ impl Ledger {
         line.push('\n');
         let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
         if let Err(error) = written {
-            // If even this fails, the next writer finds a torn tail.
+            // If this fails too, the next writer finds a torn tail.
             let _ = file.set_len(size_bytes);
             return Err(io("write")(error));
         }
-        // Best effort: not every file system can.
+        // Best effort: some file systems cannot reserve space.
         let end_bytes = size_bytes + line.len() as u64;
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end_bytes, RESERVED_BYTES);
-        // A head that can't be written stays behind, and guards the lines that it has.
+        // If the head cannot be written, it falls behind and protects the lines that it covers.
         let _ = Head { lines: entry.position, last_sha256: sha256.clone() }.write(&self.path);
-        Ok(Appended { own: Link { entry, sha256 }, earlier, torn })
+        Ok(AppendedLine { own: Link { entry, sha256 }, earlier, torn })
     }
 
-    /// Opens the ledger for appending, and waits for its lock.
-    fn locked(&self) -> Result<File, EvidenceError> {
+    /// Opens the ledger for appending and waits for its lock.
+    fn lock(&self) -> Result<File, EvidenceError> {
         let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
         let file = self.open().map_err(io("open"))?;
         flock(&file, FlockOperation::LockExclusive).map_err(|e| io("lock")(e.into()))?;
         Ok(file)
     }
 
-    /// Brings the end of a locked ledger to a whole line, and reads it.
-    fn whole_lines(&self, file: &mut File) -> Result<Whole, EvidenceError> {
+    /// Truncates a locked ledger to whole lines and reads it.
+    fn read_whole_lines(&self, file: &mut File) -> Result<LockedLedger, EvidenceError> {
         let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io("read"))?;
@@ -303,15 +312,15 @@ impl Ledger {
         let (mut put_aside, mut moved) = (None, None);
         if torn_bytes > 0 {
             let line = links.len() as u64 + 1;
-            let path = tail::put_aside(&self.path, line, torn)?;
-            put_aside = Some(PutAside::of(torn));
+            let path = tail::move_torn_tail(&self.path, line, torn)?;
+            put_aside = Some(TornBytes::from_bytes(torn));
             moved = Some(TornTail { line, size_bytes: torn_bytes, moved_to: Some(path) });
             file.set_len(size_bytes).map_err(io("write"))?;
         } else if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             file.write_all(b"\n").map_err(io("write"))?;
             size_bytes += 1;
         }
-        Ok(Whole { size_bytes, links, put_aside, torn: moved })
+        Ok(LockedLedger { size_bytes, links, put_aside, torn: moved })
     }
 
     fn open(&self) -> std::io::Result<File> {
@@ -324,7 +333,7 @@ impl Ledger {
         Ok(links)
     }
 
-    /// Parses whole lines that come after these.
+    /// Parses whole lines that follow those in `links`.
     fn parse_after(&self, links: &mut Vec<Link>, lines: &[u8]) -> Result<(), EvidenceError> {
         let broken = |line, what: String| EvidenceError::LedgerBroken {
             path: self.path.clone(),
@@ -341,12 +350,15 @@ impl Ledger {
         for (index, line) in text.lines().enumerate() {
             let number = earlier + index as u64 + 1;
             let entry: Entry = serde_json::from_str(line)
-                .map_err(|error| broken(number, format!("it does not parse: {error}")))?;
+                .map_err(|error| broken(number, format!("it cannot be parsed: {error}")))?;
             if entry.position != number {
-                return Err(broken(number, format!("it says that it is line {}", entry.position)));
+                return Err(broken(
+                    number,
+                    format!("its position field says line {}", entry.position),
+                ));
             }
             if entry.previous_sha256 != previous {
-                return Err(broken(number, "the line before it was changed or taken out".into()));
+                return Err(broken(number, "the previous line was changed or removed".into()));
             }
             previous = sha256_hex(line.as_bytes());
             links.push(Link { entry, sha256: previous.clone() });
@@ -355,43 +367,43 @@ impl Ledger {
     }
 }
 
-/// What is entered of a run that starts.
+/// Start of a run, as recorded in the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct Start<'a> {
-    /// The run.
+    /// Name of the run.
     pub run_id: &'a str,
-    /// Name of its plan.
+    /// Name of the plan.
     pub name: &'a str,
-    /// SHA-256 of its resolved plan.
+    /// SHA-256 of the resolved plan.
     pub plan_sha256: &'a str,
     /// Wall clock, nanoseconds since 1970.
     pub unix_ns: u64,
-    /// The experiment that it belongs to.
+    /// Experiment that the run belongs to.
     pub experiment: Option<&'a str>,
-    /// What it asks of which system.
+    /// Workload and system of the run.
     pub question: Option<Question>,
-    /// Bundles of this ledger's runs that are there, by their own word: how many of them the ledger does
-    /// not hold where they say is told in the position.
-    pub known: &'a [place::Witness],
+    /// Existing bundles that claim to be in this ledger. The position records how many of them the
+    /// ledger lacks.
+    pub known: &'a [position::ClaimedPosition],
 }
 
-/// A line with its hash.
+/// Line with its hash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// The line.
     pub entry: Entry,
-    /// SHA-256 of its text without the line feed.
+    /// SHA-256 of the text without the line feed.
     pub sha256: String,
 }
 
-/// A line that was entered, and those before it.
-struct Appended {
+/// Line that was appended, and the lines before it.
+struct AppendedLine {
     own: Link,
     earlier: Vec<Link>,
     torn: Option<TornTail>,
 }
 
-impl Appended {
+impl AppendedLine {
     fn position_of(&self, start: &Start<'_>) -> LedgerPosition {
         let first = self.earlier.first().unwrap_or(&self.own);
         let same_plan = |plan: &str, _: Option<&Question>| plan == start.plan_sha256;
@@ -399,12 +411,12 @@ impl Appended {
             plan == start.plan_sha256
                 || start.question.as_ref().zip(question).is_some_and(|(a, b)| a.is_alike(b))
         };
-        // What belongs to the same experiment is shown together with this run.
-        let (of_plan, given_up) = self.count(None, same_plan);
-        let (of_question, alike_given_up) = self.count(start.experiment, alike);
-        let (otherwise, _) = self.count(start.experiment, |_, question| {
+        // Runs of the same experiment are reported together with this run, so they do not count.
+        let (of_plan, given_up) = self.count_earlier(None, same_plan);
+        let (of_question, alike_given_up) = self.count_earlier(start.experiment, alike);
+        let (otherwise, _) = self.count_earlier(start.experiment, |_, question| {
             let asked = start.question.as_ref().zip(question);
-            asked.is_some_and(|(own, earlier)| own.requires_otherwise(earlier))
+            asked.is_some_and(|(own, earlier)| own.has_other_requirement(earlier))
         });
         LedgerPosition {
             position: self.own.entry.position,
@@ -417,17 +429,17 @@ impl Appended {
             began_unix_ns: Some(first.entry.unix_ns),
             first_sha256: Some(first.sha256.clone()),
             line_sha256: Some(self.own.sha256.clone()),
-            bundles_not_held: Some(place::not_held(start.known, &self.earlier)),
+            bundles_not_held: Some(position::count_missing(start.known, &self.earlier)),
             head_differed: match &self.own.entry.head {
-                Some(HeadFound::Differed(says)) => Some(says.clone()),
+                Some(HeadState::Differed(says)) => Some(says.clone()),
                 _ => None,
             },
         }
     }
 
-    /// Earlier starts whose plan's hash and question `takes` takes, but for those of one experiment, and how
-    /// many of these did not complete.
-    fn count(
+    /// Counts earlier starts whose plan hash and question `takes` accepts, without those of one
+    /// experiment. Also returns how many of these did not complete.
+    fn count_earlier(
         &self,
         but_of: Option<&str>,
         takes: impl Fn(&str, Option<&Question>) -> bool,
@@ -456,11 +468,11 @@ impl Appended {
     }
 }
 
-/// A locked ledger that ends with a whole line.
-struct Whole {
+/// Locked ledger that ends with a whole line.
+struct LockedLedger {
     size_bytes: u64,
     links: Vec<Link>,
-    put_aside: Option<PutAside>,
+    put_aside: Option<TornBytes>,
     torn: Option<TornTail>,
 }
 
@@ -493,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_earlier_runs_that_ask_the_same_under_another_name_but_for_its_own_experiment() {
+    fn counts_earlier_runs_alike_outside_the_experiment() {
         let (_directory, ledger) = ledger();
         let question = |bytes: f64| Question {
             target: "ext4 on sda".to_owned(),
@@ -515,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_taken_out_or_changed_breaks_the_chain() {
+    fn a_removed_or_changed_line_breaks_the_chain() {
         let (_directory, ledger) = ledger();
         for run in ["a", "b", "c"] {
             ledger.start(&of(run, "p", "hash")).unwrap();
@@ -534,9 +546,9 @@ mod tests {
         assert!(ledger.start(&of("d", "p", "hash")).is_err());
     }
 
-    /// What a writer that is cut off leaves: any part of its line, or zeroes in its place.
+    /// A killed writer can leave any part of its line, or zeroes in its place.
     #[test]
-    fn a_torn_tail_is_put_aside_and_the_chain_goes_on() {
+    fn moves_a_torn_tail_away_and_continues_the_chain() {
         let (_directory, ledger) = ledger();
         ledger.start(&of("a", "p", "hash")).unwrap();
         ledger.end("a", 2, "completed", "PASS", "seal", None).unwrap();
@@ -563,7 +575,7 @@ mod tests {
             assert_eq!(fs::read(moved_to).unwrap(), &torn[second..]);
             let entries = ledger.read().unwrap();
             assert_eq!(entries.len(), 2);
-            assert_eq!(entries[1].put_aside, Some(PutAside::of(&torn[second..])));
+            assert_eq!(entries[1].put_aside, Some(TornBytes::from_bytes(&torn[second..])));
             assert!(fs::read(ledger.path()).unwrap().starts_with(first));
         }
     }
@@ -580,7 +592,7 @@ mod tests {
         assert!(fs::read_to_string(ledger.path()).unwrap().starts_with(&text));
     }
 
-    /// A line in the middle that is no entry is no tail: somebody changed it.
+    /// An invalid line in the middle is not a torn tail: it was changed.
     #[test]
     fn only_the_end_can_be_torn() {
         let (_directory, ledger) = ledger();
@@ -598,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_at_the_same_time_do_not_fork_the_chain() {
+    fn concurrent_runs_do_not_fork_the_chain() {
         let (_directory, ledger) = ledger();
         std::thread::scope(|scope| {
             for thread in 0..4 {

@@ -1,5 +1,5 @@
-//! The bundle: the directory that a run leaves. Write, read, seal, merge, version. It holds what
-//! was measured and has no opinion on it.
+//! The bundle: the directory that a run creates. This crate writes, reads, seals and merges bundles
+//! and versions their format. It stores measurements and does not judge them.
 //!
 //! | file | module |
 //! |---|---|
@@ -7,41 +7,42 @@
 //! | `environment.json` | [`environment`] |
 //! | `latency.hlog` | [`latency`] |
 //! | `series.csv` | [`series`] |
-//! | `observed.json` | [`observed`], with [`inside`] where the system is a model |
+//! | `observed.json` | [`observed`], with [`model_statistics`] if the system is a model |
 //! | `SHA256SUMS` | [`seal`] |
 //!
-//! [`fleet`] holds what several hosts did together, beside the bundle of each. [`foreign`] says what is known of results that were made elsewhere; [`reported`] holds one as its tool reports it,
-//! figure by figure; [`cells`] reads tables that people write.
-//! Beside the bundles lies the [`ledger`]: every run in the order started, each entry holding the
-//! hash of the one before, so that the best of N is seen as such.
+//! [`fleet`] holds the merged evidence of several hosts, next to the bundle of each. [`foreign`]
+//! has the keys of imported results. [`tool_result`] holds a result as its tool reports it, figure
+//! by figure. [`cells`] reads tables that people write. The [`ledger`] lists every run in order of
+//! start. Each entry holds the hash of the previous one, so that a best-of-N selection is visible.
 //!
 //! # Where to change what
 //!
 //! - observations in a bundle: `observed`, network in `observed/links.rs`, replays in
 //!   `observed/replay.rs`
 //! - the seal: `seal.rs`; a ledger position: `ledger/place.rs`, its last line `ledger/head.rs`,
-//!   cached parsing `ledger/kept.rs`
+//!   cached parsing `ledger/cached.rs`
 //! - merged evidence of hosts: `fleet` (`fleet.json`, sums, histograms, common clock)
-//! - bundles of foreign results: `foreign.rs`; directories of bundles: `elsewhere.rs`
+//! - keys of imported results: `foreign.rs`; directories outside the catalogue:
+//!   `external_directories.rs`
 
 pub mod bundle;
 pub mod cells;
-pub mod elsewhere;
 pub mod environment;
 pub mod error;
+pub mod external_directories;
 pub mod fleet;
 pub mod foreign;
-pub mod inside;
 pub mod latency;
 pub mod ledger;
+pub mod model_statistics;
 pub mod observed;
-pub mod reported;
 pub mod reserve;
 pub mod run;
 pub mod seal;
 pub mod series;
 pub mod signature;
 pub mod strict;
+pub mod tool_result;
 
 pub use bundle::{Bundle, BundleWriter, JOB};
 pub use error::EvidenceError;

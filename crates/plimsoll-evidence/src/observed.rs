@@ -1,5 +1,5 @@
-//! `observed.json`: what the system beneath did during the measured phase, in total. `None` is
-//! unknown, never zero.
+//! `observed.json`: totals of the underlying system over the measured phase. `None` means unknown,
+//! never zero.
 
 mod access_profile;
 mod command;
@@ -8,135 +8,136 @@ mod generator;
 mod host;
 mod limits;
 mod links;
-mod mapped;
+mod mapped_file;
 mod replay;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::environment::Unknown;
-use crate::inside::Inside;
+use crate::environment::ObservationGap;
+use crate::model_statistics::ModelStatistics;
 
 pub use access_profile::{AccessProfile, MissRatio};
 pub use command::{Command, CommandProcess, OpenedFile, ResultFile};
 pub use files::{BackingFile, Extents, FileSystem, PageCache};
 pub use generator::{Generator, GeneratorThread, Lag};
 pub use host::{
-    ClockWatch, Cpu, Elsewhere, Memory, Neighbours, Pause, PauseKind, Pressure, Server,
+    ClockWatch, Cpu, Memory, Neighbours, OtherDisks, Pause, PauseKind, Pressure, Server,
 };
 pub use limits::Limits;
 pub use links::{Interface, LinkCounters, Links, Tcp};
-pub use mapped::MappedFile;
+pub use mapped_file::MappedFile;
 pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 
 /// Totals of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
-    /// When the counters of devices, process and host were read first, from the run's start on; absent in evidence of
-    /// earlier versions and of other tools. A process that was stopped reads them late.
+    /// Time of the first reading of the device, process and host counters, from the start of the
+    /// run. A process that was stopped reads them late. Absent in evidence of earlier versions and
+    /// of other tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_from_ns: Option<u64>,
-    /// Each block device behind the target.
+    /// Block devices behind the target.
     pub devices: Vec<DeviceTotals>,
     /// Page cache residency of the target's files.
     pub page_cache: PageCache,
     /// CPU of the host.
     pub cpu: Cpu,
-    /// CPU, memory and storage I/O of the load generator itself.
+    /// CPU, memory and storage I/O of the load generator.
     pub generator: Generator,
-    /// Extents of the target's files when the measurement began.
+    /// Extents of the target's files at the start of the measurement.
     pub extents: Option<Extents>,
-    /// Extents of the backing files of the loop devices beneath; `None` without such.
+    /// Extents of the backing files of underlying loop devices; `None` if there are none.
     #[serde(default)]
     pub backing: Option<Extents>,
-    /// What the file systems beneath are set to do with data.
+    /// Settings of the underlying file systems.
     #[serde(default)]
     pub file_systems: Vec<FileSystem>,
-    /// What the workload really did.
+    /// Profile of the issued I/O.
     pub workload: AccessProfile,
-    /// The files that loop devices beneath rest on.
+    /// Backing files of underlying loop devices.
     #[serde(default)]
     pub backing_files: Vec<BackingFile>,
-    /// Processes of this host that answer for the target: servers of a network protocol, of FUSE.
+    /// Processes of this host that serve the target, such as servers of a network protocol or FUSE.
     #[serde(default)]
     pub servers: Vec<Server>,
-    /// The command that was watched (`plimsoll observe`).
+    /// The observed command (`plimsoll observe`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
-    /// What the tool itself said of the devices beneath, where a result was taken over.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said_devices: Vec<DeviceTotals>,
-    /// I/O errors of each device beneath that the kernel logged meanwhile; `None` where its log cannot be
-    /// read. It leaves some out where there are many at once.
+    /// Device totals that the tool itself reported, in an imported result.
+    #[serde(rename = "said_devices", default, skip_serializing_if = "Vec::is_empty")]
+    pub reported_devices: Vec<DeviceTotals>,
+    /// I/O errors that the kernel logged for each underlying device; `None` if its log cannot be
+    /// read. The kernel omits some if it logs many at once.
     #[serde(default)]
     pub device_errors: Option<BTreeMap<String, u64>>,
-    /// Storage I/O of the kernel's own threads; `None` where it could not be read.
+    /// Storage I/O of kernel threads; `None` if it could not be read.
     #[serde(default)]
-    pub kernel: Option<Moved>,
-    /// Disks of this host that are not beneath the target.
-    #[serde(default)]
-    pub elsewhere: Option<Elsewhere>,
-    /// The host's memory.
+    pub kernel: Option<IoBytes>,
+    /// Disks of this host that are not behind the target.
+    #[serde(rename = "elsewhere", default)]
+    pub other_disks: Option<OtherDisks>,
+    /// Memory of the host.
     #[serde(default)]
     pub memory: Memory,
-    /// Time that tasks of the host waited for a resource.
+    /// Pressure stall information of the host.
     #[serde(default)]
     pub pressure: Pressure,
     /// Storage I/O of other processes of the host.
     #[serde(default)]
     pub neighbours: Neighbours,
-    /// Software RAID beneath.
+    /// Software RAIDs behind the target.
     #[serde(default)]
     pub raids: Vec<Raid>,
-    /// The clocks.
+    /// Clock checks.
     #[serde(default)]
     pub clock: ClockWatch,
-    /// The counters of the network mounts beneath.
+    /// Counters of the underlying network mounts.
     #[serde(default)]
     pub network_mounts: Vec<NetworkMount>,
-    /// Network interfaces and TCP; absent where nobody looked, or where they could not be read.
+    /// Network interfaces and TCP; absent if not observed or not readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
-    /// What the storage system's own statistics say (`[observe.metrics]`).
+    /// Statistics of the storage system itself (`[observe.metrics]`).
     #[serde(default)]
     pub sources: Sources,
-    /// When each issuer (host, job) began and ended, where there were several.
+    /// Start and end of each issuer (host or job), if there were several.
     #[serde(default)]
     pub issuers: Vec<Issuer>,
-    /// What a modelled system knows of itself; absent where the system is a real one.
+    /// Statistics of a modelled system; absent for real systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inside: Option<Inside>,
-    /// What stands between the tool and what the kernel says: libraries that were loaded before all others, a
-    /// tracer, and mounts over what it tells in `/proc` and `/sys`; absent where nobody looked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub between: Option<Vec<String>>,
-    /// Executable files that the process of the load had mapped when the measurement ended. Absent in
-    /// bundles of earlier versions, and where they could not be read.
+    pub inside: Option<ModelStatistics>,
+    /// Anything that can falsify the kernel's answers: preloaded libraries, a tracer, and mounts
+    /// over files in `/proc` and `/sys`. Absent if not checked.
+    #[serde(rename = "between", default, skip_serializing_if = "Option::is_none")]
+    pub interposition: Option<Vec<String>>,
+    /// Executable files mapped by the load generator at the end of the measurement. Absent if they
+    /// could not be read, and in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped: Option<Vec<MappedFile>>,
-    /// Limits and priorities of the load's process when the measurement ended. Absent in bundles of
-    /// earlier versions and of other tools.
+    /// Limits and priorities of the load generator's process at the end of the measurement. Absent
+    /// in bundles of earlier versions and of other tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// The trace that was replayed, where one was.
+    /// The replayed trace; `None` for other workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Box<Replay>>,
-    /// What could not be observed.
-    pub unknown: Vec<Unknown>,
+    /// Facts that could not be observed.
+    pub unknown: Vec<ObservationGap>,
 }
 
-/// Bytes that moved between a process or device and what is below it.
+/// Bytes that a process or device read from and wrote to storage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moved {
-    /// Read.
+pub struct IoBytes {
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Written.
+    /// Bytes written.
     pub written_bytes: u64,
 }
 
-impl Moved {
-    /// Both together.
+impl IoBytes {
+    /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -145,7 +146,7 @@ impl Moved {
         }
     }
 
-    /// What is left of it; nothing where less was there.
+    /// Returns the difference, at least 0.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -160,7 +161,7 @@ impl Moved {
 pub struct DeviceTotals {
     /// Kernel name.
     pub name: String,
-    /// True where it is the device that the target's file system lies on; false further down.
+    /// True for the device directly under the target's file system; false for those below it.
     pub top: bool,
     /// Reads completed.
     pub reads: u64,
@@ -168,7 +169,7 @@ pub struct DeviceTotals {
     pub reads_merged: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Time of reads, summed.
+    /// Sum of the read times.
     pub read_ns: u64,
     /// Writes completed.
     pub writes: u64,
@@ -176,75 +177,75 @@ pub struct DeviceTotals {
     pub writes_merged: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Time of writes, summed.
+    /// Sum of the write times.
     pub write_ns: u64,
     /// Flush requests; `None` on kernels before 5.5.
     pub flushes: Option<u64>,
     /// Bytes discarded.
     pub discarded_bytes: Option<u64>,
-    /// Time that the device had I/O in flight.
+    /// Time with I/O in flight.
     pub busy_ns: u64,
-    /// In-flight I/Os × time.
+    /// I/Os in flight, integrated over time.
     pub queue_ns: u64,
-    /// Of what it moved, what came from above it through devices that are not beneath the target: other
-    /// partitions, other volumes, other loop devices. `None`: not looked at.
+    /// Part of the I/O that other devices on top of it caused, such as other partitions, volumes or
+    /// loop devices that are not behind the target. `None` if not observed.
     #[serde(default)]
-    pub beside: Option<Moved>,
+    pub beside: Option<IoBytes>,
 }
 
-/// A software RAID beneath (`/sys/block/md*/md`).
+/// Software RAID (`/sys/block/md*/md`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Raid {
     /// Kernel name.
     pub name: String,
-    /// Such as `raid5`.
+    /// RAID level, such as `raid5`.
     pub level: Option<String>,
-    /// Members missing.
+    /// Number of missing members.
     pub degraded: Option<u64>,
-    /// What it does beside: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`.
+    /// Background activity: `idle`, `resync`, `recover`, `check`, `repair`, `reshape`.
     pub sync_action: Option<String>,
 }
 
-/// A network mount's own counters over the measured phase (`/proc/self/mountstats`).
+/// Counters of a network mount over the measured phase (`/proc/self/mountstats`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkMount {
-    /// Where it is mounted.
+    /// Mount point.
     pub mount_point: String,
-    /// The server's export.
+    /// Export of the server.
     pub source: String,
     /// Bytes that programs read through the page cache.
     pub cached_read_bytes: u64,
-    /// Bytes that programs read past it.
+    /// Bytes that programs read with direct I/O.
     pub direct_read_bytes: u64,
-    /// Bytes that programs wrote, either way.
+    /// Bytes that programs wrote, buffered or direct.
     pub written_bytes: u64,
-    /// Bytes that came from the server.
+    /// Bytes read from the server.
     pub server_read_bytes: u64,
-    /// Bytes that went to the server.
+    /// Bytes written to the server.
     pub server_written_bytes: u64,
-    /// Calls sent again.
+    /// Retransmitted calls.
     pub retransmissions: u64,
 }
 
-/// What a storage system says of itself, over the measured phase.
+/// Statistics of a storage system over the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sources {
-    /// Where reads came from: `cache`, `ssd`, `hdd`, `zero`, `remote`, `other`; in the unit of its
-    /// counters.
+    /// Reads by source: `cache`, `ssd`, `hdd`, `zero`, `remote`, `other`. The unit is that of the
+    /// system's counters.
     pub reads_from: BTreeMap<String, f64>,
-    /// Where writes went: `cache`, `oplog`, `ssd`, `hdd`, `remote`, `other`.
+    /// Writes by destination: `cache`, `oplog`, `ssd`, `hdd`, `remote`, `other`.
     pub writes_to: BTreeMap<String, f64>,
-    /// How many to one it reduces data.
+    /// Data reduction ratio, N to 1.
     pub data_reduction: Option<f64>,
 }
 
 /// A host or job that issued a share of the load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issuer {
-    /// Its name.
+    /// Name of the host or job.
     pub name: String,
-    /// When it began, on a clock that all share.
+    /// Start, on a clock common to all issuers.
     pub start_ns: u64,
-    /// When it ended.
+    /// End.
     pub end_ns: u64,
 }

@@ -1,9 +1,9 @@
-//! Space that is held for a bundle while its run goes on, so that a disk that fills up meanwhile does not
-//! cost what was measured.
+//! Disk space reserved for a bundle during its run, so that a disk that fills up does not lose the
+//! measurement.
 //!
-//! The space is a hidden file in the bundle's directory. Each file of the bundle takes its size from it,
-//! and sealing gives back the rest. The file is locked for as long as its run lives: one that is not
-//! locked was left by a killed run.
+//! The reserve is a hidden file in the bundle's directory. Each bundle file takes its space from
+//! it, and sealing releases the rest. The file is locked while its run is alive: an unlocked one is
+//! left over from a killed run.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -15,12 +15,12 @@ use rustix::io::Errno;
 
 use crate::EvidenceError;
 
-/// Name of the file in the bundle's directory.
+/// Name of the reserve in the bundle's directory.
 pub const FILE: &str = ".reserve";
-/// What a file takes beyond its bytes: its blocks, its inode, its name.
+/// Overhead of a file beyond its bytes: block rounding, inode, name.
 const EXTRA_BYTES: u64 = 16 << 10;
 
-/// Held space.
+/// Reserved space.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     path: PathBuf,
@@ -28,16 +28,16 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Holds `size_bytes` in `directory`. A file system that cannot reserve is only asked for its free
-    /// space.
-    pub fn take(directory: &Path, size_bytes: u64) -> Result<Self, EvidenceError> {
+    /// Reserves `size_bytes` in `directory`. If the file system cannot reserve, it only checks the
+    /// free space.
+    pub fn create(directory: &Path, size_bytes: u64) -> Result<Self, EvidenceError> {
         let path = directory.join(FILE);
         let io = |error| EvidenceError::io("reserve the bundle's space in", &path, error);
         let file = File::create_new(&path).map_err(io)?;
-        // Best effort: the lock says that the run lives, and not every file system has locks.
+        // Best effort: the lock shows that the run is alive, and some file systems have no locks.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let asked = match size_bytes {
-            // Nothing is to be held but the lock.
+            // Only the lock is needed.
             0 => Ok(()),
             bytes => fallocate(&file, FallocateFlags::empty(), 0, bytes),
         };
@@ -55,42 +55,43 @@ impl Reserve {
         match held {
             Ok(()) => Ok(reserve),
             Err(errno) => {
-                reserve.give_back();
+                reserve.release();
                 Err(EvidenceError::io("reserve the bundle's space in", &reserve.path, errno.into()))
             }
         }
     }
 
-    /// Gives back what a file of so many bytes takes.
+    /// Releases the space that a file of this size takes.
     pub fn make_room(&self, size_bytes: u64) {
         let mut held = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         held.1 = held.1.saturating_sub(size_bytes.saturating_add(EXTRA_BYTES));
-        // What cannot be given back is not needed by the file, or its write says so.
+        // If the release fails, the write either has space or reports the error itself.
         let _ = held.0.set_len(held.1);
     }
 
-    /// Gives back the rest.
-    pub fn give_back(&self) {
+    /// Releases the rest.
+    pub fn release(&self) {
         let _ = std::fs::remove_file(&self.path);
         let held = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = held.0.set_len(0);
     }
 }
 
-/// Whether the space held in `directory` was left by a run that was killed.
+/// True if the reserve in `directory` is left over from a killed run.
 pub fn is_left_over(directory: &Path) -> bool {
     locked(directory) == Some(false)
 }
 
-/// Whether a run lives that makes its bundle in `directory`.
+/// True if a live run owns the reserve in `directory`.
 pub fn is_held(directory: &Path) -> bool {
     locked(directory) == Some(true)
 }
 
-/// Whether somebody has the lock; `None`: there is none, or the file system does not tell.
+/// True if a process holds the lock; `None` if there is no reserve, or the file system has no
+/// locks.
 fn locked(directory: &Path) -> Option<bool> {
     let path = directory.join(FILE);
-    // Nothing else of that name is opened: a pipe would wait for a writer.
+    // Open regular files only: opening a pipe would block until it has a writer.
     if !std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
         return None;
     }
@@ -102,10 +103,10 @@ fn locked(directory: &Path) -> Option<bool> {
     }
 }
 
-/// Removes space that a killed run left held in `directory`; returns how many bytes it was.
+/// Removes a reserve that a killed run left in `directory`; returns its size in bytes.
 ///
 /// # Errors
-/// A file that cannot be removed.
+/// The file cannot be removed.
 pub fn remove_left_over(directory: &Path) -> Result<u64, EvidenceError> {
     let path = directory.join(FILE);
     if !is_left_over(directory) {

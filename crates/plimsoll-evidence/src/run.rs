@@ -1,13 +1,13 @@
-//! `run.json`: what was run, in which phases, how it ended, and the totals of the measured phase.
+//! `run.json`: the workload, its phases, how the run ended, and the totals of the measured phase.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The schema version that this build writes. Readers accept every older one.
+/// Schema version that this build writes. Readers accept every older one.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What carried the load.
+/// Driver of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
@@ -15,18 +15,18 @@ pub enum Driver {
     Real,
     /// A model in virtual time.
     Model,
-    /// A foreign tool; its result was imported.
+    /// Another tool; its result was imported.
     Foreign,
 }
 
-/// How far the evidence can be trusted (DESIGN §1).
+/// Trust in the evidence (DESIGN §1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tier {
-    /// Our own engine.
+    /// Plimsoll's own engine.
     T1,
-    /// A foreign tool under our observation.
+    /// Another tool, observed by Plimsoll.
     T2,
-    /// A result file alone.
+    /// A result file only.
     T3,
 }
 
@@ -34,24 +34,24 @@ pub enum Tier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndKind {
-    /// Every phase was carried out.
+    /// All phases were carried out.
     Completed,
     /// SIGINT, SIGTERM or SIGHUP.
     Interrupted,
-    /// The target answered an I/O with an error, or a transfer stayed short.
+    /// An I/O failed, or a transfer stayed short.
     IoError,
     /// The target is full.
     NoSpace,
-    /// A page, log record or stamp was not what had been written.
+    /// A page, log record or stamp differed from the written one.
     Corruption,
-    /// The environment failed: a path went away, a lock was lost, a file could not be made.
+    /// The environment failed: a path vanished, a lock was lost, a file could not be created.
     Environment,
-    /// Plimsoll itself failed: a thread of it panicked.
+    /// Plimsoll failed: a thread panicked.
     Defect,
 }
 
 impl EndKind {
-    /// The word in the ledger.
+    /// Returns the word for the ledger.
     pub fn word(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -65,20 +65,20 @@ impl EndKind {
     }
 }
 
-/// The end of a run, with the sentence that names what happened to what.
+/// End of a run, with the error message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// How it ended.
+    /// How the run ended.
     pub kind: EndKind,
-    /// What happened, to what; empty for a completed run.
+    /// Error message with its subject; empty for a completed run.
     pub says: String,
 }
 
-/// A part of a run.
+/// Kind of phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseKind {
-    /// Making the first database or data set.
+    /// Creating the first database or data set.
     Create,
     /// Copying the first database to the others.
     Duplicate,
@@ -88,11 +88,11 @@ pub enum PhaseKind {
     Condition,
     /// Dropping or keeping caches.
     Caches,
-    /// Load that is not yet measured.
+    /// Load before the measurement.
     WarmUp,
     /// The measurement.
     Measure,
-    /// Writing back what is dirty and closing cleanly.
+    /// Writing back dirty data and closing cleanly.
     Close,
     /// Checking every page.
     Verify,
@@ -100,12 +100,12 @@ pub enum PhaseKind {
     SoftRecovery,
     /// Reading whole databases.
     Backup,
-    /// Removing what the run made.
+    /// Removing the run's files.
     CleanUp,
 }
 
 impl PhaseKind {
-    /// The name that people read.
+    /// Returns the name for people.
     pub fn label(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -124,27 +124,26 @@ impl PhaseKind {
     }
 }
 
-/// One phase as it was carried out.
+/// Phase of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Which.
+    /// Kind of the phase.
     pub kind: PhaseKind,
-    /// From the start of the run.
+    /// Start, from the start of the run.
     pub start_ns: u64,
-    /// How long it took.
+    /// Duration.
     pub duration_ns: u64,
     /// Bytes read from the target.
     pub read_bytes: u64,
     /// Bytes written to the target.
     pub written_bytes: u64,
-    /// False when it was cut short, or did not reach what it was for (a warm-up whose cache never
-    /// filled).
+    /// False if the phase was cut short or missed its goal (a warm-up whose cache never filled).
     pub reached: bool,
-    /// What the report says beside it.
+    /// Remark in the report.
     pub note: String,
-    /// Of the measured phase: the longest time before its start or after its end in which a driving
-    /// thread may have counted I/Os as the phase's own. 0: it begins and ends exactly. `None`: another
-    /// phase, or recorded by a version that did not tell.
+    /// For the measured phase: longest time before its start or after its end in which a driving
+    /// thread may have counted I/Os as part of it. 0 if the boundaries are exact. `None` for other
+    /// phases, and in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary_error_ns: Option<u64>,
 }
@@ -152,7 +151,7 @@ pub struct Phase {
 /// Totals of one class of I/O over the measured phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassTotals {
-    /// Such as `db3.read`; the tag of its histogram.
+    /// Name, such as `db3.read`; also the tag of its histogram.
     pub name: String,
     /// `transactional`, `log`, `maintenance`, `replication`, `upkeep` or `phase`.
     pub group: String,
@@ -160,42 +159,40 @@ pub struct ClassTotals {
     pub instance: u32,
     /// True for reads.
     pub is_read: bool,
-    /// I/Os that completed, and those that `abandoned` and `never_started` count. A coalesced transfer
-    /// is one.
+    /// I/Os that completed, plus `abandoned` and `never_started`. A coalesced transfer counts once.
     pub count: u64,
-    /// Bytes transferred by those that completed.
+    /// Bytes of the completed I/Os.
     pub size_bytes: u64,
-    /// Sum of latencies, from the intended start to the completion.
+    /// Sum of the latencies, from intended start to completion.
     pub latency_ns_sum: u64,
-    /// The largest single latency.
+    /// Largest latency.
     pub latency_ns_max: u64,
-    /// Sum of service times, from just before submission to the completion.
+    /// Sum of the service times, from just before submission to completion.
     pub service_ns_sum: u64,
-    /// The largest single service time.
+    /// Largest service time.
     pub service_ns_max: u64,
-    /// I/Os that ended in an error.
+    /// Failed I/Os.
     pub errors: u64,
-    /// How many of `count` had begun or were due in the phase and had not completed at its end.
-    /// Latencies have them, rates leave them out.
+    /// Part of `count` that had started or was due in the phase, but had not completed at its end.
+    /// Latencies include them; rates do not.
     #[serde(default)]
     pub drained: u64,
-    /// Bytes of those that completed after all.
+    /// Bytes of the drained I/Os that completed.
     #[serde(default)]
     pub drained_bytes: u64,
-    /// How many of `drained` had been handed to the target and had not come back by the end of the
-    /// drain. Each counts in all latencies with the time that it had waited until then, which is the
-    /// least that it can have taken. `None`: the version that measured left them out.
+    /// Part of `drained` that had been submitted and did not complete before the drain ended. All
+    /// latencies include their wait until then, a lower bound. `None` in bundles of versions that
+    /// left them out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<u64>,
-    /// How many of `drained` were due in the phase (open loop) and had not been handed to the target
-    /// by the end of the drain. They count in latencies as `abandoned` does, and have no service time.
-    /// `None`: as there.
+    /// Part of `drained` that was due in the phase (open loop) and was never submitted. Latencies
+    /// include them like `abandoned`; they have no service time. `None` as for `abandoned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_started: Option<u64>,
 }
 
 impl ClassTotals {
-    /// A class of which nothing has been counted yet; what did not come back is unknown.
+    /// Creates a class without I/O. Unfinished I/O is unknown.
     #[must_use]
     pub fn empty(name: String, group: String, instance: u32, is_read: bool) -> Self {
         Self {
@@ -217,200 +214,204 @@ impl ClassTotals {
         }
     }
 
-    /// I/Os whose latency is only known to be at least what was recorded: abandoned and never
-    /// started. `None` where the version that measured left them out.
+    /// Returns the I/Os with only a lower bound of their latency: abandoned and never started.
+    /// `None` in bundles of versions that left them out.
     #[must_use]
     pub fn unfinished(&self) -> Option<u64> {
         Some(self.abandoned?.saturating_add(self.never_started?))
     }
 
-    /// I/Os that were handed to the target: those that have a service time.
+    /// Returns the submitted I/Os, which have a service time.
     #[must_use]
     pub fn served(&self) -> u64 {
         self.count.saturating_sub(self.never_started.unwrap_or(0))
     }
 
-    /// I/Os that completed within the phase: what rates count.
+    /// Returns the I/Os that completed within the phase. Rates count these.
     #[must_use]
     pub fn count_within(&self) -> u64 {
         self.count.saturating_sub(self.drained)
     }
 
-    /// Their bytes.
+    /// Returns the bytes of the I/Os that completed within the phase.
     #[must_use]
     pub fn bytes_within(&self) -> u64 {
         self.size_bytes.saturating_sub(self.drained_bytes)
     }
 }
 
-/// A database (or other instance) of the workload.
+/// Database or other instance of the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
-    /// As the report names it.
+    /// Name in the report.
     pub name: String,
-    /// Directory of its data.
+    /// Data directory.
     pub path: String,
-    /// Directory of its log, where it has one.
+    /// Log directory, if there is one.
     pub log_path: Option<String>,
-    /// Bytes in use when the measurement began.
+    /// Used bytes at the start of the measurement.
     pub size_bytes_initial: u64,
-    /// Bytes in use when it ended.
+    /// Used bytes at the end of the measurement.
     pub size_bytes_final: u64,
-    /// Bytes of the file.
+    /// File size in bytes.
     pub allocated_bytes: u64,
 }
 
-/// How the I/O was issued to one directory or device.
+/// I/O engine settings for one directory or device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathEngine {
-    /// The directory or device.
+    /// Directory or device.
     pub path: String,
-    /// True where the page cache was bypassed (`O_DIRECT`).
+    /// True if I/O bypassed the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Why, where it was not.
+    /// Reason, if it did not.
     pub why: String,
 }
 
-/// How the I/O was issued.
+/// I/O engine of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Engine {
     /// `io_uring`, `threads` or `model`.
     pub kind: String,
-    /// Why this one.
+    /// Reason for the choice.
     pub why: String,
-    /// Operating-system threads that issued.
+    /// Number of issuing operating-system threads.
     pub threads: u32,
-    /// Logical sessions or clients.
+    /// Number of logical sessions or clients.
     pub sessions: u32,
-    /// True when a new operation starts only after an earlier one has ended, so that a stall of the
-    /// target holds the load back.
+    /// True if each operation starts only after an earlier one has ended, so that a stall of the
+    /// target throttles the load.
     pub closed_loop: bool,
-    /// Each directory or device.
+    /// Settings per directory or device.
     pub paths: Vec<PathEngine>,
-    /// Which clock, its resolution and cost.
+    /// Clock with its resolution and cost.
     pub clock: Clock,
-    /// What io_uring gave of what it was asked for, by the kernel's names.
+    /// Granted io_uring features, by the kernel's names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ring_features: Vec<String>,
-    /// What the kernel did not give, and why.
+    /// Refused io_uring features, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ring_refusals: Vec<String>,
 }
 
-/// The clock that latencies were read from.
+/// Clock that latencies were read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
-    /// Such as `CLOCK_MONOTONIC (tsc)`; `virtual` on a model.
+    /// Name, such as `CLOCK_MONOTONIC (tsc)`; `virtual` on a model.
     pub source: String,
-    /// Smallest step seen.
+    /// Smallest observed step.
     pub resolution_ns: u64,
     /// Cost of a reading, in picoseconds.
     pub cost_ps: u64,
 }
 
-/// What a page, record or stamp that did not check looked like.
+/// A page, record or stamp that failed its check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
     /// Database, file or device.
     pub target: String,
-    /// Page or block number in it.
+    /// Page or block number.
     pub page: u64,
     /// `corrupt`, `torn`, `lost`, `stale`, `misdirected`, `unwritten`, `truncated` or `missing`.
     pub kind: String,
-    /// The sentence with the numbers.
+    /// Description with the numbers.
     pub says: String,
 }
 
-/// What the check of all data found.
+/// Results of the data checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checks {
-    /// Pages read and checked by the verify phase; `None`: it did not run to its end.
+    /// Pages that the verify phase read and checked; `None` if it did not finish.
     pub pages_checked: Option<u64>,
-    /// Log blocks read back and checked by the verify phase: each that was acknowledged in the last round
-    /// of the ring. `None`: it did not run to its end, there is no log, or an older version did not look.
+    /// Log blocks that the verify phase read back and checked: all that were acknowledged in the
+    /// last round of the ring. `None` if it did not finish, there is no log, or an older version
+    /// did not check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_blocks_checked: Option<u64>,
-    /// Failed checks, of the verify phase and of all reads before it.
+    /// Failed checks, in the verify phase and in earlier reads.
     pub errors: u64,
-    /// The first of them, at most 100.
+    /// First failures, at most 100.
     pub damage: Vec<Damage>,
-    /// What was checked of a sample while it was measured, and of writes right after; `None`: nothing was.
+    /// Sampled checks during the measurement, and of writes right after it; `None` if there were
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sampled: Option<Sampled>,
+    pub sampled: Option<SampledChecks>,
 }
 
-/// Content that was checked without a check of all data.
+/// Sampled checks of content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sampled {
-    /// Reads of the measured phase whose content was checked.
+pub struct SampledChecks {
+    /// Checked reads of the measured phase.
     pub reads: u64,
-    /// Blocks of those.
+    /// Blocks of the checked reads.
     pub blocks: u64,
-    /// Writes that were read back after the measured phase.
+    /// Writes read back after the measured phase.
     pub writes_read_back: u64,
-    /// Blocks of those.
+    /// Blocks of the writes read back.
     pub blocks_read_back: u64,
 }
 
-/// Where a run stands in the ledger.
+/// Position of a run in the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerPosition {
-    /// Line number of its start, from 1.
+    /// Line number of the run's start, from 1.
     pub position: u64,
-    /// SHA-256 of the line before it.
+    /// SHA-256 of the previous line.
     pub previous_sha256: String,
-    /// Runs of the same plan that were started before this one on this machine.
+    /// Earlier runs of the same plan on this machine.
     pub earlier_runs_of_plan: u64,
-    /// How many of them did not complete.
+    /// Earlier runs of the plan that did not complete.
     pub earlier_runs_not_completed: u64,
-    /// Runs outside of its own experiment that asked the same of the same system before, whatever their
-    /// plans are called ([`crate::ledger::Question`]); `None` in bundles of older versions.
+    /// Earlier runs with the same workload on the same system, outside this run's experiment and
+    /// under any plan name ([`crate::ledger::Question`]); `None` in bundles of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_runs_alike: Option<u64>,
-    /// How many of them did not complete.
+    /// Earlier runs alike that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_alike_not_completed: Option<u64>,
-    /// Runs outside of its own experiment that put the same workload on the same system before, and
-    /// required something else of it; absent in bundles of earlier versions.
+    /// Earlier runs with the same workload on the same system, but another requirement, outside
+    /// this run's experiment. Absent in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_required_otherwise: Option<u64>,
-    /// When the ledger's first line was written, nanoseconds since 1970. What came before is not in it.
+    /// Time of the ledger's first line, nanoseconds since 1970. The ledger cannot show earlier
+    /// runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_unix_ns: Option<u64>,
-    /// SHA-256 of the ledger's first line, which tells one ledger from another.
+    /// SHA-256 of the ledger's first line, which identifies the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_sha256: Option<String>,
     /// SHA-256 of the line of this run's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_sha256: Option<String>,
-    /// Of the bundles that lay in the catalogue: how many the ledger did not hold where they say.
+    /// Bundles in the catalogue that the ledger lacked at their claimed position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles_not_held: Option<u64>,
-    /// In what the ledger was not what its head said when this run started; `None`: it was, or had none.
+    /// Mismatch between the ledger and its head when this run started; `None` if they matched or
+    /// there was no head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_differed: Option<String>,
 }
 
-/// Why several runs belong together.
+/// Kind of experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExperimentKind {
     /// Repeats of one plan.
     Repeat,
-    /// Steps of a search for the load line.
+    /// Steps of a search for the highest load that meets the requirement.
     Tune,
-    /// Arms of a comparison, in turns.
+    /// Arms of a comparison, alternating.
     Compare,
     /// Points of a sweep.
     Sweep,
-    /// Stages of a job, one after the other.
+    /// Stages of a job, in sequence.
     Stages,
     /// Arms of a published experiment.
     Published,
 }
 
 impl ExperimentKind {
-    /// The word in `run.json` and in lists.
+    /// Returns the word in `run.json` and in lists.
     pub fn word(self) -> &'static str {
         match self {
             Self::Repeat => "repeat",
@@ -423,31 +424,31 @@ impl ExperimentKind {
     }
 }
 
-/// A run's place in an experiment: runs that belong together and are read together.
+/// Position of a run in an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     /// Name of the experiment's directory.
     pub id: String,
-    /// Why its runs belong together.
+    /// Kind of the experiment.
     pub kind: ExperimentKind,
-    /// Which side the run is of: the target in a comparison, `16 threads` in a search; empty where
-    /// all runs are alike.
+    /// Arm of the run: the target in a comparison, `16 threads` in a search; empty if all runs are
+    /// alike.
     pub arm: String,
-    /// Which run of the experiment it was, from 1 in the order carried out.
+    /// Number of the run in the experiment, from 1 in order of execution.
     pub number: u32,
-    /// The run that made, or last changed, the data that this one found; `None`: it made its own.
+    /// Run that created or last changed the data that this run used; `None` if it created its own.
     pub data_of_run: Option<String>,
 }
 
-/// `run.json`.
+/// Content of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Version of the bundle's form.
+    /// Schema version of the bundle.
     pub schema_version: u32,
     /// Version of Plimsoll that wrote it.
     pub tool_version: String,
-    /// Digest of the sources that judged and reported it first; `None` in bundles of older versions. The
-    /// same build derives the same verdict and report from it, to the byte.
+    /// Digest of the sources of the build that judged and reported first; `None` in bundles of
+    /// older versions. The same build derives the same verdict and report, byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Name of the bundle's directory.
@@ -456,45 +457,45 @@ pub struct Run {
     pub name: String,
     /// SHA-256 of `resolved.toml`.
     pub plan_sha256: String,
-    /// What carried the load.
+    /// Driver of the load.
     pub driver: Driver,
-    /// How far the evidence can be trusted.
+    /// Trust in the evidence.
     pub tier: Tier,
     /// Wall clock at the start, nanoseconds since 1970.
     pub started_unix_ns: u64,
     /// Length of the run.
     pub duration_ns: u64,
-    /// How it ended.
+    /// How the run ended.
     pub end: End,
-    /// Its place in the ledger; `None` where no ledger could be written.
+    /// Position in the ledger; `None` if no ledger could be written.
     pub ledger: Option<LedgerPosition>,
-    /// The public key that its seal was signed with, as minisign writes it; `None`: it was not signed.
+    /// Public key of the seal's signature, as minisign writes it; `None` if not signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
-    /// Its place in an experiment; `None`: it stands alone, and made its own data.
+    /// Position in an experiment; `None` for a single run with its own data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
-    /// How the I/O was issued.
+    /// I/O engine.
     pub engine: Engine,
-    /// The phases in the order carried out.
+    /// Phases in order of execution.
     pub phases: Vec<Phase>,
     /// Totals of the measured phase.
     pub classes: Vec<ClassTotals>,
     /// The databases.
     pub instances: Vec<Instance>,
-    /// Counters of the workload over the measured phase: stalls, commits, and so on.
+    /// Counters of the workload over the measured phase, such as stalls and commits.
     pub counters: BTreeMap<String, u64>,
-    /// What the checks of data found.
+    /// Results of the data checks.
     pub checks: Checks,
 }
 
 impl Run {
-    /// The measured phase, if it was reached.
+    /// Returns the measured phase, if the run reached it.
     pub fn measure(&self) -> Option<&Phase> {
         self.phases.iter().find(|p| p.kind == PhaseKind::Measure)
     }
 
-    /// Sum of a figure over the classes that `pick` takes.
+    /// Sums a figure over the classes that `pick` selects.
     pub fn sum(
         &self,
         pick: impl Fn(&ClassTotals) -> bool,
@@ -508,7 +509,7 @@ impl Run {
 pub(crate) mod fixtures {
     use super::*;
 
-    /// A run without phases that is in no ledger.
+    /// Returns a run without phases and without a ledger.
     pub fn run() -> Run {
         Run {
             schema_version: SCHEMA_VERSION,

@@ -1,8 +1,8 @@
-//! `SHA256SUMS`: the seal of a bundle, in the form that `sha256sum -c` reads. Derived files
-//! (`verdict.json`, `report.html`) lie outside it: they are made again from what it covers.
+//! `SHA256SUMS`: the seal of a bundle, in the format of `sha256sum -c`. It does not cover derived
+//! files (`verdict.json`, `report.html`), which are recreated from the sealed ones.
 //!
-//! A seal has one form only: every file but the derived ones, in the order of their names, with nothing
-//! else in the directory. So it can't cover less than it seems to.
+//! A seal has exactly one form: every file except the derived ones, sorted by name, and no other
+//! file in the directory. It therefore covers everything that it appears to cover.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,14 +16,13 @@ use crate::reserve;
 /// Name of the seal in a bundle.
 pub const FILE: &str = "SHA256SUMS";
 
-/// Name of the seal's signature, where it was signed.
+/// Name of the seal's signature.
 pub const SIGNATURE: &str = "SHA256SUMS.minisig";
 
-/// Files of a bundle that lie outside of its seal: derived from it, or made of it.
+/// Files that the seal does not cover: derived files, the seal and its signature.
 pub const DERIVED: [&str; 4] = ["verdict.json", "report.html", FILE, SIGNATURE];
 
-/// The largest file that is read: a bundle's files are megabytes, and what is not a bundle's file may be
-/// anything.
+/// Largest file that is read. Bundle files have megabytes; any other file may have any size.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// SHA-256 in lower-case hexadecimal.
@@ -33,25 +32,25 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
-/// The files of a directory whose seal holds, as they were when it was checked.
+/// Files of a directory whose seal is valid, as read during the check.
 #[derive(Clone, Debug)]
-pub struct Sealed {
+pub struct SealedFiles {
     directory: PathBuf,
     files: BTreeMap<String, Vec<u8>>,
     /// SHA-256 of the seal itself.
     pub sha256: String,
 }
 
-impl Sealed {
-    /// Names of the files, in order.
+impl SealedFiles {
+    /// Names of the files, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
-    /// A file's bytes.
+    /// Bytes of a file.
     ///
     /// # Errors
-    /// A file that the seal does not cover.
+    /// The seal does not cover the file.
     pub fn bytes(&self, name: &str) -> Result<&[u8], EvidenceError> {
         self.files.get(name).map(Vec::as_slice).ok_or_else(|| EvidenceError::SealBroken {
             path: self.directory.clone(),
@@ -59,10 +58,10 @@ impl Sealed {
         })
     }
 
-    /// A file's text.
+    /// Text of a file.
     ///
     /// # Errors
-    /// A file that the seal does not cover, or that is not UTF-8.
+    /// The seal does not cover the file, or it is not UTF-8.
     pub fn text(&self, name: &str) -> Result<&str, EvidenceError> {
         std::str::from_utf8(self.bytes(name)?).map_err(|error| EvidenceError::Malformed {
             path: self.directory.join(name),
@@ -71,14 +70,14 @@ impl Sealed {
     }
 }
 
-/// What lies in a directory that is, or is to be, sealed.
-struct Found {
+/// Content of a directory to seal or check.
+struct DirectoryContent {
     files: BTreeMap<String, Vec<u8>>,
-    /// What a bundle does not have, in words.
+    /// Entries that do not belong in a bundle, in words.
     strange: Vec<String>,
 }
 
-fn read(directory: &Path) -> Result<Found, EvidenceError> {
+fn read(directory: &Path) -> Result<DirectoryContent, EvidenceError> {
     let entries = fs::read_dir(directory).map_err(|e| EvidenceError::io("read", directory, e))?;
     let (mut files, mut strange) = (BTreeMap::new(), Vec::new());
     for entry in entries {
@@ -103,11 +102,10 @@ fn read(directory: &Path) -> Result<Found, EvidenceError> {
         files.insert(name, bytes_of(&path)?);
     }
     strange.sort();
-    Ok(Found { files, strange })
+    Ok(DirectoryContent { files, strange })
 }
 
-/// What a kill leaves of a derived file that was being written, and the space that is held for the files
-/// of a bundle until it is sealed.
+/// True for the leftovers of a kill: a partial derived file, or the reserve.
 fn is_unfinished(name: &str) -> bool {
     let half = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new"));
     name == reserve::FILE || half.is_some_and(|of| DERIVED.contains(&of))
@@ -117,7 +115,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, EvidenceError> {
     let io = |error| EvidenceError::io("read", path, error);
     let size_bytes = fs::metadata(path).map_err(io)?.len();
     if size_bytes > FILE_BYTES_MAX {
-        let reason = format!("it has {size_bytes} bytes, which no file of a bundle has");
+        let reason = format!("it has {size_bytes} bytes, more than any file of a bundle");
         return Err(EvidenceError::Malformed { path: path.to_path_buf(), reason });
     }
     fs::read(path).map_err(io)
@@ -130,7 +128,7 @@ fn text_of(files: &BTreeMap<String, Vec<u8>>) -> String {
 /// Seals the bundle in `directory`; returns the SHA-256 of the seal itself.
 ///
 /// # Errors
-/// A file that cannot be read, or a seal that cannot be written.
+/// A file cannot be read, or the seal cannot be written.
 pub fn seal(directory: &Path) -> Result<String, EvidenceError> {
     let text = text_of(&read(directory)?.files);
     let path = directory.join(FILE);
@@ -138,16 +136,16 @@ pub fn seal(directory: &Path) -> Result<String, EvidenceError> {
     Ok(sha256_hex(text.as_bytes()))
 }
 
-/// Reads the sealed files of the bundle in `directory`, and checks the seal over what was read.
+/// Reads the sealed files of the bundle in `directory` and checks the seal over these bytes.
 ///
 /// # Errors
-/// [`EvidenceError::SealBroken`] with every file that differs, is missing or was added.
-pub fn open(directory: &Path) -> Result<Sealed, EvidenceError> {
+/// [`EvidenceError::SealBroken`] with all files that differ, are missing or were added.
+pub fn open(directory: &Path) -> Result<SealedFiles, EvidenceError> {
     let path = directory.join(FILE);
     let broken = |what: String| EvidenceError::SealBroken { path: directory.to_path_buf(), what };
     let seal = match fs::symlink_metadata(&path) {
         Ok(found) if found.is_file() => bytes_of(&path)?,
-        Ok(_) => return Err(broken(format!("{FILE} is no file"))),
+        Ok(_) => return Err(broken(format!("{FILE} is not a regular file"))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(broken(format!("it has no seal ({FILE} is missing)")));
         }
@@ -159,19 +157,19 @@ pub fn open(directory: &Path) -> Result<Sealed, EvidenceError> {
         return Err(broken(differences(&String::from_utf8_lossy(&seal), &expected, &found)));
     }
     let (files, sha256) = (found.files, sha256_hex(&seal));
-    Ok(Sealed { directory: directory.to_path_buf(), files, sha256 })
+    Ok(SealedFiles { directory: directory.to_path_buf(), files, sha256 })
 }
 
 /// Checks the seal of the bundle in `directory`.
 ///
 /// # Errors
-/// As [`open`].
+/// See [`open`].
 pub fn check(directory: &Path) -> Result<(), EvidenceError> {
     open(directory).map(|_| ())
 }
 
-/// In what the files differ from the seal.
-fn differences(seal: &str, expected: &str, found: &Found) -> String {
+/// Lists the differences between the files and the seal.
+fn differences(seal: &str, expected: &str, found: &DirectoryContent) -> String {
     fn sums(text: &str) -> BTreeMap<&str, &str> {
         text.lines().filter_map(|line| line.split_once("  ")).map(|(s, n)| (n, s)).collect()
     }
@@ -188,7 +186,7 @@ fn differences(seal: &str, expected: &str, found: &Found) -> String {
     wrong.extend(added.map(|name| format!("{name} was added")));
     wrong.extend(found.strange.iter().cloned());
     if wrong.is_empty() {
-        wrong.push(format!("{FILE} is not in the form in which it is written"));
+        wrong.push(format!("{FILE} has the wrong format"));
     }
     wrong.join(", ")
 }
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_changed_missing_and_added_files() {
+    fn reports_changed_missing_and_added_files() {
         let directory = sealed();
         let at = |name: &str| directory.path().join(name);
         fs::write(at("verdict.json"), "derived").unwrap();
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_a_bundle_does_not_have() {
+    fn reports_entries_that_are_not_part_of_a_bundle() {
         let add: [(&str, fn(&Path), &str); 4] = [
             ("a", |at| fs::create_dir(at).unwrap(), "a is no file"),
             (".b", |at| fs::write(at, "hidden").unwrap(), ".b was added"),
@@ -265,8 +263,8 @@ mod tests {
     }
 
     #[test]
-    fn hashes_as_the_standard_says() {
-        // FIPS 180-4, the example of the empty message.
+    fn hashes_the_example_of_the_standard() {
+        // FIPS 180-4, example of the empty message.
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(sha256_hex(b""), empty);
     }

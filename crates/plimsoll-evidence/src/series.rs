@@ -1,34 +1,35 @@
-//! `series.csv`: long form, one row per interval and name.
+//! `series.csv`: one row per interval and name.
 //!
 //! Two kinds of row share the columns. A *class* row counts the I/Os of one class that completed in
-//! the interval (`count`, `sum_ns`, `bytes`, `max_ns`); a *gauge* row holds one `value` (CPU share,
-//! a device counter's rise). What was in flight or due at the end of the measured phase has class rows
-//! of its own, named `CLASS.drained`, in the intervals after that end in which it completed or was given
-//! up: it belongs to the phase's latencies and not to its rates. Empty is unknown. Sums can be added over intervals and classes, so
-//! that every mean is made from sums and never from means.
+//! the interval (`count`, `sum_ns`, `bytes`, `max_ns`). A *gauge* row holds one `value` (CPU share,
+//! increase of a device counter). I/Os in flight or due at the end of the measured phase have their
+//! own class rows, named `CLASS.drained`, in the later interval in which they completed or were
+//! abandoned. They belong to the phase's latencies, not to its rates. An empty cell is unknown.
+//! Sums can be added over intervals and classes, so that every mean is computed from sums, never
+//! from means.
 
 use std::io::{BufRead, Write};
 
 /// Column names, in order.
 pub const HEADER: &str = "phase,start_ns,duration_ns,name,count,sum_ns,bytes,max_ns,value";
 
-/// What the rows of a class's drained I/Os are named with.
+/// Suffix of the names of rows with drained I/Os.
 const DRAINED: &str = ".drained";
 
-/// The name of the rows that hold what was in flight or due at the end of the measured phase.
+/// Returns the name of the rows with a class's drained I/Os: those in flight or due at the end of
+/// the measured phase.
 #[must_use]
 pub fn drained_name(class: &str) -> String {
     format!("{class}{DRAINED}")
 }
 
-/// The class whose rows of this name hold what was in flight or due at the end of the measured phase;
-/// `None` for other rows.
+/// Returns the class of a row with drained I/Os; `None` for other rows.
 #[must_use]
 pub fn drained_class(name: &str) -> Option<&str> {
     name.strip_suffix(DRAINED)
 }
 
-/// One row.
+/// Row of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Index into the run's phases.
@@ -39,25 +40,25 @@ pub struct Row {
     pub duration_ns: u64,
     /// Class (`db3.read`) or gauge (`cpu.busy_share`).
     pub name: String,
-    /// What was seen.
+    /// Content.
     pub data: Data,
 }
 
-/// What a row holds.
+/// Content of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Data {
     /// I/Os of a class that completed in the interval.
     Class {
-        /// How many.
+        /// Number of I/Os.
         count: u64,
         /// Sum of their latencies.
         sum_ns: u64,
-        /// Bytes transferred.
+        /// Transferred bytes.
         bytes: u64,
-        /// The largest latency.
+        /// Largest latency.
         max_ns: u64,
     },
-    /// A value.
+    /// Gauge value.
     Gauge(f64),
 }
 
@@ -77,7 +78,7 @@ impl Row {
         let fields: Vec<&str> = line.split(',').collect();
         let [phase, start_ns, duration_ns, name, count, sum_ns, bytes, max_ns, value] = fields[..]
         else {
-            return Err(format!("{} columns where 9 belong", fields.len()));
+            return Err(format!("{} columns instead of 9", fields.len()));
         };
         let number = |name: &str, text: &str| {
             text.parse::<u64>().map_err(|_| format!("{name} is {text:?}, not a whole number"))
@@ -106,7 +107,7 @@ impl Row {
 /// Writes the header and the rows.
 ///
 /// # Errors
-/// What the writer reports.
+/// The writer fails.
 pub fn write<'a>(
     out: &mut impl Write,
     rows: impl IntoIterator<Item = &'a Row>,
@@ -115,15 +116,15 @@ pub fn write<'a>(
     rows.into_iter().try_for_each(|row| row.write(out))
 }
 
-/// Reads what [`write()`] wrote.
+/// Reads a file that [`write()`] wrote.
 ///
 /// # Errors
-/// A sentence that names the line and what is wrong with it.
+/// The line number and the reason.
 pub fn read(input: impl BufRead) -> Result<Vec<Row>, String> {
     let mut lines = input.lines();
     match lines.next() {
         Some(Ok(header)) if header == HEADER => {}
-        Some(Ok(header)) => return Err(format!("line 1 is {header:?}, not the header")),
+        Some(Ok(header)) => return Err(format!("line 1 is {header:?}, which is not the header")),
         Some(Err(error)) => return Err(error.to_string()),
         None => return Err("it is empty".to_owned()),
     }

@@ -1,8 +1,8 @@
-//! Signatures in minisign's form: Ed25519 over BLAKE2b of what is signed, as `minisign -S` makes them and
-//! `minisign -V` checks them.
+//! Signatures in minisign's format: Ed25519 over the BLAKE2b hash of the content, as `minisign -S`
+//! creates and `minisign -V` checks them.
 //!
-//! A seal shows that files fit each other; whoever can write them can seal them again. A signature shows who
-//! sealed them, to everyone who has the public key from elsewhere.
+//! A seal shows that the files fit each other, but anyone who can write them can seal them again. A
+//! signature shows who sealed them, to every reader who has the public key from another source.
 
 use std::fs;
 use std::io::Cursor;
@@ -13,16 +13,17 @@ use minisign::{KeyPair, PublicKey, SecretKeyBox, SignatureBox};
 
 use crate::EvidenceError;
 
-/// What minisign calls a signature's file: the name of what is signed with this at its end.
+/// Suffix that minisign appends to the name of the signed file.
 pub const SUFFIX: &str = ".minisig";
 
-/// The remark in a signature's first line, which nothing guards: it has this one form.
+/// Untrusted comment in a signature's first line. It is not signed, so only this exact text is
+/// accepted.
 const REMARK: &str = "signature of evidence sealed by Plimsoll";
 
-/// Length of a signature's second and fourth line: 74 and 64 bytes in base 64.
+/// Lengths of a signature's second and fourth line: 74 and 64 bytes in base 64.
 const LINES: [(usize, usize); 2] = [(1, 100), (3, 88)];
 
-/// A secret key that can sign.
+/// Secret key for signing.
 pub struct Signer {
     secret: minisign::SecretKey,
     public: String,
@@ -35,10 +36,10 @@ impl std::fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// Reads a secret key as minisign writes it. `password` is asked for where the key has one.
+    /// Reads a minisign secret key. Calls `password` if the key is encrypted.
     ///
     /// # Errors
-    /// A file that is no secret key, or a wrong password.
+    /// The file is not a secret key, or the password is wrong.
     pub fn read(
         path: &Path,
         password: impl FnOnce() -> Option<String>,
@@ -57,16 +58,16 @@ impl Signer {
         Ok(Self { secret, public: public.to_base64() })
     }
 
-    /// The public key, in one line as minisign writes it.
+    /// Returns the public key as one line, as minisign writes it.
     #[must_use]
     pub fn public(&self) -> &str {
         &self.public
     }
 
-    /// Signs. The comment is signed too.
+    /// Signs the bytes and the comment.
     ///
     /// # Errors
-    /// No randomness to be had.
+    /// The system provides no randomness.
     pub fn sign(&self, bytes: &[u8], comment: &str) -> Result<String, EvidenceError> {
         let signed =
             minisign::sign(None, &self.secret, Cursor::new(bytes), Some(comment), Some(REMARK));
@@ -77,11 +78,11 @@ impl Signer {
     }
 }
 
-/// Makes a pair of keys: the secret one at `path`, readable for its owner only, and the public one beside it
-/// with `.pub`. Returns the public one in one line.
+/// Creates a key pair: the secret key at `path`, readable only by its owner, and the public key at
+/// `path` plus `.pub`. Returns the public key as one line.
 ///
 /// # Errors
-/// Files that are there already or can't be written.
+/// A file exists already or cannot be written.
 pub fn make_keys(path: &Path, password: Option<String>) -> Result<String, EvidenceError> {
     let wrong = |error: minisign::PError| EvidenceError::Key {
         path: path.to_path_buf(),
@@ -106,10 +107,10 @@ pub fn make_keys(path: &Path, password: Option<String>) -> Result<String, Eviden
     Ok(pair.pk.to_base64())
 }
 
-/// Reads a public key: one line as minisign writes it, or a file that holds it.
+/// Reads a public key from one line as minisign writes it, or from a file.
 ///
 /// # Errors
-/// Neither.
+/// The argument is neither a key nor a readable file.
 pub fn public_key(line_or_file: &str) -> Result<String, EvidenceError> {
     if let Ok(key) = PublicKey::from_base64(line_or_file) {
         return Ok(key.to_base64());
@@ -121,28 +122,29 @@ pub fn public_key(line_or_file: &str) -> Result<String, EvidenceError> {
     key.map(|key| key.to_base64()).map_err(|error| wrong(error.to_string()))
 }
 
-/// Checks a signature; returns the comment that was signed with it.
+/// Checks a signature; returns the signed comment.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// The reason in words.
 pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, String> {
     let lines: Vec<&str> = signature.lines().collect();
     let long = |(at, length): (usize, usize)| lines.get(at).is_some_and(|l| l.len() == length);
     if lines.len() != 4 || !LINES.into_iter().all(long) {
-        return Err("it is not in the form that minisign writes".to_owned());
+        return Err("it is not in minisign's format".to_owned());
     }
     let key = PublicKey::from_base64(public).map_err(|error| error.to_string())?;
     let read = SignatureBox::from_string(signature).map_err(|error| error.to_string())?;
-    // What is not signed has one form, so that nothing else can be said in it.
+    // Unsigned parts must have exactly one form, so that they cannot carry other content.
     if read.to_string() != signature {
-        return Err("it is not in the form in which it is written".to_owned());
+        return Err("it is not in minisign's exact format".to_owned());
     }
     minisign::verify(&key, &read, Cursor::new(bytes), true, false, false)
         .map_err(|error| error.to_string())?;
     read.trusted_comment().map_err(|error| error.to_string())
 }
 
-/// Whether a signature's remark is the one that [`Signer::sign`] writes: nothing guards it.
+/// True if the untrusted comment is the one that [`Signer::sign`] writes. The signature does not
+/// protect it.
 #[must_use]
 pub fn has_own_remark(signature: &str) -> bool {
     signature.lines().next() == Some(&format!("untrusted comment: {REMARK}"))
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_signed_checks_and_nothing_else_does() {
+    fn accepts_only_the_signed_content() {
         let (_directory, path, public) = keys(None);
         let signer = Signer::read(&path, || unreachable!("it has no password")).unwrap();
         assert_eq!(signer.public(), public);
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_signature_is_told() {
+    fn rejects_invalid_signatures() {
         let public = keys(None).2;
         for text in ["", "a\nb\nc\nd\n", "untrusted comment: x\n\n\n\n"] {
             assert!(check(&public, b"", text).is_err(), "{text}");

@@ -1,7 +1,7 @@
-//! JSON that says one thing only: no key twice, and no field that is not read.
+//! Strict JSON reader: rejects duplicate keys and unknown fields.
 //!
-//! Readers differ in which of two like keys they take, and a field that Plimsoll passes over may be what a
-//! person reads. So what a file says has to be what was read from it.
+//! Readers differ in which of two duplicate keys they use, and a person may read a field that
+//! Plimsoll ignores. Therefore everything in the file must be in the parsed value.
 
 use std::fmt;
 
@@ -9,29 +9,32 @@ use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Vis
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Reads a value from JSON of which nothing is passed over.
+/// Reads a value from JSON and rejects ignored content.
 ///
 /// # Errors
-/// A sentence that says what is wrong: it does not parse, has a key twice or a field that is not known.
+/// The reason in words: a syntax error, a duplicate key or an unknown field.
 pub fn read<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
     let typed: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let Strict(said) = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let read = serde_json::to_value(&typed).map_err(|error| error.to_string())?;
-    match passed_over(&said, &read, "") {
+    match find_ignored(&said, &read, "") {
         None => Ok(typed),
-        Some(at) => Err(format!("{at} is not known, or says more than is read of it")),
+        Some(at) => Err(format!(
+            "{at} is an unknown field or has content that Plimsoll does not \
+            read"
+        )),
     }
 }
 
-/// The first place of `said` that is not in what was read. Defaults that a file leaves out may be more
-/// there.
-fn passed_over(said: &Value, read: &Value, at: &str) -> Option<String> {
+/// Returns the first location in `said` that is missing from the parsed value. The parsed value may
+/// have more: defaults that the file omits.
+fn find_ignored(said: &Value, read: &Value, at: &str) -> Option<String> {
     match (said, read) {
         (Value::Object(said), Value::Object(read)) => said.iter().find_map(|(key, value)| {
             let at = format!("{at}.{key}");
             match read.get(key) {
-                Some(read) => passed_over(value, read, &at),
-                // What is unknown is left out when it is written.
+                Some(read) => find_ignored(value, read, &at),
+                // Unknown (null) fields are omitted when written.
                 None if value.is_null() => None,
                 None => Some(at.trim_start_matches('.').to_owned()),
             }
@@ -39,16 +42,16 @@ fn passed_over(said: &Value, read: &Value, at: &str) -> Option<String> {
         (Value::Array(said), Value::Array(read)) if said.len() == read.len() => {
             let both = said.iter().zip(read).enumerate();
             both.into_iter()
-                .find_map(|(i, (said, read))| passed_over(said, read, &format!("{at}[{i}]")))
+                .find_map(|(i, (said, read))| find_ignored(said, read, &format!("{at}[{i}]")))
         }
         (Value::Number(said), Value::Number(read)) if said.as_f64() == read.as_f64() => None,
         (said, read) if said == read => None,
-        // A list or map that is left out when it is empty.
+        // Empty lists and maps may be omitted.
         _ => Some(at.trim_start_matches('.').to_owned()),
     }
 }
 
-/// A value whose objects have no key twice.
+/// JSON value without duplicate keys.
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -102,7 +105,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut map = Map::new();
         while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key {key:?} is there twice")));
+                return Err(A::Error::custom(format!("the key {key:?} occurs twice")));
             }
             map.insert(key, value);
         }
@@ -131,18 +134,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_a_default_and_what_is_there_is_read() {
+    fn omitted_fields_have_defaults() {
         let form = said(r#"{"counters": {"a": 1}, "share": 0.1, "later": null}"#).unwrap();
         assert_eq!((form.share, form.later, form.list.len()), (0.1, None, 0));
     }
 
     #[test]
-    fn a_key_twice_or_one_that_is_not_read_is_refused() {
+    fn rejects_duplicate_and_unknown_keys() {
         for (text, sentence) in [
-            (r#"{"counters": {"a": 1, "a": 2}, "share": 1.0}"#, "\"a\" is there twice"),
-            (r#"{"counters": {"a": 1, "\u0061": 2}, "share": 1.0}"#, "\"a\" is there twice"),
+            (r#"{"counters": {"a": 1, "a": 2}, "share": 1.0}"#, "\"a\" occurs twice"),
+            (r#"{"counters": {"a": 1, "\u0061": 2}, "share": 1.0}"#, "\"a\" occurs twice"),
             (r#"{"counters": {}, "share": 1.0, "share": 2.0}"#, "duplicate field"),
-            (r#"{"counters": {}, "share": 1.0, "verdict": "PASS"}"#, "verdict is not known"),
+            (r#"{"counters": {}, "share": 1.0, "verdict": "PASS"}"#, "verdict is an unknown field"),
             (r#"{"counters": {}, "share": 1.0} {}"#, "trailing"),
         ] {
             let error = said(text).unwrap_err();

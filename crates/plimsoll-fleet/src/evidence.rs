@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_catalogue as archive;
 use plimsoll_evidence::fleet::{
-    Fleet, Host, HostEnd, HostPhase, HostRun, Merged, Offset, Start, System, VERSION, between,
+    Fleet, Host, HostEnd, HostPhase, HostRun, MergedEvidence, Offset, Start, System, VERSION,
+    interpolate_offset,
 };
 use plimsoll_evidence::latency::{self, Window};
 use plimsoll_evidence::ledger::Ledger;
@@ -198,7 +199,7 @@ fn place_on_fleet_clock(
     let middle_ns = run_start_ns + run.measure().map_or(0, |phase| phase.start_ns);
     let about =
         host_result.offsets.first().map_or(0, |offset| to_coordinator_ns(middle_ns, *offset));
-    let offset = between(&host_result.offsets, about);
+    let offset = interpolate_offset(&host_result.offsets, about);
     let on_fleet = |agent_ns: u64| {
         let here =
             offset.map_or(0, |offset| to_coordinator_ns(agent_ns, offset)).saturating_sub(zero_ns);
@@ -236,7 +237,7 @@ fn place_on_fleet_clock(
     Ok(host)
 }
 
-fn sum_hosts(directory: &Path, fleet: &mut Fleet) -> Result<Option<Merged>, RunnerError> {
+fn sum_hosts(directory: &Path, fleet: &mut Fleet) -> Result<Option<MergedEvidence>, RunnerError> {
     let parts = parts(directory, fleet)?;
     let Some((window, merged)) = summed(&parts, fleet)? else { return Ok(None) };
     fleet.window = Some(window);
@@ -253,7 +254,7 @@ fn write_all(
     all: &Path,
     result: &FleetResult<'_>,
     fleet: &Fleet,
-    merged: Option<&Merged>,
+    merged: Option<&MergedEvidence>,
 ) -> Result<(), RunnerError> {
     let write = |name: &str, bytes: &[u8]| {
         let path = all.join(name);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::run::{ExperimentKind, Membership};
 use plimsoll_evidence::signature::{self, Signer};
-use plimsoll_plan::{Plan, PlanErrors, ResolvedPlan, Turned};
+use plimsoll_plan::{Plan, PlanErrors, ResolvedPlan, VariedValues};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::fleet::plan_given;
 use serde::{Deserialize, Serialize};
@@ -121,13 +121,13 @@ impl Order {
     /// # Errors
     /// The reason why the part does not belong to the plan or to the host's own.
     pub fn part_of(&self, plan: &Plan, own: &Plan, host: &str) -> Result<ResolvedPlan, String> {
-        let plan = plan.on_any_host().map_err(|errors| errors.to_string())?;
+        let plan = plan.without_host_changes().map_err(|errors| errors.to_string())?;
         let part = match &self.resolved_text {
             None => plan.resolve(),
             Some(text) => ResolvedPlan::from_toml(&text.replace("{host}", host))
                 .map_err(|error| format!("the resolved plan in the order is not valid: {error}"))?,
         };
-        plan.part_on(&part, &own.resolve(), variation(self.experiment.as_ref()))
+        plan.part_of_host(&part, &own.resolve(), variation(self.experiment.as_ref()))
     }
 
     /// Signs the order.
@@ -144,11 +144,11 @@ impl Order {
 }
 
 /// Returns which parameters the experiment varies in this run.
-pub(crate) fn variation(experiment: Option<&Membership>) -> Turned {
-    let Some(place) = experiment else { return Turned::default() };
+pub(crate) fn variation(experiment: Option<&Membership>) -> VariedValues {
+    let Some(place) = experiment else { return VariedValues::default() };
     let is_step = place.kind == ExperimentKind::Tune;
     let load = place.arm.rsplit(' ').next().and_then(|load| load.parse().ok());
-    Turned { is_swept: place.kind == ExperimentKind::Sweep, load: load.filter(|_| is_step) }
+    VariedValues { is_swept: place.kind == ExperimentKind::Sweep, load: load.filter(|_| is_step) }
 }
 
 /// Returns 128 random bits, in hexadecimal.

@@ -172,10 +172,10 @@ fn access_to_the_broker_is_not_enough() {
             other.replace("/data\"", &format!("/{}\"", inside.file_name().unwrap().display()));
         Order { resolved_text: Some(other), ..good.clone() }
     };
-    fixture.refuses(&own(&part(&secret)), "is not the plan");
+    fixture.refuses(&own(&part(&secret)), "does not match the plan");
     let heavier = plan.resolve().to_toml().unwrap().replace("1048576", "2097152");
     let heavier = Order { resolved_text: Some(heavier), ..good.clone() };
-    fixture.refuses(&own(&heavier), "is not the plan");
+    fixture.refuses(&own(&heavier), "does not match the plan");
     let nonsense = SignedOrder { order: "{}".into(), signature: "x".into() };
     fixture.refuses(&nonsense, "with a key that this agent trusts");
     assert_eq!(fs::read_dir(&secret).unwrap().count(), 0);

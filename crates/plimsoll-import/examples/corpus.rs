@@ -1,5 +1,5 @@
-//! Reads every result below the directories that are named and counts verdicts and rules that found
-//! something: `cargo run --release -p plimsoll-import --example corpus -- DIR… [--show RULE]`.
+//! Reads every result in the named directories, and counts verdicts and rules with findings: `cargo
+//! run --release -p plimsoll-import --example corpus -- DIR… [--show RULE]`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

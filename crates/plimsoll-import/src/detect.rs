@@ -1,30 +1,30 @@
-//! The form of a file, told from how it begins.
+//! Detection of a file's format from its first bytes.
 
 use crate::{
     diskspd, elbencho, fio, io500, ioping, ior, iozone, jetstress, mdtest, pgbench_log, sysbench,
     table, terminal, text, vdbench, vector_db, warp, warp_csv, warp_text,
 };
 
-/// A form that is known.
+/// Known format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
-    /// fio's JSON, alone or within that of kubestr.
+    /// fio's JSON, alone or inside kubestr's.
     FioJson,
-    /// fio's terse lines.
+    /// fio's terse output.
     FioTerse,
-    /// fio's text.
+    /// fio's text output.
     FioText,
-    /// One of fio's interval or latency logs.
+    /// fio's interval or latency log.
     FioLog,
-    /// diskspd's XML.
+    /// diskspd's XML output.
     DiskspdXml,
-    /// diskspd's text.
+    /// diskspd's text output.
     DiskspdText,
     /// elbencho's CSV.
     ElbenchoCsv,
     /// elbencho's JSON.
     ElbenchoJson,
-    /// elbencho's table on a terminal.
+    /// elbencho's terminal table.
     ElbenchoText,
     /// ioping's statistics.
     Ioping,
@@ -36,35 +36,35 @@ pub enum Format {
     Io500Result,
     /// IO500's `result_summary.txt`.
     Io500Summary,
-    /// Times of each rank of a phase of IO500.
+    /// IO500: times of each rank of a phase.
     Io500Ranks,
-    /// MLPerf Storage: a run's summary.
+    /// MLPerf Storage: summary of a run.
     MlperfSummary,
     /// MLPerf Storage: times of the epochs.
     MlperfEpochs,
     /// MLPerf Storage: output of one rank.
     MlperfRank,
-    /// MLPerf Storage: the report over repeats.
+    /// MLPerf Storage: report over repeats.
     MlperfReport,
-    /// The KV-cache benchmark's JSON.
+    /// KV-cache benchmark: JSON.
     KvCache,
-    /// The KV-cache benchmark's summary over ranks.
+    /// KV-cache benchmark: summary over ranks.
     KvCacheRun,
     /// warp's JSON.
     Warp,
-    /// What `warp analyze` prints.
+    /// Output of `warp analyze`.
     WarpText,
-    /// The vector-database benchmark's JSON.
+    /// Vector-database benchmark: JSON.
     VectorDb,
     /// warp's CSV of segments.
     WarpSegments,
     /// warp's CSV of operations.
     WarpOperations,
-    /// mdtest's text.
+    /// mdtest's text output.
     Mdtest,
     /// vdbench's flat file.
     VdbenchFlat,
-    /// vdbench's summary or terminal.
+    /// vdbench's summary or terminal output.
     VdbenchSummary,
     /// Jetstress's HTML report.
     Jetstress,
@@ -74,18 +74,18 @@ pub enum Format {
     Sysbench,
     /// pgbench's report.
     Pgbench,
-    /// pgbench's log of transactions.
+    /// pgbench's transaction log.
     PgbenchLog,
-    /// What `dd` leaves.
+    /// Output of `dd`.
     Dd,
-    /// The text that kubestr prints of fio.
+    /// kubestr's text output of fio.
     Kubestr,
-    /// A table that people keep.
+    /// Hand-made table.
     Table,
 }
 
 impl Format {
-    /// As shown.
+    /// Returns the name for people.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -130,10 +130,10 @@ impl Format {
     }
 }
 
-/// How a form is told from the beginning of a text.
+/// Test for a format on the start of a text.
 type Is = fn(&str) -> bool;
 
-/// Forms in JSON, by names that only they hold.
+/// JSON formats, by names that only they contain.
 const JSON: &[(Is, Format)] = &[
     (|text| text.contains("\"fio version\""), Format::FioJson),
     (elbencho::is_json, Format::ElbenchoJson),
@@ -156,7 +156,7 @@ const JSON: &[(Is, Format)] = &[
     (|text| text.contains("\"block1\"") && text.contains("\"duration\""), Format::MlperfEpochs),
 ];
 
-/// All others.
+/// All other formats.
 const OTHERS: &[(Is, Format)] = &[
     (diskspd::is_xml, Format::DiskspdXml),
     (diskspd::is_text, Format::DiskspdText),
@@ -187,7 +187,7 @@ const OTHERS: &[(Is, Format)] = &[
     (table::is, Format::Table),
 ];
 
-/// The form of a file that begins with these bytes; `None` where it is none that is known.
+/// Returns the format of a file from its first bytes; `None` if it is unknown.
 #[must_use]
 pub fn detect(head: &[u8]) -> Option<Format> {
     let text = text::decode(cut(head))?;
@@ -197,12 +197,13 @@ pub fn detect(head: &[u8]) -> Option<Format> {
     first(JSON).filter(|_| holds_json(text)).or_else(|| first(OTHERS))
 }
 
-/// True where an object begins a line: the source of a program may hold every name of a form.
+/// True if an object starts a line. The source code of a program may contain every name of a
+/// format.
 fn holds_json(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with('{'))
 }
 
-/// The head without a character that was cut through.
+/// Drops a partial character at the end.
 fn cut(head: &[u8]) -> &[u8] {
     match std::str::from_utf8(head) {
         Err(error) if error.error_len().is_none() => &head[..error.valid_up_to()],

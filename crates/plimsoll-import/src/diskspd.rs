@@ -1,11 +1,12 @@
-//! diskspd (Microsoft): its XML (`-Rxml`) and its text.
+//! diskspd (Microsoft): XML (`-Rxml`) and text output.
 //!
-//! Amounts are exact for each thread and target, times have two decimals, latencies three of a
-//! millisecond. The text of the profile or the XML's `Profile` says what was asked.
+//! Amounts are exact per thread and target, times have two decimals, and latencies have three
+//! decimals of a millisecond. The profile describes the workload: text lines, or the XML element
+//! `Profile`.
 
-use plimsoll_evidence::reported::{
-    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Point,
-    Quantity, Reported, Series, Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Point,
+    Quantity, Series, Setting, Stage, ToolResult,
 };
 use roxmltree::{Document, Node};
 
@@ -15,7 +16,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 
-/// True where a text is diskspd's XML.
+/// True for diskspd's XML.
 #[must_use]
 pub fn is_xml(text: &str) -> bool {
     text.contains("<Results>")
@@ -24,7 +25,7 @@ pub fn is_xml(text: &str) -> bool {
             || text.contains("<Tool>"))
 }
 
-/// True where a text is diskspd's own.
+/// True for diskspd's text.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("actual test time:") && text.contains("Total IO")
@@ -50,11 +51,11 @@ fn number(
     figure(child.text()?, digits, unit, format!("{place}/{name}"))
 }
 
-/// Reads the XML: one result for each time span.
+/// Reads the XML: one result per time span.
 ///
 /// # Errors
-/// What is no XML, or has no results.
-pub fn read_xml(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The text is not XML, or has no results.
+pub fn read_xml(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let start = text.find("<Results").ok_or("it has no <Results>")?;
     let end = text.rfind("</Results>").ok_or("it ends before </Results>: it was cut off")?;
     let document = Document::parse(&text[start..end + "</Results>".len()])
@@ -73,7 +74,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         .and_then(|tool| text_of(tool, "Version"));
     let several = spans.len() > 1;
     let read = |(index, span): (usize, &Node<'_, '_>)| {
-        let mut reported = Reported::of(source("diskspd", "diskspd XML", file));
+        let mut reported = ToolResult::new(source("diskspd", "diskspd XML", file));
         reported.source.version = version.map(str::to_owned);
         reported.source.place = several.then(|| format!("time span {}", index + 1));
         if let Some(error) = text_of(*span, "Error") {
@@ -86,14 +87,19 @@ pub fn read_xml(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     Ok(spans.iter().enumerate().map(read).collect())
 }
 
-fn of_span(reported: &mut Reported, span: Node<'_, '_>, asked: Option<Node<'_, '_>>, place: &str) {
+fn of_span(
+    reported: &mut ToolResult,
+    span: Node<'_, '_>,
+    asked: Option<Node<'_, '_>>,
+    place: &str,
+) {
     let window = number(span, "TestTimeSeconds", Digits::Rounded, NS_PER_S, place);
     let threads: Vec<Node<'_, '_>> = span.children().filter(|n| n.has_tag_name("Thread")).collect();
     for (thread_index, thread) in threads.iter().enumerate() {
         for target in thread.children().filter(|n| n.has_tag_name("Target")) {
             let place = format!("{place}/Thread[{thread_index}]/Target");
             let path = text_of(target, "Path").unwrap_or_default();
-            let asked = asked.and_then(|asked| asked_of(asked, path));
+            let asked = asked.and_then(|asked| profile_target(asked, path));
             let mut part = Part {
                 rank: Some(format!("thread {}", text_of(*thread, "Id").unwrap_or("?"))),
                 name: path.to_owned(),
@@ -123,8 +129,8 @@ fn of_span(reported: &mut Reported, span: Node<'_, '_>, asked: Option<Node<'_, '
     total(reported, span, window, place);
 }
 
-/// The target of the profile that has this path.
-fn asked_of<'a>(span: Node<'a, 'a>, path: &str) -> Option<Node<'a, 'a>> {
+/// Returns the target of the profile with this path.
+fn profile_target<'a>(span: Node<'a, 'a>, path: &str) -> Option<Node<'a, 'a>> {
     let targets = child(span, "Targets")?;
     targets
         .children()
@@ -160,8 +166,8 @@ fn setting(target: Node<'_, '_>, threads: f64) -> Setting {
     }
 }
 
-/// Latencies and intervals of all threads together.
-fn total(reported: &mut Reported, span: Node<'_, '_>, window: Option<Figure>, place: &str) {
+/// Reads the latencies and intervals of all threads together.
+fn total(reported: &mut ToolResult, span: Node<'_, '_>, window: Option<Figure>, place: &str) {
     let mut part =
         Part { name: "total".into(), window_ns: window, is_total: true, ..Part::default() };
     if let Some(at) = child(span, "Latency") {
@@ -219,20 +225,26 @@ fn text_of_any<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.children().find(|child| child.has_tag_name(name))?.text()
 }
 
-fn counts(reported: &Reported, kind: &Kind) -> Vec<Figure> {
+fn counts(reported: &ToolResult, kind: &Kind) -> Vec<Figure> {
     let alike = reported.operations().filter(|(_, operation)| operation.kind == *kind);
     alike.filter_map(|(_, operation)| operation.count.first().cloned()).collect()
 }
 
-/// The mean of all lies between those of the threads.
-fn mean(reported: &mut Reported, kind: &Kind, total: Option<Figure>) {
+/// The overall mean is between those of the threads.
+fn mean(reported: &mut ToolResult, kind: &Kind, total: Option<Figure>) {
     let alike =
         reported.operations().filter(|(part, operation)| !part.is_total && operation.kind == *kind);
     let of: Vec<Figure> =
         alike.flat_map(|(_, o)| o.latencies.iter().filter_map(|l| l.mean_ns.clone())).collect();
     if let Some(total) = total.filter(|_| !of.is_empty()) {
         let what = format!("mean latency of {} of all threads", kind.word());
-        reported.combined.push(Combined { what, how: How::Between, total, of, slack: 0.0 });
+        reported.combined.push(Aggregate {
+            what,
+            formula: Formula::Between,
+            total,
+            of,
+            slack: 0.0,
+        });
     }
 }
 
@@ -261,19 +273,19 @@ fn intervals(span: Node<'_, '_>, place: &str) -> Vec<Series> {
     of("Read", Kind::Read).into_iter().chain(of("Write", Kind::Write)).collect()
 }
 
-/// Reads the text: one result for each time span.
+/// Reads the text: one result per time span.
 ///
 /// # Errors
-/// A text without figures.
-pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The text has no figures.
+pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let asked = asked_in_text(&lines);
+    let asked = profile_in_text(&lines);
     let mut all = Vec::new();
-    let mut current: Option<(Reported, Option<Figure>, Section)> = None;
+    let mut current: Option<(ToolResult, Option<Figure>, Section)> = None;
     for (index, line) in lines.iter().enumerate() {
         if let Some(time) = line.strip_prefix("actual test time:") {
             all.extend(current.take().map(|(reported, ..)| reported));
-            let mut reported = Reported::of(source("diskspd", "diskspd text", file));
+            let mut reported = ToolResult::new(source("diskspd", "diskspd text", file));
             reported.options = asked.clone();
             let time = time.trim().trim_end_matches('s');
             let window = figure(
@@ -305,13 +317,13 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
 
 enum Section {
     None,
-    /// Rows of threads; the columns by their names.
+    /// Rows of threads, with the column names.
     Io(Kind, Vec<String>),
     Percentiles,
 }
 
 fn text_line(
-    reported: &mut Reported,
+    reported: &mut ToolResult,
     window: Option<&Figure>,
     section: &mut Section,
     line: &str,
@@ -328,7 +340,7 @@ fn text_line(
             let total = line.strip_prefix("total:");
             let cells: Vec<&str> = total.unwrap_or(line).split('|').map(str::trim).collect();
             let is_row = total.is_some() || cells.len() > 3 && cells[0].parse::<u32>().is_ok();
-            // The sections of reads and writes divide what the first one holds together.
+            // The later sections split the first one into reads and writes.
             if !is_row || columns.is_empty() || *kind == Kind::All {
                 return;
             }
@@ -380,8 +392,8 @@ fn text_line(
     }
 }
 
-/// Reads and writes of one thread share its operations in flight, so they have to be in one part.
-fn merge(reported: &mut Reported, part: Part) {
+/// Reads and writes of a thread share its queue depth, so they must be in one part.
+fn merge(reported: &mut ToolResult, part: Part) {
     let same = |other: &&mut Part| {
         other.rank == part.rank
             && other.is_total == part.is_total
@@ -393,7 +405,7 @@ fn merge(reported: &mut Reported, part: Part) {
     }
 }
 
-fn sums(reported: &mut Reported, total: &Part) {
+fn sums(reported: &mut ToolResult, total: &Part) {
     for operation in &total.operations {
         let of = |pick: fn(&Operation) -> Option<&Figure>| -> Vec<Figure> {
             let alike =
@@ -408,9 +420,9 @@ fn sums(reported: &mut Reported, total: &Part) {
             let parts = of(pick);
             if let Some(sum) = pick(operation).filter(|_| !parts.is_empty()) {
                 let what = format!("{word} of {} of all threads", operation.kind.word());
-                combined.push(Combined {
+                combined.push(Aggregate {
                     what,
-                    how: How::Sum,
+                    formula: Formula::Sum,
                     total: sum.clone(),
                     of: parts,
                     slack: 0.0,
@@ -421,7 +433,7 @@ fn sums(reported: &mut Reported, total: &Part) {
     }
 }
 
-fn percentiles_line(reported: &mut Reported, line: &str, number: usize) {
+fn percentiles_line(reported: &mut ToolResult, line: &str, number: usize) {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     let [name, read, write, _] = cells[..] else { return };
     let quantile = match name {
@@ -455,8 +467,8 @@ fn percentiles_line(reported: &mut Reported, line: &str, number: usize) {
     }
 }
 
-/// What the text says of the profile, by the words that it uses.
-fn asked_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
+/// Returns the profile in the text, by the words that it uses.
+fn profile_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
     let mut options = std::collections::BTreeMap::new();
     for line in lines {
         for (start, name) in [
@@ -493,7 +505,7 @@ fn asked_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
     options
 }
 
-/// `4KiB`, `64KiB`, `1MiB`, or bytes.
+/// Parses `4KiB`, `64KiB`, `1MiB`, or bytes.
 fn block_size(options: &std::collections::BTreeMap<String, String>) -> Option<Figure> {
     let text = options.get("block size")?;
     let (digits, unit) = crate::number::split_unit(text);

@@ -1,39 +1,39 @@
-//! elbencho (S. Breuner): CSV (`--csvfile`) and JSON (`--jsonfile`), one row or object a phase.
+//! elbencho (S. Breuner): CSV (`--csvfile`) and JSON (`--jsonfile`), one row or object per phase.
 //!
-//! Both hold what was done when the first thread had finished and when the last one had. Rates of the CSV
-//! are cut off to whole numbers, of the JSON too; latencies are of the last one, in whole microseconds.
+//! Both contain the work at the end of the first thread and at the end of the last one. Rates are
+//! truncated to whole numbers in both. Latencies belong to the last one, in whole microseconds.
 
-use plimsoll_evidence::reported::{
-    Bin, Durability, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Reported,
-    Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Bin, Durability, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Setting, Stage,
+    ToolResult,
 };
 
-use crate::json::{self, At};
+use crate::json::{self, JsonNode};
 use crate::parts::{Columns, Digits, figure, latency, source, unix_s};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_US: f64 = 1e3;
-/// The line after each phase of the table on a terminal.
+/// Line after each phase of the terminal table.
 const END: &str = "---";
 
-/// True where a text is elbencho's CSV.
+/// True for elbencho's CSV.
 #[must_use]
 pub fn is_csv(text: &str) -> bool {
     text.lines().any(|line| line.contains(",operation,time ms [first],time ms [last],"))
 }
 
-/// True where a text is elbencho's JSON: one object a line.
+/// True for elbencho's JSON: one object per line.
 #[must_use]
 pub fn is_json(text: &str) -> bool {
     text.contains("\"phase_type\"") && text.contains("\"last_done\"") && text.contains("\"config\"")
 }
 
-/// Reads all rows of a CSV file. A header may stand again before later rows.
+/// Reads all rows of a CSV file. The header may repeat before later rows.
 ///
 /// # Errors
-/// A file without rows.
-pub fn read_csv(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The file has no rows.
+pub fn read_csv(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut header: Vec<&str> = Vec::new();
     let mut all = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -43,7 +43,7 @@ pub fn read_csv(text: &str, file: &str) -> Result<Vec<Reported>, String> {
             continue;
         }
         if header.is_empty() {
-            return Err(format!("line {} stands before a header", index + 1));
+            return Err(format!("line {} is before the header", index + 1));
         }
         if cells.len() != header.len() {
             let (is, should) = (cells.len(), header.len());
@@ -57,25 +57,25 @@ pub fn read_csv(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         reported.source.place = Some(format!("line {}", index + 1));
         all.push(reported);
     }
-    if all.is_empty() { Err("it has a header and no rows".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it has a header but no rows".into()) } else { Ok(all) }
 }
 
-/// True where a text is elbencho's table on a terminal.
+/// True for elbencho's terminal table.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("OPERATION") && line.contains("FIRST DONE"))
         && (text.contains("Elapsed ms") || text.contains("Elapsed time"))
 }
 
-/// Reads the table on a terminal: a result for each phase that moved or made something.
+/// Reads the terminal table: one result per phase that moved or created something.
 ///
 /// # Errors
-/// A text without such a phase.
-pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
-    let mut all: Vec<Reported> = Vec::new();
+/// The text has no such phase.
+pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
+    let mut all: Vec<ToolResult> = Vec::new();
     let mut command: Option<&str> = None;
-    // A line of dashes ends a phase. Where another begins before it, or figures follow it, several programs
-    // wrote at once, and a line may be of any of them.
+    // A line of dashes ends a phase. If another phase begins before it, or figures follow it,
+    // several programs wrote at once, and a line could belong to any of them.
     let divided = text.lines().any(|line| line.trim() == END);
     let (mut open, mut mixed) = (false, false);
     let mut left_aside = Vec::new();
@@ -101,7 +101,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
             None => (None, names.trim()),
         };
         if let Some(phase) = phase.filter(|_| name.starts_with("Elapsed")) {
-            let mut reported = Reported::of(source("elbencho", "elbencho text", file));
+            let mut reported = ToolResult::new(source("elbencho", "elbencho text", file));
             reported.source.place = Some(format!("line {}", index + 1));
             if std::mem::replace(&mut open, divided) {
                 left_aside.push(all.len());
@@ -135,14 +135,14 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     });
     if let Some(first) = all.first_mut().filter(|_| !left_aside.is_empty()) {
         first.remarks.push(format!(
-            "{} phases were left aside: the lines of several programs are mixed there",
+            "{} phases were skipped: several programs wrote at once",
             left_aside.len()
         ));
     }
     if all.is_empty() { Err("it has no phase of elbencho with figures".into()) } else { Ok(all) }
 }
 
-/// A time such as `5m0s` or `1h2m3s`, cut to its last unit.
+/// Parses a time such as `5m0s` or `1h2m3s`, truncated to its last unit.
 fn duration(text: &str, place: &str) -> Option<Figure> {
     let (mut total_ns, mut step_ns, mut digits) = (0.0, 0.0, String::new());
     let mut units = String::new();
@@ -167,7 +167,7 @@ fn duration(text: &str, place: &str) -> Option<Figure> {
     (step_ns > 0.0).then(|| Figure::truncated(total_ns, step_ns, place))
 }
 
-/// A line below a phase: what was done when the last thread had finished stands last.
+/// Reads a line of a phase. The value at the end of the last thread is in the last column.
 fn text_line(operation: &mut Operation, name: &str, values: &str, place: &str) {
     let cut = |unit| figure(values.split_whitespace().last()?, Digits::Cut, unit, place);
     match name {
@@ -199,7 +199,7 @@ fn text_line(operation: &mut Operation, name: &str, values: &str, place: &str) {
     }
 }
 
-/// What the command line says: threads and depth, order, page cache.
+/// Returns the setting in the command line: threads, depth, pattern and page cache.
 fn setting_of_command(command: &str) -> Setting {
     let words: Vec<&str> = command.split_whitespace().collect();
     let has = |any: &[&str]| words.iter().any(|word| any.contains(word));
@@ -207,7 +207,7 @@ fn setting_of_command(command: &str) -> Setting {
         let at = words.iter().position(|word| any.contains(word))?;
         figure(words.get(at + 1)?, Digits::Exact, 1.0, any[0])
     };
-    // Without an option a thread is one, and has one operation in flight; hosts multiply them.
+    // The defaults are one thread with one operation in flight, multiplied by the hosts.
     let one = |name: &str| Figure::exact(1.0, name);
     let alone = !has(&["--hosts", "--hostsfile"]);
     let threads = value(&["-t", "--threads"]).unwrap_or_else(|| one("-t"));
@@ -220,7 +220,8 @@ fn setting_of_command(command: &str) -> Setting {
     }
 }
 
-/// What a phase does, by its name: `WRITE`, `READ`, `RMFILES`, `MKDIRS`, `STAT`, `PUTOBJ`…
+/// Returns the kind of operation of a phase: `WRITE`, `READ`, `RMFILES`, `MKDIRS`, `STAT`,
+/// `PUTOBJ`…
 fn kind(phase: &str) -> Kind {
     match phase.to_ascii_uppercase().as_str() {
         "READ" | "HOSTREAD" | "GETOBJ" => Kind::Read,
@@ -229,8 +230,8 @@ fn kind(phase: &str) -> Kind {
     }
 }
 
-fn of_row(row: &Columns<'_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("elbencho", "elbencho CSV", file));
+fn of_row(row: &Columns<'_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("elbencho", "elbencho CSV", file));
     reported.source.version = row.text("version").map(str::to_owned);
     reported.source.taken_unix_s = row.text("ISO date").and_then(unix_s);
     for name in
@@ -291,7 +292,7 @@ fn of_row(row: &Columns<'_>, file: &str) -> Reported {
     reported
 }
 
-/// The last block of a file that is no multiple of its size is shorter.
+/// The last block is shorter if the file size is not a multiple of the block size.
 fn whole_files(operation: &mut Operation, file_size: Option<&str>) {
     let Some(size) = operation.size_bytes.as_ref() else { return };
     let file: Option<f64> = file_size.and_then(|text| text.parse().ok());
@@ -308,7 +309,7 @@ fn setting(
     random: Option<bool>,
     command: Option<&str>,
 ) -> Setting {
-    // Threads are of each host, and the depth of each thread.
+    // Threads are per host, and the depth is per thread.
     let threads = hosts.zip(threads).map(|(hosts, threads)| threads.scaled(hosts.value.max(1.0)));
     let most = threads.clone().zip(depth).map(|(threads, depth)| depth.scaled(threads.value));
     let paced = command
@@ -329,8 +330,8 @@ fn setting(
 /// Reads all objects of a JSON file.
 ///
 /// # Errors
-/// A line that is no JSON.
-pub fn read_json(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// A line is not JSON.
+pub fn read_json(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     let mut from = 0;
     while let Some(at) = text[from..].find('{') {
@@ -338,7 +339,7 @@ pub fn read_json(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         let (json, length) = json::parse(&text[from + at..])
             .map_err(|error| format!("the object in line {line}: {}", error.says))?;
         from += at + length;
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         if root.key("phase_type").exists() {
             let mut reported = of_object(&root, file);
             reported.source.place = Some(format!("line {line}"));
@@ -348,9 +349,9 @@ pub fn read_json(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     if all.is_empty() { Err("it has no phase of elbencho".into()) } else { Ok(all) }
 }
 
-fn of_object(root: &At<'_, '_>, file: &str) -> Reported {
+fn of_object(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let config = root.key("config");
-    let mut reported = Reported::of(source("elbencho", "elbencho JSON", file));
+    let mut reported = ToolResult::new(source("elbencho", "elbencho JSON", file));
     reported.source.version = config.key("version").shown();
     reported.source.taken_unix_s = root.key("iso_start_date").text().and_then(unix_s);
     for (name, value) in config.entries() {
@@ -404,8 +405,8 @@ fn of_object(root: &At<'_, '_>, file: &str) -> Reported {
     reported
 }
 
-/// Minimum, mean and maximum in us, and bins that are named by their ends (`32-38.1`).
-fn of_latency(at: &At<'_, '_>, bins: &At<'_, '_>) -> Option<Latency> {
+/// Reads minimum, mean and maximum in us, and bins named by their bounds (`32-38.1`).
+fn of_latency(at: &JsonNode<'_, '_>, bins: &JsonNode<'_, '_>) -> Option<Latency> {
     let us = |name: &str| at.key(name).truncated().map(|us| us.scaled(NS_PER_US));
     latency(Stage::Total, |l| {
         (l.min_ns, l.mean_ns, l.max_ns) = (us("min_us"), us("avg_us"), us("max_us"));
@@ -425,7 +426,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // After `Statistics::printPhaseResultsToStringVec` of elbencho 3.0.
+    // Modelled on `Statistics::printPhaseResultsToStringVec` of elbencho 3.0.
     const CSV: &str = "ISO date,label,path type,paths,hosts,threads,dirs,files,file size,block size,direct IO,random,\
         random aligned,IO depth,shared paths,truncate,operation,time ms [first],time ms [last],entries/s [first],\
         entries/s [last],IOPS [first],IOPS [last],MiB/s [first],MiB/s [last],CPU% [first],CPU% [last],entries \
@@ -487,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_several_programs_are_told_apart_or_left_aside() {
+    fn separates_or_skips_lines_of_several_programs() {
         let phase = "WRITE     Elapsed ms       :      45248      45248\n          IOPS             :        948        948\n\
             Total MiB        :        167        167\n";
         let head = "OPERATION RESULT TYPE        FIRST DONE  LAST DONE\n";

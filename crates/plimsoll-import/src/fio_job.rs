@@ -1,5 +1,5 @@
-//! fio jobs as plans: each job becomes a stream of the matrix, and whatever can't be carried over
-//! is listed with what it would have meant. A bare `k` is 1024 here and here only.
+//! Import of fio jobs as plans. Each job becomes a stream of the matrix. Options that cannot be
+//! converted are listed with their meaning. A bare `k` is 1024 only in this module.
 
 mod ending;
 mod engine;
@@ -19,27 +19,27 @@ mod values;
 use notes::Notes;
 use plimsoll_plan::{Job, JobFault, Plan, PlanError, PlanErrors, printable, reference_markdown};
 pub use prepare::{Include, Variable, prepare};
-use steady::Steady;
+use steady::SteadyState;
 use stream::Draft;
 
-/// The remark on a job file that names no place.
+/// Remark on a job file that names no target.
 pub const NO_PLACE: &str =
     "names no place: the target is the working directory; change target.path";
 
-/// A fio job as a plan.
+/// fio job converted to a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioImport {
-    /// The plan; its text says in comments what could not be carried over.
+    /// The plan. Comments in its text list the options that could not be converted.
     pub plan: Plan,
-    /// What could not be carried over, one sentence each.
+    /// Options that could not be converted, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Turns a fio job into a plan. `job_name` is its file, in messages and as the plan's name.
+/// Converts a fio job to a plan. `job_name` is the file name in messages and the plan's name.
 ///
 /// # Errors
-/// Lines that can't be read, values that are not what their option takes, and a job of which nothing
-/// can be carried over (no reads or writes of files, devices or `null`).
+/// A line cannot be parsed, an option has an invalid value, or no job can be converted (none reads
+/// or writes files, devices or `null`).
 pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
     let faults = |errors| PlanErrors { source_name: job_name.to_owned(), errors };
     let job = one_stage(load(text, &[]).map_err(faults)?, text).map_err(faults)?;
@@ -47,11 +47,11 @@ pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
     Ok(FioImport { plan, notes: job.notes })
 }
 
-/// Turns a fio job into plans that are to be run one after the other: with `stonewall` a job waits for those before
-/// it. Each is named after its first section.
+/// Converts a fio job to plans that run one after another. A job with `stonewall` waits for those
+/// before it. Each plan has the name of its first section.
 ///
 /// # Errors
-/// As [`import_fio`].
+/// See [`import_fio`].
 pub fn import_stages(text: &str, job_name: &str) -> Result<Vec<(String, FioImport)>, PlanErrors> {
     let faults = |errors| PlanErrors { source_name: job_name.to_owned(), errors };
     let mut imported = Vec::new();
@@ -68,14 +68,14 @@ pub fn import_stages(text: &str, job_name: &str) -> Result<Vec<(String, FioImpor
     Ok(imported)
 }
 
-/// The sections that run together, in the order in which they run.
+/// Returns the groups of sections that run together, in order of execution.
 fn stages(jobs: &[job::Job]) -> impl Iterator<Item = &[job::Job]> {
     let waits =
         |job: &job::Job| job.options.get("stonewall").is_some_and(|opt| values::flag(&opt.value));
     jobs.chunk_by(move |_, next| !waits(next))
 }
 
-/// The job, where its sections all run together.
+/// Returns the job if all its sections run together.
 fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
     let Some(second) = job.drafts.iter().skip(1).find(|draft| draft.begins_stage) else {
         return Ok(job);
@@ -90,13 +90,13 @@ fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
     Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)])
 }
 
-/// A job read: its streams, and what it says of the rest of a plan.
+/// Parsed job: its streams, and its settings for the rest of a plan.
 pub(crate) struct FioJob {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) place: place::Place,
     pub(crate) measure_ns: Option<u64>,
     pub(crate) warm_up_ns: Option<u64>,
-    pub(crate) steady: Option<Steady>,
+    pub(crate) steady: Option<SteadyState>,
     pub(crate) verify: bool,
     pub(crate) description: Option<String>,
     pub(crate) seed: Option<u64>,
@@ -109,12 +109,12 @@ pub(crate) struct FioJob {
 /// Reads the job that a plan names, for [`Plan::load`].
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error in the job.
 pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobFault> {
     let fault = |errors: Vec<PlanError>| {
         let first = errors.into_iter().next();
         let (line, field, message, help) = first.map_or_else(
-            || (0, String::new(), "can't be read".to_owned(), "mend the job".to_owned()),
+            || (0, String::new(), "cannot be read".to_owned(), "correct the job".to_owned()),
             |error| (error.line, error.field, error.message, error.help),
         );
         JobFault { message: format!("{} line {line}: {field}: {message}", printable(name)), help }
@@ -130,13 +130,13 @@ pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobF
     })
 }
 
-/// A size as fio reads it on a command line: a bare `k` is 1024.
+/// Parses a size as on fio's command line: a bare `k` is 1024.
 #[must_use]
 pub fn size_bytes(text: &str) -> Option<u64> {
     values::size(text, 1024)
 }
 
-/// A time in nanoseconds as fio reads it: a bare number is seconds.
+/// Parses a time as fio does, in nanoseconds: a bare number is seconds.
 #[must_use]
 pub fn time_ns(text: &str) -> Option<u64> {
     values::time(text, 1_000_000_000)
@@ -153,13 +153,13 @@ fio 3.33 has one of three fates.
 
 ";
 
-/// The reference of plans, and of what becomes of every option of a job: `docs/plan.md`.
+/// Returns the reference of plans and of all job options: `docs/plan.md`.
 #[must_use]
 pub fn plan_reference() -> String {
     format!("{}{FIO}{}", reference_markdown(), options::options_markdown())
 }
 
-/// Reads a job; `only` names the sections to take, none for all.
+/// Reads a job. `only` has the names of the sections to use; empty for all.
 pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>> {
     let jobs = job::parse(text)?;
     if let Some(missing) = only.iter().find(|name| jobs.iter().all(|j| j.name != **name)) {
@@ -172,7 +172,7 @@ pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>
     together(text, &taken)
 }
 
-/// Sections of a job that run together.
+/// Combines sections that run together.
 fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
     let mut notes = Notes::default();
     let mut errors = Vec::new();
@@ -185,17 +185,19 @@ fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
     }
     if drafts.is_empty() && errors.is_empty() {
         let listed = notes.clone().into_sentences().join("; ");
-        let message = format!("has nothing that can be carried over: {listed}");
+        let message = format!("has nothing that can be converted: {listed}");
         let help = "import a job that reads or writes files or a device".to_owned();
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
     }
-    // What runs together is one measurement. Which sections do is not known before their stages are.
+    // Sections that run together are one measurement. Which ones do is known only after the stages
+    // are.
     let together = |a: &Draft, b: &Draft| {
-        !b.begins_stage && a.steady.map(Steady::window_ns) != b.steady.map(Steady::window_ns)
+        !b.begins_stage
+            && a.steady.map(SteadyState::window_ns) != b.steady.map(SteadyState::window_ns)
     };
     if let Some(pair) = drafts.windows(2).find(|pair| together(&pair[0], &pair[1])) {
         let message = format!(
-            "[{}] and [{}] run together, and do not end by one steady state",
+            "[{}] and [{}] run together but do not end at the same steady state",
             printable(&pair[0].name),
             printable(&pair[1].name)
         );
@@ -218,13 +220,13 @@ fn unique(name: &mut String, drafts: &[Draft]) {
     }
 }
 
-/// What the jobs say together. Where they differ, the longest time or the first place is taken, and
-/// a note says so.
+/// Combines the settings of the jobs. If they differ, the longest time or the first target wins,
+/// with a note.
 fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
     let places: Vec<&place::Place> = drafts.iter().map(|d| &d.place).collect();
     let place = places.first().map_or(place::Place::WorkingDirectory, |p| (*p).clone());
     for draft in drafts.iter().filter(|d| d.place != place) {
-        let text = format!("works on {}; a plan has one target, {place}", draft.place);
+        let text = format!("uses {}; a plan has one target, {place}", draft.place);
         notes.add(&draft.name, text);
     }
     if place == place::Place::WorkingDirectory {
@@ -234,7 +236,7 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
         let most = drafts.iter().filter_map(of).max();
         if drafts.iter().any(|d| of(d) != most) && drafts.len() > 1 {
             notes.general(&format!(
-                "gives jobs different {what}: streams run together, the longest is taken"
+                "gives jobs different {what}: streams run together, so the longest is used"
             ));
         }
         most

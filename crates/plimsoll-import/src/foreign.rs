@@ -1,9 +1,9 @@
-//! Results made elsewhere, as evidence: what they say is taken over, and nothing is added. What they do
-//! not say stays unknown. They are of tier T3, a result file alone, unless somebody watched.
+//! Conversion of foreign results to evidence. Stated figures are taken as they are, and missing
+//! ones stay unknown. The tier is T3, a result file alone, unless Plimsoll observed the run.
 
 pub mod fio;
-pub mod reported;
 pub mod table;
+pub mod tool_result;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Environment;
@@ -14,18 +14,18 @@ use plimsoll_evidence::run::{
 };
 use plimsoll_plan::ResolvedPlan;
 
-/// A result that cannot be taken over.
+/// Reason why a result cannot be converted.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ForeignError(pub String);
 
-/// Evidence of a command that left no figures: only how long it ran.
+/// Returns the evidence of a command without figures: only its run time.
 #[must_use]
 pub fn unfigured(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> Bundle {
     bundle(name, plan_text, plan, duration_ns)
 }
 
-/// A bundle with nothing in it but one measured phase.
+/// Returns a bundle with one measured phase and no figures.
 fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> Bundle {
     let mut plan = plan;
     plan.evidence.min_measure_ns = MEASURE_NS_MIN;

@@ -1,28 +1,29 @@
-//! IO500: `result.txt`, `result_summary.txt`, and the times of each rank of its IOR and mdtest phases.
+//! IO500: `result.txt`, `result_summary.txt`, and the times of each rank of its IOR and mdtest
+//! phases.
 //!
-//! Scores are geometric means: of four bandwidths, of eight rates of operations on names, and of those two.
-//! Each score of a phase is what all ranks did over the time from the first start to the last end, so it
-//! is at most what they did over the time of the slowest.
+//! Scores are geometric means: of four bandwidths, of eight metadata rates, and of these two means.
+//! A phase's score is the work of all ranks divided by the time from the first start to the last
+//! end. Therefore it is at most that work over the time of the slowest rank.
 
 mod phases;
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Claim, Combined, Complaint, Figure, How, Kind, Membership, Operation, Part, Population,
-    Reported, Unit, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Claim, Complaint, Figure, Formula, Kind, Membership, Operation, Part, Population,
+    ToolResult, Unit, Weight,
 };
 
 use crate::parts::{Columns, Digits, figure, source, unix_s};
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Times are printed as whole seconds.
+/// Resolution of times: whole seconds.
 const CLOCK_NS: f64 = 1e9;
-/// Phases whose bandwidths make the score.
+/// Phases in the bandwidth score.
 const BANDWIDTHS: [&str; 4] =
     ["ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read"];
-/// Phases whose rates make the score.
+/// Phases in the metadata score.
 const RATES: [&str; 8] = [
     "mdtest-easy-write",
     "mdtest-easy-stat",
@@ -33,18 +34,18 @@ const RATES: [&str; 8] = [
     "mdtest-hard-delete",
     "find",
 ];
-/// How far above the ranks' own sum a score may lie: digits of both.
+/// Maximum relative excess of a score over the sum of the ranks, from rounding of both.
 const RANKS_SLACK: f64 = 1e-4;
-/// A score has no lower bound from its ranks: they may begin one after the other.
+/// A score has no lower bound from its ranks, because they may start one after another.
 const UNBOUNDED: f64 = 1e30;
 
-/// True where a text is `result.txt`.
+/// True for `result.txt`.
 #[must_use]
 pub fn is_result(text: &str) -> bool {
     text.lines().any(|line| normal(line.trim()) == "[ior-easy-write]") && text.contains("score")
 }
 
-/// True where a text is `result_summary.txt`.
+/// True for `result_summary.txt`.
 #[must_use]
 pub fn is_summary(text: &str) -> bool {
     text.lines().any(|line| {
@@ -52,7 +53,7 @@ pub fn is_summary(text: &str) -> bool {
     })
 }
 
-/// True where a text has the times of the ranks of a phase.
+/// True for the times of the ranks of a phase.
 #[must_use]
 pub fn is_ranks(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
@@ -60,12 +61,12 @@ pub fn is_ranks(text: &str) -> bool {
         || first.starts_with("rank,items,rate-Directory creation,")
 }
 
-/// Names of older versions have underscores.
+/// Replaces the underscores in the names of older versions.
 fn normal(name: &str) -> String {
     name.replace('_', "-")
 }
 
-/// A phase's figures.
+/// Returns the figures of a phase.
 fn phase(name: &str, score: Option<Figure>, window: Option<Figure>) -> Part {
     let kind = match name {
         name if name.starts_with("ior") && name.ends_with("write") => Kind::Write,
@@ -82,15 +83,15 @@ fn phase(name: &str, score: Option<Figure>, window: Option<Figure>) -> Part {
     Part { name: name.to_owned(), window_ns: window, operations, ..Part::default() }
 }
 
-/// The score of a phase, as stated.
-fn score_of<'r>(reported: &'r Reported, name: &str) -> Option<&'r Figure> {
+/// Returns the stated score of a phase.
+fn score_of<'r>(reported: &'r ToolResult, name: &str) -> Option<&'r Figure> {
     let part = reported.parts.iter().find(|part| part.name == name)?;
     let operation = part.operations.first()?;
     operation.bandwidth_per_s.first().or(operation.rate_per_s.first())
 }
 
-/// The scores are geometric means of those of the phases.
-fn scores(reported: &mut Reported, totals: [Option<Figure>; 3]) {
+/// Adds the scores as geometric means of the phases' scores.
+fn scores(reported: &mut ToolResult, totals: [Option<Figure>; 3]) {
     let of = |names: &[&str], unit: f64| -> Option<Vec<Figure>> {
         let all = names.iter().map(|name| score_of(reported, name).cloned());
         all.map(|figure| figure.map(|figure| figure.scaled(1.0 / unit))).collect()
@@ -99,8 +100,8 @@ fn scores(reported: &mut Reported, totals: [Option<Figure>; 3]) {
     let mut combined = Vec::new();
     let mut push = |what: &str, total: &Option<Figure>, of: Option<Vec<Figure>>| {
         if let (Some(total), Some(of)) = (total.clone(), of) {
-            let how = How::GeometricMean;
-            combined.push(Combined { what: what.to_owned(), how, total, of, slack: 0.0 });
+            let formula = Formula::GeometricMean;
+            combined.push(Aggregate { what: what.to_owned(), formula, total, of, slack: 0.0 });
         }
     };
     push("the bandwidth score", &bandwidth, of(&BANDWIDTHS, GIB));
@@ -113,14 +114,14 @@ fn scores(reported: &mut Reported, totals: [Option<Figure>; 3]) {
 /// Reads `result.txt`.
 ///
 /// # Errors
-/// A text without a phase.
-pub fn read_result(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("IO500", "IO500 result", file));
+/// The text has no phase.
+pub fn read_result(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("IO500", "IO500 result", file));
     let mut sections: Vec<(String, Entries<'_>)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if let Some(says) = line.strip_prefix("; ERROR INVALID") {
-            reported.complaints.push(called_invalid(says.trim(), text, index + 1));
+            reported.complaints.push(invalid_complaint(says.trim(), text, index + 1));
             continue;
         }
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -141,14 +142,14 @@ pub fn read_result(text: &str, file: &str) -> Result<Reported, String> {
             "run" => of_run(&mut reported, entries),
             "SCORE" => {
                 totals = ["BW", "MD", "SCORE"].map(|key| number(entries, key, name));
-                complain(&mut reported, entries, "SCORE", name);
+                add_complaint(&mut reported, entries, "SCORE", name);
             }
             "SCOREX" | "timestamp" => {}
             _ => of_phase(&mut reported, entries, name),
         }
     }
     if reported.parts.is_empty() {
-        return Err("it has no phase of IO500".into());
+        return Err("it has no IO500 phase".into());
     }
     scores(&mut reported, totals);
     Ok(reported)
@@ -163,16 +164,17 @@ fn number(entries: &Entries<'_>, key: &str, section: &str) -> Option<Figure> {
     figure(digits, Digits::Rounded, 1.0, format!("line {line} ({section} {key})"))
 }
 
-fn of_run(reported: &mut Reported, entries: &Entries<'_>) {
+fn of_run(reported: &mut ToolResult, entries: &Entries<'_>) {
     for (name, (value, _)) in entries {
         reported.options.insert((*name).to_owned(), (*value).to_owned());
     }
     reported.source.version = entries.get("version").map(|(value, _)| (*value).to_owned());
 }
 
-/// What IO500 remarks as `; ERROR INVALID`. It says so of a stonewall time that is not the least one of its build too, also
-/// where it is longer (`phase_dbg.c`, `opt.stonewall != opt.minwrite`): what the phases were started with decides.
-fn called_invalid(says: &str, text: &str, line: usize) -> Complaint {
+/// Returns the complaint for IO500's remark `; ERROR INVALID`. IO500 also prints it for a stonewall
+/// time that differs from its build's minimum, even if it is longer (`phase_dbg.c`, `opt.stonewall
+/// != opt.minwrite`). The options of the phases decide.
+fn invalid_complaint(says: &str, text: &str, line: usize) -> Complaint {
     let least = says
         .strip_prefix("stonewall-time <")
         .and_then(|rest| rest.trim().trim_end_matches('s').parse::<f64>().ok());
@@ -187,8 +189,8 @@ fn called_invalid(says: &str, text: &str, line: usize) -> Complaint {
     }
 }
 
-/// `score = INVALID`, or words behind the number.
-fn complain(reported: &mut Reported, entries: &Entries<'_>, key: &str, section: &str) {
+/// Reads `score = INVALID`, or words after the number.
+fn add_complaint(reported: &mut ToolResult, entries: &Entries<'_>, key: &str, section: &str) {
     if let Some((value, line)) = entries.get(key).filter(|(v, _)| v.contains("INVALID")) {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
@@ -198,13 +200,13 @@ fn complain(reported: &mut Reported, entries: &Entries<'_>, key: &str, section: 
     }
 }
 
-fn of_phase(reported: &mut Reported, entries: &Entries<'_>, name: &str) {
+fn of_phase(reported: &mut ToolResult, entries: &Entries<'_>, name: &str) {
     let score = number(entries, "score", name);
     let window = number(entries, "t_delta", name).map(|seconds| seconds.scaled(NS_PER_S));
     if score.is_none() && window.is_none() {
         return;
     }
-    complain(reported, entries, "score", name);
+    add_complaint(reported, entries, "score", name);
     let mut part = phase(name, score.filter(|score| score.value > 0.0), window.clone());
     let clock = |key: &str| unix_s(entries.get(key)?.0);
     part.start_unix_s = clock("t_start");
@@ -213,18 +215,18 @@ fn of_phase(reported: &mut Reported, entries: &Entries<'_>, name: &str) {
         let field = format!("line {line} ({name} t_end, t_start)");
         let between = Figure::within((end - start) * NS_PER_S, CLOCK_NS, field);
         let what = format!("the time of {name} between its start and end");
-        let (how, of) = (How::Sum, vec![between]);
-        reported.combined.push(Combined { what, how, total: window, of, slack: 1e-6 });
+        let (formula, of) = (Formula::Sum, vec![between]);
+        reported.combined.push(Aggregate { what, formula, total: window, of, slack: 1e-6 });
     }
     reported.parts.push(part);
 }
 
-/// Reads `result_summary.txt`, or the same lines out of a log.
+/// Reads `result_summary.txt`, or the same lines in a log.
 ///
 /// # Errors
-/// A text without a phase.
-pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("IO500", "IO500 summary", file));
+/// The text has no phase.
+pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("IO500", "IO500 summary", file));
     let (mut totals, mut repeated) = ([None, None, None], 0);
     let mut marks: BTreeMap<String, Complaint> = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
@@ -259,13 +261,13 @@ pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
                 figure(seconds, Digits::Rounded, NS_PER_S, field)
             });
             let Some((name, score)) = before(&["GiB/s", "GB/s", "kIOPS"]) else { continue };
-            // A log to which several runs were written holds a phase as often: the scores are of the last.
+            // A log of several runs repeats each phase; the scores belong to the last.
             let earlier = reported.parts.len();
             reported.parts.retain(|part| part.name != name);
             repeated += earlier - reported.parts.len();
             reported.parts.push(phase(&name, Some(score), window));
         }
-        // Of what stands there again only the last counts, as for the scores themselves.
+        // For repeated values only the last counts, as for the scores.
         let about = match words.first() {
             Some(word) if word.starts_with("[SCORE") => "the score".to_owned(),
             Some(word) if word.starts_with("[RESULT") => {
@@ -285,36 +287,36 @@ pub fn read_summary(text: &str, file: &str) -> Result<Reported, String> {
         }
     }
     if reported.parts.is_empty() {
-        return Err("it has no phase of IO500".into());
+        return Err("it has no IO500 phase".into());
     }
     reported.complaints.extend(marks.into_values());
     if repeated > 0 {
-        let says = format!("{repeated} phases of earlier runs in the same file were left aside");
+        let says = format!("{repeated} phases of earlier runs in the same file were skipped");
         reported.remarks.push(says);
     }
     scores(&mut reported, totals);
     Ok(reported)
 }
 
-/// What each rank of a phase did.
+/// Results of each rank of a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranks {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// The phase, by the file's name.
+    /// Phase, from the file name.
     pub phase: String,
-    /// Numbers of the ranks.
+    /// Rank numbers.
     ranks: Vec<u64>,
-    /// Their times, ns.
+    /// Times of the ranks, ns.
     times_ns: Vec<f64>,
-    /// What each moved, bytes; empty where it is not told.
+    /// Bytes of the ranks; empty if not stated.
     bytes: Vec<f64>,
 }
 
 /// Reads the times of the ranks.
 ///
 /// # Errors
-/// A table without rows.
+/// The table has no rows.
 pub fn read_ranks(text: &str, file: &str) -> Result<Ranks, String> {
     let mut lines = text.lines().enumerate();
     let header: Vec<&str> =
@@ -343,34 +345,35 @@ pub fn read_ranks(text: &str, file: &str) -> Result<Ranks, String> {
             }
         }
     }
-    // A phase is of one operation. Ranks whose row is of another one took its time, and not this phase's.
+    // A phase has one operation. A rank with a row of another operation reported that one's time.
     let most = by_operation.into_values().max_by_key(Vec::len);
     read.times_ns.extend(most.unwrap_or_default());
     if read.ranks.is_empty() { Err("it has no row of a rank".into()) } else { Ok(read) }
 }
 
-/// Puts the ranks to the result in their directory; those that have none are results of their own.
-pub fn attach(results: &mut Vec<Reported>, ranks: Vec<Ranks>) {
+/// Attaches the ranks to the result in their directory; ranks without one become results of their
+/// own.
+pub fn attach(results: &mut Vec<ToolResult>, ranks: Vec<Ranks>) {
     let directory =
         |file: &str| file.rsplit_once('/').map_or(String::new(), |(dir, _)| dir.to_owned());
-    let is_result = |r: &Reported| r.source.format == "IO500 result";
+    let is_result = |r: &ToolResult| r.source.format == "IO500 result";
     for ranks in ranks {
         let home = directory(&ranks.file);
         let found = results.iter_mut().find(|r| is_result(r) && directory(&r.source.file) == home);
         if let Some(result) = found {
             put(result, ranks);
         } else {
-            let mut alone = Reported::of(source("IO500", "IO500 ranks", &ranks.file));
+            let mut alone = ToolResult::new(source("IO500", "IO500 ranks", &ranks.file));
             put(&mut alone, ranks);
             results.push(alone);
         }
     }
     together(results, directory);
-    phases::hold(results);
+    phases::check_scores(results);
 }
 
-/// A summary in the directory of a result states the same scores: they have to agree.
-fn together(results: &mut Vec<Reported>, directory: impl Fn(&str) -> String) {
+/// Combines a summary with the result in its directory; both must have the same scores.
+fn together(results: &mut Vec<ToolResult>, directory: impl Fn(&str) -> String) {
     let (summaries, mut others): (Vec<_>, Vec<_>) =
         results.drain(..).partition(|r| r.source.format == "IO500 summary");
     for summary in summaries {
@@ -405,13 +408,13 @@ fn together(results: &mut Vec<Reported>, directory: impl Fn(&str) -> String) {
     *results = others;
 }
 
-fn put(result: &mut Reported, ranks: Ranks) {
+fn put(result: &mut ToolResult, ranks: Ranks) {
     let procs = result.options.get("procs").and_then(|text| text.parse::<f64>().ok());
     let mut sorted = ranks.ranks.clone();
     sorted.sort_unstable();
     sorted.dedup();
     let last = sorted.last().map_or(0, |last| last + 1);
-    // Numbers that are left out show even where nothing states how many there are.
+    // Missing numbers are visible even if the total is not stated.
     let stated = procs.unwrap_or(last as f64).max(last as f64);
     let missing = (0..stated as u64).filter(|rank| sorted.binary_search(rank).is_err());
     result.memberships.push(Membership {
@@ -427,7 +430,7 @@ fn put(result: &mut Reported, ranks: Ranks) {
         let amount = score.clone().scaled(longest / NS_PER_S);
         let least = amount.least * (1.0 - RANKS_SLACK);
         let total = Figure { least, most: UNBOUNDED, ..amount };
-        Claim { how: How::Sum, total, slack: 0.0 }
+        Claim { formula: Formula::Sum, total, slack: 0.0 }
     });
     let whole = ranks.bytes.len() == ranks.ranks.len() && claim.is_some();
     let population = |what: &str, unit, values, claims| Population {
@@ -483,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_several_runs_holds_the_last_of_each_phase() {
+    fn a_log_of_several_runs_has_the_last_of_each_phase() {
         let line = |seconds: u32| {
             format!(
                 "[RESULT] IOPS phase 8 mdtest_hard_delete 184.391 kiops : time {seconds} seconds\n"
@@ -496,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_go_to_their_result_and_lost_ones_show() {
+    fn attaches_ranks_and_reports_missing_ones() {
         let ranks = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n\
             write,0,3.0e+02,3.0e+02,1.073741824e+09,1.1e+09\n";
         assert!(is_ranks(ranks));
@@ -507,25 +510,25 @@ mod tests {
         let result = &results[0];
         assert_eq!((result.memberships[0].stated.value, result.memberships[0].found), (2.0, 1));
         assert_eq!(result.memberships[0].missing, ["rank 1"]);
-        // Half of what the score says.
+        // Half of the stated score.
         let population = &result.populations[1];
         let sum: f64 = population.values.iter().sum();
         assert!((sum / population.claims[0].total.value - 0.5).abs() < 1e-9);
     }
 
     #[test]
-    fn a_summary_beside_its_result_is_held_against_it() {
+    fn checks_a_summary_against_its_result() {
         let summary = "[RESULT]       ior-easy-write      3.000000 GiB/s : time 300.200 seconds\n";
         let results =
             [read_result(RESULT, "a/result.txt"), read_summary(summary, "a/result_summary.txt")];
-        let mut results: Vec<Reported> = results.into_iter().map(Result::unwrap).collect();
+        let mut results: Vec<ToolResult> = results.into_iter().map(Result::unwrap).collect();
         attach(&mut results, Vec::new());
         assert_eq!(results.len(), 1);
         assert_eq!(results[0].parts[0].operations[0].bandwidth_per_s.len(), 2);
     }
 
     #[test]
-    fn a_rank_that_tells_of_another_operation_is_none_of_the_phase() {
+    fn ignores_ranks_of_another_operation() {
         let text = "rank,items,rate-File creation,time-File creation,rate-File stat,time-File stat\n0,5,,,9e3,491\n\
             1,5,,,9e3,450\n2,5,5e3,822,,\n";
         let ranks = read_ranks(text, "a/mdtest-easy-stat.csv").unwrap();
@@ -533,8 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_io500_calls_invalid_is_repeated_and_a_remark_that_its_own_commands_refute_decides_nothing()
-     {
+    fn repeats_io500_complaints_except_refuted_remarks() {
         let weight = |remark: &str, exe: &str| {
             let text =
                 format!("[run]\n; ERROR INVALID {remark}\n{}\nexe = ./ior {exe}\n", &RESULT[6..]);
@@ -551,7 +553,7 @@ mod tests {
         let marked =
             "[RESULT-invalid]       ior-easy-write        0.000000 GiB/s  : time 0.000 seconds\n";
         assert_eq!(read_summary(marked, "x").unwrap().complaints.len(), 1);
-        // A later run in the same log that is whole.
+        // A later, complete run in the same log.
         let again = format!("{marked}{}", marked.replace("-invalid", "").replace("0.000", "3.100"));
         assert!(read_summary(&again, "x").unwrap().complaints.is_empty());
     }

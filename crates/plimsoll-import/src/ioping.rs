@@ -1,41 +1,41 @@
-//! ioping (K. Khlebnikov, version 1.0 and later): the statistics that it prints at its end.
+//! ioping (K. Khlebnikov, version 1.0 and later): its final statistics.
 
-use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported, Setting, Stage};
+use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Setting, Stage, ToolResult};
 
 use crate::parts::{Digits, figure, latency, source};
 use crate::{number, runs};
 
-/// Before the target, in the line that heads the statistics, and behind it.
+/// Prefix and suffix of the target in the header of the statistics.
 const HEAD: (&str, &str) = ("--- ", " ioping statistics ---");
-/// Names of the last line.
+/// Names in the last line.
 const LATENCIES: &str = "min/avg/max/mdev = ";
 
-/// True for what ioping prints at its end.
+/// True for ioping's final statistics.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| target(line).is_some())
 }
 
-/// What was worked on: `--- /data (ext4 /dev/sda1 98.3 GiB) ioping statistics ---`.
+/// Returns the target: `--- /data (ext4 /dev/sda1 98.3 GiB) ioping statistics ---`.
 fn target(line: &str) -> Option<&str> {
     let inner = line.trim().strip_prefix(HEAD.0)?.strip_suffix(HEAD.1)?;
     Some(inner.rsplit_once(" (").map_or(inner, |(target, _)| target))
 }
 
-/// Reads the statistics, one after the other.
+/// Reads all statistics in a text.
 ///
 /// # Errors
-/// Statistics of no request, or of a version before 1.0.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The statistics have no requests, or come from a version before 1.0.
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, |line| target(line).is_some(), |text| one(text, file))
 }
 
-fn one(text: &str, file: &str) -> Result<Reported, String> {
+fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     let lines = || text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
-    let mut reported = Reported::of(source("ioping", "ioping", file));
+    let mut reported = ToolResult::new(source("ioping", "ioping", file));
     let (at, completed) = lines()
         .find_map(|(at, line)| Some((at, line.split_once(" requests completed in ")?)))
-        .ok_or("it has no requests: the run did not end")?;
+        .ok_or("it has no requests: the run did not finish")?;
     let mut done = operation(completed, at).ok_or("its rate cannot be read")?;
     let generated = lines().find_map(|(at, line)| {
         let asked = line.strip_prefix("generated ")?.split_once(" requests in ")?;
@@ -43,7 +43,7 @@ fn one(text: &str, file: &str) -> Result<Reported, String> {
     });
     // Before 1.0 the time was that of the run, and the rate that of the requests alone.
     let mut generated =
-        generated.ok_or("it does not say what was generated: before version 1.0")?;
+        generated.ok_or("it does not state what was generated: its version is before 1.0")?;
     if done.is_idle() {
         return Err("no request was counted".into());
     }
@@ -64,7 +64,7 @@ fn one(text: &str, file: &str) -> Result<Reported, String> {
             l.count = done.count.first().cloned();
         })
     }));
-    // The first request, which warms up, is generated and not counted.
+    // The first request is a warm-up: generated but not counted.
     generated.kind = Kind::Other("generated".into());
     let part = Part {
         window_ns: generated.window_ns.take(),
@@ -83,7 +83,8 @@ fn place(line: usize, name: &str) -> String {
     format!("line {line} ({name})")
 }
 
-/// `5`, `943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s`: a count, and the time, amount and rates of so many.
+/// Parses `5`, `943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s`: the count, and the time, amount
+/// and rates of that many requests.
 fn operation((count, rest): (&str, &str), at: usize) -> Option<Operation> {
     let mut operation = Operation::of(Kind::All);
     operation.count.extend(counted(count, place(at, "requests")));
@@ -102,7 +103,7 @@ fn operation((count, rest): (&str, &str), at: usize) -> Option<Operation> {
     (!operation.count.is_empty() && !operation.rate_per_s.is_empty()).then_some(operation)
 }
 
-/// `12.4 k`. Fractions are cut off before they are rounded, so that it may be either.
+/// Parses `12.4 k`. Fractions are truncated and then rounded, so it may be either.
 fn counted(text: &str, field: String) -> Option<Figure> {
     let (digits, prefix) = number::split_unit(text);
     let factor = match prefix {
@@ -132,7 +133,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // Made by running version 1.3.
+    // Output of version 1.3.
     const READS: &str = "4 KiB <<< . (ext4 /dev/vda 252.0 GiB): request=1 time=99.0 us (warmup)\n4 KiB <<< . (ext4 \
         /dev/vda 252.0 GiB): request=2 time=192.9 us\n\n--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n5 \
         requests completed in 943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s\ngenerated 6 requests in 1.00 s, 24 KiB, \
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!((read.kind.clone(), read.rate_per_s[0].value), (Kind::Read, 5300.0));
         assert_eq!((read.count[0].value, read.bytes[0].value), (5.0, 20480.0));
         assert_eq!(read.latencies[0].max_ns.as_ref().unwrap().value.round(), 264_300.0);
-        // Its rate is over the time of its requests, and not over that of the run.
+        // The rate is based on the request times, not on the run time.
         assert_eq!(read.window_ns.as_ref().unwrap().value.round(), 943_800.0);
         assert_eq!(reads.window_ns.as_ref().unwrap().value, 1e9);
         assert_eq!(reads.setting.target.as_deref(), Some("."));
@@ -164,11 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn what_counted_nothing_is_no_result() {
+    fn rejects_a_result_without_requests() {
         assert_eq!(read(NONE, "x").unwrap_err(), "no request was counted");
         let old = READS.lines().filter(|line| !line.starts_with("generated"));
         let old = old.collect::<Vec<_>>().join("\n");
-        assert!(read(&old, "x").unwrap_err().contains("before version 1.0"));
+        assert!(read(&old, "x").unwrap_err().contains("before 1.0"));
         assert!(read("--- x ioping statistics ---\n", "x").is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! IOR: the table of its iterations, as text (versions 3 and 4) or as CSV.
+//! IOR: its table of iterations, as text (versions 3 and 4) or CSV.
 
-use plimsoll_evidence::reported::{
-    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Reported,
-    Setting,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Setting,
+    ToolResult,
 };
 
 use crate::number;
@@ -11,7 +11,8 @@ use crate::parts::{Columns, Digits, figure, source};
 const MIB: f64 = 1024.0 * 1024.0;
 const KIB: f64 = 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Share by which a rate may lie off bytes, transfer size and time: all three are printed rounded.
+/// Maximum relative deviation of a rate from bytes, transfer size and time, which are all printed
+/// rounded.
 const RATE_SLACK: f64 = 0.002;
 
 /// True for IOR's output.
@@ -20,7 +21,7 @@ pub fn is(text: &str) -> bool {
     text.lines().any(|line| header(line).is_some())
 }
 
-/// Names of the columns, and whether commas part them.
+/// Returns the column names, and whether commas separate them.
 fn header(line: &str) -> Option<(Vec<&str>, bool)> {
     let commas = line.starts_with("access,");
     let names = cells(line, commas);
@@ -37,11 +38,11 @@ fn cells(line: &str, commas: bool) -> Vec<&str> {
     }
 }
 
-/// Reads the output of one test or of several: a result for each table.
+/// Reads the output of one or several tests: one result per table.
 ///
 /// # Errors
-/// An output whose tables have no row: a run that did not end.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// No table has a row, because the run did not finish.
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut begins: Vec<usize> =
         (0..lines.len()).filter(|index| header(lines[*index]).is_some()).collect();
@@ -51,7 +52,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     let mut all = Vec::new();
     let mut options_from = 0;
     for pair in begins.windows(2) {
-        let mut reported = Reported::of(source("IOR", "IOR", file));
+        let mut reported = ToolResult::new(source("IOR", "IOR", file));
         reported.source.version.clone_from(&version);
         let test = Test { options: &lines[options_from..pair[0]], first_line: options_from + 1 };
         table(&mut reported, &test, &lines[..pair[1]], pair[0]);
@@ -65,13 +66,13 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         only.source.place = None;
     }
     if all.is_empty() {
-        Err("its table has no iteration: the run did not end".into())
+        Err("its table has no iteration: the run did not finish".into())
     } else {
         Ok(all)
     }
 }
 
-/// What stands before a table.
+/// Text before a table.
 struct Test<'t> {
     options: &'t [&'t str],
     first_line: usize,
@@ -91,7 +92,7 @@ impl<'t> Test<'t> {
         figure(value, Digits::Exact, 1.0, field)
     }
 
-    /// A size. One without a point is printed whole.
+    /// Parses a size. One without a decimal point is exact.
     fn size(&self, name: &str) -> Option<Figure> {
         let (value, field) = self.option(name)?;
         let (digits, unit) = number::split_unit(value);
@@ -102,7 +103,7 @@ impl<'t> Test<'t> {
     fn setting(&self) -> Setting {
         let tasks = self.count("tasks");
         let is = |name: &str, word: &str| self.option(name).is_some_and(|(value, _)| value == word);
-        // A task has one transfer at a time in flight where the interface is that of files.
+        // With a file interface a task has one transfer in flight at a time.
         let one_each = is("api", "POSIX") || is("api", "MPIIO");
         Setting {
             outstanding: tasks
@@ -122,7 +123,8 @@ impl<'t> Test<'t> {
         }
     }
 
-    /// By the command line, which names options with one letter: `-e` flushes once at the end, `-Y` after each write.
+    /// Reads the durability from the one-letter options: `-e` flushes once at the end, `-Y` after
+    /// each write.
     fn durability(&self) -> Option<Durability> {
         let (command, _) = self.option("Command line")?;
         let given = |letter: char| {
@@ -136,7 +138,8 @@ impl<'t> Test<'t> {
         }
     }
 
-    /// Bytes of an iteration; unknown where a deadline may have ended it, or the writes that it reads, before.
+    /// Returns the bytes of an iteration; unknown if a deadline may have ended it, or the writes
+    /// that it reads, early.
     fn bytes(&self) -> Option<Figure> {
         let (command, _) = self.option("Command line").unwrap_or_default();
         let cut = self.option("stonewallingTime").is_some()
@@ -145,12 +148,12 @@ impl<'t> Test<'t> {
     }
 }
 
-fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
+fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) {
     let Some((names, commas)) = header(lines[at]) else { return };
     let setting = test.setting();
     let mut counted: Option<Figure> = None;
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
-        // The summary's rows begin as those of the iterations do, and have other columns.
+        // The rows of the summary begin like those of the iterations, but have other columns.
         if line.starts_with("Summary of all tests") {
             break;
         }
@@ -161,7 +164,7 @@ fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
             Some(&"write") => Kind::Write,
             _ => continue,
         };
-        // Rows of a CSV have a field more in some versions.
+        // In some versions CSV rows have an extra field.
         if row.len() < names.len() {
             continue;
         }
@@ -182,8 +185,8 @@ fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
             (rate, made.and_then(|((window, took), size)| rate_of(&bandwidth, window, &took, size)))
         {
             let what = format!("transfers per second of {name}");
-            let (how, of) = (How::Sum, vec![made]);
-            reported.combined.push(Combined { what, how, total, of, slack: RATE_SLACK });
+            let (formula, of) = (Formula::Sum, vec![made]);
+            reported.combined.push(Aggregate { what, formula, total, of, slack: RATE_SLACK });
         }
         reported.parts.push(Part {
             name,
@@ -202,18 +205,23 @@ fn table(reported: &mut Reported, test: &Test<'_>, lines: &[&str], at: usize) {
         let of = reported.parts.iter().filter_map(of).flat_map(|op| op.bandwidth_per_s).collect();
         if let Some(total) = found {
             let what = format!("the greatest {} bandwidth", kind_word(&kind));
-            reported.combined.push(Combined { what, how: How::Max, total, of, slack: 0.0 });
+            reported.combined.push(Aggregate {
+                what,
+                formula: Formula::Max,
+                total,
+                of,
+                slack: 0.0,
+            });
         }
     }
     if names.iter().any(|name| name.starts_with("Latency")) && !reported.parts.is_empty() {
         reported.remarks.push(
-            "the latency that IOR prints is the mean of its fastest task, and was left aside"
-                .into(),
+            "the latency that IOR prints is the mean of its fastest task, and was skipped".into(),
         );
     }
 }
 
-/// What IOR counted where that is not the size of the files that were asked for.
+/// Returns IOR's own byte count, if it differs from the size of the requested files.
 fn bytes_moved(line: &str, index: usize) -> Option<Figure> {
     let digits = line.split_once("Using actual aggregate bytes moved = ")?.1;
     let field = format!("line {} (actual aggregate bytes moved)", index + 1);
@@ -224,8 +232,8 @@ fn kind_word(kind: &Kind) -> &'static str {
     if *kind == Kind::Read { "read" } else { "write" }
 }
 
-/// Transfers per second: the bytes by the time of the transfers alone, where the bandwidth is by the time with
-/// opening and closing.
+/// Returns transfers per second: the bytes divided by the transfer time only. The bandwidth also
+/// includes opening and closing.
 fn rate_of(bandwidth: &Figure, window: &Figure, took: &Figure, size: &Figure) -> Option<Figure> {
     let known = took.least > 0.0 && size.least > 0.0;
     known.then(|| Figure {
@@ -252,7 +260,7 @@ mod tests {
         \nMax Write: 1023.98 MiB/sec (1073.72 MB/sec)\nMax Read:  4100.00 MiB/sec (4299.16 MB/sec)\n";
 
     #[test]
-    fn iterations_are_parts_and_the_greatest_is_held_against_them() {
+    fn checks_the_maximum_against_the_iterations() {
         assert!(is(TEXT));
         let all = read(TEXT, "x").unwrap();
         let [reported] = &all[..] else { panic!("{}", all.len()) };
@@ -268,7 +276,7 @@ mod tests {
         assert_eq!(operation.bytes[0].value, 1024.0 * MIB);
         assert_eq!(operation.size_bytes.as_ref().unwrap().value, MIB);
         assert!(operation.rate_per_s.is_empty(), "it is by another time than the bandwidth");
-        let greatest = reported.combined.iter().find(|c| c.how == How::Max).unwrap();
+        let greatest = reported.combined.iter().find(|c| c.formula == Formula::Max).unwrap();
         assert_eq!(greatest.of.len(), 2);
         let rate = &reported.combined[0];
         assert!(rate.of[0].least <= 1282.02 && 1282.02 <= rate.of[0].most, "{rate:?}");
@@ -282,13 +290,13 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_what_a_deadline_left_are_no_whole_file() {
+    fn reads_after_a_deadline_are_not_whole_files() {
         let text = TEXT.replace("-F -e", "-F -e -r -O stoneWallingStatusFile=s");
         assert!(read(&text, "x").unwrap()[0].parts[0].operations[0].bytes.is_empty());
     }
 
     #[test]
-    fn bytes_are_what_was_counted_and_the_summary_is_no_iteration() {
+    fn uses_counted_bytes_and_ignores_the_summary() {
         let told = "WARNING: Expected aggregate file size       = 1073741824.\nWARNING: Using actual aggregate bytes \
             moved = 536870912.\nwrite     512.01";
         let summary = "Max Read:  4100.00 MiB/sec (4299.16 MB/sec)\n\nSummary of all tests:\nOperation   Max(MiB)   \
@@ -314,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_end_is_no_result() {
+    fn a_run_that_did_not_finish_is_not_a_result() {
         let cut = &TEXT[..TEXT.find("write     1023").unwrap()];
         assert!(is(cut));
         assert!(read(cut, "x").is_err());

@@ -1,11 +1,11 @@
 //! iozone: its report of one or many sizes (`iozone -a`), in KiB/s.
 
-use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Pattern, Reported, Setting};
+use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Pattern, Setting, ToolResult};
 
 use crate::parts::{Digits, figure, source};
 
 const KIB: f64 = 1024.0;
-/// Columns after those of size and record, in the order of the report; older ones have fewer.
+/// Columns after size and record, in the order of the report; older versions have fewer.
 const TESTS: [(&str, Kind, Pattern); 13] = [
     ("write", Kind::Write, Pattern::Sequential),
     ("rewrite", Kind::Write, Pattern::Sequential),
@@ -33,11 +33,11 @@ fn is_header(line: &str) -> bool {
     matches!(&words[..], ["KB" | "kB", "reclen", "write", "rewrite", "read", "reread", ..])
 }
 
-/// Reads it: a result for each row.
+/// Reads the report: one result per row.
 ///
 /// # Errors
-/// A report without rows, or in another unit than amounts per second.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The report has no rows, or its unit is not an amount per second.
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     for other in
         ["Output is in Ops/sec", "Output is in operations per second", "Output is in microseconds"]
     {
@@ -59,7 +59,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
             let field = format!("line {} ({name})", index + 1);
             figure(cells.get(column)?, Digits::Either, KIB, field)
         };
-        let mut reported = Reported::of(source("iozone", "iozone", file));
+        let mut reported = ToolResult::new(source("iozone", "iozone", file));
         reported.source.version = version.map(str::to_owned);
         reported.source.place = Some(format!("line {}", index + 1));
         for (column, (name, kind, pattern)) in TESTS.iter().enumerate() {
@@ -68,7 +68,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
             };
             let mut operation = Operation::of(kind.clone());
             operation.bandwidth_per_s.push(bandwidth);
-            // Sizes are whole, and not rounded.
+            // Sizes are exact.
             let exact =
                 |figure: Figure| Figure { least: figure.value, most: figure.value, ..figure };
             operation.size_bytes = take(1, "reclen").map(exact);

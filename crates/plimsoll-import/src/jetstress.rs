@@ -1,35 +1,36 @@
-//! Jetstress (Microsoft): the report of a performance or stress test, in HTML and in XML.
+//! Jetstress (Microsoft): report of a performance or stress test, in HTML and XML.
 //!
-//! Tables are told by the headings of their columns and rows, as their order differs between versions. The
-//! achieved rate is the sum of the reads and writes of all databases; those of logs and of maintenance
-//! are not in it.
+//! Tables are identified by their column and row headings, because their order depends on the
+//! version. The achieved rate is the sum of database reads and writes, without logs and
+//! maintenance.
 
-use plimsoll_evidence::reported::{
-    Combined, Complaint, Figure, How, Kind, Operation, Part, Reported, Stage, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Complaint, Figure, Formula, Kind, Operation, Part, Stage, ToolResult, Weight,
 };
 
 use crate::parts::{Digits, figure, latency, source};
 
 const NS_PER_MS: f64 = 1e6;
-/// Share by which the achieved rate may lie off the sum of the rates: they are means of samples.
+/// Maximum relative deviation of the achieved rate from the sum of the rates, which are means of
+/// samples.
 const ACHIEVED_SLACK: f64 = 0.005;
 
-/// True for such a report.
+/// True for the HTML report.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.contains("Jetstress") && text.contains("<td") && text.contains("Transactional I/O")
 }
 
-/// True for the XML report: sections of named elements, and of counters of each instance.
+/// True for the XML report: sections of named elements, and counters of each instance.
 #[must_use]
 pub fn is_xml(text: &str) -> bool {
     text.contains("<output") && text.contains("<disk-subsystem-total") && text.contains("counter")
 }
 
-/// A row of a table: the texts of its cells.
+/// Cells of a table row.
 type Row = Vec<String>;
 
-/// Rows of all tables, each with the number of its table.
+/// Returns the rows of all tables, with the table number.
 fn rows(text: &str) -> Vec<(usize, Row)> {
     let (mut rows, mut table, mut cell): (Vec<(usize, Row)>, usize, Option<String>) =
         (Vec::new(), 0, None);
@@ -63,18 +64,18 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A number with or without commas between thousands.
+/// Parses a number with or without thousands separators.
 fn number(text: &str, unit: f64, field: String) -> Option<Figure> {
     figure(&text.replace(',', ""), Digits::Rounded, unit, field)
 }
 
-/// Reads it.
+/// Reads the HTML report.
 ///
 /// # Errors
-/// A report without the table of transactional I/O.
-pub fn read(text: &str, file: &str) -> Result<Reported, String> {
+/// The report has no table of transactional I/O.
+pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let rows = rows(text);
-    let mut reported = Reported::of(source("Jetstress", "Jetstress HTML", file));
+    let mut reported = ToolResult::new(source("Jetstress", "Jetstress HTML", file));
     let named = |name: &str| {
         let found = rows.iter().find(|(_, row)| row.first().is_some_and(|cell| cell == name));
         found.and_then(|(_, row)| row.get(1)).cloned()
@@ -91,11 +92,11 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
 /// Reads the XML report.
 ///
 /// # Errors
-/// A text that is no XML, or a report without counters of databases.
-pub fn read_xml(text: &str, file: &str) -> Result<Reported, String> {
+/// The text is not XML, or the report has no database counters.
+pub fn read_xml(text: &str, file: &str) -> Result<ToolResult, String> {
     let document = roxmltree::Document::parse(text).map_err(|error| error.to_string())?;
-    let mut reported = Reported::of(source("Jetstress", "Jetstress XML", file));
-    // What belongs to an element stands in an attribute, or in an element within it.
+    let mut reported = ToolResult::new(source("Jetstress", "Jetstress XML", file));
+    // The value of an element is an attribute or a child element.
     let of = |node: roxmltree::Node<'_, '_>, name: &str| -> Option<String> {
         let within = || node.children().find(|child| child.has_tag_name(name))?.text();
         node.attribute(name).or_else(within).map(|text| text.trim().to_owned())
@@ -107,7 +108,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<Reported, String> {
         document.descendants().find(is).and_then(|node| of(node, "value"))
     };
     summary(&mut reported, named);
-    // Maintenance and replication have sections of their own, and are in no rate of these.
+    // Maintenance and replication have separate sections and are not in these rates.
     let sections = document.descendants().filter(|node| node.has_tag_name("disk-subsystem-total"));
     for instance in sections
         .flat_map(|section| section.descendants())
@@ -130,7 +131,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<Reported, String> {
         instance_parts(&mut reported, &name, value);
         reported.parts[before..].iter_mut().for_each(|part| part.is_total = is_total);
     }
-    // A single total is all that there is.
+    // The report has only a total.
     if reported.parts.iter().all(|part| part.is_total) {
         reported.parts.iter_mut().for_each(|part| part.is_total = false);
     }
@@ -141,8 +142,8 @@ pub fn read_xml(text: &str, file: &str) -> Result<Reported, String> {
     Ok(reported)
 }
 
-/// Version, result and what was asked for.
-fn summary(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
+/// Reads version, result and settings.
+fn summary(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     reported.source.version = named("Jetstress Version");
     let names = [
         "Overall Test Result",
@@ -163,8 +164,8 @@ fn summary(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
     }
 }
 
-/// The achieved rate is the sum of those of the databases.
-fn achieved(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
+/// Adds the achieved rate as sum of the databases' rates.
+fn achieved(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     let name = "Achieved Transactional I/O per Second";
     if let Some(total) = named(name).and_then(|text| number(&text, 1.0, name.to_owned())) {
         let database = reported
@@ -172,12 +173,18 @@ fn achieved(reported: &mut Reported, named: impl Fn(&str) -> Option<String>) {
             .filter(|(part, _)| part.name.ends_with("database") && !part.is_total);
         let of: Vec<Figure> = database.filter_map(|(_, o)| o.rate_per_s.first().cloned()).collect();
         let what = "the achieved rate of all databases".to_owned();
-        reported.combined.push(Combined { what, how: How::Sum, total, of, slack: ACHIEVED_SLACK });
+        reported.combined.push(Aggregate {
+            what,
+            formula: Formula::Sum,
+            total,
+            of,
+            slack: ACHIEVED_SLACK,
+        });
     }
 }
 
-/// The table that has a column of reads per second of databases: a row an instance.
-fn instances(reported: &mut Reported, rows: &[(usize, Row)]) {
+/// Reads the table with a column of database reads per second: one row per instance.
+fn instances(reported: &mut ToolResult, rows: &[(usize, Row)]) {
     let heading = |row: &Row| {
         let has = |word: &str| row.iter().any(|cell| cell.contains(word));
         has("Database Reads/sec") && has("Database Writes/sec") && has("Log Writes/sec")
@@ -195,8 +202,12 @@ fn instances(reported: &mut Reported, rows: &[(usize, Row)]) {
     }
 }
 
-/// Database and log of an instance, by the names of their counters.
-fn instance_parts(reported: &mut Reported, instance: &str, value: impl Fn(&str) -> Option<String>) {
+/// Adds database and log of an instance, by the names of their counters.
+fn instance_parts(
+    reported: &mut ToolResult,
+    instance: &str,
+    value: impl Fn(&str) -> Option<String>,
+) {
     for scope in ["Database", "Log"] {
         let mut part =
             Part { name: format!("{instance} {}", scope.to_lowercase()), ..Part::default() };
@@ -225,7 +236,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // The layout of Jetstress 2013, with figures of our own.
+    // Layout of Jetstress 2013 with invented figures.
     const HTML: &str = "<html><h1>Microsoft Exchange Jetstress 2013</h1><fieldset><legend>Test Summary</legend><table>\
         <tr><td class=\"grid_row_header\">Overall Test Result</td><td class=\"success\">Pass</td></tr>\
         <tr><td>Jetstress Version</td><td>15.00.0775.000</td></tr></table></fieldset><fieldset><legend>Database Sizing \
@@ -255,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_without_the_table_is_refused() {
+    fn rejects_a_report_without_the_table() {
         assert!(
             read("<html>Jetstress <table><tr><td>Transactional I/O</td></tr></table>", "x")
                 .is_err()
@@ -263,7 +274,7 @@ mod tests {
         assert!(read("<html>Jetstress <td <table", "x").is_err());
     }
 
-    // The layout of Jetstress 2013, with figures of our own.
+    // Layout of Jetstress 2013 with invented figures.
     const XML: &str = "<?xml version=\"1.0\"?><output><test-summary><element name=\"Overall Test Result\" value=\"Fail\"/>\
         <element><name>Jetstress Version</name><value>15.00.0775.000</value></element></test-summary><database-sizing>\
         <element name=\"Achieved Transactional I/O per Second\" value=\"1300.5\"/></database-sizing><disk-subsystem-total>\

@@ -1,52 +1,52 @@
-//! JSON as benchmark tools write it, read so that nothing of a number is lost.
+//! JSON parser for the output of benchmark tools, which preserves the digits of numbers.
 //!
-//! A general reader turns `0.250` into a quarter and forgets that three digits were printed; which
-//! values a figure may stand for follows from those digits. Tools also write `NaN`, `Infinity` and
-//! fio's `-nan`, which JSON (RFC 8259) does not have. Numbers are kept as they stand; each value knows
-//! its path, by which findings name it.
+//! A general parser converts `0.250` to a quarter and loses the three digits, which determine the
+//! range of true values. Tools also write `NaN`, `Infinity` and fio's `-nan`, which JSON (RFC 8259)
+//! does not allow. This parser keeps numbers as text. Each value knows its path, which findings
+//! cite.
 
 use std::borrow::Cow;
 
-use plimsoll_evidence::reported::Figure;
+use plimsoll_evidence::tool_result::Figure;
 
 use crate::number;
 
-/// Levels of nesting at most. No tool comes near; a stack has an end.
+/// Maximum nesting depth, to limit the stack. No tool comes close.
 const DEPTH_MAX: usize = 96;
 
-/// A value. Numbers are the text that stands in the file.
+/// JSON value. Numbers are the text in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json<'t> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number, or `NaN` and its kin.
+    /// Number, including `NaN` and similar.
     Number(&'t str),
     /// A string.
     Text(Cow<'t, str>),
     /// A list.
     List(Vec<Json<'t>>),
-    /// An object, in the file's order; a name may stand twice.
+    /// Object in file order. A key may occur twice.
     Object(Vec<(Cow<'t, str>, Json<'t>)>),
 }
 
-/// Why a text is no JSON.
+/// Reason why a text is not JSON.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("line {line}: {says}")]
 pub struct JsonError {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Reason in words.
     pub says: String,
-    /// True where the text ends before the value does.
+    /// True if the text ends within the value.
     pub cut_off: bool,
 }
 
-/// Reads one value at the start of `text`, and says how many bytes it took.
+/// Parses one value at the start of `text`. Also returns its length in bytes.
 ///
 /// # Errors
-/// What is wrong and in which line.
+/// The line number and the reason.
 pub fn parse(text: &str) -> Result<(Json<'_>, usize), JsonError> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0).map_err(|(says, cut_off)| JsonError {
@@ -60,11 +60,11 @@ pub fn parse(text: &str) -> Result<(Json<'_>, usize), JsonError> {
     Ok((value, reader.at))
 }
 
-/// The first object of a text that others may have written into before and after it: each line that
-/// begins with `{` is tried. With it, the bytes where it begins and ends.
+/// Finds the first object in a text with other content before and after it, by trying each line
+/// that begins with `{`. Also returns its byte range.
 ///
 /// # Errors
-/// The error of the longest try, or that there is no object.
+/// The error of the longest attempt, or the absence of an object.
 pub fn first_object(text: &str) -> Result<(Json<'_>, std::ops::Range<usize>), JsonError> {
     const TRIES_MAX: usize = 32;
     let mut first_error = None;
@@ -80,7 +80,7 @@ pub fn first_object(text: &str) -> Result<(Json<'_>, std::ops::Range<usize>), Js
     }
     Err(first_error.unwrap_or(JsonError {
         line: 1,
-        says: "there is no JSON object".into(),
+        says: "it has no JSON object".into(),
         cut_off: false,
     }))
 }
@@ -109,7 +109,7 @@ impl<'t> Reader<'t> {
                 self.at += 1;
                 Ok(())
             }
-            Some(_) => Err((format!("there should be a {:?}", char::from(byte)), false)),
+            Some(_) => Err((format!("{:?} is missing", char::from(byte)), false)),
             None => Err(("it ends in the middle of a value".into(), true)),
         }
     }
@@ -140,13 +140,13 @@ impl<'t> Reader<'t> {
             if !entries.is_empty() {
                 self.expect(b',')?;
                 self.space();
-                // A comma before the end: some scripts write it.
+                // Some scripts write a trailing comma.
                 if self.peek() == Some(b'}') {
                     continue;
                 }
             }
             if self.peek().is_some_and(|byte| byte != b'"') {
-                return Err(("a name should stand here".into(), false));
+                return Err(("a name is missing".into(), false));
             }
             let name = self.string()?;
             self.space();
@@ -191,7 +191,7 @@ impl<'t> Reader<'t> {
                 Some(_) => self.at += 1,
             }
         }
-        let raw = self.text.get(start..self.at).ok_or(("a string is broken".to_owned(), false))?;
+        let raw = self.text.get(start..self.at).ok_or(("a string is invalid".to_owned(), false))?;
         self.at += 1;
         Ok(if escaped { Cow::Owned(unescaped(raw)) } else { Cow::Borrowed(raw) })
     }
@@ -207,7 +207,7 @@ impl<'t> Reader<'t> {
             _ if is_number(word) => Json::Number(word),
             _ => {
                 let shown: String = word.chars().take(20).collect();
-                return Err((format!("{shown:?} is no value"), end == rest.len()));
+                return Err((format!("{shown:?} is not a value"), end == rest.len()));
             }
         };
         self.at += end;
@@ -244,39 +244,39 @@ fn unescaped(raw: &str) -> String {
     text
 }
 
-/// A value with its path; or the path of a value that is not there.
+/// Value with its path; the value may be missing.
 #[derive(Clone, Debug)]
-pub struct At<'j, 't> {
+pub struct JsonNode<'j, 't> {
     json: Option<&'j Json<'t>>,
     path: String,
 }
 
-impl<'j, 't> At<'j, 't> {
-    /// The root of a file, whose path is empty.
+impl<'j, 't> JsonNode<'j, 't> {
+    /// Returns the root of a file, with an empty path.
     #[must_use]
     pub fn root(json: &'j Json<'t>) -> Self {
         Self { json: Some(json), path: String::new() }
     }
 
-    /// The value itself.
+    /// Returns the value.
     #[must_use]
     pub fn json(&self) -> Option<&'j Json<'t>> {
         self.json
     }
 
-    /// Its path, such as `jobs[0].read.iops`.
+    /// Returns the path, such as `jobs[0].read.iops`.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// True where there is a value, and it is not `null`.
+    /// True if the value exists and is not `null`.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.json.is_some_and(|json| *json != Json::Null)
     }
 
-    /// The value of that name.
+    /// Returns the member with this key.
     #[must_use]
     pub fn key(&self, name: &str) -> Self {
         let json = match self.json {
@@ -288,7 +288,7 @@ impl<'j, 't> At<'j, 't> {
         Self { json, path: self.below(name) }
     }
 
-    /// The first of these names that there is.
+    /// Returns the first existing member of these keys.
     #[must_use]
     pub fn first_of(&self, names: &[&str]) -> Self {
         let mut found = names.iter().map(|name| self.key(name));
@@ -299,7 +299,7 @@ impl<'j, 't> At<'j, 't> {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub fn items(&self) -> impl Iterator<Item = Self> + use<'j, 't> {
         let items = match self.json {
             Some(Json::List(items)) => items.as_slice(),
@@ -312,7 +312,7 @@ impl<'j, 't> At<'j, 't> {
             .map(move |(index, item)| Self { json: Some(item), path: format!("{path}[{index}]") })
     }
 
-    /// The entries of an object.
+    /// Returns the members of an object.
     pub fn entries(&self) -> impl Iterator<Item = (&'j str, Self)> + use<'j, 't> {
         let entries = match self.json {
             Some(Json::Object(entries)) => entries.as_slice(),
@@ -325,7 +325,7 @@ impl<'j, 't> At<'j, 't> {
         })
     }
 
-    /// The text of a string.
+    /// Returns the text of a string.
     #[must_use]
     pub fn text(&self) -> Option<&'j str> {
         match self.json {
@@ -334,7 +334,7 @@ impl<'j, 't> At<'j, 't> {
         }
     }
 
-    /// A string or a number, as it stands.
+    /// Returns a string or number as text.
     #[must_use]
     pub fn shown(&self) -> Option<String> {
         match self.json? {
@@ -345,7 +345,7 @@ impl<'j, 't> At<'j, 't> {
         }
     }
 
-    /// True or false.
+    /// Returns a boolean.
     #[must_use]
     pub fn bool(&self) -> Option<bool> {
         match self.json {
@@ -357,42 +357,43 @@ impl<'j, 't> At<'j, 't> {
     fn digits(&self) -> Option<number::Number> {
         match self.json? {
             Json::Number(text) => number::plain(text),
-            // Some tools write their numbers as strings.
+            // Some tools write numbers as strings.
             Json::Text(text) => number::plain(text.trim()),
             _ => None,
         }
     }
 
-    /// A number; `None` for one that is not finite.
+    /// Returns a number; `None` if it is not finite.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         self.digits().map(|number| number.value).filter(|value| value.is_finite())
     }
 
-    /// A whole number that is printed whole.
+    /// Returns a number as an exact figure.
     #[must_use]
     pub fn exact(&self) -> Option<Figure> {
         self.number().map(|value| Figure::exact(value, &*self.path))
     }
 
-    /// A number that was rounded to the digits that are printed.
+    /// Returns a number as a figure rounded to its printed digits.
     #[must_use]
     pub fn rounded(&self) -> Option<Figure> {
         let number = self.digits().filter(|number| number.value.is_finite())?;
         Some(Figure::rounded(number.value, number.step, &*self.path))
     }
 
-    /// A number that was cut off to the digits that are printed.
+    /// Returns a number as a figure truncated to its printed digits.
     #[must_use]
     pub fn truncated(&self) -> Option<Figure> {
         let number = self.digits().filter(|number| number.value.is_finite())?;
         Some(Figure::truncated(number.value, number.step, &*self.path))
     }
 
-    /// A number in floating point, printed with all of its digits: sums of such differ in the last few.
+    /// Returns a floating-point number with all its digits as a figure. Sums of such numbers differ
+    /// in the last digits.
     #[must_use]
     pub fn float(&self) -> Option<Figure> {
-        /// Share by which sums of many double-precision numbers may differ with their order.
+        /// Relative deviation of sums of many doubles, which depend on the order.
         const FLOAT_SHARE: f64 = 1e-9;
         self.rounded().map(|figure| figure.widened(FLOAT_SHARE))
     }
@@ -408,7 +409,7 @@ mod tests {
         let (json, length) =
             parse(r#"{"a": [{"b": 0.250, "c": -nan, "d": "x\n\u00e9"}], "e": 7} rest"#).unwrap();
         assert_eq!(length, 58);
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         let item = root.key("a").items().next().unwrap();
         let figure = item.key("b").rounded().unwrap();
         assert_eq!(figure.field, "a[0].b");
@@ -422,20 +423,20 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_between_lines_of_others() {
+    fn finds_an_object_between_other_lines() {
         let text = "fio: a warning {\n{ no json\n{\"x\": 1}\ntrailing }";
         let (json, range) = first_object(text).unwrap();
-        assert_eq!(At::root(&json).key("x").number(), Some(1.0));
+        assert_eq!(JsonNode::root(&json).key("x").number(), Some(1.0));
         assert_eq!(&text[range], "{\"x\": 1}");
     }
 
     #[test]
-    fn what_is_no_json_says_where() {
+    fn json_errors_have_line_numbers() {
         for (text, says, cut_off) in [
             ("", "ends", true),
             ("{\"a\": 1", "ends", true),
             ("{\"a\" 1}", "':'", false),
-            ("{\"a\": x}", "no value", false),
+            ("{\"a\": x}", "not a value", false),
             ("{\n\n1: 2}", "name", false),
             ("[1 2]", "','", false),
             ("{\"a\": \"\\", "ends", true),

@@ -1,34 +1,34 @@
-//! The KV-cache benchmark of MLPerf Storage: a JSON file with the latency of each request.
+//! KV-cache benchmark of MLPerf Storage: a JSON file with the latency of each request.
 //!
-//! It divides by the time for which requests were begun. Requests that end later are counted whole, so
-//! that the longest latency may exceed that time.
+//! It divides by the time in which requests were started, but counts requests that end later. The
+//! longest latency may therefore exceed that time.
 
-use plimsoll_evidence::reported::{
-    Claim, Combined, Complaint, Figure, How, Kind, Latency, Membership, Operation, Part,
-    Population, Reported, Stage, Unit, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Claim, Complaint, Figure, Formula, Kind, Latency, Membership, Operation, Part,
+    Population, Stage, ToolResult, Unit, Weight,
 };
 
-use crate::json::At;
+use crate::json::JsonNode;
 use crate::parts::{latency, percentile, source};
 
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-/// Share by which a tier's bandwidth may differ from its bytes over the elapsed time: the clock is read
-/// again for it.
+/// Maximum relative deviation of a tier's bandwidth from its bytes over the elapsed time, because
+/// the clock is read again.
 const TIER_SLACK: f64 = 0.01;
 
 /// True for such a result.
 #[must_use]
-pub fn is(root: &At<'_, '_>) -> bool {
+pub fn is(root: &JsonNode<'_, '_>) -> bool {
     let summary = root.key("summary");
     summary.key("cache_stats").exists() && summary.key("elapsed_time").exists()
 }
 
-/// Reads it.
+/// Reads the result.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("KV-cache benchmark", "KV-cache JSON", file));
+pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache JSON", file));
     let summary = root.key("summary");
     let cache = summary.key("cache_stats");
     let mut part = Part {
@@ -60,7 +60,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
         let stated = |p: &str| of_tier("storage", p).or_else(|| of_tier("nvme", p));
         let ns = |p: &str| stated(p).map(|ms| ms.scaled(NS_PER_MS));
         operation.latencies.extend(latency(Stage::Total, |latency| {
-            // Of what went to the NVMe tier, and not of what memory served.
+            // Only requests to the NVMe tier, not those served from memory.
             latency.sampled = true;
             for (name, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
                 latency.percentiles.extend(percentile(percent, ns(name)));
@@ -82,9 +82,9 @@ pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
     reported
 }
 
-/// `read_iops` and `write_iops` hold the number of operations, despite their names. A value that differs from
-/// the number is a rate.
-fn take_iops(operation: &mut Operation, stated: &At<'_, '_>) {
+/// `read_iops` and `write_iops` contain the number of operations, despite their names. A value that
+/// differs from that number is a rate.
+fn take_iops(operation: &mut Operation, stated: &JsonNode<'_, '_>) {
     let Some(value) = stated.exact() else { return };
     let is_count = operation.count.first().is_some_and(|count| count.value == value.value);
     if is_count {
@@ -94,8 +94,8 @@ fn take_iops(operation: &mut Operation, stated: &At<'_, '_>) {
     }
 }
 
-/// Bandwidth of each tier: its bytes over the elapsed time, both in GiB.
-fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Combined> {
+/// Returns the bandwidth of each tier: its bytes over the elapsed time, both in GiB.
+fn tiers(cache: &JsonNode<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
     let Some(seconds) = window.map(|w| w.value / NS_PER_S).filter(|s| *s > 0.0) else {
         return Vec::new();
     };
@@ -111,8 +111,8 @@ fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Combined> {
             let field = format!("{} over elapsed_time", amount.field);
             let of = vec![Figure { field, ..amount.scaled(GIB / seconds) }];
             let what = format!("the {word} bandwidth of the {tier} tier");
-            let (how, total) = (How::Sum, total.scaled(GIB));
-            combined.push(Combined { what, how, total, of, slack: TIER_SLACK });
+            let (formula, total) = (Formula::Sum, total.scaled(GIB));
+            combined.push(Aggregate { what, formula, total, of, slack: TIER_SLACK });
         }
     }
     combined
@@ -120,15 +120,15 @@ fn tiers(cache: &At<'_, '_>, window: Option<&Figure>) -> Vec<Combined> {
 
 /// True for the summary of a run over its ranks.
 #[must_use]
-pub fn is_run_summary(root: &At<'_, '_>) -> bool {
+pub fn is_run_summary(root: &JsonNode<'_, '_>) -> bool {
     root.key("options").entries().any(|(_, option)| option.key("rank_count").exists())
 }
 
-/// Reads the summary of a run: a part for each option.
+/// Reads the summary of a run: one part per option.
 #[must_use]
-pub fn read_run_summary(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("KV-cache benchmark", "KV-cache run summary", file));
-    let complain = |reported: &mut Reported, at: &At<'_, '_>| {
+pub fn read_run_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache run summary", file));
+    let complain = |reported: &mut ToolResult, at: &JsonNode<'_, '_>| {
         let failed = at.key("partial_failure");
         if failed.bool() == Some(true) {
             reported.complaints.push(Complaint {
@@ -172,7 +172,7 @@ pub fn read_run_summary(root: &At<'_, '_>, file: &str) -> Reported {
     reported
 }
 
-fn of_latency(at: &At<'_, '_>, stage: Stage) -> Option<Latency> {
+fn of_latency(at: &JsonNode<'_, '_>, stage: Stage) -> Option<Latency> {
     let ms = |name: &str| at.key(name).float().map(|value| value.scaled(NS_PER_MS));
     latency(stage, |latency| {
         latency.mean_ns = ms("mean");
@@ -183,18 +183,18 @@ fn of_latency(at: &At<'_, '_>, stage: Stage) -> Option<Latency> {
     })
 }
 
-/// The list of latencies, and what is said to be made of it.
-fn population(list: &At<'_, '_>, stated: &At<'_, '_>) -> Option<Population> {
+/// Returns the list of latencies with the figures that aggregate it.
+fn population(list: &JsonNode<'_, '_>, stated: &JsonNode<'_, '_>) -> Option<Population> {
     let values: Vec<f64> = list.items().filter_map(|item| item.number()).collect();
     let claims = [
-        ("mean", How::Mean),
-        ("p50", How::Percentile(0.5)),
-        ("p95", How::Percentile(0.95)),
-        ("p99", How::Percentile(0.99)),
+        ("mean", Formula::Mean),
+        ("p50", Formula::Percentile(0.5)),
+        ("p95", Formula::Percentile(0.95)),
+        ("p99", Formula::Percentile(0.99)),
     ];
-    let claim = |(name, how): (&str, How)| {
+    let claim = |(name, formula): (&str, Formula)| {
         let total: Figure = stated.key(name).float()?.scaled(NS_PER_MS);
-        Some(Claim { how, total, slack: 1e-9 })
+        Some(Claim { formula, total, slack: 1e-9 })
     };
     (!values.is_empty()).then(|| Population {
         of: "requests".into(),
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::json;
 
-    // The shape of `kv-cache.py`, with figures of our own.
+    // Structure of the output of `kv-cache.py` with invented figures.
     const TEXT: &str = r#"{"requests_completed": 4, "end_to_end_latencies": [1.0, 2.0, 3.0, 22.0],
         "storage_latencies": [0.5, 0.5], "summary": {"elapsed_time": 10.0, "requests_per_second": 0.4,
         "end_to_end_latency_ms": {"mean": 7000.0, "p50": 2500.0}, "storage_io_latency_ms": {"mean": 500.0},
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn the_longest_request_and_the_window_are_read() {
         let (json, _) = json::parse(TEXT).unwrap();
-        assert!(is(&At::root(&json)));
-        let reported = read(&At::root(&json), "x.json");
+        assert!(is(&JsonNode::root(&json)));
+        let reported = read(&JsonNode::root(&json), "x.json");
         let part = &reported.parts[0];
         assert_eq!(part.window_ns.as_ref().unwrap().value, 10e9);
         assert_eq!(part.operations[0].latencies[0].max_ns.as_ref().unwrap().value, 22e9);

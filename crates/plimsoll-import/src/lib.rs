@@ -1,10 +1,10 @@
-//! Results of other tools, read into [`Reported`](plimsoll_evidence::reported::Reported): what a file
-//! says is taken over with the precision that it is printed in, and nothing is added.
+//! Import of other tools' results as [`ToolResult`](plimsoll_evidence::tool_result::ToolResult),
+//! with the precision that they are printed with. Nothing is added.
 //!
-//! A file's form is told from its content and never from its name. Directories and archives (tar,
-//! tar.gz, zip, single gzip files) are read as a study of many results. [`foreign`] makes a bundle of those that say
-//! enough to be judged as a run. What is garbage is refused with
-//! a sentence; nothing panics. [`fio_job`] makes plans of the jobs of fio.
+//! A file's format is detected from its content, never from its name. Directories and archives
+//! (tar, tar.gz, zip, single gzip files) are read as a study of many results. [`foreign`] creates
+//! bundles of results with enough content to be judged as runs. Invalid input is rejected with a
+//! message and never panics. [`fio_job`] converts fio jobs to plans.
 //!
 //! # Where to change what
 //!
@@ -49,12 +49,12 @@ pub mod warp_text;
 pub use detect::Format;
 pub use study::{Study, read, read_text};
 
-/// A file that cannot be read, and why.
+/// Reason why a file cannot be read.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{file}: {says}")]
 pub struct ImportError {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// What is wrong with it.
+    /// Reason in words.
     pub says: String,
 }

@@ -1,9 +1,9 @@
-//! mdtest: the tables of rates and times that it prints (versions 1.9 to 4, alone or within IO500).
+//! mdtest: its tables of rates and times (versions 1.9 to 4, alone or within IO500).
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Combined, Figure, How, Kind, Operation, Part, Reported, Setting,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Figure, Formula, Kind, Operation, Part, Setting, ToolResult,
 };
 
 use crate::parts::{Digits, figure, source};
@@ -27,18 +27,18 @@ const OPERATIONS: &[&str] = &[
 /// True for mdtest's output.
 #[must_use]
 pub fn is(text: &str) -> bool {
-    text.lines().any(|line| launched(line).is_some())
+    text.lines().any(|line| parse_launch_line(line).is_some())
 }
 
-/// Version, tasks and nodes: `mdtest-3.4.0 was launched with 16 total task(s) on 2 node(s)`.
-fn launched(line: &str) -> Option<(&str, &str, &str)> {
+/// Parses version, tasks and nodes: `mdtest-3.4.0 was launched with 16 total task(s) on 2 node(s)`.
+fn parse_launch_line(line: &str) -> Option<(&str, &str, &str)> {
     let (version, rest) = line.trim().strip_prefix("mdtest-")?.split_once(" was launched with ")?;
     let (tasks, rest) = rest.split_once(" total task")?;
     let nodes = rest.split_once(" on ")?.1.split_whitespace().next()?;
     Some((version, tasks.trim(), nodes))
 }
 
-/// Which table a line is in.
+/// Kind of the current table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Table {
     Neither,
@@ -46,21 +46,22 @@ enum Table {
     Times,
 }
 
-/// A row: max, min and mean. The deviation beside them is over iterations or over ranks, by version.
+/// Maximum, minimum and mean of a row. The deviation next to them is over iterations or ranks,
+/// depending on the version.
 struct Row([Figure; 3]);
 
-/// Reads it: a part for each kind of operation that was done.
+/// Reads the output: one part per kind of operation.
 ///
 /// # Errors
-/// An output without a rate: a run that did not end.
-pub fn read(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("mdtest", "mdtest", file));
+/// The output has no rate, because the run did not finish.
+pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("mdtest", "mdtest", file));
     let mut tasks = None;
     let mut table = Table::Neither;
     let (mut rates, mut times) = (BTreeMap::new(), BTreeMap::new());
     for (index, line) in text.lines().enumerate() {
         let place = |name: &str| format!("line {} ({name})", index + 1);
-        if let Some((version, count, nodes)) = launched(line) {
+        if let Some((version, count, nodes)) = parse_launch_line(line) {
             reported.source.version = Some(version.to_owned());
             reported.options.insert("nodes".into(), nodes.to_owned());
             tasks = figure(count, Digits::Exact, 1.0, place("total tasks"));
@@ -81,16 +82,17 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
     }
     let one = reported.options.get("iterations").is_some_and(|count| count == "1");
     for (name, Row([max, min, mean])) in rates {
-        // What was not done has a row of zeroes.
+        // Operations that did not run have a row of zeroes.
         if max.value <= 0.0 {
             continue;
         }
         let mut operation = Operation::of(Kind::Name(name.to_lowercase()));
         operation.rate_per_s.push(mean.clone());
         let what = format!("the mean rate of {}", name.to_lowercase());
-        let (how, of) = (How::Between, vec![min, max.clone()]);
-        reported.combined.push(Combined { what, how, total: mean.clone(), of, slack: 0.0 });
-        // Seconds, whatever stands above them: version 4 names them milliseconds or operations a second.
+        let (formula, of) = (Formula::Between, vec![min, max.clone()]);
+        reported.combined.push(Aggregate { what, formula, total: mean.clone(), of, slack: 0.0 });
+        // Seconds, whatever the heading says: version 4 calls them milliseconds or operations per
+        // second.
         let window_ns = times.remove(name).filter(|_| one).map(|row: Row| {
             let Row([max, ..]) = row;
             max.scaled(NS_PER_S)
@@ -105,7 +107,7 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
         });
     }
     if reported.parts.is_empty() {
-        return Err("it has no rate of any operation: the run did not end".into());
+        return Err("it has no rate of any operation: the run did not finish".into());
     }
     Ok(reported)
 }
@@ -139,7 +141,7 @@ mod tests {
         -- finished at 11/02/2023 18:40:11 --\n";
 
     #[test]
-    fn what_was_done_is_read_and_rows_of_zeroes_are_not() {
+    fn skips_rows_of_zeroes() {
         assert!(is(TEXT));
         let reported = read(TEXT, "x").unwrap();
         assert_eq!(reported.source.version.as_deref(), Some("3.4.0+dev"));
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_end_is_no_result() {
+    fn a_run_that_did_not_finish_is_not_a_result() {
         let cut = &TEXT[..TEXT.find("SUMMARY").unwrap()];
         assert!(is(cut));
         assert!(read(cut, "x").is_err());

@@ -1,45 +1,47 @@
-//! MLPerf Storage and DLIO, on which it is built: `summary.json` of a run, its `per_epoch_stats.json`, the
+//! MLPerf Storage and its base DLIO: `summary.json` of a run, its `per_epoch_stats.json`, the
 //! output of each rank, and the report over repeats.
 //!
-//! A list of a metric has its mean and standard deviation beside it (numpy's, of a population), under names
-//! with `mean` and `stdev` in them. Bandwidth is samples per second times the length of a record, in MiB
-//! under the name of MB.
+//! Each list of a metric has its mean and standard deviation (numpy's, of a population) under names
+//! with `mean` and `stdev`. Bandwidth is samples per second times record length, in MiB but called
+//! MB.
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Combined, Complaint, Figure, How, Kind, Membership, Operation, Part, Pass, Reported, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Complaint, Figure, Formula, Kind, Membership, Operation, Part, Pass, ToolResult,
+    Weight,
 };
 
-use crate::json::At;
+use crate::json::JsonNode;
 use crate::parts::{source, unix_s};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
 const NS_PER_S: f64 = 1e9;
-/// Share by which an epoch's rate times its time may differ from the samples: rates are of steps without
-/// the first and the last ones (3,300 epochs of version 1.0 differ by 0.94 to 1.12).
+/// Maximum relative deviation of an epoch's rate times its time from the samples. Rates exclude the
+/// first and last steps (3,300 epochs of version 1.0 have factors from 0.94 to 1.12).
 const EPOCH_SLACK: f64 = 0.25;
-/// Share by which a mean rate may differ from size over mean duration, beside the spread of the durations.
+/// Maximum relative deviation of a mean rate from size over mean duration, besides the spread of
+/// the durations.
 const CHECKPOINT_SLACK: f64 = 0.02;
-/// Share by which what is stated twice, or summed over ranks, may differ: digits of both.
+/// Maximum relative deviation of repeated values, or of sums over ranks, from rounding of both.
 const RANKS_SLACK: f64 = 1e-3;
 
 /// True for a `summary.json`.
 #[must_use]
-pub fn is_summary(root: &At<'_, '_>) -> bool {
+pub fn is_summary(root: &JsonNode<'_, '_>) -> bool {
     root.key("metric").entries().next().is_some() && root.key("num_accelerators").exists()
 }
 
 /// True for the report over repeats.
 #[must_use]
-pub fn is_report(root: &At<'_, '_>) -> bool {
+pub fn is_report(root: &JsonNode<'_, '_>) -> bool {
     root.key("overall").key("num_benchmark_runs").exists() && root.key("runs").exists()
 }
 
 /// True for `per_epoch_stats.json`.
 #[must_use]
-pub fn is_epochs(root: &At<'_, '_>) -> bool {
+pub fn is_epochs(root: &JsonNode<'_, '_>) -> bool {
     let block = root.key("1");
     block.key("start").text().is_some()
         && block
@@ -47,38 +49,38 @@ pub fn is_epochs(root: &At<'_, '_>) -> bool {
             .any(|(name, value)| name.starts_with("block") && value.key("start").exists())
 }
 
-/// True for what one rank leaves (`3_output.json`).
+/// True for the output of one rank (`3_output.json`).
 #[must_use]
-pub fn is_rank(root: &At<'_, '_>) -> bool {
+pub fn is_rank(root: &JsonNode<'_, '_>) -> bool {
     root.key("host_memory_GB").exists()
         && root.key("potential_caching").exists()
         && !root.key("metric").exists()
 }
 
-/// Lists beside their means and standard deviations: `train_au_percentage` and
+/// Adds lists with their means and standard deviations: `train_au_percentage` and
 /// `train_au_mean_percentage`.
-fn statistics(reported: &mut Reported, metric: &At<'_, '_>) {
+fn statistics(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     for (name, list) in metric.entries() {
         let of: Vec<Figure> = list.items().filter_map(|item| item.float()).collect();
         if of.is_empty() || of.len() != list.items().count() {
             continue;
         }
-        for (word, how) in [("mean", How::Mean), ("stdev", How::Stddev)] {
+        for (word, formula) in [("mean", Formula::Mean), ("stdev", Formula::Stddev)] {
             let same = metric.entries().find(|(other, _)| {
                 let parts: Vec<&str> = other.split('_').filter(|part| *part != word).collect();
                 *other != name && parts.join("_") == name
             });
             let Some(total) = same.and_then(|(_, value)| value.float()) else { continue };
             let what = format!("{word} of {name}");
-            reported.combined.push(Combined { what, how, total, of: of.clone(), slack: 1e-6 });
+            reported.combined.push(Aggregate { what, formula, total, of: of.clone(), slack: 1e-6 });
         }
     }
 }
 
 /// Reads a `summary.json`.
 #[must_use]
-pub fn read_summary(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("MLPerf Storage", "MLPerf Storage summary", file));
+pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("MLPerf Storage", "MLPerf Storage summary", file));
     let metric = root.key("metric");
     reported.source.taken_unix_s = root.key("start").text().and_then(unix_s);
     statistics(&mut reported, &metric);
@@ -96,7 +98,7 @@ pub fn read_summary(root: &At<'_, '_>, file: &str) -> Reported {
     if metric.key("train_au_meet_expectation").text() == Some("fail") {
         reported.complaints.push(Complaint {
             weight: Weight::Warning,
-            says: "accelerators were busy for less than the benchmark asks for".into(),
+            says: "accelerators were busy for less than the benchmark requires".into(),
             field: metric.key("train_au_meet_expectation").path().to_owned(),
         });
     }
@@ -128,8 +130,8 @@ pub fn read_summary(root: &At<'_, '_>, file: &str) -> Reported {
     reported
 }
 
-/// Checkpoints: the size over the mean duration is the mean rate, as far as durations are alike.
-fn checkpoints(reported: &mut Reported, metric: &At<'_, '_>) {
+/// Adds checkpoints. If the durations are alike, size over mean duration is the mean rate.
+fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     let of = |name: String| metric.key(&name).float().filter(|figure| figure.value > 0.0);
     for word in ["save", "load"] {
         let size = of("checkpoint_size_GB".into());
@@ -140,9 +142,9 @@ fn checkpoints(reported: &mut Reported, metric: &At<'_, '_>) {
         let spread = spread.map_or(0.0, |deviation| deviation.value / time.value);
         let field = format!("{} over {}", size.field, time.field);
         let of = vec![Figure { field, ..size.scaled(1.0 / time.value) }];
-        reported.combined.push(Combined {
+        reported.combined.push(Aggregate {
             what: format!("the rate of {word} checkpoints against their size over their duration"),
-            how: How::Sum,
+            formula: Formula::Sum,
             total,
             of,
             slack: CHECKPOINT_SLACK + spread,
@@ -150,8 +152,9 @@ fn checkpoints(reported: &mut Reported, metric: &At<'_, '_>) {
     }
 }
 
-/// Length of a record: standard deviations of bandwidth and rate have the ratio that their means have.
-fn record(metric: &At<'_, '_>) -> Option<Figure> {
+/// Returns the record length. The standard deviations of bandwidth and rate have the same ratio as
+/// their means.
+fn record(metric: &JsonNode<'_, '_>) -> Option<Figure> {
     let of = |name: &str| metric.key(name).number();
     let rate = of("train_throughput_stdev_samples_per_second").filter(|rate| *rate > 1e-9)?;
     let moved = of("train_io_stdev_MB_per_second")?;
@@ -160,24 +163,25 @@ fn record(metric: &At<'_, '_>) -> Option<Figure> {
     Some(Figure::exact(moved / rate * MIB, field).widened(1e-9))
 }
 
-/// Data of all hosts: what each has of it times their number, where one value stands for each of them.
-fn data_of_all_hosts(root: &At<'_, '_>) -> Option<Figure> {
+/// Returns the data of all hosts: the value of one host times their number, if a single value
+/// applies to all.
+fn data_of_all_hosts(root: &JsonNode<'_, '_>) -> Option<Figure> {
     let each = root.key("data_size_per_host_GB");
     let listed = each.items().next().is_some();
     let hosts = if listed { 1.0 } else { root.key("num_hosts").number().unwrap_or(1.0) };
     (hosts > 0.0).then_some(total(&each)?.scaled(hosts))
 }
 
-/// Sum over hosts of a list, or one value; GB that are powers of 1024.
-fn total(at: &At<'_, '_>) -> Option<Figure> {
+/// Returns the sum of a list over hosts, or a single value; GB are powers of 1024.
+fn total(at: &JsonNode<'_, '_>) -> Option<Figure> {
     let all: Vec<f64> = at.items().filter_map(|item| item.number()).collect();
     let one = at.number();
     let sum = if all.is_empty() { one? } else { all.iter().sum() };
     (sum > 0.0).then(|| Figure::exact(sum * GIB, at.path()).widened(0.05))
 }
 
-/// As many hosts as are stated have to have told of themselves.
-fn hosts(reported: &mut Reported, root: &At<'_, '_>) {
+/// Checks that all stated hosts reported.
+fn hosts(reported: &mut ToolResult, root: &JsonNode<'_, '_>) {
     let Some(stated) = root.key("num_hosts").exact() else { return };
     let listed = root.key("host_cpu_count").items().count();
     if listed > 0 {
@@ -191,8 +195,8 @@ fn hosts(reported: &mut Reported, root: &At<'_, '_>) {
     }
 }
 
-/// Epochs, and whether they fit into the run.
-fn passes(reported: &mut Reported, root: &At<'_, '_>, metric: &At<'_, '_>) {
+/// Adds the epochs, and checks that they fit the run.
+fn passes(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<'_, '_>) {
     let rates = metric.key("train_throughput_samples_per_second");
     let busy: Vec<Option<Figure>> =
         metric.key("train_au_percentage").items().map(|item| item.float()).collect();
@@ -228,34 +232,34 @@ fn passes(reported: &mut Reported, root: &At<'_, '_>, metric: &At<'_, '_>) {
         .collect();
     if !of.is_empty() {
         let elapsed = Figure::exact((end - start) * NS_PER_S, "end - start");
-        // Epochs need no more time than there was; what is left is the start of the run, and checkpoints.
+        // Epochs take at most the elapsed time. The rest is the start of the run and checkpoints.
         let total = Figure { least: 0.0, ..elapsed };
         let what = "the time of all epochs at their rates against that of the run".to_owned();
-        reported.combined.push(Combined { what, how: How::Sum, total, of, slack: 0.0 });
+        reported.combined.push(Aggregate { what, formula: Formula::Sum, total, of, slack: 0.0 });
     }
 }
 
-/// Samples of an epoch.
-fn samples(root: &At<'_, '_>) -> Option<f64> {
+/// Returns the samples of an epoch.
+fn samples(root: &JsonNode<'_, '_>) -> Option<f64> {
     let files = root.key("num_files_train").number()?;
     let each = root.key("num_samples_per_file").number()?;
     (files * each > 0.0).then_some(files * each)
 }
 
-/// Times of the epochs of a run.
+/// Epoch times of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Epochs {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Each epoch's time for its steps, ns.
+    /// Step time of each epoch, ns.
     times: Vec<Option<Figure>>,
-    /// Whether times fit between their starts and ends.
-    combined: Vec<Combined>,
+    /// Checks that times fit their starts and ends.
+    combined: Vec<Aggregate>,
 }
 
 /// Reads `per_epoch_stats.json`.
 #[must_use]
-pub fn read_epochs(root: &At<'_, '_>, file: &str) -> Epochs {
+pub fn read_epochs(root: &JsonNode<'_, '_>, file: &str) -> Epochs {
     let mut epochs = Epochs { file: file.to_owned(), times: Vec::new(), combined: Vec::new() };
     for (name, epoch) in root.entries() {
         if name.parse::<u32>().is_err() {
@@ -266,9 +270,9 @@ pub fn read_epochs(root: &At<'_, '_>, file: &str) -> Epochs {
             let clock = |name: &str| at.key(name).text().and_then(unix_s);
             if let (Some(total), Some(start), Some(end)) = (&time, clock("start"), clock("end")) {
                 let between = Figure::exact((end - start) * NS_PER_S, at.key("end").path());
-                epochs.combined.push(Combined {
+                epochs.combined.push(Aggregate {
                     what: format!("the time of {block} of epoch {name} between its start and end"),
-                    how: How::Sum,
+                    formula: Formula::Sum,
                     total: total.clone(),
                     of: vec![between.widened(1e-6)],
                     slack: 0.0,
@@ -282,31 +286,31 @@ pub fn read_epochs(root: &At<'_, '_>, file: &str) -> Epochs {
     epochs
 }
 
-/// What one rank left of itself.
+/// Output of one rank.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rank {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Its samples per second in each epoch, by the epoch's number.
+    /// Samples per second by epoch number.
     rates: BTreeMap<usize, Figure>,
 }
 
 /// Reads the output of a rank (`3_output.json`).
 #[must_use]
-pub fn read_rank(root: &At<'_, '_>, file: &str) -> Rank {
+pub fn read_rank(root: &JsonNode<'_, '_>, file: &str) -> Rank {
     let epochs = root.entries().filter_map(|(name, epoch)| Some((name.parse().ok()?, epoch)));
-    let rate = |at: At<'_, '_>| at.key("throughput").key("block1").float();
+    let rate = |at: JsonNode<'_, '_>| at.key("throughput").key("block1").float();
     let rates = epochs.filter_map(|(epoch, at)| Some((epoch, rate(at)?))).collect();
     Rank { file: file.to_owned(), rates }
 }
 
-/// The number of a rank, which its file is named by.
+/// Returns the rank number from the file name.
 fn number_of(file: &str) -> Option<u64> {
     file.rsplit('/').next()?.split_once('_')?.0.parse().ok()
 }
 
 /// The rate of an epoch is the sum over all ranks (DLIO's `StatsCounter`).
-fn sum_over_ranks(result: &mut Reported, ranks: &[&Rank]) {
+fn sum_over_ranks(result: &mut ToolResult, ranks: &[&Rank]) {
     let mut combined = Vec::new();
     for (index, pass) in result.passes.iter().enumerate() {
         let Some(total) = pass.rate_per_s.clone() else { continue };
@@ -318,16 +322,17 @@ fn sum_over_ranks(result: &mut Reported, ranks: &[&Rank]) {
         let of: Vec<Figure> = ranks.iter().filter_map(named).collect();
         if of.len() == ranks.len() && !of.is_empty() {
             let what = format!("samples per second of {} over all ranks", pass.name);
-            combined.push(Combined { what, how: How::Sum, total, of, slack: RANKS_SLACK });
+            combined.push(Aggregate { what, formula: Formula::Sum, total, of, slack: RANKS_SLACK });
         }
     }
     result.combined.extend(combined);
 }
 
-/// A report over repeats states each run's rate again: it has to be that of the summary that lies in the run's directory.
-fn of_reports(results: &mut [Reported]) {
-    let is_summary = |r: &&Reported| r.source.format == "MLPerf Storage summary";
-    let stated = |r: &Reported| r.parts.first()?.operations.first()?.rate_per_s.first().cloned();
+/// Checks the rates in a report over repeats: each must equal that of the summary in the run's
+/// directory.
+fn of_reports(results: &mut [ToolResult]) {
+    let is_summary = |r: &&ToolResult| r.source.format == "MLPerf Storage summary";
+    let stated = |r: &ToolResult| r.parts.first()?.operations.first()?.rate_per_s.first().cloned();
     let summaries: Vec<(String, Figure)> = results
         .iter()
         .filter(is_summary)
@@ -336,15 +341,15 @@ fn of_reports(results: &mut [Reported]) {
     for report in results.iter_mut().filter(|r| r.source.format == "MLPerf Storage report") {
         let home = directory(&report.source.file).to_owned();
         let mut combined = Vec::new();
-        let means = report.combined.iter().filter(|c| c.how == How::Mean);
+        let means = report.combined.iter().filter(|c| c.formula == Formula::Mean);
         for (run, total) in means.flat_map(|c| &c.of).filter_map(|rate| Some((run_of(rate)?, rate)))
         {
             let below = if home.is_empty() { format!("{run}/") } else { format!("{home}/{run}/") };
             let mut of = summaries.iter().filter(|(file, _)| file.starts_with(&below));
             let (Some((file, rate)), None) = (of.next(), of.next()) else { continue };
-            combined.push(Combined {
+            combined.push(Aggregate {
                 what: format!("samples per second of {run} and of its own summary"),
-                how: How::Sum,
+                formula: Formula::Sum,
                 total: total.clone(),
                 of: vec![Figure { field: format!("{file} {}", rate.field), ..rate.clone() }],
                 slack: RANKS_SLACK,
@@ -358,14 +363,14 @@ fn directory(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// Puts epochs and ranks to the summary in their directory. Gives back how many belong to none.
-pub fn attach(results: &mut [Reported], epochs: Vec<Epochs>, ranks: &[Rank]) -> usize {
-    let is_summary = |r: &Reported| r.source.format == "MLPerf Storage summary";
+/// Attaches epochs and ranks to the summary in their directory. Returns the number without one.
+pub fn attach(results: &mut [ToolResult], epochs: Vec<Epochs>, ranks: &[Rank]) -> usize {
+    let is_summary = |r: &ToolResult| r.source.format == "MLPerf Storage summary";
     of_reports(results);
     let mut alone = 0;
     for epochs in epochs {
         let home = directory(&epochs.file);
-        let same = |r: &&mut Reported| is_summary(r) && directory(&r.source.file) == home;
+        let same = |r: &&mut ToolResult| is_summary(r) && directory(&r.source.file) == home;
         match results.iter_mut().find(same) {
             Some(result) => of_epochs(result, epochs),
             None => alone += 1,
@@ -394,7 +399,7 @@ pub fn attach(results: &mut [Reported], epochs: Vec<Epochs>, ranks: &[Rank]) -> 
     alone
 }
 
-fn of_epochs(result: &mut Reported, epochs: Epochs) {
+fn of_epochs(result: &mut ToolResult, epochs: Epochs) {
     let of = |name: &str| result.options.get(name).and_then(|text| text.parse::<f64>().ok());
     let samples =
         of("num_files_train").zip(of("num_samples_per_file")).map(|(files, each)| files * each);
@@ -415,9 +420,9 @@ fn of_epochs(result: &mut Reported, epochs: Epochs) {
         let Some(time) = time else { continue };
         if let (Some(rate), Some(samples)) = (&pass.rate_per_s, samples) {
             let read = rate.value * time.value / NS_PER_S;
-            combined.push(Combined {
+            combined.push(Aggregate {
                 what: format!("the samples of {} at its rate over its time", pass.name),
-                how: How::Sum,
+                formula: Formula::Sum,
                 total: Figure::exact(samples, "num_files_train × num_samples_per_file"),
                 of: vec![Figure::exact(read, rate.field.clone()).widened(EPOCH_SLACK)],
                 slack: 0.0,
@@ -429,15 +434,15 @@ fn of_epochs(result: &mut Reported, epochs: Epochs) {
     result.combined.extend(epochs.combined);
 }
 
-/// The run that a rate of a report is of, by its field.
+/// Returns the run of a rate in a report, from its field.
 fn run_of(rate: &Figure) -> Option<&str> {
     rate.field.strip_prefix("runs.")?.strip_suffix(".train_throughput_samples_per_second")
 }
 
-/// Reads the report over repeats: its mean and deviation are of the runs below it.
+/// Reads the report over repeats. Its mean and deviation are over the listed runs.
 #[must_use]
-pub fn read_report(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("MLPerf Storage", "MLPerf Storage report", file));
+pub fn read_report(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("MLPerf Storage", "MLPerf Storage report", file));
     let overall = root.key("overall");
     let runs = root.key("runs");
     let count = runs.entries().count();
@@ -453,13 +458,19 @@ pub fn read_report(root: &At<'_, '_>, file: &str) -> Reported {
     let mut part = Part { name: "all runs".into(), ..Part::default() };
     let mut operation = Operation::of(Kind::Other("samples".into()));
     for (name, unit) in [("samples_per_second", 1.0), ("MB_per_second", MIB)] {
-        let each = |run: At<'_, '_>| run.key(&format!("train_throughput_{name}")).float();
+        let each = |run: JsonNode<'_, '_>| run.key(&format!("train_throughput_{name}")).float();
         let of: Vec<Figure> = runs.entries().filter_map(|(_, run)| each(run)).collect();
-        for (word, how) in [("mean", How::Mean), ("stdev", How::Stddev)] {
+        for (word, formula) in [("mean", Formula::Mean), ("stdev", Formula::Stddev)] {
             let total = overall.key(&format!("train_throughput_{word}_{name}")).float();
             if let Some(total) = total.clone().filter(|_| of.len() == count && count > 0) {
                 let what = format!("{word} of {name} of all runs");
-                reported.combined.push(Combined { what, how, total, of: of.clone(), slack: 1e-6 });
+                reported.combined.push(Aggregate {
+                    what,
+                    formula,
+                    total,
+                    of: of.clone(),
+                    slack: 1e-6,
+                });
             }
             if word == "mean" {
                 let list = if unit == 1.0 {
@@ -493,15 +504,15 @@ mod tests {
         "train_io_mean_MB_per_second": 210.0, "train_io_stdev_MB_per_second": 10.0},
         "start": "2024-09-09T12:00:00", "end": "2024-09-09T12:00:30", "epochs": 2}"#;
 
-    fn summary(text: &str) -> Reported {
+    fn summary(text: &str) -> ToolResult {
         let (json, _) = json::parse(text).unwrap();
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         assert!(is_summary(&root) && !is_report(&root) && !is_epochs(&root) && !is_rank(&root));
         read_summary(&root, "run/summary.json")
     }
 
     #[test]
-    fn a_summary_has_epochs_and_what_its_means_are_made_of() {
+    fn a_summary_has_epochs_and_the_inputs_of_its_means() {
         let reported = summary(SUMMARY);
         assert_eq!(reported.passes.len(), 2);
         assert_eq!(reported.passes[1].busy_percent.as_ref().unwrap().value, 94.0);
@@ -517,8 +528,8 @@ mod tests {
         let text = r#"{"1": {"start": "2024-09-09T12:00:00", "block1": {"start": "2024-09-09T12:00:00.00",
             "end": "2024-09-09T12:00:10.00", "duration": "10.00"}, "duration": "10.1"}}"#;
         let (json, _) = json::parse(text).unwrap();
-        assert!(is_epochs(&At::root(&json)));
-        let epochs = read_epochs(&At::root(&json), "run/per_epoch_stats.json");
+        assert!(is_epochs(&JsonNode::root(&json)));
+        let epochs = read_epochs(&JsonNode::root(&json), "run/per_epoch_stats.json");
         let mut results = vec![summary(SUMMARY)];
         let rank = |file: &str| Rank { file: file.into(), ..Rank::default() };
         let ranks = [rank("run/0_output.json"), rank("other/1_output.json")];
@@ -533,13 +544,13 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_made_of_its_runs() {
+    fn a_report_aggregates_its_runs() {
         let text = r#"{"overall": {"num_benchmark_runs": 2, "train_throughput_mean_samples_per_second": 15.0,
             "train_throughput_stdev_samples_per_second": 5.0}, "runs": {"a": {"train_throughput_samples_per_second":
             10.0}, "b": {"train_throughput_samples_per_second": 20.0}}}"#;
         let (json, _) = json::parse(text).unwrap();
-        assert!(is_report(&At::root(&json)));
-        let reported = read_report(&At::root(&json), "x");
+        assert!(is_report(&JsonNode::root(&json)));
+        let reported = read_report(&JsonNode::root(&json), "x");
         assert_eq!(reported.combined.len(), 2);
         assert_eq!(reported.memberships[0].found, 2);
     }
@@ -551,7 +562,7 @@ mod tests {
                 r#"{{"1": {{"throughput": {{"block1": {first}}}}}, "2": {{"throughput": {{"block1": 55.0}}}}, "hostname": "a"}}"#
             );
             let (json, _) = json::parse(&text).unwrap();
-            read_rank(&At::root(&json), &format!("run/{number}_output.json"))
+            read_rank(&JsonNode::root(&json), &format!("run/{number}_output.json"))
         };
         let sums = |first: f64| {
             let mut results = vec![summary(SUMMARY)];
@@ -567,11 +578,12 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_held_against_the_summaries_of_its_runs() {
+    fn checks_a_report_against_the_summaries_of_its_runs() {
         let text = r#"{"overall": {"num_benchmark_runs": 1, "train_throughput_mean_samples_per_second": 232.0},
             "runs": {"run1": {"train_throughput_samples_per_second": 232.0}}}"#;
         let (json, _) = json::parse(text).unwrap();
-        let mut results = vec![read_report(&At::root(&json), "acc/report.json"), summary(SUMMARY)];
+        let mut results =
+            vec![read_report(&JsonNode::root(&json), "acc/report.json"), summary(SUMMARY)];
         results[1].source.file = "acc/run1/2024/summary.json".into();
         attach(&mut results, Vec::new(), &[]);
         let own = results[0].combined.iter().find(|c| c.what.contains("its own summary")).unwrap();

@@ -1,20 +1,20 @@
-//! Numbers as tools and people print them, with the precision that their digits have.
+//! Parser of printed numbers, with the precision of their digits.
 
-use plimsoll_evidence::reported::Figure;
+use plimsoll_evidence::tool_result::Figure;
 
-/// A number and the place value of its last digit.
+/// Number with the place value of its last digit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number {
-    /// Its value.
+    /// Value.
     pub value: f64,
-    /// What one more in the last printed digit would add: 0.01 for `1.25`, 1 for `125`.
+    /// Place value of the last printed digit: 0.01 for `1.25`, 1 for `125`.
     pub step: f64,
 }
 
-/// Digits that a number may have. Longer ones are not figures.
+/// Maximum number of digits. Longer texts are not figures.
 const DIGITS_MAX: usize = 64;
 
-/// A number and nothing else: a sign, digits, a point, an exponent. `None` for anything else.
+/// Parses a number with a sign, digits, a point and an exponent. `None` for any other text.
 #[must_use]
 pub fn plain(text: &str) -> Option<Number> {
     let bytes = text.as_bytes();
@@ -36,18 +36,18 @@ pub fn plain(text: &str) -> Option<Number> {
     Some(Number { value, step })
 }
 
-/// How a file writes its numbers.
+/// Meaning of commas in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commas {
-    /// A comma stands between thousands, as in `1,000,000`.
+    /// A comma separates thousands, as in `1,000,000`.
     #[default]
     Thousands,
-    /// A comma stands before the fraction, as in `0,8`; a point or a space may stand between thousands.
+    /// A comma is the decimal separator, as in `0,8`. A point or a space may separate thousands.
     Decimal,
 }
 
-/// A number with separators between its thousands. `None` where it is none, or could be read in two
-/// ways: `1,5` with commas between thousands, `1.500` without any where commas are decimal.
+/// Parses a number with thousands separators. `None` if it is invalid or ambiguous: `1,5` with
+/// commas for thousands, `1.500` without a comma if commas are decimal.
 #[must_use]
 pub fn grouped(text: &str, commas: Commas) -> Option<Number> {
     let text = text.trim();
@@ -65,14 +65,14 @@ pub fn grouped(text: &str, commas: Commas) -> Option<Number> {
             plain(&whole.replacen(',', ".", 1))
         }
         Commas::Decimal => {
-            // `1.500` may be one and a half or one and a half thousand.
+            // `1.500` may be one and a half, or one and a half thousand.
             let fraction = joined.rsplit_once('.').map(|(_, fraction)| fraction.len());
             if fraction == Some(3) { None } else { plain(&joined) }
         }
     }
 }
 
-/// Takes separators out where they stand before every third digit of the whole part, and nowhere else.
+/// Removes separators, which must be before every third digit of the integer part and nowhere else.
 fn ungroup(text: &str, separators: &[char], decimal: char) -> Option<String> {
     let (whole, fraction) = match text.split_once(decimal) {
         Some((whole, fraction)) => (whole, Some(fraction)),
@@ -100,8 +100,9 @@ fn ungroup(text: &str, separators: &[char], decimal: char) -> Option<String> {
     Some(joined)
 }
 
-/// What people round a figure to: the place of the last digit that is not zero, but never coarser than
-/// a tenth of it. `400,000` may be 380,000 to 420,000; `409,600` is meant to the hundred.
+/// Estimates the rounding of a hand-written figure: the place of the last non-zero digit, but at
+/// most a tenth of the figure. `400,000` may be 380,000 to 420,000; `409,600` is precise to the
+/// hundred.
 #[must_use]
 pub fn rounded_by_people(number: Number) -> Number {
     const SHARE_MAX: f64 = 0.1;
@@ -118,7 +119,7 @@ pub fn rounded_by_people(number: Number) -> Number {
     }
 }
 
-/// What a unit measures.
+/// Quantity of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Bytes.
@@ -127,27 +128,27 @@ pub enum Measure {
     BytesPerS,
     /// Nanoseconds.
     Time,
-    /// A count, or a rate of operations.
+    /// Count, or rate of operations.
     Count,
-    /// A share of a hundred.
+    /// Percentage.
     Percent,
 }
 
-/// A unit: what it measures, its size in base units, and its size where it is read the other way
-/// (`MB/s` is 1,000,000 bytes a second in one tool and 1,048,576 in the next).
+/// Unit: its quantity, its size in base units, and its size in the other convention. `MB/s` is
+/// 1,000,000 bytes per second in one tool and 1,048,576 in another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
-    /// What it measures.
+    /// Quantity.
     pub measure: Measure,
-    /// Bytes, ns, or operations in one.
+    /// Base units (bytes, ns, operations) per unit.
     pub factor: f64,
-    /// The same where it is read the other way; equal to `factor` where there is only one.
+    /// Factor in the other convention; equal to `factor` if there is only one.
     pub other: f64,
 }
 
 const KIB: f64 = 1024.0;
 
-/// The unit of that name. Letters' case counts only between `b` (bits) and `B` (bytes) of a bandwidth.
+/// Returns the unit of that name. Case matters only for `b` (bits) and `B` (bytes) of a bandwidth.
 #[must_use]
 pub fn unit(name: &str) -> Option<Unit> {
     let name = name.trim();
@@ -174,7 +175,7 @@ fn bandwidth(name: &str) -> Option<Unit> {
         name.get(cut..)?.eq_ignore_ascii_case(end).then(|| &name[..cut])
     })?;
     let lower = base.to_lowercase();
-    // `Gbit/s`, `Gb/s`, `Gbps`; a lower-case b is a bit wherever a prefix stands before it.
+    // `Gbit/s`, `Gb/s`, `Gbps`: a lower-case b after a prefix is a bit.
     let bits = lower.ends_with("bit") || lower.ends_with("bits") || base.ends_with('b');
     if bits {
         let prefix = lower.trim_end_matches("bits").trim_end_matches("bit").trim_end_matches('b');
@@ -240,7 +241,7 @@ fn count(name: &str) -> Option<Unit> {
     Some(Unit { measure: Measure::Count, factor, other: factor })
 }
 
-/// Splits `25Gb/s`, `1,000 IOPS` or `4 KiB` into number and unit. The unit is empty where there is none.
+/// Splits `25Gb/s`, `1,000 IOPS` or `4 KiB` into number and unit, which may be empty.
 #[must_use]
 pub fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
@@ -265,8 +266,8 @@ fn exponent_before(text: &str, at: usize) -> bool {
     text[..at].ends_with(['e', 'E']) && exponent_at(text, at - 1)
 }
 
-/// A figure in base units out of a number and its unit. Where the unit may be read in two ways, the
-/// span covers both.
+/// Converts a number and its unit to base units. If the unit is ambiguous, the range covers both
+/// conventions.
 #[must_use]
 pub fn figure(number: Number, unit: Unit, field: impl Into<String>) -> Figure {
     let one = Figure::rounded(number.value, number.step, field).scaled(unit.factor);

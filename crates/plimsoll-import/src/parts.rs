@@ -1,25 +1,25 @@
-//! Small tools that several readers share.
+//! Helpers shared by several readers.
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Figure, Latency, Percentile, Source, Stage};
+use plimsoll_evidence::tool_result::{Figure, Latency, Percentile, Source, Stage};
 
 use crate::number;
 
-/// How the digits of a number came about.
+/// Rounding of a number's digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
-    /// Printed whole.
+    /// Exact.
     Exact,
-    /// Rounded to the nearest.
+    /// Rounded to nearest.
     Rounded,
-    /// Cut off.
+    /// Truncated.
     Cut,
-    /// One of the two.
+    /// Rounded or truncated.
     Either,
 }
 
-/// A number as a figure in base units; `None` for what is no number.
+/// Parses a number as a figure in base units; `None` if it is not a number.
 #[must_use]
 pub fn figure(text: &str, digits: Digits, unit: f64, field: impl Into<String>) -> Option<Figure> {
     let number = number::plain(text.trim()).filter(|number| number.value.is_finite())?;
@@ -32,7 +32,7 @@ pub fn figure(text: &str, digits: Digits, unit: f64, field: impl Into<String>) -
     Some(figure.scaled(unit))
 }
 
-/// The source of a result.
+/// Creates the source of a result.
 #[must_use]
 pub fn source(tool: &str, format: &str, file: &str) -> Source {
     Source {
@@ -43,7 +43,7 @@ pub fn source(tool: &str, format: &str, file: &str) -> Source {
     }
 }
 
-/// A latency of one stage, if there is anything to it.
+/// Creates a latency of one stage; `None` if it stays empty.
 #[must_use]
 pub fn latency(stage: Stage, fill: impl FnOnce(&mut Latency)) -> Option<Latency> {
     let mut latency = Latency { stage, ..Latency::default() };
@@ -52,15 +52,15 @@ pub fn latency(stage: Stage, fill: impl FnOnce(&mut Latency)) -> Option<Latency>
     (latency != bare).then_some(latency)
 }
 
-/// A percentile, percent.
+/// Creates a percentile from its percentage.
 #[must_use]
 pub fn percentile(percent: f64, ns: Option<Figure>) -> Option<Percentile> {
-    // As the decimal that was meant: 99.9 / 100 is not 0.999 in binary.
+    // Convert the intended decimal: 99.9 / 100 is not 0.999 in binary.
     let quantile = (0.0..=100.0).contains(&percent).then_some((percent * 1e10).round() / 1e12)?;
     Some(Percentile { quantile, ns: ns? })
 }
 
-/// A table of separated values with a header: cells by the names of their columns.
+/// Row of a table with a header: cells by column name.
 pub struct Columns<'t> {
     names: BTreeMap<&'t str, usize>,
     cells: Vec<&'t str>,
@@ -68,28 +68,28 @@ pub struct Columns<'t> {
 }
 
 impl<'t> Columns<'t> {
-    /// The cells of a line under a header.
+    /// Creates a row from its header and cells.
     #[must_use]
     pub fn of(header: &[&'t str], cells: Vec<&'t str>, line: usize) -> Self {
         let names = header.iter().enumerate().map(|(index, name)| (*name, index)).collect();
         Self { names, cells, line }
     }
 
-    /// A cell; `None` where there is no such column or nothing in it.
+    /// Returns a cell; `None` if it is empty or the column does not exist.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'t str> {
         let text = self.cells.get(*self.names.get(name)?)?.trim();
         (!text.is_empty()).then_some(text)
     }
 
-    /// A number.
+    /// Parses a number.
     #[must_use]
     pub fn figure(&self, name: &str, digits: Digits, unit: f64) -> Option<Figure> {
         figure(self.text(name)?, digits, unit, format!("line {} ({name})", self.line))
     }
 }
 
-/// Seconds since 1970 of a time as RFC 3339 and ISO 8601 write it, with or without a zone (then UTC).
+/// Parses a time of RFC 3339 or ISO 8601 as seconds since 1970. Without a zone it is UTC.
 #[must_use]
 pub fn unix_s(text: &str) -> Option<f64> {
     let text = text.trim().trim_matches('"');
@@ -124,7 +124,7 @@ fn offset_s(zone: &str) -> Option<f64> {
     Some(sign * (hours * 3600.0 + minutes * 60.0))
 }
 
-/// Days since 1970 of a day of the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
+/// Returns the days from 1970 to a Gregorian date (H. Hinnant, "chrono-compatible low-level date
 /// algorithms", `days_from_civil`).
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };

@@ -1,40 +1,40 @@
-//! pgbench's log of transactions (`pgbench -l`), a line each: `client transaction time_us script epoch_s
-//! epoch_us [lag_us] [retries]`. Its file's time is when the transaction ended.
+//! pgbench's transaction log (`pgbench -l`), one line each: `client transaction time_us script
+//! epoch_s epoch_us [lag_us] [retries]`. The epoch time is the end of the transaction.
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Claim, Figure, How, Kind, Membership, Operation, Outstanding, Part, Point, Population,
-    Quantity, Reported, Series, Setting, Stage, Unit,
+use plimsoll_evidence::tool_result::{
+    Claim, Figure, Formula, Kind, Membership, Operation, Outstanding, Part, Point, Population,
+    Quantity, Series, Setting, Stage, ToolResult, Unit,
 };
 
 use crate::parts::{latency, percentile, source};
 
 const NS_PER_S: f64 = 1e9;
 const NS_PER_US: f64 = 1e3;
-/// Lines by which the form is told.
+/// Number of lines used to detect the format.
 const LINES_SNIFFED: usize = 16;
-/// Share by which the mean of a log may lie off the printed one: without `--rate` and `--progress` pgbench
-/// prints the clients' time over the transactions, its own time among it.
+/// Maximum relative deviation of a log's mean from the printed one. Without `--rate` and
+/// `--progress` pgbench prints the clients' time per transaction, including its own overhead.
 const MEAN_SLACK: f64 = 0.10;
-/// Clients of one log: more are no log of pgbench.
+/// Maximum number of clients in one log; with more it is not a pgbench log.
 const CLIENTS_MAX: u64 = 1 << 20;
 
-/// A log.
+/// Log of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
-    /// The file.
+    /// Path of the file.
     pub file: String,
     ns: Vec<f64>,
-    /// When each ended, seconds since 1970.
+    /// End of each transaction, seconds since 1970.
     ends_s: Vec<f64>,
-    /// Highest number of a transaction and lines of each client.
+    /// Highest transaction number and number of lines, by client.
     clients: BTreeMap<u64, (u64, u64)>,
     failed: usize,
     cut_off: bool,
 }
 
-/// A line's fields; `None` for what is no transaction.
+/// Fields of a line; `None` if it is not a transaction.
 struct Line {
     client: u64,
     number: u64,
@@ -48,7 +48,7 @@ fn line(text: &str) -> Option<Line> {
     let whole = |word: &str| word.parse::<u64>().ok();
     let (client, number) = (whole(client)?, whole(number)?);
     let (_, seconds, micros) = (whole(script)?, whole(seconds)?, whole(micros)?);
-    // Transactions that failed have a word in place of their time.
+    // Failed transactions have a word instead of a time.
     let us = match *us {
         "failed" | "skipped" | "serialization" | "deadlock" => None,
         us => Some(whole(us)? as f64),
@@ -68,7 +68,7 @@ pub fn is(text: &str) -> bool {
     let mut lines = text.lines().take(LINES_SNIFFED).peekable();
     let mut seen = 0;
     while let Some(text) = lines.next() {
-        // The last one may be cut off.
+        // The last line may be truncated.
         if lines.peek().is_none() && seen > 0 {
             break;
         }
@@ -80,17 +80,17 @@ pub fn is(text: &str) -> bool {
     seen > 0
 }
 
-/// Reads one.
+/// Reads a log.
 ///
 /// # Errors
-/// A line that is no transaction; one that was cut off at the end is left out.
+/// A line is not a transaction. A truncated last line is ignored.
 pub fn read(text: &str, file: &str) -> Result<Log, String> {
-    // What stands after the last line's end may be a part of a line, and look whole.
+    // Text after the last line feed may be a partial line that looks complete.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let cut_off = whole.len() + 1 < text.len();
     let mut log = Log { file: file.to_owned(), cut_off, ..Log::default() };
     for (index, text) in whole.lines().enumerate() {
-        let line = line(text).ok_or_else(|| format!("line {} is no transaction", index + 1))?;
+        let line = line(text).ok_or_else(|| format!("line {} is not a transaction", index + 1))?;
         let client = log.clients.entry(line.client).or_default();
         *client = (client.0.max(line.number), client.1 + 1);
         match line.us {
@@ -101,7 +101,7 @@ pub fn read(text: &str, file: &str) -> Result<Log, String> {
             None => log.failed += 1,
         }
     }
-    if log.ns.is_empty() { Err("it has no transaction that succeeded".into()) } else { Ok(log) }
+    if log.ns.is_empty() { Err("it has no successful transaction".into()) } else { Ok(log) }
 }
 
 impl Log {
@@ -114,13 +114,13 @@ impl Log {
         self.cut_off |= other.cut_off;
     }
 
-    /// True where numbers are left out: the run logged a sample (`--sampling-rate`).
+    /// True if numbers are missing, because the run logged a sample (`--sampling-rate`).
     fn sampled(&self) -> bool {
-        // Transactions are counted from 0 or from 1.
+        // Transactions count from 0 or from 1.
         self.clients.values().any(|(highest, lines)| *highest > *lines)
     }
 
-    /// Transactions in each second of the run, the last one left out.
+    /// Returns the transactions in each second of the run, without the last second.
     fn series(&self) -> Option<Series> {
         let (from, to) = self.times()?;
         let seconds = (to - from).floor();
@@ -146,7 +146,7 @@ impl Log {
         })
     }
 
-    /// When the first transaction began and the last one ended.
+    /// Returns the start of the first transaction and the end of the last.
     fn times(&self) -> Option<(f64, f64)> {
         let begins = self.ends_s.iter().zip(&self.ns).map(|(end, ns)| end - ns / NS_PER_S);
         Some((begins.reduce(f64::min)?, self.ends_s.iter().copied().reduce(f64::max)?))
@@ -156,9 +156,9 @@ impl Log {
         self.ns.iter().sum::<f64>() / self.ns.len().max(1) as f64
     }
 
-    /// A log without its report: what it holds is all that is known.
-    fn alone(mut self) -> Reported {
-        let mut reported = Reported::of(source("pgbench", "pgbench log", &self.file));
+    /// Converts a log without its report to a result.
+    fn alone(mut self) -> ToolResult {
+        let mut reported = ToolResult::new(source("pgbench", "pgbench log", &self.file));
         let (series, mean) = (self.series(), self.mean_ns());
         let window_ns = self.times().map(|(from, to)| {
             let field = "the first beginning to the last end";
@@ -196,12 +196,12 @@ impl Log {
         reported
     }
 
-    fn remark(&self, reported: &mut Reported) {
+    fn remark(&self, reported: &mut ToolResult) {
         if self.sampled() {
-            reported.remarks.push(format!("{} leaves transactions out: it is a sample", self.file));
+            reported.remarks.push(format!("{} omits transactions: it is a sample", self.file));
         }
         if self.cut_off {
-            reported.remarks.push(format!("the last line of {} is cut off", self.file));
+            reported.remarks.push(format!("the last line of {} is truncated", self.file));
         }
     }
 }
@@ -210,18 +210,18 @@ fn transactions() -> Kind {
     Kind::Other("transactions".into())
 }
 
-/// Puts logs to the report that lies beside them; those that have none stand alone.
-pub fn attach(results: &mut Vec<Reported>, logs: Vec<Log>) {
+/// Attaches logs to the report next to them; logs without one become results of their own.
+pub fn attach(results: &mut Vec<ToolResult>, logs: Vec<Log>) {
     let directory = |file: &str| file.rsplit_once('/').map_or("", |(dir, _)| dir).to_owned();
     let mut homes: BTreeMap<String, Vec<Log>> = BTreeMap::new();
     for log in logs {
         homes.entry(directory(&log.file)).or_default().push(log);
     }
     for (home, logs) in homes {
-        let beside = |result: &&mut Reported| {
+        let beside = |result: &&mut ToolResult| {
             result.source.format == "pgbench" && directory(&result.source.file) == home
         };
-        let mut reports: Vec<&mut Reported> = results.iter_mut().filter(beside).collect();
+        let mut reports: Vec<&mut ToolResult> = results.iter_mut().filter(beside).collect();
         match &mut reports[..] {
             [report] => {
                 if let Some(log) = logs.into_iter().reduce(|mut all, log| {
@@ -236,7 +236,7 @@ pub fn attach(results: &mut Vec<Reported>, logs: Vec<Log>) {
     }
 }
 
-fn put(report: &mut Reported, log: &Log) {
+fn put(report: &mut ToolResult, log: &Log) {
     log.remark(report);
     let Some(part) = report.parts.first_mut() else { return };
     part.series.extend(log.series());
@@ -259,7 +259,7 @@ fn put(report: &mut Reported, log: &Log) {
             field: log.file.clone(),
             values: log.ns.clone(),
             alike: false,
-            claims: vec![Claim { how: How::Mean, total, slack: MEAN_SLACK }],
+            claims: vec![Claim { formula: Formula::Mean, total, slack: MEAN_SLACK }],
         });
     }
 }
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
     use crate::terminal;
 
-    /// Two clients, 4 ms a transaction, 3 s.
+    /// Two clients, 4 ms per transaction, 3 s.
     fn text() -> String {
         let line = |i: u32| {
             let (client, number) = (i % 2, i / 2 + 1);
@@ -286,7 +286,7 @@ mod tests {
         latency average = 4.010 ms\ntps = 499.100000 (without initial connection time)\n";
 
     #[test]
-    fn a_log_alone_is_what_it_holds() {
+    fn a_log_without_a_report_is_a_result() {
         let text = text();
         assert!(is(&text));
         let mut results = Vec::new();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_beside_its_report_has_as_many_transactions() {
+    fn a_log_has_as_many_transactions_as_its_report() {
         let whole = text();
         let found = |text: &str| {
             let mut results = terminal::read_pgbench(REPORT, "a/out.txt").unwrap();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_has_lost_nothing() {
+    fn a_sampled_log_has_no_lost_transactions() {
         let sample: String = text().lines().step_by(7).map(|line| format!("{line}\n")).collect();
         let mut results = terminal::read_pgbench(REPORT, "a/out.txt").unwrap();
         attach(&mut results, vec![read(&sample, "a/pgbench_log.1").unwrap()]);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_no_log() {
+    fn other_numbers_are_not_a_log() {
         for text in
             ["", "1 2 3\n", "1 2 3 4 5 6\n", "a b c d e f\n", "0 1 9 0 1700000000 1000000\n"]
         {

@@ -1,15 +1,16 @@
-//! Files that people appended run after run to.
+//! Files with several appended runs.
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 
-/// A run within a text: the line that it begins in, and the text of it with empty lines before, so that its
-/// lines keep their numbers.
+/// Run within a text: its first line, and its text padded with empty lines, so that line numbers
+/// stay valid.
 struct Run {
     line: usize,
     text: String,
 }
 
-/// Cuts a text before each line that begins a run. What stands before the first belongs to the first.
+/// Splits a text before each first line of a run. Text before the first one belongs to the first
+/// run.
 fn split(text: &str, mut begins: impl FnMut(&str) -> bool) -> Vec<Run> {
     let (mut starts, mut at) = (Vec::new(), 0);
     for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -29,15 +30,15 @@ fn split(text: &str, mut begins: impl FnMut(&str) -> bool) -> Vec<Run> {
     starts.iter().zip(ends).map(run).collect()
 }
 
-/// Reads each run of a text by itself: `begins` says which lines begin one.
+/// Reads each run of a text separately. `begins` recognises the first line of a run.
 ///
 /// # Errors
-/// That of the first run, where none can be read.
+/// The error of the first run, if no run can be read.
 pub fn read_each(
     text: &str,
     begins: impl FnMut(&str) -> bool,
-    read: impl Fn(&str) -> Result<Reported, String>,
-) -> Result<Vec<Reported>, String> {
+    read: impl Fn(&str) -> Result<ToolResult, String>,
+) -> Result<Vec<ToolResult>, String> {
     let runs = split(text, begins);
     if runs.len() < 2 {
         return Ok(vec![read(text)?]);
@@ -49,9 +50,7 @@ pub fn read_each(
                 reported.source.place = Some(format!("line {}", run.line));
                 all.push(reported);
             }
-            Err(says) => {
-                failed.push(format!("the run in line {} was left aside: {says}", run.line))
-            }
+            Err(says) => failed.push(format!("the run in line {} was skipped: {says}", run.line)),
         }
     }
     match all.first_mut() {
@@ -64,20 +63,23 @@ pub fn read_each(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::Source;
+    use plimsoll_evidence::tool_result::Source;
 
     use super::*;
 
     #[test]
     fn each_run_keeps_the_numbers_of_its_lines() {
         let text = "before\nrun a\n1\nrun b\n2\nrun c\n";
-        let read = |text: &str| -> Result<Reported, String> {
+        let read = |text: &str| -> Result<ToolResult, String> {
             let (index, line) = text
                 .lines()
                 .enumerate()
                 .find(|(_, l)| l.parse::<u8>().is_ok())
                 .ok_or("no figure")?;
-            Ok(Reported::of(Source { tool: format!("{} {line}", index + 1), ..Source::default() }))
+            Ok(ToolResult::new(Source {
+                tool: format!("{} {line}", index + 1),
+                ..Source::default()
+            }))
         };
         let all = read_each(text, |line| line.starts_with("run"), read).unwrap();
         let told: Vec<_> =

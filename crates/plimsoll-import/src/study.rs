@@ -1,12 +1,12 @@
-//! A study: all results of the files that were named, put together.
+//! A study: all results of the named files, combined.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plimsoll_evidence::reported::{Figure, Latency, Reported};
+use plimsoll_evidence::tool_result::{Figure, Latency, ToolResult};
 
 use crate::detect::{Format, detect};
-use crate::json::{self, At};
+use crate::json::{self, JsonNode};
 use crate::walk::{Visitor, walk};
 use crate::{
     ImportError, diskspd, elbencho, fio, io500, ioping, ior, iozone, jetstress, kv_cache, mdtest,
@@ -14,22 +14,22 @@ use crate::{
     warp_text,
 };
 
-/// What was found in the files that were named.
+/// Results and statistics of the named files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Study {
-    /// Results, in the order of their files.
-    pub results: Vec<Reported>,
-    /// Files of a known form that cannot be read, and why.
+    /// Results in file order.
+    pub results: Vec<ToolResult>,
+    /// Files of a known format that cannot be read, with reasons.
     pub unreadable: Vec<ImportError>,
-    /// Files of no known form.
+    /// Number of files of unknown format.
     pub passed_over: usize,
-    /// Logs, and other parts of results, that belong to none.
+    /// Number of logs and other partial results that belong to no result.
     pub logs_alone: usize,
-    /// Files that were read, by their form.
+    /// Number of read files by format.
     pub read: BTreeMap<&'static str, usize>,
 }
 
-/// Parts of results that lie in files of their own.
+/// Partial results in separate files.
 #[derive(Default)]
 struct Pieces {
     fio_logs: Vec<fio::log::Log>,
@@ -39,10 +39,10 @@ struct Pieces {
     pgbench_logs: Vec<pgbench_log::Log>,
 }
 
-/// Reads everything below the paths.
+/// Reads all files in the paths.
 ///
 /// # Errors
-/// A path that is not there.
+/// A path does not exist.
 pub fn read(paths: &[&Path]) -> Result<Study, ImportError> {
     let mut reader = Reader::default();
     for path in paths {
@@ -57,7 +57,7 @@ pub fn read(paths: &[&Path]) -> Result<Study, ImportError> {
     Ok(reader.finish())
 }
 
-/// Reads what somebody has at hand and no file holds: one text, no archive. `name` stands for it in messages.
+/// Reads a single text that is not in a file. `name` identifies it in messages.
 pub fn read_text(name: &str, text: &str) -> Study {
     let mut reader = Reader { named: true, ..Reader::default() };
     let bytes = text.as_bytes();
@@ -72,7 +72,7 @@ pub fn read_text(name: &str, text: &str) -> Study {
 struct Reader {
     study: Study,
     pieces: Pieces,
-    /// True while a file is read that was named itself: then it has to be a result.
+    /// True while reading a file that was named explicitly, which must be a result.
     named: bool,
     prefix: String,
 }
@@ -81,10 +81,12 @@ impl Visitor for Reader {
     fn wants(&mut self, path: &str, head: &[u8]) -> bool {
         let wanted = detect(head).is_some();
         if !wanted && self.named && !path.contains('/') {
-            self.failed(path, "it is of no known form".into());
+            self.failed(path, "its format is unknown".into());
         } else if !wanted {
             match looks_like_result(head) {
-                true => self.failed(path, "it looks like a result and is of no known form".into()),
+                true => {
+                    self.failed(path, "it looks like a result, but its format is unknown".into())
+                }
                 false => self.study.passed_over += 1,
             }
         }
@@ -94,15 +96,16 @@ impl Visitor for Reader {
     fn take(&mut self, path: &str, bytes: &[u8]) {
         let head = &bytes[..bytes.len().min(crate::walk::HEAD_BYTES)];
         let (Some(format), Some(text)) = (detect(head), text::decode(bytes)) else {
-            self.failed(path, "it is not text throughout".into());
+            self.failed(path, "it is only partly text".into());
             return;
         };
         let file = format!("{}{path}", self.prefix);
         match self.parse(format, &text, &file) {
             Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
-            // Many files have a line that could be a heading. Only one that was named has to be a table.
+            // Many files have a line that looks like a heading. Only an explicitly named file must
+            // be a table.
             Err(_) if format == Format::Table && !self.named => self.study.passed_over += 1,
-            // The source of a program names what it looks for.
+            // The source code of a parser contains the names that it looks for.
             Err(_) if !self.named && is_program(path, &text) => self.study.passed_over += 1,
             Err(says) => self.study.unreadable.push(ImportError { file, says }),
         }
@@ -113,7 +116,7 @@ impl Visitor for Reader {
     }
 }
 
-/// True for a JSON object that names a figure of a benchmark.
+/// True for a JSON object with the name of a benchmark figure.
 fn looks_like_result(head: &[u8]) -> bool {
     let Some(text) = text::decode(head) else { return false };
     let names = ["throughput", "bandwidth", "latency", "iops", "_per_sec", "partial_failure"];
@@ -124,8 +127,8 @@ fn looks_like_result(head: &[u8]) -> bool {
     }
 }
 
-/// Removes latencies whose mean and maximum are printed as zero: the tool did not measure them.
-fn drop_unmeasured(result: &mut Reported) {
+/// Removes latencies with a mean and maximum of zero, which the tool did not measure.
+fn drop_unmeasured(result: &mut ToolResult) {
     let zero = |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value <= 0.0);
     let printed = |latency: &Latency| latency.mean_ns.is_some() || latency.max_ns.is_some();
     let measured =
@@ -145,7 +148,7 @@ fn drop_unmeasured(result: &mut Reported) {
     }
 }
 
-/// True for the source of a program or a page about one: by its first line, or by its name.
+/// True for the source code of a program or a web page, from its first line or its name.
 fn is_program(path: &str, text: &str) -> bool {
     const ENDINGS: [&str; 28] = [
         "awk", "bash", "bat", "c", "cc", "cpp", "cs", "go", "h", "hpp", "in", "ipynb", "j2",
@@ -208,7 +211,7 @@ impl Reader {
             return Ok(());
         }
         let (json, range) = json::first_object(text).map_err(|error| error.to_string())?;
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         let mut reported = match format {
             Format::MlperfSummary if mlperf::is_summary(&root) => mlperf::read_summary(&root, file),
             Format::MlperfReport if mlperf::is_report(&root) => mlperf::read_report(&root, file),
@@ -226,11 +229,11 @@ impl Reader {
                 self.pieces.mlperf_ranks.push(mlperf::read_rank(&root, file));
                 return Ok(());
             }
-            _ => return Err(format!("it begins as {} and is none", format.word())),
+            _ => return Err(format!("it begins like {} but is not valid", format.word())),
         };
         if !text[..range.start].trim().is_empty() {
             let lines = text[..range.start].lines().count();
-            reported.remarks.push(format!("{lines} lines of other text stand before the JSON"));
+            reported.remarks.push(format!("{lines} lines of other text precede the JSON"));
         }
         self.study.results.push(reported);
         Ok(())

@@ -1,8 +1,8 @@
-//! sysbench (A. Kopytov): the reports of its fileio test and of its tests of databases (OLTP).
+//! sysbench (A. Kopytov): reports of its fileio test and its database tests (OLTP).
 
-use plimsoll_evidence::reported::{
-    Combined, Durability, Figure, How, Kind, Operation, Outstanding, Part, Pattern, Point,
-    Quantity, Reported, Series, Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Point,
+    Quantity, Series, Setting, Stage, ToolResult,
 };
 
 use crate::parts::{Digits, figure, latency, percentile, source};
@@ -13,40 +13,40 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
-/// Share by which sysbench's sum of rates may lie off its events over its time: the rates leave out the
-/// flush at the end.
+/// Maximum relative deviation of the sum of rates from events over time. The rates exclude the
+/// final flush.
 const EVENTS_SLACK: f64 = 0.02;
 
-/// Ratio of the ends of a bin of the histogram that percentiles come from: 1,024 bins from 1 us to 100 s.
-/// Versions before 1.0 had 1,000.
+/// Ratio of a histogram bin's bounds. Percentiles are from 1,024 bins from 1 us to 100 s; versions
+/// before 1.0 had 1,000.
 const BIN: f64 = 1.019;
-/// The last bin holds all longer latencies (`OPER_LOG_MAX_VALUE`).
+/// The last bin contains all longer latencies (`OPER_LOG_MAX_VALUE`).
 const LAST_BIN_NS: f64 = 100e9;
-/// Stands for "no upper bound" in a figure, which has to be finite.
+/// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
 
-/// A percentile: any latency of its bin. One in the last bin is a lower bound.
+/// Widens a percentile to its bin. In the last bin it is a lower bound.
 fn binned(figure: Figure) -> Figure {
     let last = figure.value >= LAST_BIN_NS * (1.0 - 1e-6);
     let most = if last { UNBOUNDED_NS } else { figure.most * BIN };
     Figure { least: figure.least / BIN, most, ..figure }
 }
 
-/// How the statistics of a test of a database begin, before 1.0 and since.
+/// First line of a database test's statistics, before 1.0 and since.
 const OLTP: [&str; 2] = ["OLTP test statistics:", "SQL statistics:"];
 
-/// True for a report of sysbench's fileio or OLTP.
+/// True for a report of sysbench's fileio or OLTP test.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let words = ["reads/s:", "total file size", OLTP[0], OLTP[1]];
     text.contains("sysbench ") && words.iter().any(|word| text.contains(word))
 }
 
-/// Reads the reports of sysbench, one after the other.
+/// Reads all sysbench reports in a text.
 ///
 /// # Errors
-/// A report without figures.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The report has no figures.
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let begins = |line: &str| {
         let version = line.strip_prefix("sysbench ");
         version.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -54,12 +54,12 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     runs::read_each(text, begins, |text| one(text, file))
 }
 
-/// A report of transactions: their number, rate and latency, of as many threads as there are.
-fn oltp(text: &str, file: &str) -> Result<Reported, String> {
+/// Reads a report of transactions: number, rate and latency, with the number of threads.
+fn oltp(text: &str, file: &str) -> Result<ToolResult, String> {
     let all = lines(text);
-    let mut reported = Reported::of(source("sysbench", "sysbench OLTP", file));
+    let mut reported = ToolResult::new(source("sysbench", "sysbench OLTP", file));
     reported.source.version = version(text);
-    // `3.62ms` before 1.0, and `3.62` under a heading since.
+    // `3.62ms` before 1.0, and `3.62` below a heading since.
     let time = |name: &str| {
         let (value, line) = all.get(name)?;
         let digits = value.trim_end_matches("ms");
@@ -67,7 +67,7 @@ fn oltp(text: &str, file: &str) -> Result<Reported, String> {
     };
     let mut operation = Operation::of(Kind::Other("transactions".into()));
     let (value, line) =
-        all.get("transactions").ok_or("it has no transactions: the run did not end")?;
+        all.get("transactions").ok_or("it has no transactions: the run did not finish")?;
     let (count, rate) = value.split_once('(').ok_or("its transactions have no rate")?;
     let place = |word: &str| format!("line {line} (transactions, {word})");
     operation.count.extend(figure(count.trim(), Digits::Exact, 1.0, place("count")));
@@ -96,8 +96,8 @@ fn oltp(text: &str, file: &str) -> Result<Reported, String> {
     Ok(reported)
 }
 
-/// Transactions per second in the lines of `--report-interval`:
-/// `[   1s] threads: 16, tps: 1371.22, …`, or `[ 10s ] thds: 8 tps: 12.5 …` since 1.0.
+/// Reads the transactions per second of `--report-interval`: `[   1s] threads: 16, tps: 1371.22,
+/// …`, or `[ 10s ] thds: 8 tps: 12.5 …` since 1.0.
 fn intervals(text: &str) -> Option<Series> {
     let point = |line: &str| {
         let (time, rest) = line
@@ -129,19 +129,19 @@ fn version(text: &str) -> Option<String> {
     rest.split_whitespace().next().map(|word| word.trim_end_matches(':').to_owned())
 }
 
-fn one(text: &str, file: &str) -> Result<Reported, String> {
+fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     if OLTP.iter().any(|heading| text.contains(heading)) {
         return oltp(text, file);
     }
-    // Of a test of a database that did not end there are its intervals alone.
+    // A database test that did not finish has only intervals.
     if !text.contains("total file size")
         && !text.contains("File operations:")
         && text.contains("tps: ")
     {
-        return Err("it has no statistics of transactions: the run did not end".into());
+        return Err("it has no statistics of transactions: the run did not finish".into());
     }
     let all = lines(text);
-    let mut reported = Reported::of(source("sysbench", "sysbench fileio", file));
+    let mut reported = ToolResult::new(source("sysbench", "sysbench fileio", file));
     let version = text.lines().find_map(|line| line.strip_prefix("sysbench "));
     reported.source.version =
         version.and_then(|rest| rest.split_whitespace().next()).map(str::to_owned);
@@ -150,7 +150,7 @@ fn one(text: &str, file: &str) -> Result<Reported, String> {
         let size = line.strip_prefix("Block size ")?;
         let (digits, unit) = number::split_unit(size);
         let field = format!("line {} (Block size)", index + 1);
-        // Before 1.0 `Kb` stood for KiB.
+        // Before 1.0 `Kb` was KiB.
         let unit = if unit.ends_with('b') { unit.replace('b', "B") } else { unit.to_owned() };
         figure(digits, Digits::Exact, number::unit(&unit)?.other, field)
     });
@@ -185,7 +185,7 @@ fn one(text: &str, file: &str) -> Result<Reported, String> {
         return before_1_0(text, &all, part, size, reported);
     }
     let rates = part.operations.iter().filter_map(|o| o.rate_per_s.first().cloned()).collect();
-    // Latencies are of all events together, flushes among them.
+    // Latencies cover all events, including flushes.
     let mut events = Operation::of(Kind::Other("events".into()));
     events.count.extend(of(&all, "total number of events", Digits::Exact, 1.0));
     if let (Some(count), Some(window)) = (events.count.first(), &part.window_ns) {
@@ -196,8 +196,8 @@ fn one(text: &str, file: &str) -> Result<Reported, String> {
             field: format!("{} over total time", count.field),
         };
         let what = "the rates of reads, writes and flushes".to_owned();
-        let (how, total) = (How::Sum, rate);
-        reported.combined.push(Combined { what, how, total, of: rates, slack: EVENTS_SLACK });
+        let (formula, total) = (Formula::Sum, rate);
+        reported.combined.push(Aggregate { what, formula, total, of: rates, slack: EVENTS_SLACK });
     }
     events.latencies.extend(latency(Stage::Total, |l| {
         (l.min_ns, l.mean_ns, l.max_ns) =
@@ -212,16 +212,16 @@ fn one(text: &str, file: &str) -> Result<Reported, String> {
     Ok(reported)
 }
 
-/// What versions 0.4 and 0.5 print: operations by kind, their amounts (`Gb` is GiB), one rate of all that moved
-/// data.
+/// Reads the output of versions 0.4 and 0.5: operations by kind, their amounts (`Gb` is GiB), and
+/// one rate of all data operations.
 fn before_1_0(
     text: &str,
     all: &Lines<'_>,
     mut part: Part,
     size: Option<Figure>,
-    mut reported: Reported,
-) -> Result<Reported, String> {
-    let none = "it has no rates: the run did not end";
+    mut reported: ToolResult,
+) -> Result<ToolResult, String> {
+    let none = "it has no rates: the run did not finish";
     let (done, at) = all.get("Operations performed").ok_or(none)?;
     let place = |name: &str| format!("line {at} ({name})");
     let counted = |name: &str| {
@@ -272,7 +272,7 @@ fn before_1_0(
         l.percentiles.extend(percentile(99.0, ms("approx.  99 percentile").map(binned)));
     }));
     part.operations.push(whole);
-    // An event of these versions leaves its flushes out.
+    // Events of these versions exclude flushes.
     if let Some(outstanding) = &mut part.setting.outstanding {
         outstanding.kept = false;
     }
@@ -280,7 +280,7 @@ fn before_1_0(
     Ok(reported)
 }
 
-/// `31.12ms`.
+/// Parses `31.12ms`.
 fn of_ms(all: &Lines<'_>, name: &str) -> Option<Figure> {
     let (value, line) = all.get(name)?;
     figure(
@@ -301,7 +301,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // Made by running version 1.0.20.
+    // Output of version 1.0.20.
     const SYSBENCH: &str = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nNumber of threads: 1\n4 files, 16MiB \
         each\n64MiB total file size\nBlock size 16KiB\nPeriodic FSYNC enabled, calling fsync() each 100 requests.\nUsing \
         synchronous I/O mode\nDoing sequential write (creation) test\n\nFile operations:\n    reads/s:  0.00\n    \
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn reports_before_version_1_are_read_run_after_run() {
-        // The layout of version 0.4.12, with figures of our own.
+        // Layout of version 0.4.12 with invented figures.
         let text = "sysbench 0.4.12:  multi-threaded system evaluation benchmark\n\nNumber of threads: 1\n8Gb total file \
             size\nBlock size 4Kb\nUsing synchronous I/O mode\nDoing random r/w test\n\nOperations performed:  60000 Read, \
             40000 Write, 128000 Other = 228000 Total\nRead 234.38Mb  Written 156.25Mb  Total transferred 390.62Mb  \
@@ -376,6 +376,6 @@ mod tests {
             assert_eq!(part.window_ns.as_ref().unwrap().value, 60.0035e9);
         }
         let cut = report("0.5", "", "").replace("    transactions:", "    other:");
-        assert!(read(&cut, "x").unwrap_err().contains("did not end"));
+        assert!(read(&cut, "x").unwrap_err().contains("did not finish"));
     }
 }

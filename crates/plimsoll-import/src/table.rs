@@ -1,12 +1,12 @@
-//! Tables that people keep: CSV, TSV and Markdown, with the usual names of columns and units.
+//! Hand-made tables: CSV, TSV and Markdown, with the usual names of columns and units.
 //!
-//! A unit stands in the heading (`BW (MB/s)`, `lat_us`) or in the cell (`25Gb/s`, `1.2M`). A figure is as
-//! precise as its last digit that is not zero. What has no column is unknown: no share of reads, no
-//! pattern and no depth is assumed.
+//! A unit is in the heading (`BW (MB/s)`, `lat_us`) or in the cell (`25Gb/s`, `1.2M`). A figure is
+//! as precise as its last non-zero digit. Missing columns are unknown: no read percentage, pattern
+//! or depth is assumed.
 
-use plimsoll_evidence::reported::{
-    Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Percentile, Reported, Setting,
-    Stage,
+use plimsoll_evidence::tool_result::{
+    Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Percentile, Setting, Stage,
+    ToolResult,
 };
 
 use crate::number::{self, Commas, Measure, Unit};
@@ -14,23 +14,23 @@ use crate::parts::source;
 
 mod column;
 
-use column::{Column, Role, Which, columns};
+use column::{Column, LatencyStatistic, Role, columns};
 
-/// Share by which a mean of samples may lie off the mean of all operations. fio's `iops_mean` and `bw_mean` of
-/// one job lie up to 5 % off each other where an interval holds a few operations.
+/// Maximum relative deviation of a mean of samples from the mean of all operations. fio's
+/// `iops_mean` and `bw_mean` of a job differ by up to 5 % if an interval has few operations.
 const SAMPLED_SLACK: f64 = 0.05;
 
-/// Headings of a Markdown table may stand anywhere in a text, those of CSV come first.
+/// Headings of a Markdown table may be anywhere in a text; those of CSV come first.
 #[must_use]
 pub fn is(text: &str) -> bool {
     blocks(text).into_iter().any(|block| is_block(&block))
 }
 
 fn is_block(block: &Block) -> bool {
-    told(&columns(&block.header)) && !over_time(&block.header)
+    is_result(&columns(&block.header)) && !over_time(&block.header)
 }
 
-/// Rows of a time each are how one run went, and not results.
+/// Rows with times are the course of one run, not results.
 fn over_time(header: &[String]) -> bool {
     let first = header.first().map(|name| name.to_lowercase()).unwrap_or_default();
     let word = first.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
@@ -41,15 +41,15 @@ fn over_time(header: &[String]) -> bool {
     live || word.is_some_and(|word| times.contains(&word))
 }
 
-/// Enough for a result: a rate, a bandwidth or a latency, and one thing more.
-fn told(columns: &[Option<Column>]) -> bool {
+/// True if there is enough for a result: a rate, bandwidth or latency, and another figure.
+fn is_result(columns: &[Option<Column>]) -> bool {
     let roles = || columns.iter().flatten().map(|column| column.role);
     let figure = |role| matches!(role, Role::Rate | Role::Bandwidth | Role::Latency(_));
     let two = roles().filter(|role| !matches!(role, Role::Name | Role::Kind)).count() >= 2;
     roles().any(figure) && two
 }
 
-/// A header and the rows below it.
+/// Header with its rows.
 struct Block {
     header: Vec<String>,
     rows: Vec<(usize, Vec<String>)>,
@@ -60,7 +60,7 @@ fn blocks(text: &str) -> Vec<Block> {
     if markdown.is_empty() { separated(text).into_iter().collect() } else { markdown }
 }
 
-/// Cells between bars, below a header and a line of dashes.
+/// Parses cells between bars, below a header and a line of dashes.
 fn markdown(text: &str) -> Vec<Block> {
     let cells = |line: &str| -> Option<Vec<String>> {
         let line = line.trim();
@@ -85,12 +85,12 @@ fn markdown(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// A cell without emphasis.
+/// Removes emphasis from a cell.
 fn plain(cell: &str) -> String {
     cell.trim().trim_matches(['*', '`', '"']).trim().to_owned()
 }
 
-/// Cells between commas, semicolons or tabs.
+/// Parses cells between commas, semicolons or tabs.
 fn separated(text: &str) -> Option<Block> {
     let skipped = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let before = text.lines().take_while(skipped).count();
@@ -117,15 +117,15 @@ fn separated(text: &str) -> Option<Block> {
     Some(Block { rows: rows.filter(|(_, row)| row.len() == header.len()).collect(), header })
 }
 
-/// Reads all tables of a text: a result for each row.
+/// Reads all tables of a text: one result per row.
 ///
 /// # Errors
-/// A text whose tables have no row with a figure, or numbers that can be read in two ways.
-pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// No row has a figure, or numbers are ambiguous.
+pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     for block in blocks(text) {
         let columns = columns(&block.header);
-        if !told(&columns) || over_time(&block.header) {
+        if !is_result(&columns) || over_time(&block.header) {
             continue;
         }
         let commas = commas(&block, &columns)?;
@@ -136,7 +136,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     if all.is_empty() { Err("no row of its table has a figure".into()) } else { Ok(all) }
 }
 
-/// Whether commas stand between thousands or before fractions: one way has to read all numbers.
+/// Determines whether commas separate thousands or decimals. One of the two must fit all numbers.
 fn commas(block: &Block, columns: &[Option<Column>]) -> Result<Commas, String> {
     let figures = |commas: Commas| {
         let cells = block.rows.iter().flat_map(|(_, cells)| cells.iter().zip(columns));
@@ -150,27 +150,25 @@ fn commas(block: &Block, columns: &[Option<Column>]) -> Result<Commas, String> {
     match (figures(Commas::Thousands), figures(Commas::Decimal)) {
         (0, _) => Ok(Commas::Thousands),
         (_, 0) => Ok(Commas::Decimal),
-        _ => {
-            Err("its numbers can be read in two ways: commas stand between thousands in some and \
-                  before fractions in others"
-                .into())
-        }
+        _ => Err("its numbers are ambiguous: commas separate thousands in some and decimals in \
+                others"
+            .into()),
     }
 }
 
-/// A number of a cell.
+/// Parses the number of a cell.
 fn parse(digits: &str, commas: Commas) -> Option<number::Number> {
     match commas {
         Commas::Thousands => number::plain(digits).or_else(|| number::grouped(digits, commas)),
         Commas::Decimal => number::grouped(digits, commas).or_else(|| {
-            // A point is between thousands here, or nothing that is sure.
+            // A point separates thousands here, or is ambiguous.
             number::plain(digits).filter(|_| !digits.contains('.'))
         }),
     }
 }
 
-/// The unit of a table's heading or cell. `mb/s` in small letters is meant as bits by some and as bytes by
-/// others: the span covers both.
+/// Returns the unit of a heading or cell. Lower-case `mb/s` may be bits or bytes, so the range
+/// covers both.
 fn unit_of(name: &str) -> Option<Unit> {
     let unit = number::unit(name)?;
     let bits = unit.measure == Measure::BytesPerS && name.ends_with("b/s");
@@ -178,11 +176,11 @@ fn unit_of(name: &str) -> Option<Unit> {
     Some(if small { Unit { factor: unit.factor * 8.0, ..unit } } else { unit })
 }
 
-/// A cell in base units; its own unit counts before that of the heading.
+/// Converts a cell to base units. Its own unit overrides that of the heading.
 fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Figure> {
     let (digits, name) = number::split_unit(cell);
     let parsed = number::rounded_by_people(parse(digits, commas)?);
-    // Sizes and settings are meant as they stand.
+    // Sizes and settings are exact.
     let measured =
         matches!(column.role, Role::Rate | Role::Bandwidth | Role::Latency(_) | Role::Duration);
     let parsed = number::Number { step: if measured { parsed.step } else { 0.0 }, ..parsed };
@@ -197,7 +195,7 @@ fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Fig
     };
     let own = if name.is_empty() { None } else { Some(own_unit(name, wanted)?) };
     let mut unit = own.or(column.unit).or(bare)?;
-    // `Bandwidth (MB)` is meant per second.
+    // `Bandwidth (MB)` is per second.
     if wanted == Measure::BytesPerS && unit.measure == Measure::Bytes {
         unit.measure = Measure::BytesPerS;
     }
@@ -205,7 +203,7 @@ fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Fig
     Some(if column.sampled { figure.widened(SAMPLED_SLACK) } else { figure })
 }
 
-/// A unit in a cell: `4k` is a size where a size is asked for, and a thousand elsewhere.
+/// Returns the unit of a cell: `4k` is a size in a column of sizes, and a thousand elsewhere.
 fn own_unit(name: &str, wanted: Measure) -> Option<Unit> {
     let short = matches!(name, "k" | "K" | "m" | "M" | "g" | "G");
     match wanted {
@@ -220,7 +218,7 @@ fn row(
     line: usize,
     commas: Commas,
     file: &str,
-) -> Option<Reported> {
+) -> Option<ToolResult> {
     let known =
         || columns.iter().zip(cells).filter_map(|(column, cell)| Some((column.as_ref()?, cell)));
     let first = |role: Role| {
@@ -257,7 +255,8 @@ fn row(
             operations.push(operation);
         }
     }
-    // Beside rates of reads and writes, a total may hold operations on names, which move nothing.
+    // Next to rates of reads and writes, a total may include metadata operations, which move no
+    // data.
     let divided = operations.iter().skip(1).any(|operation| !operation.rate_per_s.is_empty());
     if let Some(first) = operations.first_mut().filter(|first| divided && first.kind == Kind::All) {
         first.size_bytes = None;
@@ -265,7 +264,7 @@ fn row(
     if operations.is_empty() {
         return None;
     }
-    let mut reported = Reported::of(source("", "table", file));
+    let mut reported = ToolResult::new(source("", "table", file));
     let name = words(Role::Name).filter(|name| !name.is_empty());
     reported.source.place = Some(match name {
         Some(name) => format!("line {line} ({name})"),
@@ -284,8 +283,8 @@ fn row(
     Some(reported)
 }
 
-/// Operations in flight of all together, or of each issuer. A column of a queue's depth is of each, as
-/// tools ask for it; with their number beside it, the product is what there was at most.
+/// Returns the total operations in flight, or those per issuer. A queue depth column is per issuer,
+/// as in tools' options. With the number of issuers, the product is the maximum.
 fn depth(
     columns: &[Option<Column>],
     depth: Option<Figure>,
@@ -302,17 +301,19 @@ fn depth(
     }
 }
 
-fn put(latency: &mut Latency, which: Which, figure: Figure) {
+fn put(latency: &mut Latency, which: LatencyStatistic, figure: Figure) {
     match which {
-        Which::Mean => latency.mean_ns = Some(figure),
-        Which::Min => latency.min_ns = Some(figure),
-        Which::Max => latency.max_ns = Some(figure),
-        Which::Stddev => latency.stddev_ns = Some(figure),
-        Which::At(quantile) => latency.percentiles.push(Percentile { quantile, ns: figure }),
+        LatencyStatistic::Mean => latency.mean_ns = Some(figure),
+        LatencyStatistic::Min => latency.min_ns = Some(figure),
+        LatencyStatistic::Max => latency.max_ns = Some(figure),
+        LatencyStatistic::Stddev => latency.stddev_ns = Some(figure),
+        LatencyStatistic::At(quantile) => {
+            latency.percentiles.push(Percentile { quantile, ns: figure })
+        }
     }
 }
 
-/// Reads or writes where the row says so: by its share of reads, or by a word.
+/// Returns reads or writes, if the row states it by its read percentage or a word.
 fn kind_of(read_percent: Option<&Figure>, word: Option<&str>) -> Kind {
     match (read_percent.map(|share| share.value), word) {
         (Some(100.0), _) => Kind::Read,

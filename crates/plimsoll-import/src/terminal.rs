@@ -1,9 +1,9 @@
-//! What tools leave on a terminal: `dd`, pgbench, kubestr.
+//! Terminal output of tools: `dd`, pgbench, kubestr.
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Figure, Kind, Operation, Outstanding, Part, Pattern, Reported, Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Figure, Kind, Operation, Outstanding, Part, Pattern, Setting, Stage, ToolResult,
 };
 
 use crate::parts::{Digits, figure, latency, source};
@@ -13,14 +13,15 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
-/// Share by which the bandwidth of kubestr's default jobs lies above rate times size: fio counts bytes
-/// that were in flight when the warm-up ended, and not their operations.
+/// Maximum relative excess of the bandwidth of kubestr's default jobs over rate times size. fio
+/// counts the bytes in flight at the end of the warm-up, but not their operations.
 const RAMP_SLACK: f64 = 0.05;
 
-/// Mean latencies that pgbench's last transactions may take: all clients wait for theirs after the time is up.
+/// Factor of the mean latency that pgbench's last transactions may take. All clients wait for
+/// theirs after the end of the run.
 const LAST_MEANS: f64 = 5.0;
 
-/// Lines of `name: value`, by their names, with the number of the line; the first of each name.
+/// First line of each `name: value`, with its line number.
 pub(crate) type Lines<'t> = BTreeMap<&'t str, (&'t str, usize)>;
 
 pub(crate) fn lines(text: &str) -> Lines<'_> {
@@ -39,14 +40,14 @@ pub(crate) fn of(lines: &Lines<'_>, name: &str, digits: Digits, unit: f64) -> Op
     figure(value, digits, unit, format!("line {line} ({name})"))
 }
 
-/// True for what `dd` leaves: the line of its amount and time.
+/// True for the output of `dd`: the line with amount and time.
 #[must_use]
 pub fn is_dd(text: &str) -> bool {
     text.lines().any(|line| dd_line(line).is_some())
 }
 
-/// Amount, seconds, and the rate with its unit: `67108864 bytes (67 MB, 64 MiB) copied, 0.21 s, 316 MB/s`, or
-/// `67108864 bytes transferred in 0.21 secs (316000000 bytes/sec)`.
+/// Returns amount, seconds, and rate with unit: `67108864 bytes (67 MB, 64 MiB) copied, 0.21 s, 316
+/// MB/s`, or `67108864 bytes transferred in 0.21 secs (316000000 bytes/sec)`.
 fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
     let (bytes, rest) = line.trim().split_once(" bytes ")?;
     bytes.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
@@ -58,11 +59,11 @@ fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
     Some((bytes, seconds, rate.trim_end_matches(')')))
 }
 
-/// Reads what `dd` leaves: a result for each of its runs.
+/// Reads the output of `dd`: one result per run.
 ///
 /// # Errors
-/// A text without such a line.
-pub fn read_dd(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The text has no such line.
+pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     let mut records: Option<Figure> = None;
     for (index, line) in text.lines().enumerate() {
@@ -80,11 +81,11 @@ pub fn read_dd(text: &str, file: &str) -> Result<Vec<Reported>, String> {
         operation.bandwidth_per_s.extend(
             factor.and_then(|factor| figure(digits, Digits::Either, factor, place("rate"))),
         );
-        let mut reported = Reported::of(source("dd", "dd", file));
+        let mut reported = ToolResult::new(source("dd", "dd", file));
         reported.source.place = Some(format!("line {}", index + 1));
         reported.remarks.push(
-            "dd says neither what it read and wrote nor how: without oflag=direct or conv=fsync it \
-             shows how fast memory took the data"
+            "dd does not report its files or options: without oflag=direct or conv=fsync the \
+                rate is that of memory"
                 .into(),
         );
         let window_ns = figure(seconds, Digits::Either, NS_PER_S, place("seconds"));
@@ -94,7 +95,7 @@ pub fn read_dd(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     if let [only] = &mut all[..] {
         only.source.place = None;
     }
-    if all.is_empty() { Err("it has no line of an amount and a time".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it has no line with an amount and a time".into()) } else { Ok(all) }
 }
 
 /// True for pgbench's report.
@@ -103,20 +104,20 @@ pub fn is_pgbench(text: &str) -> bool {
     text.contains("number of transactions actually processed:") && text.contains("tps = ")
 }
 
-/// Reads pgbench's reports, one after the other.
+/// Reads all pgbench reports in a text.
 ///
 /// # Errors
-/// A report without a rate.
-pub fn read_pgbench(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The report has no rate.
+pub fn read_pgbench(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, |line| line.starts_with("transaction type: "), |text| pgbench(text, file))
 }
 
-fn pgbench(text: &str, file: &str) -> Result<Reported, String> {
+fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
     let all = lines(text);
-    let mut reported = Reported::of(source("pgbench", "pgbench", file));
+    let mut reported = ToolResult::new(source("pgbench", "pgbench", file));
     let equals = |name: &str, unit: f64| {
         text.lines().enumerate().find_map(|(index, line)| {
-            // Before PostgreSQL 10 a colon stood after some names.
+            // Before PostgreSQL 10 some names were followed by a colon.
             let value = line.trim().strip_prefix(name)?.trim_start().strip_prefix(['=', ':'])?;
             let digits = value.split_whitespace().next()?;
             figure(digits, Digits::Rounded, unit, format!("line {} ({name})", index + 1))
@@ -135,10 +136,10 @@ fn pgbench(text: &str, file: &str) -> Result<Reported, String> {
         l.mean_ns = equals("latency average", NS_PER_MS);
         l.stddev_ns = equals("latency stddev", NS_PER_MS);
     }));
-    // With a limit on the rate, latencies count from when a transaction should have begun.
+    // With a rate limit, latencies count from the scheduled start of a transaction.
     let paced = text.contains("rate limit schedule lag");
     let clients = of(&all, "number of clients", Digits::Exact, 1.0).filter(|_| !paced);
-    // The time of the rate leaves connecting out, and holds the last transactions' ends.
+    // The time base of the rate excludes connecting, and includes the end of the last transactions.
     let window = of(&all, "duration", Digits::Exact, NS_PER_S);
     let last =
         operation.latencies.iter().find_map(|l| l.mean_ns.as_ref()).map_or(0.0, |mean| mean.value);
@@ -164,18 +165,18 @@ fn pgbench(text: &str, file: &str) -> Result<Reported, String> {
     Ok(reported)
 }
 
-/// True for the text that kubestr prints of fio.
+/// True for kubestr's text output of fio.
 #[must_use]
 pub fn is_kubestr(text: &str) -> bool {
     text.contains("FIO version - fio-") && text.contains("JobName: ")
 }
 
-/// Reads the text that kubestr prints of fio.
+/// Reads kubestr's text output of fio.
 ///
 /// # Errors
-/// A text without figures.
-pub fn read_kubestr(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("fio", "kubestr text", file));
+/// The text has no figures.
+pub fn read_kubestr(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("fio", "kubestr text", file));
     let version = text.lines().find_map(|line| line.trim().strip_prefix("FIO version - "));
     reported.source.version = version.map(str::to_owned);
     let mut kind = Kind::All;
@@ -221,7 +222,7 @@ pub fn read_kubestr(text: &str, file: &str) -> Result<Reported, String> {
     }
     reported.parts.retain(|part| !part.operations.is_empty());
     if reported.parts.is_empty() {
-        return Err("it names jobs and has no figures of any".into());
+        return Err("it names jobs but has no figures".into());
     }
     Ok(reported)
 }

@@ -1,14 +1,15 @@
-//! Bytes of a file as text: byte-order marks, UTF-16 with and without one, and what is no text at all.
+//! Decoding of a file to text: byte-order marks, UTF-16 with and without one, and detection of
+//! binary files.
 
 use std::borrow::Cow;
 
-/// Bytes that are looked at to tell text from other things.
+/// Number of bytes used to distinguish text from binary data.
 const SNIFFED_BYTES: usize = 4096;
-/// Zero bytes per byte of text beyond which it is none.
+/// Maximum share of zero bytes in a text.
 const ZERO_SHARE_MAX: f64 = 0.01;
 
-/// A file's bytes as text, or `None` where they are not text. Bytes that are not UTF-8 are read as
-/// Latin-1, in which every byte is a letter: tools write paths and host names as they find them.
+/// Decodes a file, or returns `None` if it is not text. Text that is not UTF-8 is read as Latin-1,
+/// in which every byte is valid, because tools copy paths and host names unchanged.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
     if let Some(rest) = bytes.strip_prefix(&[0xef, 0xbb, 0xbf]) {
@@ -48,7 +49,7 @@ pub fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
 fn utf16(bytes: &[u8], of: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> {
     let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| of([pair[0], pair[1]])).collect();
     let text = String::from_utf16_lossy(&units);
-    // What is no text decodes to replacement characters and private planes.
+    // Binary data decodes to replacement characters and private planes.
     let odd = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER || *c == '\0').count();
     (odd * 20 <= text.chars().count()).then_some(Cow::Owned(text))
 }
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_none() {
+    fn rejects_binary_data() {
         let noise: Vec<u8> =
             (0..4096u32).map(|i| (i.wrapping_mul(2654435761) >> 13) as u8).collect();
         assert_eq!(decode(&noise), None);

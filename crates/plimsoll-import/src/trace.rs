@@ -1,6 +1,6 @@
-//! Block traces: what an application or a host once asked of its storage, operation by operation.
+//! Block traces: recorded I/O of an application or a host, operation by operation.
 //!
-//! | form | told by | times |
+//! | format | recognised by | times |
 //! |---|---|---|
 //! | blkparse text | `8,0 3 11 0.009507758 697 Q W 223490 + 8 [x]` | seconds with nine digits |
 //! | fio iolog, version 2 | `fio version 2 iolog` | none but `wait` lines, microseconds |
@@ -8,9 +8,10 @@
 //! | MSR Cambridge CSV | seven fields, the fourth `Read` or `Write` | Windows file times, 100 ns |
 //! | Alibaba block-trace CSV | five fields, the second `R` or `W` | microseconds |
 //!
-//! The form is told from the content. A trace is read line by line, so that its size does not matter; gzip is unpacked on
-//! the way. What is no read, write or flush (discards, operations on zones) is counted by name and left out, a line that is none
-//! of the form is counted as unreadable, and nothing panics.
+//! The format is detected from the content. A trace is read line by line, so that its size does not
+//! matter; gzip is decompressed on the way. Operations other than reads, writes and flushes
+//! (discards, zone operations) are counted by name and skipped. Invalid lines are counted as
+//! unreadable, and nothing panics.
 
 mod alibaba;
 mod blkparse;
@@ -30,42 +31,42 @@ use sha2::{Digest, Sha256};
 use crate::ImportError;
 use lines::Lines;
 
-/// Bytes from which the form is told.
+/// Number of bytes used to detect the format.
 const HEAD_BYTES: usize = 64 << 10;
-/// How gzip begins.
+/// Magic number of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Lines of these that are looked at.
+/// Number of those lines that are examined.
 const HEAD_LINES: usize = 200;
-/// Devices or files that a trace may have.
+/// Maximum number of devices or files in a trace.
 const VOLUMES_MAX: usize = 1 << 16;
-/// Larger than any transfer of the block layer, or of anything that issues to it.
+/// Maximum transfer size; the block layer never exceeds it.
 const SIZE_BYTES_MAX: u64 = 16 << 20;
-/// A byte beyond this is none of any device.
+/// Maximum offset; no device is larger.
 const OFFSET_BYTES_MAX: u64 = 1 << 60;
-/// A file of which more than this share of its lines cannot be read is no trace of that form.
+/// Maximum share of unreadable lines; with more the file does not have that format.
 const UNREADABLE_SHARE_MAX: f64 = 0.05;
 
-/// The form of a trace.
+/// Format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// What blkparse prints.
+    /// Output of blkparse.
     Blkparse,
-    /// What fio writes by `write_iolog`, version 2.
+    /// fio's `write_iolog`, version 2.
     IologV2,
-    /// What fio writes by `write_iolog`, version 3.
+    /// fio's `write_iolog`, version 3.
     IologV3,
-    /// The traces of Microsoft Research Cambridge.
+    /// Traces of Microsoft Research Cambridge.
     Msr,
-    /// The block traces of Alibaba.
+    /// Block traces of Alibaba.
     Alibaba,
 }
 
 impl Format {
-    /// Every form.
+    /// All formats.
     pub const ALL: [Self; 5] =
         [Self::Blkparse, Self::IologV2, Self::IologV3, Self::Msr, Self::Alibaba];
 
-    /// Its name, for people.
+    /// Returns the name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,19 +79,20 @@ impl Format {
     }
 }
 
-/// Which of the events that blkparse prints of an operation stands for it.
+/// Event type that represents an operation in blkparse output, which has several events per
+/// operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// It was queued: what the application asked for, before it was merged or split.
+    /// Queued: as the application requested it, before merging or splitting.
     Queued,
-    /// It was issued to the device.
+    /// Issued to the device.
     Issued,
-    /// It completed.
+    /// Completed.
     Completed,
 }
 
 impl Stage {
-    /// Its letter in blkparse's text.
+    /// Returns the letter in blkparse's output.
     #[must_use]
     pub const fn letter(self) -> char {
         match self {
@@ -101,111 +103,121 @@ impl Stage {
     }
 }
 
-/// What an operation of a trace asks for.
+/// Operation in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// To read.
+pub enum Operation {
+    /// Read.
     Read,
-    /// To write.
+    /// Write.
     Write,
-    /// To write, and to have it on stable storage when it is done (FUA).
+    /// Write that is on stable storage when it completes (FUA).
     WriteDurable,
-    /// To have on stable storage what was written (`fsync`).
+    /// Flush of written data to stable storage (`fsync`).
     Sync,
-    /// The same without what a file's data can be read without (`fdatasync`, a device's flush).
+    /// Flush without metadata that is not needed to read the data (`fdatasync`, a device flush).
     DataSync,
 }
 
-impl Asked {
-    /// Whether it moves data; a flush does not.
+impl Operation {
+    /// True if it moves data; flushes do not.
     #[must_use]
     pub const fn moves(self) -> bool {
         !matches!(self, Self::Sync | Self::DataSync)
     }
 }
 
-/// A read, write or flush of a trace.
+/// Read, write or flush of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it was asked for, on the trace's own clock.
+    /// Request time on the trace's clock.
     pub at_ns: u64,
-    /// Of which device or file, by its number in [`Account::volumes`].
+    /// Device or file, as index into [`TraceStatistics::volumes`].
     pub volume: u16,
-    /// From which byte on; 0 for a flush.
+    /// First byte; 0 for a flush.
     pub offset_bytes: u64,
-    /// How many bytes; 0 for a flush, and for nothing else.
+    /// Bytes; 0 only for a flush.
     pub size_bytes: u32,
-    /// What it asks for.
-    pub asked: Asked,
+    /// Operation.
+    pub operation: Operation,
 }
 
-/// A device or file of a trace.
+/// Device or file of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
-    /// As the trace names it.
+    /// Name in the trace.
     pub name: String,
-    /// Reads and writes of it.
+    /// Number of reads and writes.
     pub operations: u64,
 }
 
-/// What a trace held beside its reads and writes.
+/// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// Its form.
+pub struct TraceStatistics {
+    /// Format.
     pub format: Format,
-    /// Of blkparse: which events stand for the operations.
+    /// Event type that represents operations, in blkparse output.
     pub stage: Option<Stage>,
     /// SHA-256 of the file.
     pub sha256: String,
-    /// Its bytes.
+    /// File size in bytes.
     pub file_bytes: u64,
-    /// Its lines.
+    /// Number of lines.
     pub lines: u64,
-    /// Lines that are none of its form.
+    /// Number of lines that do not match the format.
     pub unreadable: u64,
-    /// Its devices or files, in the order in which they came.
+    /// Devices or files, in order of appearance.
     pub volumes: Vec<Volume>,
-    /// Its flushes.
+    /// Number of flushes.
     pub flushes: u64,
-    /// What was left out, by name.
+    /// Skipped operations, by name.
     pub left_out: BTreeMap<String, u64>,
-    /// Whether it says when operations were asked for.
+    /// True if the trace has request times.
     pub timed: bool,
 }
 
-/// What a line is.
+/// Content of a line.
 enum Line {
-    /// A read or write: volume, and the record but for its number; `flush_before`: what was written before it is flushed first.
-    Moves { at_ns: u64, offset_bytes: u64, size_bytes: u64, asked: Asked, flush_before: bool },
-    /// A flush of the volume.
-    Flushes { at_ns: u64, asked: Asked },
-    /// Something that is left out.
+    /// Read or write, without its volume number. `flush_before`: earlier writes are flushed first.
+    Moves {
+        at_ns: u64,
+        offset_bytes: u64,
+        size_bytes: u64,
+        operation: Operation,
+        flush_before: bool,
+    },
+    /// Flush of the volume.
+    Flushes { at_ns: u64, operation: Operation },
+    /// Skipped operation.
     Left(&'static str),
-    /// Nothing to be replayed or missed: a header, a summary, another event of an operation.
+    /// Line to ignore: a header, a summary, or another event of an operation.
     Nothing,
-    /// None of this form.
+    /// Line that does not match the format.
     Unreadable,
 }
 
-/// Reads lines of one form.
+/// Parser for lines of one format.
 trait Form {
-    /// What a line is; the name of its device or file goes to `volume`, which comes empty.
+    /// Parses a line. The name of its device or file is stored in `volume`, which is initially
+    /// empty.
     fn line(&mut self, line: &str, volume: &mut String) -> Line;
 }
 
-/// Reads a trace, and hands its reads, writes and flushes to `each` in the order of the file, which need not be that of time.
-/// `each` gives false to end it.
+/// Reads a trace and passes its reads, writes and flushes to `each` in file order, which may differ
+/// from time order. Stops when `each` returns false.
 ///
 /// # Errors
-/// A file that cannot be read, is no trace of a known form, or holds no read or write.
-pub fn read(path: &Path, each: &mut dyn FnMut(&Record) -> bool) -> Result<Account, ImportError> {
+/// The file cannot be read, has no known trace format, or has no read or write.
+pub fn read(
+    path: &Path,
+    each: &mut dyn FnMut(&Record) -> bool,
+) -> Result<TraceStatistics, ImportError> {
     let wrong = |says: String| ImportError { file: path.display().to_string(), says };
     let unread = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
     let file = File::open(path).map_err(unread)?;
     if !file.metadata().map_err(unread)?.is_file() {
-        return Err(wrong("is no file".to_owned()));
+        return Err(wrong("is not a regular file".to_owned()));
     }
-    let hashed = Hashed { file, digest: Sha256::new(), bytes: 0 };
+    let hashed = HashingReader { file, digest: Sha256::new(), bytes: 0 };
     let mut raw = BufReader::with_capacity(1 << 20, hashed);
     let is_gzip = std::io::BufRead::fill_buf(&mut raw).map_err(unread)?.starts_with(&GZIP);
     let (mut account, raw) = if is_gzip {
@@ -216,10 +228,10 @@ pub fn read(path: &Path, each: &mut dyn FnMut(&Record) -> bool) -> Result<Accoun
         let account = parse(&mut raw, each).map_err(wrong)?;
         (account, raw)
     };
-    // What follows the trace within the file belongs to what is named by the digest.
+    // Hash the rest of the file too: the digest covers the whole file.
     let mut raw = raw;
     std::io::copy(&mut raw, &mut std::io::sink()).map_err(unread)?;
-    let Hashed { digest, bytes, .. } = raw.into_inner();
+    let HashingReader { digest, bytes, .. } = raw.into_inner();
     account.sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     account.file_bytes = bytes;
     let lines = account.lines.max(1) as f64;
@@ -236,7 +248,7 @@ pub fn read(path: &Path, each: &mut dyn FnMut(&Record) -> bool) -> Result<Accoun
     Ok(account)
 }
 
-/// The form of a trace that begins so, and of blkparse the events that stand for its operations.
+/// Detects the format of a trace, and for blkparse the event type that represents operations.
 #[must_use]
 pub fn detect(head: &[u8]) -> Option<(Format, Option<Stage>)> {
     let text = String::from_utf8_lossy(head);
@@ -260,14 +272,14 @@ pub fn detect(head: &[u8]) -> Option<(Format, Option<Stage>)> {
     stage.map(|stage| (Format::Blkparse, Some(stage)))
 }
 
-/// Whether a file that begins so is a trace, plain or gzipped.
+/// True if a file with this start is a trace, plain or gzipped.
 #[must_use]
 pub fn opens(head: &[u8]) -> bool {
     if !head.starts_with(&GZIP) {
         return detect(head).is_some();
     }
     let mut unpacked = Vec::new();
-    // What was cut off ends in an error: what came before it is there.
+    // The truncated input ends in an error, but the data before it is available.
     let _ = MultiGzDecoder::new(head).take(HEAD_BYTES as u64).read_to_end(&mut unpacked);
     detect(&unpacked).is_some()
 }
@@ -275,7 +287,7 @@ pub fn opens(head: &[u8]) -> bool {
 fn parse<R: Read>(
     source: &mut BufReader<R>,
     each: &mut dyn FnMut(&Record) -> bool,
-) -> Result<Account, String> {
+) -> Result<TraceStatistics, String> {
     let mut head = vec![0; HEAD_BYTES];
     let mut filled = 0;
     while filled < head.len() {
@@ -290,8 +302,8 @@ fn parse<R: Read>(
     let whole = head.iter().rposition(|byte| *byte == b'\n').map_or(head.len(), |at| at + 1);
     let Some((format, stage)) = detect(&head[..whole]) else {
         return Err(
-            "is no trace that is known: blkparse text, fio iolog version 2 or 3, MSR Cambridge \
-                    CSV, Alibaba block-trace CSV"
+            "has no known trace format: blkparse text, fio iolog version 2 or 3, MSR Cambridge \
+                CSV, Alibaba block-trace CSV"
                 .to_owned(),
         );
     };
@@ -309,18 +321,18 @@ fn parse<R: Read>(
     Ok(reading.account)
 }
 
-/// A trace that is being read.
+/// State of reading a trace.
 struct Reading {
-    account: Account,
+    account: TraceStatistics,
     numbers: BTreeMap<String, u16>,
-    /// The device or file of the last line, and its number: most lines have the same.
+    /// Name and number of the last line's volume: consecutive lines usually have the same.
     last: (String, u16),
     first_ns: Option<u64>,
 }
 
 impl Reading {
     fn new(format: Format, stage: Option<Stage>) -> Self {
-        let account = Account {
+        let account = TraceStatistics {
             format,
             stage,
             sha256: String::new(),
@@ -357,16 +369,17 @@ impl Reading {
                 Line::Nothing => {}
                 Line::Unreadable => self.account.unreadable += 1,
                 Line::Left(what) => self.leave(what),
-                Line::Flushes { at_ns, asked } => {
-                    if let Some(record) = self.flush(&volume, at_ns, asked)
+                Line::Flushes { at_ns, operation } => {
+                    if let Some(record) = self.flush(&volume, at_ns, operation)
                         && !each(&record)
                     {
                         return Ok(());
                     }
                 }
-                Line::Moves { at_ns, offset_bytes, size_bytes, asked, flush_before } => {
-                    let flush = flush_before.then(|| self.flush(&volume, at_ns, Asked::DataSync));
-                    let moves = self.record(&volume, at_ns, offset_bytes, size_bytes, asked);
+                Line::Moves { at_ns, offset_bytes, size_bytes, operation, flush_before } => {
+                    let flush =
+                        flush_before.then(|| self.flush(&volume, at_ns, Operation::DataSync));
+                    let moves = self.record(&volume, at_ns, offset_bytes, size_bytes, operation);
                     if flush.flatten().into_iter().chain(moves).any(|record| !each(&record)) {
                         return Ok(());
                     }
@@ -383,13 +396,13 @@ impl Reading {
         }
     }
 
-    fn flush(&mut self, name: &str, at_ns: u64, asked: Asked) -> Option<Record> {
+    fn flush(&mut self, name: &str, at_ns: u64, operation: Operation) -> Option<Record> {
         let Some(volume) = self.volume(name) else {
             self.leave("of more devices than 65,536");
             return None;
         };
         self.account.flushes += 1;
-        Some(Record { at_ns, volume, offset_bytes: 0, size_bytes: 0, asked })
+        Some(Record { at_ns, volume, offset_bytes: 0, size_bytes: 0, operation })
     }
 
     fn record(
@@ -398,7 +411,7 @@ impl Reading {
         at_ns: u64,
         offset_bytes: u64,
         size_bytes: u64,
-        asked: Asked,
+        operation: Operation,
     ) -> Option<Record> {
         if size_bytes == 0 {
             self.leave("of no bytes");
@@ -422,7 +435,7 @@ impl Reading {
             None => self.first_ns = Some(at_ns),
             Some(first_ns) => self.account.timed |= first_ns != at_ns,
         }
-        Some(Record { at_ns, volume, offset_bytes, size_bytes, asked })
+        Some(Record { at_ns, volume, offset_bytes, size_bytes, operation })
     }
 
     fn volume(&mut self, name: &str) -> Option<u16> {
@@ -444,14 +457,14 @@ impl Reading {
     }
 }
 
-/// A file whose bytes are hashed as they are read.
-struct Hashed {
+/// Reader that hashes the bytes as they pass.
+struct HashingReader {
     file: File,
     digest: Sha256,
     bytes: u64,
 }
 
-impl Read for Hashed {
+impl Read for HashingReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.file.read(buffer)?;
         self.digest.update(&buffer[..read]);

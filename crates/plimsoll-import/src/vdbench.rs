@@ -1,12 +1,14 @@
-//! vdbench (Oracle): the flat file, and the lines of `summary.html`, `totals.html` and the terminal.
+//! vdbench (Oracle): the flat file, and the lines of `summary.html`, `totals.html` and the
+//! terminal.
 //!
-//! Both hold a line an interval and one of averages (`avg_2-5`) over those that count. Times are in ms,
-//! bandwidth is in MiB/s (or in units of 1000² where the heading says so), and all numbers are rounded.
+//! Both have one line per interval, and one of averages (`avg_2-5`) over the intervals that count.
+//! Times are in ms, bandwidth in MiB/s (or in units of 1000² if the heading says so). All numbers
+//! are rounded.
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
-    Combined, Figure, How, Kind, Operation, Part, Point, Quantity, Reported, Series, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Figure, Formula, Kind, Operation, Part, Point, Quantity, Series, Stage, ToolResult,
 };
 
 use crate::parts::{Digits, figure, latency, source};
@@ -14,19 +16,19 @@ use crate::parts::{Digits, figure, latency, source};
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_MS: f64 = 1e6;
 const DAY_S: f64 = 86_400.0;
-/// Share by which averages may lie off the mean of the intervals, which are not all of one length.
+/// Maximum relative deviation of averages from the mean of the intervals, whose lengths vary.
 const AVERAGE_SLACK: f64 = 0.02;
-/// Share by which the depth of the queue may lie off rate times response time: it is taken from
-/// other sums of the same intervals.
+/// Maximum relative deviation of the queue depth from rate times response time, because it is
+/// computed from other sums.
 const QUEUE_SLACK: f64 = 0.05;
 
-/// True where a text has the heading of the flat file.
+/// True for the heading of the flat file.
 #[must_use]
 pub fn is_flat(text: &str) -> bool {
     text.lines().any(|line| flat_header(line).is_some())
 }
 
-/// True where a text has the headings of a summary.
+/// True for the headings of a summary.
 #[must_use]
 pub fn is_summary(text: &str) -> bool {
     let mut lines = text.lines().peekable();
@@ -38,7 +40,8 @@ pub fn is_summary(text: &str) -> bool {
     false
 }
 
-/// Names of columns, in small letters: file systems' runs have them in capitals since version 5.04.07.
+/// Returns the column names in lower case. File system runs have them in capitals since version
+/// 5.04.07.
 fn flat_header(line: &str) -> Option<Vec<String>> {
     let names: Vec<String> = line.split_whitespace().map(str::to_lowercase).collect();
     let has = |name: &str| names.iter().any(|other| other == name);
@@ -49,7 +52,7 @@ fn flat_header(line: &str) -> Option<Vec<String>> {
     fits.then_some(names)
 }
 
-/// Columns of a file system's run, in their order; columns of single operations follow.
+/// Columns of a file system run in order; columns of single operations follow.
 const FILE_SYSTEM: [&str; 13] = [
     "i/o rate",
     "resp time",
@@ -66,7 +69,7 @@ const FILE_SYSTEM: [&str; 13] = [
     "bytes i/o",
 ];
 
-/// Two lines of headings; each column has a word in both but for the interval.
+/// Returns the names from two heading lines. Each column except the interval has a word in both.
 fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
     let lower: Vec<&str> = below.split_whitespace().collect();
     if line.contains(".Interval.") && line.contains(".ReqstdOps.") {
@@ -82,7 +85,7 @@ fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
         .then(|| upper.iter().zip(&lower).map(|(a, b)| format!("{a} {b}")).collect())
 }
 
-/// Names of columns that the readers ask for, in the flat file and in a summary.
+/// Names of columns in the flat file and in a summary.
 const NAMES: &[(&str, &str)] = &[
     ("rate", "i/o rate"),
     ("mb/sec", "MB/sec 1024**2"),
@@ -102,26 +105,26 @@ const NAMES: &[(&str, &str)] = &[
     ("queue_depth", "queue depth"),
 ];
 
-/// A line of figures.
+/// Line of figures.
 struct Row<'t> {
     /// Time of day, s.
     at_s: f64,
-    /// `3`, or `avg_2-5`.
+    /// Interval `3`, or `avg_2-5`.
     interval: &'t str,
     cells: BTreeMap<String, &'t str>,
     line: usize,
-    /// Bytes of a unit of the bandwidth.
+    /// Bytes per unit of bandwidth.
     mega: f64,
 }
 
 impl Row<'_> {
-    /// A number; a cell of `n/a` or `NaN` is none.
+    /// Parses a number; `None` for `n/a` or `NaN`.
     fn figure(&self, name: &str, unit: f64) -> Option<Figure> {
         let text = self.cells.get(name)?;
         figure(text, Digits::Rounded, unit, format!("line {} ({name})", self.line))
     }
 
-    /// First and last interval of averages.
+    /// Returns the first and last interval of an average.
     fn average(&self) -> Option<(u64, u64)> {
         let (from, to) = self.interval.strip_prefix("avg_")?.split_once('-')?;
         Some((from.parse().ok()?, to.parse().ok()?))
@@ -134,11 +137,11 @@ fn time_of_day_s(text: &str) -> Option<f64> {
     Some(next()? * 3600.0 + next()? * 60.0 + next()?)
 }
 
-/// Reads the flat file: a result for each run.
+/// Reads the flat file: one result per run.
 ///
 /// # Errors
-/// A file without a run.
-pub fn read_flat(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The file has no run.
+pub fn read_flat(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut runs: Vec<(String, Vec<Row<'_>>)> = Vec::new();
     let mut header: Vec<String> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -163,11 +166,11 @@ pub fn read_flat(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     results(runs, "vdbench flat file", file)
 }
 
-/// Reads a summary: a result for each run.
+/// Reads a summary: one result per run.
 ///
 /// # Errors
-/// A text without a run.
-pub fn read_summary(text: &str, file: &str) -> Result<Vec<Reported>, String> {
+/// The text has no run.
+pub fn read_summary(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut runs: Vec<(String, Vec<Row<'_>>)> = Vec::new();
     let mut header: Vec<String> = Vec::new();
     let mut name = String::new();
@@ -214,24 +217,24 @@ fn results(
     runs: Vec<(String, Vec<Row<'_>>)>,
     format: &str,
     file: &str,
-) -> Result<Vec<Reported>, String> {
+) -> Result<Vec<ToolResult>, String> {
     let several = runs.iter().filter(|(_, rows)| !rows.is_empty()).count() > 1;
     let mut all = Vec::new();
     for (index, (name, rows)) in runs.iter().enumerate() {
         let Some(reported) = result(name, rows, format, file) else { continue };
-        // Runs of one name (in a loop) are told apart by their number.
+        // Runs with the same name (in a loop) are distinguished by number.
         let twice = runs.iter().filter(|(other, _)| other == name).count() > 1;
         let place = if twice { format!("{name} #{}", index + 1) } else { name.clone() };
         let place = (several && !place.is_empty()).then_some(place);
-        all.push(Reported {
-            source: plimsoll_evidence::reported::Source { place, ..reported.source },
+        all.push(ToolResult {
+            source: plimsoll_evidence::tool_result::Source { place, ..reported.source },
             ..reported
         });
     }
-    if all.is_empty() { Err("it has no interval of a run of vdbench".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it has no interval of a vdbench run".into()) } else { Ok(all) }
 }
 
-fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Reported> {
+fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<ToolResult> {
     let intervals: Vec<&Row<'_>> =
         rows.iter().filter(|row| row.interval.parse::<u64>().is_ok()).collect();
     let average = rows.iter().rev().find(|row| row.average().is_some());
@@ -239,7 +242,7 @@ fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Repo
     if stated.is_none() && intervals.is_empty() {
         return None;
     }
-    let mut reported = Reported::of(source("vdbench", format, file));
+    let mut reported = ToolResult::new(source("vdbench", format, file));
     let mut part = Part { name: name.to_owned(), ..Part::default() };
     let starts = times(&intervals);
     let length_s = starts.windows(2).map(|pair| pair[1] - pair[0]).reduce(f64::max);
@@ -252,14 +255,14 @@ fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Repo
         }
         reported.combined = combined(row, &intervals);
     } else {
-        reported.remarks.push("the run has no line of averages: it did not end".into());
+        reported.remarks.push("the run has no line of averages: it did not finish".into());
     }
     part.series = series(&intervals, &starts, length_s);
     reported.parts.push(part);
     Some(reported)
 }
 
-/// Seconds since the first interval's end, over midnight too.
+/// Returns the seconds since the end of the first interval, also across midnight.
 fn times(intervals: &[&Row<'_>]) -> Vec<f64> {
     let mut days = 0.0;
     let mut last = f64::NEG_INFINITY;
@@ -278,7 +281,7 @@ fn positive(figure: Option<Figure>) -> Option<Figure> {
     figure.filter(|figure| figure.value > 0.0)
 }
 
-/// The mean size of all operations, cut or rounded to a whole number.
+/// Returns the mean size of all operations, truncated or rounded to a whole number.
 fn mean_size(size: Figure) -> Figure {
     Figure { least: size.value - 1.0, most: size.value + 1.0, ..size }
 }
@@ -313,25 +316,25 @@ fn operations(row: &Row<'_>) -> Vec<Operation> {
     if let [_, only] = &mut operations[..] {
         only.size_bytes = positive(transfer).map(mean_size);
     }
-    // Of a file system, the first is all kinds together: reads and writes are parts of it.
+    // In a file system run the first operation is the total; reads and writes are parts of it.
     if operations.len() > 1 {
         operations.remove(0);
     }
     operations
 }
 
-fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
+fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Aggregate> {
     let mut combined = Vec::new();
     let ms = |name: &str| positive(row.figure(name, NS_PER_MS));
-    // Of a file system, other operations than reads and writes may be asked for.
+    // A file system run may request operations other than reads and writes.
     let divided = row.figure("read_rate", 1.0).is_none();
     if let (Some(total), Some(read), Some(write), true) =
         (ms("resp"), ms("read_resp"), ms("write_resp"), divided)
     {
         let what = "the response time of reads and writes".to_owned();
-        combined.push(Combined {
+        combined.push(Aggregate {
             what,
-            how: How::Between,
+            formula: Formula::Between,
             total,
             of: vec![read, write],
             slack: 0.0,
@@ -346,9 +349,9 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
             field: format!("{} × resp", rate.field),
         };
         let what = "the depth of the queue against rate × response time".to_owned();
-        combined.push(Combined {
+        combined.push(Aggregate {
             what,
-            how: How::Sum,
+            formula: Formula::Sum,
             total,
             of: vec![product],
             slack: QUEUE_SLACK,
@@ -366,7 +369,13 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Combined> {
                 row.figure(name, unit).filter(|_| of.len() == within.len() && !of.is_empty())
             {
                 let what = format!("{name} of {}", row.interval);
-                combined.push(Combined { what, how: How::Mean, total, of, slack: AVERAGE_SLACK });
+                combined.push(Aggregate {
+                    what,
+                    formula: Formula::Mean,
+                    total,
+                    of,
+                    slack: AVERAGE_SLACK,
+                });
             }
         }
     }
@@ -392,7 +401,7 @@ fn series(intervals: &[&Row<'_>], starts: &[f64], length_s: Option<f64>) -> Vec<
                 field: format!("column {name}"),
                 interval_s: Some(length_s),
                 points,
-                // The first intervals are a warm-up that the averages leave out.
+                // The averages exclude the first intervals as warm-up.
                 partial: true,
                 understates: false,
             });
@@ -406,7 +415,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    // The layout of version 5.04.07, with figures of our own.
+    // Layout of version 5.04.07 with invented figures.
     const SUMMARY: &str = "10:00:00.000 Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=3; For loops: threads=8\n\n\
         Jan 24, 2019    interval        i/o   MB/sec   bytes   read     resp     read    write     read    write     \
         resp  queue  cpu%  cpu%\n                               rate  1024**2     i/o    pct     time     resp     \

@@ -1,10 +1,10 @@
-//! The vector-database benchmark of MLPerf Storage: a JSON object of one run.
+//! Vector-database benchmark of MLPerf Storage: a JSON object of one run.
 
-use plimsoll_evidence::reported::{
-    Complaint, Figure, Kind, Operation, Part, Reported, Stage, Weight,
+use plimsoll_evidence::tool_result::{
+    Complaint, Figure, Kind, Operation, Part, Stage, ToolResult, Weight,
 };
 
-use crate::json::At;
+use crate::json::JsonNode;
 use crate::parts::{latency, percentile, source};
 
 const NS_PER_S: f64 = 1e9;
@@ -12,7 +12,7 @@ const NS_PER_MS: f64 = 1e6;
 const QPS_STEP: f64 = 0.01;
 const TIME_STEP_S: f64 = 0.01;
 
-/// True where a text begins as such a file.
+/// True if a text begins like such a file.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("\"throughput_qps\"") && text.contains("\"total_queries\"")
@@ -20,18 +20,18 @@ pub fn is_text(text: &str) -> bool {
 
 /// True for such a result.
 #[must_use]
-pub fn is(root: &At<'_, '_>) -> bool {
+pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("total_queries").exists() && root.key("throughput_qps").exists()
 }
 
-/// Reads it.
+/// Reads the result.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
+pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported =
-        Reported::of(source("vector-database benchmark", "vector-database JSON", file));
+        ToolResult::new(source("vector-database benchmark", "vector-database JSON", file));
     let mut queries = Operation::of(Kind::Other("queries".into()));
     queries.count.extend(root.key("total_queries").exact());
-    // Two decimals, of which JSON leaves trailing zeroes out.
+    // Two decimals; JSON omits trailing zeroes.
     let rate = root.key("throughput_qps").exact();
     queries.rate_per_s.extend(rate.map(|rate| within(rate, QPS_STEP)));
     let ms = |name: &str| root.key(name).float().map(|value| value.scaled(NS_PER_MS));
@@ -54,7 +54,8 @@ pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
     if recall.number() == Some(0.0) {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
-            says: "the recall is 0: no query found any of its neighbours, so the rate is that of wrong answers"
+            says: "the recall is 0: no query found any of its neighbours, so the rate is that of \
+                wrong results"
                 .into(),
             field: recall.path().to_owned(),
         });
@@ -62,7 +63,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
     reported
 }
 
-/// A number of which the last digit may be rounded.
+/// Creates a figure whose last digit may be rounded.
 fn within(figure: Figure, step: f64) -> Figure {
     Figure { least: figure.value - step, most: figure.value + step, ..figure }
 }

@@ -1,7 +1,7 @@
 //! Files of a study: named files, directories, and archives of them (tar, tar.gz, zip, gzip).
 //!
-//! Nothing is unpacked to disk. A file is read only so far as its first bytes say that it may be a result:
-//! a directory of results may hold the very files that were measured, which can be of any size.
+//! Nothing is unpacked to disk. A file is read completely only if its first bytes may be those of a
+//! result, because a directory of results may contain the measured files, which can have any size.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -9,32 +9,32 @@ use std::path::Path;
 
 use crate::ImportError;
 
-/// Bytes from which the form of a file is told.
+/// Number of bytes used to detect the format.
 pub const HEAD_BYTES: usize = 64 << 10;
-/// A result is not larger than this; logs of every operation are.
+/// Maximum size of a result; logs of every operation can be large.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// All files of one archive together: what unpacks to more is not a study.
+/// Maximum total size of the files in an archive, as protection against archive bombs.
 const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
-/// Archives within archives.
+/// Maximum nesting of archives.
 const NESTING_MAX: usize = 3;
-/// Directories below the one that was named.
+/// Maximum depth of directories.
 const DEPTH_MAX: usize = 64;
 
-/// What a walk hands over.
+/// Receiver of the files of a walk.
 pub trait Visitor {
-    /// Whether a file that begins so is worth reading.
+    /// True if a file with this start should be read.
     fn wants(&mut self, path: &str, head: &[u8]) -> bool;
-    /// A whole file that was wanted.
+    /// Receives a requested file.
     fn take(&mut self, path: &str, bytes: &[u8]);
-    /// A file that could not be read, and why.
+    /// Receives the reason why a file could not be read.
     fn failed(&mut self, path: &str, says: String);
 }
 
-/// Hands over what `root` is or holds, in the order of names. Paths are relative to `root`'s parent for a
-/// file and to `root` for a directory.
+/// Visits `root` or its content, in order of names. Paths are relative to `root`'s parent for a
+/// file, and to `root` for a directory.
 ///
 /// # Errors
-/// A root that is not there.
+/// The root does not exist.
 pub fn walk(root: &Path, visitor: &mut dyn Visitor) -> Result<(), ImportError> {
     let wrong = |error: std::io::Error| ImportError {
         file: root.display().to_string(),
@@ -63,14 +63,14 @@ fn directory(path: &Path, relative: &str, depth: usize, visitor: &mut dyn Visito
         Err(error) => return visitor.failed(relative, format!("cannot be read: {error}")),
     };
     if depth > DEPTH_MAX {
-        return visitor.failed(relative, format!("lies deeper than {DEPTH_MAX} directories"));
+        return visitor.failed(relative, format!("is deeper than {DEPTH_MAX} directories"));
     }
     let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         let below = if relative.is_empty() { name.clone() } else { format!("{relative}/{name}") };
-        // Links are not followed: they may lead in circles or out of the study.
+        // Links are not followed: they may form cycles or leave the study.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => directory(&entry.path(), &below, depth + 1, visitor),
             Ok(kind) if kind.is_file() => file(&entry.path(), &below, visitor),
@@ -94,7 +94,7 @@ fn file(path: &Path, relative: &str, visitor: &mut dyn Visitor) {
     }
 }
 
-/// Reads one file: looks at its head, and on only where it is wanted or is an archive.
+/// Reads one file: its start, and the rest if the visitor wants it or it is an archive.
 fn read(
     mut source: &mut dyn Read,
     length: u64,
@@ -134,7 +134,8 @@ enum Archive {
 }
 
 impl Archive {
-    /// By the bytes that each begins with (POSIX.1-1988 ustar, APPNOTE 4.3.7, RFC 1952).
+    /// Detects the archive format by its magic number (POSIX.1-1988 ustar, APPNOTE 4.3.7, RFC
+    /// 1952).
     fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(&[0x1f, 0x8b, 8]) {
             return Some(Self::Gzip);
@@ -203,7 +204,7 @@ fn zip(bytes: &[u8], path: &str, nesting: usize, visitor: &mut dyn Visitor) -> R
     Ok(())
 }
 
-/// A gzip file is one file without its ending, or a tar.
+/// A gzip file contains one file, or a tar archive.
 fn gzip(bytes: &[u8], path: &str, nesting: usize, visitor: &mut dyn Visitor) -> Result<(), String> {
     let mut unpacked = flate2::read::MultiGzDecoder::new(bytes);
     let mut head = Vec::new();
@@ -229,12 +230,12 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Seen {
+    struct Recorder {
         taken: Vec<(String, String)>,
         failed: Vec<String>,
     }
 
-    impl Visitor for Seen {
+    impl Visitor for Recorder {
         fn wants(&mut self, _: &str, head: &[u8]) -> bool {
             !head.starts_with(b"no")
         }
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_are_read_as_the_files_that_they_hold() {
+    fn reads_the_files_in_archives() {
         let home = tempfile::tempdir().unwrap();
         let inner = tarred(&[("a/one.json", b"one"), ("a/no.bin", b"no"), ("two.gz", &gz(b"two"))]);
         std::fs::write(home.path().join("study.tar.gz"), gz(&inner)).unwrap();
@@ -274,7 +275,7 @@ mod tests {
         zipped.write_all(b"three").unwrap();
         std::fs::write(home.path().join("x.zip"), zipped.finish().unwrap().into_inner()).unwrap();
         std::fs::write(home.path().join("b.txt"), "bare").unwrap();
-        let mut seen = Seen::default();
+        let mut seen = Recorder::default();
         walk(home.path(), &mut seen).unwrap();
         let expected = [
             ("b.txt", "bare"),
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_archives_are_told_of() {
+    fn reports_broken_archives() {
         let home = tempfile::tempdir().unwrap();
         let whole = gz(&tarred(&[("a", &[7u8; 5000]), ("b", &[8u8; 5000])]));
         std::fs::write(home.path().join("cut.tgz"), &whole[..whole.len() - 20]).unwrap();
@@ -300,7 +301,7 @@ mod tests {
             nested = gz(&nested);
         }
         std::fs::write(home.path().join("deep.gz"), nested).unwrap();
-        let mut seen = Seen::default();
+        let mut seen = Recorder::default();
         walk(home.path(), &mut seen).unwrap();
         assert_eq!(seen.failed.len(), 3, "{seen:?}", seen = seen.failed);
         assert!(walk(&home.path().join("nowhere"), &mut seen).is_err());

@@ -1,20 +1,21 @@
-//! warp (MinIO): its JSON (`warp analyze --json`), of version 1 and of those before it.
+//! warp (MinIO): its JSON (`warp analyze --json`), of version 1 and earlier.
 //!
 //! Amounts and operations are counts over `measure_duration_millis`; request times are in ms.
 
-use plimsoll_evidence::reported::{
-    Combined, Figure, How, Kind, Latency, Operation, Outstanding, Part, Reported, Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Figure, Formula, Kind, Latency, Operation, Outstanding, Part, Setting, Stage,
+    ToolResult,
 };
 
-use crate::json::At;
+use crate::json::JsonNode;
 use crate::parts::{latency, percentile, source, unix_s};
 
 const NS_PER_MS: f64 = 1e6;
-/// Share by which more may be in flight than there are threads: times of requests are of the whole
-/// run and rates of the time in which all threads ran.
+/// Maximum relative excess of operations in flight over the threads. Request times cover the whole
+/// run, but rates only the time in which all threads ran.
 const FLIGHT_SLACK: f64 = 0.1;
 
-/// True where a text begins as such a file.
+/// True if a text begins like such a file.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("\"measure_duration_millis\"")
@@ -23,21 +24,21 @@ pub fn is_text(text: &str) -> bool {
 
 /// True for such a file.
 #[must_use]
-pub fn is(root: &At<'_, '_>) -> bool {
+pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("by_op_type").entries().next().is_some()
         || root.key("total").key("throughput").exists()
         || root.key("operations").items().any(|operation| operation.key("throughput").exists())
 }
 
-/// Reads it: a part for each kind of operation.
+/// Reads the result: one part per kind of operation.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(source("warp", "warp JSON", file));
+pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(source("warp", "warp JSON", file));
     reported.source.version = root.key("warp_version").text().map(str::to_owned);
     let command = root.key("commandline").shown().map(|value| ("commandline".to_owned(), value));
     reported.options.extend(command);
     let paced = reported.options.get("commandline").is_some_and(|line| line.contains("-rps"));
-    let by_kind: Vec<(String, At<'_, '_>)> =
+    let by_kind: Vec<(String, JsonNode<'_, '_>)> =
         root.key("by_op_type").entries().map(|(name, at)| (name.to_owned(), at)).collect();
     let mut all = by_kind;
     if all.is_empty() {
@@ -54,7 +55,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
         }
     }
     if root.key("final").bool() == Some(false) {
-        reported.remarks.push("the file was written before the run had ended".into());
+        reported.remarks.push("the file was written before the run had finished".into());
     }
     reported
 }
@@ -68,7 +69,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-fn part(reported: &mut Reported, name: &str, at: &At<'_, '_>, paced: bool) {
+fn part(reported: &mut ToolResult, name: &str, at: &JsonNode<'_, '_>, paced: bool) {
     let throughput = at.key("throughput");
     let window = throughput.key("measure_duration_millis").truncated();
     let concurrency = at.key("concurrency").exact().filter(|threads| threads.value > 0.0);
@@ -86,7 +87,13 @@ fn part(reported: &mut Reported, name: &str, at: &At<'_, '_>, paced: bool) {
         let total = throughput.key(field).exact();
         if let Some(total) = total.filter(|_| each.len() > 1) {
             let what = format!("{word} of {name} of all hosts");
-            reported.combined.push(Combined { what, how: How::Sum, total, of: each, slack: 0.02 });
+            reported.combined.push(Aggregate {
+                what,
+                formula: Formula::Sum,
+                total,
+                of: each,
+                slack: 0.02,
+            });
         }
     }
     reported.parts.push(Part {
@@ -105,13 +112,13 @@ fn part(reported: &mut Reported, name: &str, at: &At<'_, '_>, paced: bool) {
     });
 }
 
-/// What each host did in all of the run; `None` in it where a host does not say.
-fn throughput_by_host(at: &At<'_, '_>, field: &str) -> Vec<Figure> {
-    let hosts: Vec<At<'_, '_>> =
+/// Returns the throughput of each host over the run; `None` for a host without one.
+fn throughput_by_host(at: &JsonNode<'_, '_>, field: &str) -> Vec<Figure> {
+    let hosts: Vec<JsonNode<'_, '_>> =
         at.key("throughput_by_host").entries().map(|(_, host)| host).collect();
     let window = at.key("throughput").key("measure_duration_millis").number();
-    // Hosts that were measured over another time do not add up.
-    let alike = |host: &At<'_, '_>| {
+    // Hosts that measured over different times cannot be added.
+    let alike = |host: &JsonNode<'_, '_>| {
         let own = host.key("measure_duration_millis").number();
         own.zip(window).is_some_and(|(a, b)| (a / b - 1.0).abs() < 0.01)
     };
@@ -120,9 +127,9 @@ fn throughput_by_host(at: &At<'_, '_>, field: &str) -> Vec<Figure> {
     if all.len() == hosts.len() { all } else { Vec::new() }
 }
 
-/// Times of requests: of the one list of them, or the extremes and the mean of several.
-fn requests(at: &At<'_, '_>) -> Option<Latency> {
-    let mut all: Vec<At<'_, '_>> = Vec::new();
+/// Returns the request latency: of a single list, or extremes and mean of several.
+fn requests(at: &JsonNode<'_, '_>) -> Option<Latency> {
+    let mut all: Vec<JsonNode<'_, '_>> = Vec::new();
     for (_, segments) in at.key("requests_by_client").entries() {
         all.extend(segments.items().map(|segment| segment.key("single_sized_requests")));
     }
@@ -130,7 +137,8 @@ fn requests(at: &At<'_, '_>) -> Option<Latency> {
     all.retain(|single| {
         single.key("dur_avg_millis").exists() && single.key("skipped").bool() != Some(true)
     });
-    let ms = |single: &At<'_, '_>, name: &str| Some(single.key(name).float()?.scaled(NS_PER_MS));
+    let ms =
+        |single: &JsonNode<'_, '_>, name: &str| Some(single.key(name).float()?.scaled(NS_PER_MS));
     if let [single] = &all[..] {
         return latency(Stage::Total, |latency| {
             latency.count = single.key("requests").exact();
@@ -162,7 +170,7 @@ mod tests {
     use super::*;
     use crate::json;
 
-    // After `aggregate.Realtime` and `aggregate.LiveAggregate` of warp 1.0.
+    // Modelled on `aggregate.Realtime` and `aggregate.LiveAggregate` of warp 1.0.
     const LIVE: &str = r#"{"v": 2, "commandline": "warp get", "final": true, "warp_version": "1.3", "by_op_type": {"GET":
         {"total_requests": 1000, "concurrency": 8, "throughput": {"measure_duration_millis": 10000, "bytes": 1048576000,
         "ops": 1000, "errors": 0}, "throughput_by_host": {"a": {"measure_duration_millis": 10000, "bytes": 548576000,
@@ -174,8 +182,8 @@ mod tests {
     fn a_live_aggregate_is_read() {
         assert!(is_text(LIVE));
         let (json, _) = json::parse(LIVE).unwrap();
-        assert!(is(&At::root(&json)));
-        let reported = read(&At::root(&json), "x.json");
+        assert!(is(&JsonNode::root(&json)));
+        let reported = read(&JsonNode::root(&json), "x.json");
         let part = &reported.parts[0];
         let get = &part.operations[0];
         assert_eq!((get.kind.clone(), get.count[0].value), (Kind::Read, 1000.0));
@@ -191,7 +199,7 @@ mod tests {
             {"measure_duration_millis": 5000, "bytes": 1000, "operations": 10, "average_bps": 200.0, "average_ops": 2.0}},
             {"type": "STAT", "skipped": true, "throughput": {}}]}"#;
         let (json, _) = json::parse(text).unwrap();
-        let reported = read(&At::root(&json), "x.json");
+        let reported = read(&JsonNode::root(&json), "x.json");
         assert_eq!(reported.parts.len(), 1);
         let put = &reported.parts[0].operations[0];
         assert_eq!((put.kind.clone(), put.bandwidth_per_s[0].value), (Kind::Write, 200.0));

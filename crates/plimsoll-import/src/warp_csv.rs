@@ -1,22 +1,24 @@
-//! warp (MinIO): the CSV of its segments (`warp analyze --analyze.out=FILE`) and that of each operation, which
-//! lies in its `.csv.zst` files.
+//! warp (MinIO): the CSV of its segments (`warp analyze --analyze.out=FILE`), and that of each
+//! operation in its `.csv.zst` files.
 //!
-//! Bytes of a segment hold the share of operations that reach beyond it; its rate counts those that ended in it.
+//! The bytes of a segment include the shares of operations that extend beyond it; its rate counts
+//! the operations that ended in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_evidence::reported::{
-    Combined, Figure, How, Kind, Operation, Outstanding, Part, Point, Quantity, Reported, Series,
-    Setting, Stage,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Figure, Formula, Kind, Operation, Outstanding, Part, Point, Quantity, Series,
+    Setting, Stage, ToolResult,
 };
 
 use crate::parts::{Columns, Digits, latency, percentile, source, unix_s};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Share by which a rate may lie off its own quotient: doubles are printed to the last digit.
+/// Maximum relative deviation of a rate from its own quotient: doubles are printed completely.
 const DOUBLES: f64 = 1e-9;
-/// Share by which the durations may lie off the ends less the beginnings: times are taken as doubles of seconds.
+/// Maximum relative deviation of the durations from ends minus starts: times are doubles in
+/// seconds.
 const TIMES: f64 = 1e-3;
 
 /// True for the CSV of segments.
@@ -47,7 +49,7 @@ fn header(text: &str) -> Option<Vec<&str>> {
     (names.len() > 8).then_some(names)
 }
 
-/// The rows below the header, each with its line; remarks begin with `#`.
+/// Returns the rows below the header with their lines; comments begin with `#`.
 fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String> {
     let mut rows = Vec::new();
     let by = separator(text.lines().next().unwrap_or_default());
@@ -58,7 +60,7 @@ fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String
         let cells: Vec<&str> = line.split(by).map(|cell| cell.trim_matches('"')).collect();
         if cells.len() < names.len() {
             return Err(format!(
-                "line {}: {} columns of {}: the file is cut off",
+                "line {}: {} columns instead of {}: the file is truncated",
                 index + 1,
                 cells.len(),
                 names.len()
@@ -66,7 +68,7 @@ fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String
         }
         rows.push(Columns::of(names, cells, index + 1));
     }
-    if rows.is_empty() { Err("it has a heading and no row".into()) } else { Ok(rows) }
+    if rows.is_empty() { Err("it has a heading but no row".into()) } else { Ok(rows) }
 }
 
 fn kind(name: &str) -> Kind {
@@ -90,13 +92,13 @@ struct Segments {
     start_unix_s: Option<f64>,
 }
 
-/// Reads the CSV of segments: a part for each kind of operation.
+/// Reads the CSV of segments: one part per kind of operation.
 ///
 /// # Errors
-/// A file that is cut off, or has no row with figures.
-pub fn read_segments(text: &str, file: &str) -> Result<Reported, String> {
+/// The file is truncated, or has no row with figures.
+pub fn read_segments(text: &str, file: &str) -> Result<ToolResult, String> {
     let names = header(text).ok_or("it has no heading")?;
-    let mut reported = Reported::of(source("warp", "warp CSV", file));
+    let mut reported = ToolResult::new(source("warp", "warp CSV", file));
     let mut all: BTreeMap<(String, String), Segments> = BTreeMap::new();
     for row in rows(text, &names)? {
         let exact = |name: &str| row.figure(name, Digits::Exact, 1.0);
@@ -130,8 +132,8 @@ pub fn read_segments(text: &str, file: &str) -> Result<Reported, String> {
             }
             let what = format!("{} of {op} over duration_s", amount.field);
             let of = vec![amount.scaled(1.0 / seconds.value)];
-            let how = How::Sum;
-            reported.combined.push(Combined { what, how, total: stated, of, slack: DOUBLES });
+            let formula = Formula::Sum;
+            reported.combined.push(Aggregate { what, formula, total: stated, of, slack: DOUBLES });
         }
     }
     for ((op, host), sums) in all {
@@ -182,7 +184,7 @@ struct Operations {
     edges: Vec<(f64, i32)>,
 }
 
-/// Greatest number of operations between their start and end at one time.
+/// Returns the maximum number of concurrent operations.
 fn most_at_once(edges: &mut [(f64, i32)]) -> f64 {
     edges.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut now, mut most) = (0, 0);
@@ -193,13 +195,13 @@ fn most_at_once(edges: &mut [(f64, i32)]) -> f64 {
     f64::from(most)
 }
 
-/// Reads the CSV of operations: a part for each kind.
+/// Reads the CSV of operations: one part per kind.
 ///
 /// # Errors
-/// A file that is cut off, or has no operation.
-pub fn read_operations(text: &str, file: &str) -> Result<Reported, String> {
+/// The file is truncated, or has no operation.
+pub fn read_operations(text: &str, file: &str) -> Result<ToolResult, String> {
     let names = header(text).ok_or("it has no heading")?;
-    let mut reported = Reported::of(source("warp", "warp operations", file));
+    let mut reported = ToolResult::new(source("warp", "warp operations", file));
     let mut all: BTreeMap<String, Operations> = BTreeMap::new();
     for row in rows(text, &names)? {
         let exact = |name: &str| row.figure(name, Digits::Exact, 1.0);
@@ -246,9 +248,9 @@ pub fn read_operations(text: &str, file: &str) -> Result<Reported, String> {
                 latency.percentiles.extend(percentile(percent, at(percent / 100.0)));
             }
         }));
-        reported.combined.push(Combined {
+        reported.combined.push(Aggregate {
             what: format!("the durations of {op}"),
-            how: How::Sum,
+            formula: Formula::Sum,
             total: Figure::exact(total, "duration_ns"),
             of: vec![Figure::exact(sums.by_times_ns, "end less start")],
             slack: TIMES,

@@ -1,15 +1,16 @@
-//! warp (MinIO): the text that `warp analyze` prints.
+//! warp (MinIO): the text output of `warp analyze`.
 //!
-//! The average of an operation, and the fastest, median and slowest of the segments of the run.
+//! It has the average of each operation, and the fastest, median and slowest segment of the run.
 
-use plimsoll_evidence::reported::{
-    Complaint, Figure, Kind, Operation, Part, Reported, Sampled, Weight,
+use plimsoll_evidence::tool_result::{
+    Complaint, Figure, Kind, Operation, Part, SampleStatistics, ToolResult, Weight,
 };
 
 use crate::number;
 use crate::parts::{Digits, figure, source};
 
-/// Mean over median of the segments from which on the mean describes no part of the run.
+/// Maximum ratio of mean to median of the segments. Beyond it the mean describes no part of the
+/// run.
 const MEAN_OVER_MEDIAN_MAX: f64 = 2.0;
 
 /// True for such a text.
@@ -18,7 +19,7 @@ pub fn is(text: &str) -> bool {
     text.contains("Operation: ") && text.contains("* Average: ") && text.contains(" obj/s")
 }
 
-/// `91.20 MiB/s, 93.39 obj/s` as bandwidth and rate.
+/// Parses `91.20 MiB/s, 93.39 obj/s` as bandwidth and rate.
 fn pair(text: &str, line: usize, name: &str) -> (Option<Figure>, Option<Figure>) {
     let place = |unit: &str| format!("line {line} ({name}, {unit})");
     let (mut bandwidth, mut rate) = (None, None);
@@ -34,12 +35,12 @@ fn pair(text: &str, line: usize, name: &str) -> (Option<Figure>, Option<Figure>)
     (bandwidth, rate)
 }
 
-/// Reads it: a part for each kind of operation.
+/// Reads the output: one part per kind of operation.
 ///
 /// # Errors
-/// A text without the average of an operation.
-pub fn read(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(source("warp", "warp text", file));
+/// The text has no average of an operation.
+pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(source("warp", "warp text", file));
     let mut median: Option<Figure> = None;
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -79,7 +80,8 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
             reported.complaints.push(Complaint {
                 weight: Weight::Invalid,
                 says: format!(
-                    "{name}: the mean is {:.1} times the median of the segments: a few of them make the mean",
+                    "{name}: the mean is {:.1} times the median of the segments: a few segments \
+                        dominate the mean",
                     mean.value / middle.value
                 ),
                 field: middle.field.clone(),
@@ -88,7 +90,7 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
     }
     for part in &mut reported.parts {
         for operation in &mut part.operations {
-            let bare = |sampled: &Sampled| sampled.max.is_none();
+            let bare = |sampled: &SampleStatistics| sampled.max.is_none();
             operation.bandwidth_sampled = operation.bandwidth_sampled.take().filter(|s| !bare(s));
         }
     }

@@ -1,4 +1,4 @@
-//! No text of a job panics its reader, and the plan that it becomes can be read.
+//! No job text makes the reader panic, and the resulting plan can be parsed.
 
 #![allow(clippy::expect_used)] // Tests.
 

@@ -1,4 +1,4 @@
-//! Results that were misjudged once, each the smallest example of its kind, with the outcome that is right.
+//! Results that were once misjudged, each as a minimal example with its correct outcome.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -29,7 +29,7 @@ fn is(name: &str, verdict: Credibility, rule: &str) {
     }
 }
 
-/// Swaps one figure of a case: the false twin.
+/// Changes one figure of a case, which makes it false.
 fn twin(name: &str, from: &str, to: &str) -> Audit {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
     let text = std::fs::read_to_string(path).unwrap();
@@ -45,7 +45,7 @@ fn counters_reset_while_operations_were_in_flight() {
     is("fio-ramp-text.txt", Credibility::Consistent, "");
     let audit = audit("fio-ramp-longer-than-run.txt");
     assert_ne!(audit.verdict, Credibility::Impossible, "{:?}", audit.findings);
-    // 33 operations more than were counted cannot have been in flight at depth 32.
+    // 33 operations more than counted cannot have been in flight at depth 32.
     let twin = twin("fio-ramp-text.txt", "total=0,12000,0,0", "total=0,11900,0,0");
     assert_eq!(twin.verdict, Credibility::Impossible, "{:?}", twin.findings);
 }
@@ -65,7 +65,7 @@ fn flushes_take_the_rest_of_the_time() {
 }
 
 #[test]
-fn a_job_that_cannot_be_carried_over_is_judged_by_its_figures() {
+fn a_job_that_cannot_be_converted_is_judged_by_its_figures() {
     is("fio-loops.json", Credibility::Consistent, "");
 }
 
@@ -85,7 +85,7 @@ fn percentiles_of_wide_bins_are_spans() {
 }
 
 #[test]
-fn a_label_is_no_concurrency() {
+fn thread_labels_do_not_count_as_concurrency() {
     is("warp-one-label.csv", Credibility::Consistent, "");
 }
 
@@ -131,7 +131,7 @@ fn an_outage_in_the_intervals_is_named() {
 }
 
 #[test]
-fn a_summary_with_a_failure_is_not_passed_over() {
+fn reports_a_failure_in_a_summary() {
     let study = study("dir-unread");
     assert_eq!((study.results.len(), study.passed_over), (2, 0), "{:?}", study.unreadable);
     let results: Vec<_> = study.results.iter().collect();

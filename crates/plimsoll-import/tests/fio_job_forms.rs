@@ -1,4 +1,4 @@
-//! Forms of fio jobs: what is carried over, and what is refused because something else would be measured.
+//! Forms of fio jobs: converted options, and options rejected because they change what is measured.
 
 #![allow(clippy::expect_used)] // Tests.
 
@@ -40,7 +40,7 @@ fn files_and_variables_are_put_in_place() {
     assert!(says.contains("NONE"), "{says}");
     let says = prepare("include loop.fio\n", &include, &variable).expect_err("endless");
     assert!(says.contains("include each other"), "{says}");
-    // What evidence keeps has to say all of it.
+    // The bundle must contain all of the job's text.
     for job in ["[a]\nsize=${SIZE}\n", "include common.fio\n[a]\nrw=read\n"] {
         assert!(refused(job).contains("plan import"), "{job}");
     }
@@ -69,7 +69,7 @@ fn stonewall_makes_plans_in_sequence_and_never_one() {
     };
     assert!(plan("").expect_err("two stages").to_string().contains("sections"));
     assert!(plan("sections = [\"fill\"]\n").is_ok());
-    // The first job waits for nobody.
+    // The first job does not wait.
     assert!(import_fio(&format!("{HEAD}stonewall\nrw=read\n"), "job.fio").is_ok());
 }
 
@@ -93,23 +93,23 @@ fn a_section_of_any_name_is_a_stream_whose_latencies_can_be_logged() {
 }
 
 #[test]
-fn a_job_of_any_length_takes_no_more_than_its_bounds() {
+fn limits_the_memory_of_long_jobs() {
     let many: String = (0..2_000).map(|n| format!("[j{n}]\nrw=read\n")).collect();
     assert!(refused(&many).contains("beyond 1024 jobs"));
     let globals: String = (0..1_000).map(|n| format!("o{n}\n")).collect();
     let jobs: String = (0..900).map(|n| format!("[j{n}]\n")).collect();
     assert!(refused(&format!("[global]\n{globals}{jobs}")).contains("65536 options"));
-    // Each fault looks for its line.
+    // Finding the line of each error takes time.
     let faults = import_fio(&"x\n".repeat(300_000), "job.fio").expect_err("no section");
     assert_eq!(faults.errors.len(), 100);
 }
 
 #[test]
-fn what_would_measure_something_else_is_refused_with_the_reason() {
+fn rejects_options_that_change_what_is_measured() {
     for (lines, reason) in [
-        ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "shares of their own"),
+        ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "their own shares"),
         ("rw=read:-8k\n", "backwards"),
-        ("rw=randread:8\n", "every so many operations"),
+        ("rw=randread:8\n", "only after several operations"),
         ("rw=randread\nlatency_target=5ms\n", "plimsoll tune"),
         ("rw=randread\nread_iolog=app.iolog\n", "run --trace"),
     ] {
@@ -126,7 +126,7 @@ fn what_would_measure_something_else_is_refused_with_the_reason() {
 }
 
 #[test]
-fn holes_between_transfers_and_whole_devices_are_carried_over() {
+fn converts_gaps_and_whole_devices() {
     let plan = resolved(&format!("{HEAD}rw=read:8k\nbs=4k\n"));
     let stream = &plan.workload.matrix().expect("a matrix").streams[0];
     assert_eq!(stream.pattern, Pattern::Strided { stride_bytes: 12 << 10 });
@@ -148,7 +148,7 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     assert_eq!(phases.warm_up_ns, 7_000_000_000);
     assert!(imported.notes.iter().any(|note| note.contains("SNIA's rule")), "{:?}", imported.notes);
     assert_eq!(imported.plan.resolve().evidence.min_measure_ns, 20_000_000_000);
-    // A plan that names the job ends so too, unless it says how long it measures.
+    // A plan that names the job also ends like this, unless it states its measuring time.
     let plan = |phases: &str| {
         let plan = format!(
             "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n[phases]\n{phases}\n[evidence]\n\
@@ -162,7 +162,7 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     assert_eq!((plan("").until_steady, plan("").round_ns), (true, 4_000_000_000));
     assert_eq!(plan("").measure_ns, 60_000_000_000);
     assert!(!plan("measure = \"30s\"").until_steady);
-    // As in fio, nothing follows from a criterion without a window.
+    // As in fio, a criterion without a window has no effect.
     let phases = resolved(&job("steadystate=iops:2%\n")).phases;
     assert!(!phases.until_steady);
     for (lines, reason) in [
@@ -170,13 +170,13 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
         ("ss=iops:2%\nss_dur=90s\n", "longer than the job's runtime"),
         ("ss=iops:2%\nss_dur=1s\n", "too short a window"),
         ("ss=speed:2%\nss_dur=20s\n", "iops_slope"),
-        ("wait_for=b\n", "waits for one job"),
+        ("wait_for=b\n", "waits for one of several jobs"),
     ] {
         assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
     }
     let two = format!("{}[b]\nrw=read\nsize=1m\nruntime=60\n", job("ss=iops:2%\nss_dur=20s\n"));
-    assert!(refused(&two).contains("do not end by one steady state"), "{}", refused(&two));
-    // In a stage of its own it may.
+    assert!(refused(&two).contains("do not end at the same steady state"), "{}", refused(&two));
+    // In a separate stage it may.
     let staged = two.replace("[b]\n", "[b]\nstonewall\n");
     let stages = import_stages(&staged, "job").unwrap_or_else(|e| panic!("{e}"));
     let steady: Vec<bool> =
@@ -185,7 +185,7 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
 }
 
 #[test]
-fn engines_that_have_an_equal_here_are_taken() {
+fn converts_engines_with_an_equivalent() {
     use plimsoll_plan::TargetKind;
     let job = |lines: &str| resolved(&format!("[a]\nsize=64m\nbs=64k\nruntime=60\n{lines}"));
     let nfs = job(
@@ -216,9 +216,9 @@ fn engines_that_have_an_equal_here_are_taken() {
         ("ioengine=nfs\nrw=read\n", "names no export"),
         ("ioengine=http\nfilename=/a/b\nrw=read\n", "WebDAV"),
         ("ioengine=http\nhttp_mode=s3\nrw=read\n", "names no bucket"),
-        ("ioengine=filedelete\n", "have to be made before they are removed"),
-        ("ioengine=dircreate\n", "directories are not made"),
-        ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "a sequence of its own"),
+        ("ioengine=filedelete\n", "must exist before they are removed"),
+        ("ioengine=dircreate\n", "directories are not created"),
+        ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "uses a sequence"),
     ] {
         assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
     }

@@ -1,4 +1,4 @@
-//! fio jobs as plans: the whole text that people get, and what is said of jobs that can't be read.
+//! fio jobs as plans: the complete text, and the messages for invalid jobs.
 
 #![allow(clippy::expect_used)] // Tests.
 
@@ -28,7 +28,7 @@ fn the_usual_job_becomes_one_stream() {
     assert_eq!(stream.files.file_size_bytes, Some(10 << 30));
     assert_eq!(stream.sizes[0].size_bytes, 4096);
     assert_eq!(stream.direct, DirectIo::Required);
-    // Without norandommap fio touches each block once before any twice.
+    // Without norandommap fio accesses each block once before it repeats any.
     assert_eq!(stream.pattern, Pattern::Permutation);
 }
 
@@ -41,7 +41,7 @@ fn several_jobs_become_several_streams() {
     let names: Vec<&str> = matrix.streams.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["data", "log", "backup"]);
     let data = &matrix.streams[0];
-    // 2 GiB of each clone in 4 files; 700 a clone, reads and writes together.
+    // 2 GiB per clone in 4 files; 700 per clone, reads and writes together.
     assert_eq!((data.files.shares, data.files.files_per_share), (2, 4));
     assert_eq!(data.files.file_size_bytes, Some(512 << 20));
     assert_eq!(data.arrival, Arrival::Closed { rate_cap_per_s: Some(1400.0) });
@@ -50,7 +50,7 @@ fn several_jobs_become_several_streams() {
     // `mib` is 10^6 in a fio job.
     assert_eq!(matrix.streams[1].files.file_size_bytes, Some(1_000_000));
     assert_eq!(matrix.streams[1].think_time_ns, 100_000);
-    // A synchronous engine has one I/O at a time whatever iodepth says.
+    // A synchronous engine has one I/O at a time, whatever iodepth says.
     assert_eq!(matrix.streams[2].queue_depth, 1);
 }
 
@@ -64,7 +64,7 @@ fn what_cannot_be_carried_over_is_listed() {
     assert_eq!(stream.content.compressibility, 4.0);
     assert_eq!(stream.content.duplicate_share, 0.3);
     assert_eq!(stream.pattern, Pattern::HotCold { hot_space: 0.2, hot_access: 0.8 });
-    // 10 MiB/s at 2.5 KiB on average.
+    // 10 MiB/s at a mean of 2.5 KiB.
     assert_eq!(stream.arrival, Arrival::Poisson { rate_per_s: 4096.0, ramp_ns: 0 });
 }
 

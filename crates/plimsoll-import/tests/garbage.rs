@@ -1,10 +1,10 @@
-//! Whatever is in a file, reading and judging it ends with a result or a sentence: cut off anywhere, with
-//! digits that are no figures, or with lines of one form in another.
+//! Reading and judging any file ends with a result or a message: truncated files, invalid digits,
+//! and lines of one format in another.
 #![allow(clippy::unwrap_used)]
 
 use plimsoll_judge::conservation::{Declared, audit};
 
-/// A short sample of each family of forms.
+/// Short sample of each family of formats.
 const SAMPLES: &[&str] = &[
     r#"{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "error": 0, "job options": {"rw": "randread",
        "bs": "4k", "iodepth": "8"}, "read": {"io_bytes": 40960000, "io_kbytes": 40000, "bw_bytes": 4096000,
@@ -59,7 +59,7 @@ const SAMPLES: &[&str] = &[
      1024.00  0.000123  0.798736  0.201100  1.00  0\nMax Write: 1023.98 MiB/sec (1073.72 MB/sec)\n",
 ];
 
-/// What digits are replaced by.
+/// Replacements for digits.
 const DIGITS: &[&str] =
     &["-1", "0", "1e400", "NaN", "1e-300", "99999999999999999999999999", "é", ""];
 
@@ -79,7 +79,7 @@ fn nothing_panics_and_nothing_is_lost() {
             put(&bytes[..end]);
             put(&bytes[end..]);
         }
-        // Each run of digits by each of the replacements, a few places at a time.
+        // Replaces each run of digits by each replacement, a few places at a time.
         let places: Vec<usize> = digits(sample);
         for (number, at) in places.iter().enumerate() {
             let with = DIGITS[(number + index) % DIGITS.len()];
@@ -101,7 +101,7 @@ fn nothing_panics_and_nothing_is_lost() {
     told.dedup();
     assert_eq!(told.len() + study.passed_over + study.logs_alone, files);
     assert!(study.results.len() > SAMPLES.len());
-    // Each whole sample is read.
+    // Each complete sample is read.
     let texts: Vec<String> = told
         .iter()
         .filter(|file| study.results.iter().any(|r| r.source.file == **file))
@@ -112,7 +112,7 @@ fn nothing_panics_and_nothing_is_lost() {
     }
 }
 
-/// Where runs of digits begin.
+/// Returns the starts of runs of digits.
 fn digits(text: &str) -> Vec<usize> {
     let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     (0..text.len()).filter(|at| digit(*at) && (*at == 0 || !digit(at - 1))).collect()

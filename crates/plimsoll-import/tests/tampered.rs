@@ -1,7 +1,8 @@
-//! Results that were tampered with are found, at the field that was changed; true ones are not accused.
+//! Tampered results are detected at the changed field; true ones have no findings.
 //!
-//! Results of fio 3.33 lie in `results` (made on a busy guest, at a rate that it keeps). Those of other tools are
-//! made up here, of figures that fit, from a seed. The seed is printed; `PLIMSOLL_TAMPER_SEED` gives another.
+//! Results of fio 3.33 are in `results` (from a busy guest, at a rate that it sustains). Those of
+//! other tools are generated from a seed with consistent figures. The seed is printed;
+//! `PLIMSOLL_TAMPER_SEED` sets another.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -39,7 +40,7 @@ impl Draw {
 /// Files of one result.
 type Files = Vec<(String, String)>;
 
-/// What was done to a copy, and a part of the field that has to be named for it.
+/// Description of a change, and part of the field that the finding must name.
 struct Tampered {
     files: Files,
     what: String,
@@ -61,7 +62,7 @@ fn fio(mode: &str) -> Files {
     names.into_iter().map(|name| (name.clone(), fixture(&name))).collect()
 }
 
-/// One of the kinds of results, with figures that fit.
+/// Generates one kind of result with consistent figures.
 fn whole(kind: usize, draw: &mut Draw) -> Files {
     match kind {
         0 => fio("randread"),
@@ -78,7 +79,7 @@ fn whole(kind: usize, draw: &mut Draw) -> Files {
 
 const KINDS: usize = 9;
 
-/// One row: rate, size, bandwidth, latency and what is in flight.
+/// One row: rate, size, bandwidth, latency and operations in flight.
 fn table(draw: &mut Draw) -> Files {
     let size = *draw.of(&[4096.0, 8192.0, 65536.0]);
     let depth = *draw.of(&[1.0, 8.0, 32.0, 256.0]);
@@ -94,7 +95,7 @@ fn table(draw: &mut Draw) -> Files {
     vec![("table.csv".into(), text)]
 }
 
-/// A result with the ranks of one phase, and the phase's own output.
+/// A result with the ranks of one phase, and the output of the phase.
 fn io500(draw: &mut Draw) -> Files {
     let ranks = 4 + draw.below(12);
     let seconds = draw.between(300.0, 400.0);
@@ -123,7 +124,7 @@ fn io500(draw: &mut Draw) -> Files {
     ]
 }
 
-/// A report with its log of transactions.
+/// A report with its transaction log.
 fn pgbench(draw: &mut Draw) -> Files {
     let (clients, count) = (1 + draw.below(8), 400 + draw.below(400));
     let us = 1_000 + draw.below(4_000);
@@ -166,7 +167,7 @@ fn warp(draw: &mut Draw) -> Files {
     vec![("warp.csv".into(), text)]
 }
 
-/// A summary of several epochs.
+/// Summary of several epochs.
 fn mlperf(draw: &mut Draw) -> Files {
     let rates: Vec<f64> = (0..5).map(|_| draw.between(99.0, 101.0)).collect();
     let busy: Vec<f64> = (0..5).map(|_| draw.between(91.0, 92.0)).collect();
@@ -183,7 +184,7 @@ fn mlperf(draw: &mut Draw) -> Files {
     vec![("summary.json".into(), format!("{summary:#}\n"))]
 }
 
-/// Multiplies a number of the file's JSON.
+/// Multiplies a number in the file's JSON.
 fn scale(files: &mut Files, pointers: &[String], factor: f64) {
     let mut json: Value = serde_json::from_str(&files[0].1).unwrap();
     for pointer in pointers {
@@ -204,7 +205,7 @@ fn swap(files: &mut Files, a: &str, b: &str) {
     files[0].1 = json.to_string();
 }
 
-/// Cell `column` of the last line of a table, by another.
+/// Changes cell `column` of the last line of a table.
 fn cell(files: &mut Files, column: usize, of: impl Fn(f64) -> f64) {
     let (head, row) = files[0].1.trim_end().rsplit_once('\n').unwrap();
     let mut cells: Vec<String> = row.split(',').map(str::to_owned).collect();
@@ -212,7 +213,7 @@ fn cell(files: &mut Files, column: usize, of: impl Fn(f64) -> f64) {
     files[0].1 = format!("{head}\n{}\n", cells.join(","));
 }
 
-/// The lines of a file but for those that are dropped.
+/// Removes lines of a file.
 fn drop_lines(files: &mut Files, file: usize, dropped: impl Fn(usize) -> bool) {
     let kept = files[file].1.lines().enumerate().filter(|(index, _)| !dropped(*index));
     files[file].1 = kept.map(|(_, line)| format!("{line}\n")).collect();
@@ -267,7 +268,7 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
             }
         }
         2 => {
-            // Fields of version 3: the bandwidth of writes in KiB/s, which their bytes over their time make.
+            // Fields of version 3: the write bandwidth in KiB/s, which equals bytes over time.
             let (index, what, field) = (48, "the bandwidth", "field 48 ");
             let mut cells: Vec<String> =
                 files[0].1.trim_end().split(';').map(str::to_owned).collect();
@@ -300,7 +301,7 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
                 done(files, "the latency in another unit", "Mean latency")
             }
             _ => {
-                // Mean and p99 in each other's column.
+                // Swaps mean and p99.
                 let row = files[0].1.lines().last().unwrap().to_owned();
                 let mut cells: Vec<&str> = row.split(',').collect();
                 cells.swap(1, 3);
@@ -371,7 +372,7 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
     }
 }
 
-/// All findings: verdict, rule and fields of each result.
+/// Returns all findings: verdict, rule and fields of each result.
 fn judged(files: &Files) -> Vec<(Credibility, Vec<(String, Vec<String>, String)>)> {
     let home = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -390,7 +391,7 @@ fn judged(files: &Files) -> Vec<(Credibility, Vec<(String, Vec<String>, String)>
 }
 
 #[test]
-fn two_hundred_tampered_copies_are_found_at_the_field_that_was_changed() {
+fn detects_two_hundred_tampered_fields() {
     let seed = seed();
     println!("seed {seed}");
     let mut draw = Draw(seed);
@@ -410,14 +411,14 @@ fn two_hundred_tampered_copies_are_found_at_the_field_that_was_changed() {
 }
 
 #[test]
-fn two_hundred_true_copies_are_not_accused() {
+fn two_hundred_true_copies_have_no_findings() {
     let seed = seed();
     println!("seed {seed}");
     let mut draw = Draw(seed ^ 0x7275_6574);
     let mut accused = Vec::new();
     for number in 0..200 {
         let mut files = whole(number % KINDS, &mut draw);
-        // The same with line ends of another system, on one line, or without its logs.
+        // The same with other line ends, on one line, or without its logs.
         match draw.below(4) {
             0 => files.iter_mut().for_each(|(_, text)| *text = text.replace('\n', "\r\n")),
             1 if files[0].0.ends_with(".json") => {
@@ -428,7 +429,7 @@ fn two_hundred_true_copies_are_not_accused() {
             _ => {}
         }
         for (verdict, findings) in judged(&files) {
-            // Where nothing can be checked, nobody is accused.
+            // If nothing can be checked, no rule reports a finding.
             if verdict == Credibility::Impossible || !findings.is_empty() {
                 accused.push(format!("{number}, {}: {verdict:?} {findings:?}", files[0].0));
             }
@@ -437,13 +438,13 @@ fn two_hundred_true_copies_are_not_accused() {
     assert!(accused.is_empty(), "{} of 200, seed {seed}:\n{}", accused.len(), accused.join("\n"));
 }
 
-/// Repeats of one run by a tool, each at a rate of its own, and that rate.
+/// Repeats of one run, each with its own rate. Returns the rates too.
 fn repeats(draw: &mut Draw) -> (Files, Vec<f64>) {
     let (count, usual) = (3 + draw.below(8), draw.between(2_000.0, 90_000.0));
     let tool = draw.below(2);
     let (mut files, mut rates) = (Vec::new(), Vec::new());
     for number in 1..=count {
-        // Whole transactions in a minute.
+        // Whole transactions per minute.
         let rate = (usual * draw.between(0.85, 1.15) * 60.0).round() / 60.0;
         let text = if tool == 0 { dd(rate * 1e4) } else { pgbench_report(rate) };
         files.push((format!("sut/run-{number}/out.txt"), text));
@@ -470,7 +471,7 @@ fn pgbench_report(per_s: f64) -> String {
     )
 }
 
-/// A table above the repeats, with that figure.
+/// A table with that figure in the directory above the repeats.
 fn beside(files: &[(String, String)], figures: &[f64]) -> Files {
     let is_dd = files[0].1.contains("records in");
     let mut text =
@@ -490,7 +491,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 #[test]
-fn the_best_of_many_is_found_two_hundred_times_and_what_speaks_for_all_is_not_accused() {
+fn detects_two_hundred_selected_results_and_no_representative_one() {
     let seed = seed();
     println!("seed {seed}");
     let mut draw = Draw(seed ^ 0x6265_7374);
@@ -508,7 +509,7 @@ fn the_best_of_many_is_found_two_hundred_times_and_what_speaks_for_all_is_not_ac
             0 => vec![mean(&rates)],
             1 => vec![f64::midpoint(sorted[middle], sorted[(sorted.len() - 1) / 2])],
             2 => vec![sorted[sorted.len() - 1]],
-            // One by one, or a figure that is of none of them.
+            // One by one, or a figure that belongs to none of them.
             _ if draw.below(2) == 0 => rates.clone(),
             _ => vec![mean(&rates) * 1.7],
         };
@@ -518,7 +519,7 @@ fn the_best_of_many_is_found_two_hundred_times_and_what_speaks_for_all_is_not_ac
                 accused.push(format!("{number}: {verdict:?} {findings:?}"));
             }
         }
-        // The best few, where that is another figure than the whole is.
+        // The best few, if their mean differs from the overall one.
         let best = 1 + draw.below((rates.len() / 2).max(1));
         let chosen = mean(&sorted[..best]);
         let middling = f64::midpoint(sorted[middle], sorted[(sorted.len() - 1) / 2]);
@@ -533,7 +534,7 @@ fn the_best_of_many_is_found_two_hundred_times_and_what_speaks_for_all_is_not_ac
                 rates.len()
             ));
         }
-        // Without one of them that is not the last.
+        // Removes one of them, but not the last.
         let lost = draw.below(files.len() - 1);
         let mut fewer = files.clone();
         fewer.remove(lost);

@@ -2,7 +2,7 @@
 //! that is, and what to run next. A pure function of the bundle: the free space is that of the run's beginning.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_plan::{Change, Plan, ResolvedPlan, TargetKind, overlay, ready};
+use plimsoll_plan::{Change, Plan, ResolvedPlan, TargetKind, gallery_plan, overlay};
 use serde::{Deserialize, Serialize};
 
 use crate::verdict::{Check, Quantity, Verdict, VerdictKind};
@@ -152,7 +152,7 @@ fn by_space(plan: &str, free_bytes: u64) -> u64 {
 
 fn resolved(name: &str, mailboxes: u64) -> Option<ResolvedPlan> {
     let change = Change::parse(&format!("workload.mailbox.mailboxes={mailboxes}")).ok()?;
-    let text = overlay(ready(name)?.text, name, &[change]).ok()?;
+    let text = overlay(gallery_plan(name)?.text, name, &[change]).ok()?;
     Some(Plan::parse(&text, name).ok()?.resolve())
 }
 

@@ -3,13 +3,13 @@
 //! A result made elsewhere leaves no evidence but its figures. Much can still be asked of them:
 //! bandwidth is rate times size, what is in flight is rate times latency, no operation lasts longer than
 //! the run, a total is the sum of its parts. Each rule is a pure function of a
-//! [`Reported`](plimsoll_evidence::reported::Reported) in a file of its own; it knows no tool. A rule says
+//! [`ToolResult`](plimsoll_evidence::tool_result::ToolResult) in a file of its own; it knows no tool. A rule says
 //! which figures it needs, and where they are not there the answer is that it cannot be known.
 //!
 //! An accusation is an equation with its numbers. Tolerances are the rounding of the printed figures
 //! ([`Span`]); where a rule allows more, it states how much and why.
 
-use plimsoll_evidence::reported::{MediaClass, Reported};
+use plimsoll_evidence::tool_result::{MediaClass, ToolResult};
 use serde::Serialize;
 
 mod equation;
@@ -125,5 +125,5 @@ pub struct Rule {
     /// The figures that it needs, as the reader is told where they are not there.
     pub needs: &'static str,
     /// Looks at a result.
-    pub check: fn(&Reported, &Declared) -> Seen,
+    pub check: fn(&ToolResult, &Declared) -> Seen,
 }

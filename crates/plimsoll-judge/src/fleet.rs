@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::fleet::{Class, Common, Fleet, Host, HostEnd, Merged};
+use plimsoll_evidence::fleet::{Class, CommonWindow, Fleet, Host, HostEnd, MergedEvidence};
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::MetricsEndpoint;
 use serde::{Deserialize, Serialize};
@@ -165,7 +165,7 @@ pub struct HostLine {
 pub fn judge_fleet(
     fleet: &Fleet,
     verdicts: &BTreeMap<String, Verdict>,
-    merged: Option<&Merged>,
+    merged: Option<&MergedEvidence>,
     bundles: &BTreeMap<String, &Bundle>,
     metrics: &[MetricsEndpoint],
 ) -> FleetVerdict {
@@ -246,9 +246,9 @@ fn line(fleet: &Fleet, host: &Host, verdicts: &BTreeMap<String, Verdict>) -> Hos
         |of: fn(&Class) -> u64| -> u64 { run.map_or(0, |run| run.rated().map(of).sum::<u64>()) };
     let counted = sum(|class| class.latency_count);
     let starts =
-        fleet.hosts.iter().filter_map(|host| host.run.as_ref()?.began_ns(PhaseKind::Measure));
+        fleet.hosts.iter().filter_map(|host| host.run.as_ref()?.phase_start_ns(PhaseKind::Measure));
     let first = starts.min();
-    let began = run.and_then(|run| run.began_ns(PhaseKind::Measure));
+    let began = run.and_then(|run| run.phase_start_ns(PhaseKind::Measure));
     HostLine {
         name: host.name.clone(),
         verdict: verdict.map(|verdict| verdict.verdict),
@@ -296,7 +296,7 @@ fn complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Finding {
 
 /// The host whose measured phase began last.
 fn latest(fleet: &Fleet) -> Option<&Host> {
-    let began = |host: &&Host| host.run.as_ref()?.began_ns(PhaseKind::Measure);
+    let began = |host: &&Host| host.run.as_ref()?.phase_start_ns(PhaseKind::Measure);
     fleet.hosts.iter().filter(|host| began(host).is_some()).max_by_key(|host| began(host))
 }
 
@@ -312,7 +312,7 @@ fn together(fleet: &Fleet) -> Finding {
         return Finding::new(TOGETHER, outcome, says)
             .advise("see above which host did not, and why");
     };
-    let Common { duration_ns, start_skew_ns, start_skew_error_ns, end_skew_ns, .. } = window;
+    let CommonWindow { duration_ns, start_skew_ns, start_skew_error_ns, end_skew_ns, .. } = window;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
     let apart = format!(
         "the measured phases began {} apart (known to {}), {late} last",
@@ -352,7 +352,7 @@ fn together(fleet: &Fleet) -> Finding {
     finding(Outcome::Pass, apart)
 }
 
-fn sums(fleet: &Fleet, merged: Option<&Merged>) -> Finding {
+fn sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {
     let Some(merged) = merged else {
         return match fleet.classes.is_empty() {
             true => Finding::new(SUMS, Outcome::Unknown, "there is nothing to add up"),
@@ -462,7 +462,7 @@ fn balance(
         .advise("compare that host's report with another's: CPU, link, steal, device")
 }
 
-fn total(fleet: &Fleet, hosts: &[HostLine], merged: &Merged) -> Option<Total> {
+fn total(fleet: &Fleet, hosts: &[HostLine], merged: &MergedEvidence) -> Option<Total> {
     let rates: Vec<(&str, f64)> = hosts
         .iter()
         .map(|host| Some((host.name.as_str(), host.ops_per_s?)))

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::inside::{Inside, Path, Station, Tally, like};
+use plimsoll_evidence::model_statistics::{ModelStatistics, Path, Station, Tally, generalise_name};
 
 /// Like stations of all nodes, taken together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,10 +37,10 @@ pub fn utilisation(station: &Station, window_ns: u64) -> Option<f64> {
 }
 
 /// All stations that were visited, like ones together, the busiest first.
-pub fn stations(inside: &Inside, window_ns: u64) -> Vec<Stations> {
+pub fn stations(inside: &ModelStatistics, window_ns: u64) -> Vec<Stations> {
     let mut groups: BTreeMap<String, Vec<&Station>> = BTreeMap::new();
     for station in inside.stations.iter().filter(|s| s.visits > 0 || s.customers_ns > 0) {
-        groups.entry(like(&station.name)).or_default().push(station);
+        groups.entry(generalise_name(&station.name)).or_default().push(station);
     }
     let seconds = window_ns.max(1) as f64 / 1e9;
     let one = |(name, all): (String, Vec<&Station>)| {
@@ -74,12 +74,12 @@ pub fn stations(inside: &Inside, window_ns: u64) -> Vec<Stations> {
 }
 
 /// The busiest stations: what limits the rate. `None` where nothing queues.
-pub fn bottleneck(inside: &Inside, window_ns: u64) -> Option<Stations> {
+pub fn bottleneck(inside: &ModelStatistics, window_ns: u64) -> Option<Stations> {
     stations(inside, window_ns).into_iter().find(|group| group.utilisation_max.is_some())
 }
 
 /// Reads (or writes) of all nodes by place, with their shares, the largest first.
-pub fn shares(inside: &Inside, writes: bool) -> Vec<(String, Tally, f64)> {
+pub fn shares(inside: &ModelStatistics, writes: bool) -> Vec<(String, Tally, f64)> {
     let mut sums: BTreeMap<&str, Tally> = BTreeMap::new();
     for node in &inside.nodes {
         for (place, tally) in if writes { &node.writes } else { &node.reads } {
@@ -112,7 +112,7 @@ pub struct Contribution {
 pub fn contributions(path: &Path) -> (f64, Vec<Contribution>) {
     let traced = path.traced.max(1) as f64;
     let all = path.latency_ns_sum.max(1) as f64;
-    let one = |part: &plimsoll_evidence::inside::Part| Contribution {
+    let one = |part: &plimsoll_evidence::model_statistics::Part| Contribution {
         station: part.station.clone(),
         waited_ns: part.waited_ns_sum as f64 / traced,
         served_ns: part.served_ns_sum as f64 / traced,
@@ -122,7 +122,7 @@ pub fn contributions(path: &Path) -> (f64, Vec<Contribution>) {
 }
 
 /// The bottleneck and the sources of reads in a sentence.
-pub fn says(inside: &Inside, window_ns: u64) -> String {
+pub fn says(inside: &ModelStatistics, window_ns: u64) -> String {
     let place = |word: &str| match word {
         "zero" => "holes and zeros",
         "dram" => "caches in memory",
@@ -150,9 +150,9 @@ pub fn says(inside: &Inside, window_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_evidence::inside::{Node, Part};
+    use plimsoll_evidence::model_statistics::{Node, Part};
 
-    fn inside() -> Inside {
+    fn inside() -> ModelStatistics {
         let station = |name: &str, busy_ns| Station {
             name: name.to_owned(),
             servers: 2,
@@ -168,14 +168,14 @@ mod tests {
             reads: [("dram".to_owned(), tally(dram)), ("hdd".to_owned(), tally(hdd))].into(),
             ..Node::default()
         };
-        Inside {
+        ModelStatistics {
             stations: vec![
                 station("node0.hdd.0", 1_800),
                 station("node1.hdd.0", 600),
                 station("cpu", 900),
             ],
             nodes: vec![node(5, 30), node(8, 57)],
-            ..Inside::default()
+            ..ModelStatistics::default()
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_a_system_that_did_nothing() {
-        assert_eq!(says(&Inside::default(), 0), "");
-        assert_eq!(bottleneck(&Inside::default(), 1_000), None);
+        assert_eq!(says(&ModelStatistics::default(), 0), "");
+        assert_eq!(bottleneck(&ModelStatistics::default(), 1_000), None);
     }
 }

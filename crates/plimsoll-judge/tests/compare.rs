@@ -225,7 +225,7 @@ fn nothing_is_unknown_of_the_made_up_runs_that_a_comparison_has_to_know() {
 fn what_has_to_be_known_and_is_not_calls_no_winner() {
     let a = five(&measured(), 300.0, 5 * MS);
     let mut b = five(&measured(), 600.0, 5 * MS);
-    b[2].observed.between = None;
+    b[2].observed.interposition = None;
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::NotShown, None));
     for part in ["run r2 of B", "--accept stands-between", "B over A 2.000"] {
@@ -240,7 +240,7 @@ fn what_has_to_be_known_and_is_not_calls_no_winner() {
     let accepts =
         measured().replace("[evidence]\n", "[evidence]\naccept_unknown = [\"stands-between\"]\n");
     let mut b = five(&accepts, 600.0, 5 * MS);
-    b[2].observed.between = None;
+    b[2].observed.interposition = None;
     let taken = compared(&five(&accepts, 300.0, 5 * MS), &b, &[]);
     assert_eq!(taken.winner.as_deref(), Some("B"), "{}", taken.reason);
 }

@@ -109,7 +109,7 @@ fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
 fn a_cell_that_is_not_what_it_claims_or_does_not_show_is_no_cell_that_is_higher() {
     let a = five(|_, _| 300.0);
     let mut b = five(|_, _| 600.0);
-    b[0].observed.between = None;
+    b[0].observed.interposition = None;
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::NotShown, None));
     assert_eq!(found.cells[0].apart, Apart::NotShown);

@@ -110,7 +110,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
     (observed.generator.storage_read_bytes, observed.generator.storage_written_bytes) =
         (Some(u64::MAX), Some(u64::MAX));
     (observed.memory.dirty_bytes_after, observed.clock.stopped_ns) = (Some(0), Some(0));
-    observed.between = Some(Vec::new());
+    observed.interposition = Some(Vec::new());
     let run = Run {
         schema_version: 1,
         tool_version: "0".into(),

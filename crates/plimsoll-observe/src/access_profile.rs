@@ -1,42 +1,43 @@
-//! What a workload's operations really were, counted from the operations themselves.
+//! Access profile of a workload, counted from its own operations.
 //!
-//! A driving thread feeds each operation to a [`AccessProfiler`] of its own as it is issued, and hands it a
-//! read's content now and then; at the end the threads' profilers are merged and read as a
-//! [`AccessProfile`]. Nothing here allocates, waits or reads a clock per operation.
+//! Each driving thread feeds its operations to an [`AccessProfiler`] as it issues them, and
+//! occasionally passes on a read's content. At the end the profilers are merged into one
+//! [`AccessProfile`]. The per-operation path does not allocate, wait or read a clock.
 //!
-//! Blocks of 4 KiB are numbered through all files. The working set is counted exactly in a bitmap, or
-//! in a spatial sample of it where that would be large ([`place`]); reuse distances always in a sample
-//! ([`reuse`], after SHARDS: C. Waldspurger et al., *Efficient MRC Construction with SHARDS*, FAST
-//! '15). Other threads may look on while it goes on ([`live`]). Content is kept in a reservoir and looked at when the run is over ([`content`]).
+//! Blocks of 4 KiB are numbered across all files. The working set is counted exactly in a bitmap,
+//! or in a spatial sample if the bitmap would be large ([`block_map`]). Reuse distances are always
+//! sampled ([`reuse`], after SHARDS: C. Waldspurger et al., *Efficient MRC Construction with
+//! SHARDS*, FAST '15). Other threads can read the counts meanwhile ([`live`]). Content is kept in a
+//! reservoir and analysed after the run ([`content`]).
 
+mod block_map;
 mod content;
 mod live;
 mod order;
-mod place;
 mod reuse;
 
 use plimsoll_evidence::observed::{AccessProfile, MissRatio};
 
+use block_map::{Blocks, TouchedBlocks};
 use content::Reservoir;
 use order::Order;
-use place::{Blocks, Seen};
 use reuse::Reuse;
 
-pub use live::{AccessNow, Followed, LiveAccess};
-pub use place::BLOCK_BYTES;
+pub use block_map::BLOCK_BYTES;
+pub use live::{AccessCounts, LiveAccess, SequentialCount};
 
-/// Reads from one look at their content to the next: a look copies one transfer.
+/// Reads per content sample. A sample copies one transfer.
 const LOOK_EVERY: u32 = 256;
 
-/// One side of the traffic: reads or writes.
+/// Counters of one direction: reads or writes.
 #[derive(Clone, Debug)]
 struct Side {
     count: u64,
     bytes: u64,
-    seen: Seen,
+    seen: TouchedBlocks,
 }
 
-/// What the operations of one driving thread were.
+/// Profiler of one driving thread.
 #[derive(Clone, Debug)]
 pub struct AccessProfiler {
     blocks: Blocks,
@@ -49,16 +50,17 @@ pub struct AccessProfiler {
     misaligned: u64,
     content: Reservoir,
     until_look: u32,
-    /// Threads that this is the sum of: each saw only its own operations.
+    /// Number of merged threads. Each saw only its own operations.
     parts: u32,
 }
 
 impl AccessProfiler {
-    /// For `clients` issuers on files of these sizes. `seed` decides which content is kept.
+    /// Creates a profiler for `clients` issuers on files of these sizes. `seed` decides which
+    /// content is kept.
     #[must_use]
     pub fn new(files_bytes: &[u64], clients: usize, seed: u64) -> Self {
         let blocks = Blocks::new(files_bytes);
-        let side = || Side { count: 0, bytes: 0, seen: Seen::new(&blocks) };
+        let side = || Side { count: 0, bytes: 0, seen: TouchedBlocks::new(&blocks) };
         Self {
             reads: side(),
             writes: side(),
@@ -74,7 +76,7 @@ impl AccessProfiler {
         }
     }
 
-    /// Forgets everything: the measured phase begins.
+    /// Clears all counts at the start of the measured phase.
     pub fn reset(&mut self) {
         for side in [&mut self.reads, &mut self.writes] {
             (side.count, side.bytes) = (0, 0);
@@ -87,7 +89,7 @@ impl AccessProfiler {
         self.until_look = 1;
     }
 
-    /// Takes an operation that a client issues. A transfer of no bytes (a flush) is passed over.
+    /// Counts an operation of a client. Ignores transfers of zero bytes (flushes).
     #[inline(always)]
     pub fn operation(
         &mut self,
@@ -123,8 +125,8 @@ impl AccessProfiler {
         }
     }
 
-    /// The blocks of a transfer after its first. Apart, so that an operation of one block keeps its values in
-    /// few registers.
+    /// Counts the blocks of a transfer after the first. It is a separate function so that
+    /// single-block operations need few registers.
     #[inline(never)]
     fn rest(&mut self, is_read: bool, first: u64, last: u64) {
         let side = if is_read { &mut self.reads } else { &mut self.writes };
@@ -137,9 +139,9 @@ impl AccessProfiler {
         }
     }
 
-    /// Whether the content of a read that has come back should be handed in now: one in 256.
+    /// True if the content of the completed read should be passed in: for one read in 256.
     #[inline]
-    pub fn wants_content(&mut self) -> bool {
+    pub fn samples_content(&mut self) -> bool {
         self.until_look -= 1;
         if self.until_look == 0 {
             self.until_look = LOOK_EVERY;
@@ -148,12 +150,12 @@ impl AccessProfiler {
         false
     }
 
-    /// Takes the content of a read of `file` at `offset_bytes` that has come back.
+    /// Samples the content of a completed read of `file` at `offset_bytes`.
     pub fn content(&mut self, file: u32, offset_bytes: u64, bytes: &[u8]) {
         self.content.take((file, offset_bytes), bytes);
     }
 
-    /// Adds what another thread saw. Both must be of the same files.
+    /// Adds the counts of another thread. Both must use the same files.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [(&mut self.reads, &other.reads), (&mut self.writes, &other.writes)] {
             mine.count += theirs.count;
@@ -169,19 +171,19 @@ impl AccessProfiler {
         self.parts += other.parts;
     }
 
-    /// Looks on from another thread while this goes on.
+    /// Returns a handle to read the counts from another thread.
     #[must_use]
     pub fn live(&self) -> LiveAccess {
         LiveAccess::of(self)
     }
 
-    /// Reads seen, and writes.
+    /// Returns the numbers of reads and writes.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.reads.count, self.writes.count)
     }
 
-    /// The figures. Slow: content is compressed here.
+    /// Computes the profile. Slow: compresses the sampled content.
     #[must_use]
     pub fn totals(&self) -> AccessProfile {
         let (reads, writes) = (&self.reads, &self.writes);
@@ -212,9 +214,9 @@ impl AccessProfiler {
         }
     }
 
-    /// Threads each saw their own reads only, so that distances are their own too: between two reads
-    /// of a block the others read as much again. Exact where threads work on different blocks, and
-    /// an upper bound where they share them.
+    /// Each thread saw only its own reads, so its distances are shorter: between two reads of a
+    /// block the other threads read as much again. The scaled result is exact if threads use
+    /// different blocks, and an upper bound if they share blocks.
     fn miss_ratio(&self) -> Vec<MissRatio> {
         self.reuse.curve(u64::from(self.parts))
     }

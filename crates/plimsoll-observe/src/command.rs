@@ -1,10 +1,11 @@
-//! A command that is watched from outside: its processes with all that they start, the files that they
-//! open, and what they move to and from storage. Nothing is traced and nothing slowed: `/proc` is read.
+//! Observation of a command from outside: its processes, the files that they open, and their
+//! storage I/O. It only reads `/proc`, so nothing is traced or slowed down.
 //!
-//! A process that ends leaves its counters to the one that waits for it (kernel/exit.c,
-//! `wait_task_zombie`), in the end to this one: what the command moved in all is known however short its
-//! processes live. This process takes orphans in (`PR_SET_CHILD_SUBREAPER`), so that what puts itself into the
-//! background stays the command's. Which files a process opened is seen only while it lives.
+//! A process that ends leaves its counters to the parent that reaps it (kernel/exit.c,
+//! `wait_task_zombie`), and finally to this process. The total I/O is therefore known even for
+//! short-lived processes. This process adopts orphans (`PR_SET_CHILD_SUBREAPER`), so that
+//! background processes still belong to the command. Open files are only visible while a process
+//! lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,87 +14,88 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use plimsoll_evidence::observed::{Command, CommandProcess, Moved, OpenedFile};
+use plimsoll_evidence::observed::{Command, CommandProcess, IoBytes, OpenedFile};
 use procfs::process::{FDTarget, Process};
 use rustix::process::{Pid, WaitOptions};
 
-use crate::{between, mapped, mount, stack};
+use crate::{interposition, mapped_files, mount, stack};
 
-mod kept;
+mod proc_files;
 
-use kept::Kept;
+use proc_files::ProcFiles;
 
-/// Files smaller than this are settings, libraries and logs.
+/// Minimum size of a data file. Smaller files are settings, libraries and logs.
 const DATA_BYTES_MIN: u64 = 4 << 10;
-/// Processes and files that are kept by name; those that moved most, and the largest.
+/// Maximum number of processes and of files kept by name: those with the most I/O, and the largest.
 const KEPT_MAX: usize = 256;
-/// Mapped files that are not the distribution's, of which so many are kept by name.
+/// Maximum number of mapped files from outside the distribution that are kept by name.
 const FOREIGN_MAX: usize = 64;
-/// Looks at a process's files that come as often as looks do; later ones come rarely.
+/// Samples in which the files of a new process are always listed. Later ones list them rarely.
 const EARLY_LOOKS: u32 = 25;
-/// Of the later looks one in so many lists the files again.
+/// Ratio of later samples to those that list the files.
 const LATE_EVERY: u32 = 10;
-/// A look waits for so many times as long as the last one took: 2 % of one CPU at most.
+/// The pause between samples is this multiple of the duration of the last one, so that sampling
+/// takes at most 2 % of one CPU.
 const REST_TIMES: u64 = 50;
-/// Time from one sum of all bytes to the next.
+/// Interval of the I/O totals.
 const SUM_EVERY_NS: u64 = 250_000_000;
 
-/// A process of the command.
+/// Observed process of the command.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct ObservedProcess {
     name: String,
-    moved: Option<Moved>,
+    moved: Option<IoBytes>,
     cancelled: u64,
     files: BTreeSet<(u64, u64)>,
     looks: u32,
     alive: bool,
-    /// It has ended, and was not waited for when it was last looked at closely.
+    /// True if the process had ended, but had not been reaped at the last full sample.
     ended: bool,
 }
 
-/// Watches the processes of a command.
+/// Observer of a command's processes.
 #[derive(Debug)]
 pub struct CommandWatch {
     root: i32,
-    /// The files of this process itself.
-    own: Option<Kept>,
-    /// The files of the command's processes that live, and when each began.
-    kept: BTreeMap<i32, (Kept, Option<u64>)>,
-    processes: BTreeMap<(i32, u64), Known>,
+    /// Open `/proc` files of this process.
+    own: Option<ProcFiles>,
+    /// Open `/proc` files of the command's live processes, with their start times.
+    proc_files: BTreeMap<i32, (ProcFiles, Option<u64>)>,
+    processes: BTreeMap<(i32, u64), ObservedProcess>,
     files: BTreeMap<(u64, u64), OpenedFile>,
     unreadable: BTreeSet<i32>,
     preloaded: BTreeSet<String>,
     foreign: BTreeSet<String>,
     remote: BTreeSet<IpAddr>,
-    before: Option<Moved>,
+    before: Option<IoBytes>,
     cancelled_before: u64,
-    /// What all of it had moved at times since the beginning, less what was taken back.
-    sums: Vec<(u64, Moved)>,
+    /// Total I/O over time since the start, without cancelled writes.
+    sums: Vec<(u64, IoBytes)>,
     due_ns: u64,
 }
 
-/// Counters of this process with those that it waited for: read bytes, written, taken back.
-fn own() -> Option<(Moved, u64)> {
+/// Returns the counters of this process with its reaped children: I/O, and cancelled bytes.
+fn own() -> Option<(IoBytes, u64)> {
     let io = Process::myself().ok()?.io().ok()?;
-    let moved = Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
+    let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
     Some((moved, io.cancelled_write_bytes))
 }
 
-/// Takes in orphans of what this process starts from now on.
-pub fn take_in_orphans() {
-    // Where the kernel refuses, what goes into the background is not followed.
+/// Adopts orphaned descendants from now on.
+pub fn adopt_orphans() {
+    // If the kernel refuses, background processes are not observed.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
 impl CommandWatch {
-    /// Begins with the process that was just started.
+    /// Starts observing the process that was just started.
     #[must_use]
     pub fn begin(root: i32) -> Self {
         let own = own();
         let mut watch = Self {
             root,
-            own: i32::try_from(std::process::id()).ok().and_then(|own| Kept::open(own).ok()),
-            kept: BTreeMap::new(),
+            own: i32::try_from(std::process::id()).ok().and_then(|own| ProcFiles::open(own).ok()),
+            proc_files: BTreeMap::new(),
             processes: BTreeMap::new(),
             files: BTreeMap::new(),
             unreadable: BTreeSet::new(),
@@ -102,21 +104,21 @@ impl CommandWatch {
             remote: BTreeSet::new(),
             before: own.map(|own| own.0),
             cancelled_before: own.map_or(0, |own| own.1),
-            sums: vec![(0, Moved::default())],
+            sums: vec![(0, IoBytes::default())],
             due_ns: 0,
         };
         watch.look();
         watch
     }
 
-    /// Looks, where the last look is long enough ago for what it took. `now_ns` is the time since the
-    /// beginning.
-    pub fn look_when_due(&mut self, now_ns: u64) {
+    /// Samples if the last sample is old enough, relative to its duration. `now_ns` is the time
+    /// since the start.
+    pub fn sample_when_due(&mut self, now_ns: u64) {
         if now_ns < self.due_ns {
             return;
         }
         let began = Instant::now();
-        self.look_at_all(false);
+        self.sample_all(false);
         if now_ns >= self.sums.last().map_or(0, |(at_ns, _)| at_ns + SUM_EVERY_NS) {
             let sum = self.sum();
             self.sums.extend(sum.map(|sum| (now_ns, sum)));
@@ -125,25 +127,25 @@ impl CommandWatch {
         self.due_ns = now_ns.saturating_add(took_ns.saturating_mul(REST_TIMES));
     }
 
-    /// What processes that live moved, with all that were waited for, less what was taken back.
-    fn sum(&self) -> Option<Moved> {
+    /// Returns the I/O of live processes and of all reaped ones, without cancelled writes.
+    fn sum(&self) -> Option<IoBytes> {
         let (ended, cancelled) = own()?;
         let alive = || self.processes.values().filter(|process| process.alive);
         let moved = alive().filter_map(|process| process.moved);
-        let moved = moved.fold(ended.minus(self.before?), Moved::plus);
+        let moved = moved.fold(ended.minus(self.before?), IoBytes::plus);
         let cancelled = cancelled.saturating_sub(self.cancelled_before)
             + alive().map(|process| process.cancelled).sum::<u64>();
-        Some(moved.minus(Moved { read_bytes: 0, written_bytes: cancelled }))
+        Some(moved.minus(IoBytes { read_bytes: 0, written_bytes: cancelled }))
     }
 
-    /// The numbers of its processes that live.
+    /// Returns the ids of the live processes.
     #[must_use]
     pub fn pids(&self) -> Vec<i32> {
         self.processes.iter().filter(|(_, p)| p.alive).map(|((pid, _), _)| *pid).collect()
     }
 
-    /// Whether its processes opened data below these paths for writing, or for reading alone; `None` where they were seen to
-    /// open none.
+    /// Returns whether its processes opened data in these paths for writing (true) or only for
+    /// reading (false). `None` if they opened none.
     #[must_use]
     pub fn writes_data(&self, paths: &[PathBuf]) -> Option<bool> {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -156,12 +158,12 @@ impl CommandWatch {
         all.map(|file| file.written).reduce(|one, other| one || other)
     }
 
-    /// Looks closely at its processes and their files.
+    /// Takes a full sample of the processes and their files.
     pub fn look(&mut self) {
-        self.look_at_all(true);
+        self.sample_all(true);
     }
 
-    fn look_at_all(&mut self, closely: bool) {
+    fn sample_all(&mut self, closely: bool) {
         let (mut of_this, mut alive) = (Vec::new(), Vec::new());
         if let Some(own) = &mut self.own {
             own.children(&mut of_this);
@@ -169,24 +171,28 @@ impl CommandWatch {
         let mut fresh = of_this.clone();
         while let Some(pid) = fresh.pop() {
             alive.push(pid);
-            let there = self.kept.get_mut(&pid).is_some_and(|(kept, _)| kept.children(&mut fresh));
+            let there = self
+                .proc_files
+                .get_mut(&pid)
+                .is_some_and(|(proc_files, _)| proc_files.children(&mut fresh));
             if !there {
-                self.kept.remove(&pid);
-                if let Ok(mut kept) = Kept::open(pid) {
-                    kept.children(&mut fresh);
-                    self.kept.insert(pid, (kept, None));
+                self.proc_files.remove(&pid);
+                if let Ok(mut proc_files) = ProcFiles::open(pid) {
+                    proc_files.children(&mut fresh);
+                    self.proc_files.insert(pid, (proc_files, None));
                 }
             }
         }
         let living: BTreeSet<i32> = alive.iter().copied().collect();
-        self.kept.retain(|pid, _| living.contains(pid));
+        self.proc_files.retain(|pid, _| living.contains(pid));
         self.processes.values_mut().for_each(|process| process.alive = false);
         for pid in alive {
-            if closely || !self.glance_at(pid) {
-                self.look_at(pid);
+            if closely || !self.refresh_process(pid) {
+                self.sample_process(pid);
             }
         }
-        // Orphans that ended are waited for, so that their counters are kept. The root is its starter's.
+        // Reap orphans that ended, so that their counters are kept. The caller reaps the root
+        // process.
         for pid in of_this.into_iter().filter(|pid| *pid != self.root) {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
@@ -194,17 +200,17 @@ impl CommandWatch {
         }
     }
 
-    /// Reads again what a process moved, where it is known and its files were listed often enough for now; false where it
-    /// is to be looked at closely.
-    fn glance_at(&mut self, pid: i32) -> bool {
-        let Some((kept, Some(began))) = self.kept.get(&pid) else { return false };
+    /// Updates the I/O counters of a known process. Returns false if the process needs a full
+    /// sample.
+    fn refresh_process(&mut self, pid: i32) -> bool {
+        let Some((proc_files, Some(began))) = self.proc_files.get(&pid) else { return false };
         let Some(known) = self.processes.get_mut(&(pid, *began)) else { return false };
         if known.looks < EARLY_LOOKS || (known.looks + 1).is_multiple_of(LATE_EVERY) {
             return false;
         }
         known.looks += 1;
         known.alive = !known.ended;
-        match kept.io() {
+        match proc_files.io() {
             Ok((moved, cancelled)) => (known.moved, known.cancelled) = (Some(moved), cancelled),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied && known.alive => {
                 self.unreadable.insert(pid);
@@ -214,19 +220,19 @@ impl CommandWatch {
         true
     }
 
-    fn look_at(&mut self, pid: i32) {
+    fn sample_process(&mut self, pid: i32) {
         let Ok(process) = Process::new(pid) else { return };
         let Ok(stat) = process.stat() else { return };
-        if let Some((_, began)) = self.kept.get_mut(&pid) {
+        if let Some((_, began)) = self.proc_files.get_mut(&pid) {
             *began = Some(stat.starttime);
         }
         let known = self.processes.entry((pid, stat.starttime)).or_default();
-        // One that has ended and is not waited for yet keeps its number, and shows nothing any more.
+        // A zombie keeps its id, but its `/proc` files are empty.
         let ended = stat.state == 'Z';
         (known.name, known.alive, known.ended) = (stat.comm, !ended, ended);
         match process.io() {
             Ok(io) => {
-                let moved = Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
+                let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
                 (known.moved, known.cancelled) = (Some(moved), io.cancelled_write_bytes);
             }
             Err(procfs::ProcError::PermissionDenied(_)) if !ended => {
@@ -238,11 +244,11 @@ impl CommandWatch {
         if known.looks > EARLY_LOOKS && !known.looks.is_multiple_of(LATE_EVERY) {
             return;
         }
-        let libraries = between::preloaded(&pid.to_string()).into_iter();
+        let libraries = interposition::preloaded(&pid.to_string()).into_iter();
         let of = self.processes.get(&(pid, stat.starttime)).map_or("", |known| known.name.as_str());
         let libraries = libraries.map(|library| format!("{library} into {of}"));
         self.preloaded.extend(libraries);
-        let mapped = mapped::files(&pid.to_string()).unwrap_or_default().into_iter();
+        let mapped = mapped_files::read(&pid.to_string()).unwrap_or_default().into_iter();
         let foreign = mapped.filter_map(|file| Some((file.path, file.foreign?)));
         self.foreign.extend(foreign.map(|(path, why)| format!("{path} in {of} ({why})")));
         let Ok(files) = process.fd() else { return };
@@ -250,7 +256,7 @@ impl CommandWatch {
         for fd in files.flatten() {
             match fd.target {
                 FDTarget::Path(path) => {
-                    if let Some(key) = self.look_at_file(pid, fd.fd, path)
+                    if let Some(key) = self.read_file(pid, fd.fd, path)
                         && let Some(known) = self.processes.get_mut(&(pid, stat.starttime))
                     {
                         known.files.insert(key);
@@ -261,11 +267,11 @@ impl CommandWatch {
             }
         }
         if connected {
-            self.look_at_connections(&process);
+            self.read_connections(&process);
         }
     }
 
-    fn look_at_file(&mut self, pid: i32, fd: i32, path: PathBuf) -> Option<(u64, u64)> {
+    fn read_file(&mut self, pid: i32, fd: i32, path: PathBuf) -> Option<(u64, u64)> {
         let link = format!("/proc/{pid}/fd/{fd}");
         let stat = fs::metadata(&link).ok()?;
         let is_device = stat.file_type().is_block_device();
@@ -282,7 +288,7 @@ impl CommandWatch {
         });
         file.read |= mode != 1;
         file.written |= mode != 0;
-        // One that was ever opened through the page cache was not read past it alone.
+        // If a file was opened through the page cache once, its I/O was not all direct.
         file.direct = Some(file.direct.unwrap_or(true) && direct);
         if !is_device {
             file.size_bytes = file.size_bytes.max(Some(stat.len()));
@@ -291,8 +297,8 @@ impl CommandWatch {
         Some(key)
     }
 
-    /// Addresses of other hosts that a process is connected to.
-    fn look_at_connections(&mut self, process: &Process) {
+    /// Collects the remote addresses of a process's connections.
+    fn read_connections(&mut self, process: &Process) {
         let Ok(files) = process.fd() else { return };
         let sockets: BTreeSet<u64> = files
             .flatten()
@@ -313,10 +319,10 @@ impl CommandWatch {
         self.remote.extend(far);
     }
 
-    /// What is known once the command has ended and was waited for.
+    /// Returns the results after the command has ended and was reaped.
     ///
-    /// `measured_ns` is how long the result says that it measured, last of all; what was moved before that
-    /// was preparation.
+    /// `measured_ns` is the measured time that the result states, counted back from the end.
+    /// Earlier I/O was preparation.
     #[must_use]
     pub fn end(mut self, ran_ns: u64, measured_ns: Option<u64>) -> Command {
         self.look();
@@ -331,7 +337,7 @@ impl CommandWatch {
         let moved_measured = measured_ns.zip(self.sum()).map(|(measured_ns, all)| {
             let begun_ns = ran_ns.saturating_sub(measured_ns);
             let prepared = self.sums.iter().rev().find(|(at_ns, _)| *at_ns <= begun_ns);
-            all.minus(prepared.map_or(Moved::default(), |(_, sum)| *sum))
+            all.minus(prepared.map_or(IoBytes::default(), |(_, sum)| *sum))
         });
         let cancelled = after.map(|(_, cancelled)| cancelled.saturating_sub(self.cancelled_before));
         let mut keys: Vec<(u64, u64)> = self
@@ -343,7 +349,7 @@ impl CommandWatch {
         keys.sort_by_key(|key| std::cmp::Reverse(self.files[key].size_bytes));
         let named = keys.len() as u64;
         keys.truncate(KEPT_MAX);
-        let files = keys.iter().map(|key| lies_on(self.files[key].clone())).collect();
+        let files = keys.iter().map(|key| add_location(self.files[key].clone())).collect();
         let mut processes: Vec<CommandProcess> = self
             .processes
             .iter()
@@ -379,34 +385,34 @@ impl CommandWatch {
     }
 }
 
-/// `O_DIRECT` of this machine's kind, as `/proc/PID/fdinfo` shows it.
+/// `O_DIRECT` on this architecture, as shown in `/proc/PID/fdinfo`.
 fn libc_o_direct() -> u32 {
     rustix::fs::OFlags::DIRECT.bits()
 }
 
-/// The `flags` line of an open file: octal.
+/// Reads the `flags` line of an open file, in octal.
 fn open_flags(pid: i32, fd: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
     u64::from_str_radix(line.trim(), 8).ok()
 }
 
-/// What the kernel writes behind the name of a file that has none any more.
+/// Suffix that the kernel adds to the path of a deleted file.
 const GONE: &str = " (deleted)";
 
-/// With the names of the devices that a file lies on directly, and the kind of its file system.
-fn lies_on(mut file: OpenedFile) -> OpenedFile {
+/// Adds the devices and the file system of a file.
+fn add_location(mut file: OpenedFile) -> OpenedFile {
     let path = Path::new(&file.path);
     file.there = path.exists();
-    // One that is gone lay where its directory is.
+    // A deleted file was on the file system of its directory.
     let path = path.ancestors().find(|at| at.exists()).unwrap_or(path);
-    let rest = mount::rest(path);
+    let rest = mount::underlying_storage(path);
     file.mount_point = rest.mount.mount_point;
     file.on = match rest.mount.on.is_empty() {
         false => rest.mount.on,
-        // An overlay lies on what its upper directory lies on.
+        // The data of an overlay is on the file system of its upper directory.
         true => {
-            let layers = stack::beneath(path).layers.into_iter().filter(|layer| layer.top);
+            let layers = stack::read(path).layers.into_iter().filter(|layer| layer.top);
             layers.map(|layer| layer.device.name).collect()
         }
     };
@@ -421,14 +427,14 @@ mod tests {
     use std::process::Stdio;
 
     #[test]
-    fn a_commands_files_and_bytes_are_seen_down_to_its_grandchildren() {
+    fn observes_files_and_bytes_of_grandchildren() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let file = folder.path().join("data");
-        // On the disk: a page that is dirty already is not counted again.
+        // Sync the page, because a dirty page is not counted again.
         let mut made = fs::File::create(&file).unwrap();
         std::io::Write::write_all(&mut made, &vec![7u8; 4 << 20]).unwrap();
         made.sync_all().unwrap();
-        // A grandchild holds the file open until it is told to go on.
+        // A grandchild keeps the file open until it receives a line.
         let script = format!(
             "sh -c 'exec 3<>{0}; echo ready; read line; dd if=/dev/urandom of={0} bs=1M count=4 \
              conv=fsync,notrunc 2>/dev/null' & wait",

@@ -1,6 +1,6 @@
-//! Where a disk completes: its hardware queues, the interrupts of its controller and the CPUs that take
-//! them (kernel: Documentation/ABI/stable/sysfs-block `mq`, Documentation/core-api/irq/irq-affinity.rst,
-//! Documentation/filesystems/proc.rst `interrupts`).
+//! Completion path of a disk: its hardware queues, the interrupts of its controller and the CPUs
+//! that handle them (kernel: Documentation/ABI/stable/sysfs-block `mq`,
+//! Documentation/core-api/irq/irq-affinity.rst, Documentation/filesystems/proc.rst `interrupts`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,33 +9,33 @@ use std::path::{Path, PathBuf};
 use crate::device::{DeviceNumber, disk_directory};
 use crate::sysfs::{Sysfs, names_in, text};
 
-/// One interrupt line.
+/// Interrupt line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Its number.
+    /// Number of the line.
     pub number: u32,
-    /// Who takes it, such as `virtio1-req.0` or `nvme0q1`; empty where it isn't told.
+    /// Handler, such as `virtio1-req.0` or `nvme0q1`; empty if unknown.
     pub name: String,
-    /// CPUs that it goes to at present.
+    /// CPUs that currently receive it.
     pub cpus: Vec<u32>,
-    /// How often each CPU took it since boot, those that did.
+    /// Number of interrupts since boot for each CPU that handled any.
     pub taken: BTreeMap<u32, u64>,
 }
 
-/// Where a disk completes.
+/// Completion path of a disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// The disk's kernel name.
+    /// Kernel name of the disk.
     pub device: String,
-    /// The CPUs that submit to each hardware queue; empty where the kernel tells of none.
+    /// CPUs that submit to each hardware queue; empty if unknown.
     pub queues: Vec<Vec<u32>>,
     /// Interrupts of its controller, which may serve other disks too.
     pub lines: Vec<Line>,
-    /// CPUs near its controller; empty where the kernel tells of none.
+    /// CPUs local to its controller; empty if unknown.
     pub local_cpus: Vec<u32>,
 }
 
-/// Where a disk, or the disk of a partition, completes. `proc` is the host's `/proc`.
+/// Reads the completion path of a disk, or of a partition's disk. `proc` is the host's `/proc`.
 #[must_use]
 pub fn of(sysfs: &Sysfs, proc: &Path, number: DeviceNumber) -> Option<Completion> {
     let directory = disk_directory(sysfs, number);
@@ -68,20 +68,21 @@ pub fn of(sysfs: &Sysfs, proc: &Path, number: DeviceNumber) -> Option<Completion
     })
 }
 
-/// Where a disk of this host completes.
+/// Reads the completion path of a disk on this host.
 #[must_use]
-pub fn of_host(number: DeviceNumber) -> Option<Completion> {
+pub fn read_host(number: DeviceNumber) -> Option<Completion> {
     of(&Sysfs::host(), Path::new("/proc"), number)
 }
 
-/// The directory of the device that raises a disk's interrupts: the nearest one upwards that has some.
+/// Returns the directory of the device that raises the disk's interrupts: its nearest ancestor that
+/// has some.
 fn controller(disk: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(disk).ok()?;
     let has = |directory: &&Path| !interrupts_of(directory).is_empty();
     if let Some(found) = real.ancestors().find(has) {
         return Some(found.to_path_buf());
     }
-    // NVMe over several paths hangs below a subsystem, whose links name the controllers.
+    // With NVMe multipathing, the disk is a child of a subsystem, which links to its controllers.
     let subsystem = real.ancestors().find(|directory| {
         directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with("nvme-subsys"))
     })?;
@@ -93,7 +94,7 @@ fn controller(disk: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The interrupts that a device has, by number.
+/// Returns the interrupt numbers of a device.
 fn interrupts_of(directory: &Path) -> Vec<u32> {
     let mut numbers: Vec<u32> =
         names_in(&directory.join("msi_irqs")).iter().filter_map(|n| n.parse().ok()).collect();
@@ -105,7 +106,7 @@ fn interrupts_of(directory: &Path) -> Vec<u32> {
     numbers
 }
 
-/// Reads `/proc/interrupts`: by number, the line's name and how often each CPU took it.
+/// Parses `/proc/interrupts`: name and count per CPU, by number.
 fn interrupts(text: &str) -> BTreeMap<u32, (String, BTreeMap<u32, u64>)> {
     let mut lines = text.lines();
     let cpus: Vec<u32> = lines
@@ -126,7 +127,7 @@ fn interrupts(text: &str) -> BTreeMap<u32, (String, BTreeMap<u32, u64>)> {
     lines.filter_map(one).collect()
 }
 
-/// Reads `0-3,8` or `0, 1, 2`.
+/// Parses `0-3,8` or `0, 1, 2`.
 fn cpu_list(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for part in text.split(',').map(str::trim) {
@@ -149,7 +150,7 @@ mod tests {
         ERR:         7\n";
 
     #[test]
-    fn interrupts_are_told_by_number_with_who_takes_them() {
+    fn reads_interrupts_with_their_cpus() {
         let known = interrupts(INTERRUPTS);
         assert_eq!(known.len(), 2);
         assert_eq!(known[&36], ("virtio1-req.0".to_owned(), BTreeMap::from([(1, 68001)])));
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_cpus_come_in_two_forms() {
+    fn parses_both_forms_of_cpu_lists() {
         assert_eq!(cpu_list("0-2,8"), [0, 1, 2, 8]);
         assert_eq!(cpu_list("0, 1, 5"), [0, 1, 5]);
         assert!(cpu_list("").is_empty() && cpu_list("x").is_empty());

@@ -1,8 +1,8 @@
-//! CPU of the host, from `/proc/stat`.
+//! CPU utilisation of the host, from `/proc/stat`.
 
 use procfs::{CpuTime, CurrentSI, KernelStats};
 
-/// Ticks of the host's CPUs since boot.
+/// CPU ticks since boot.
 #[derive(Clone, Debug)]
 pub struct CpuReading {
     total: Ticks,
@@ -16,7 +16,7 @@ struct Ticks {
     all: u64,
 }
 
-/// Shares of the time between two readings, 0 to 1.
+/// CPU shares between two readings, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuShare {
     /// Busy share of all CPUs. Time stolen by the hypervisor is not busy.
@@ -30,7 +30,7 @@ pub struct CpuShare {
 impl Ticks {
     fn of(time: &CpuTime) -> Self {
         let steal = time.steal.unwrap_or(0);
-        // guest and guest_nice are contained in user and nice already.
+        // user and nice already include guest and guest_nice.
         let busy =
             time.user + time.nice + time.system + time.irq.unwrap_or(0) + time.softirq.unwrap_or(0);
         Self { busy, steal, all: busy + steal + time.idle + time.iowait.unwrap_or(0) }
@@ -44,14 +44,14 @@ impl Ticks {
 }
 
 impl CpuReading {
-    /// Reads the counters; `None` where they cannot be read.
+    /// Reads the counters; `None` if not readable.
     pub fn now() -> Option<Self> {
         let stats = KernelStats::current().ok()?;
         let cpus = stats.cpu_time.iter().map(Ticks::of).collect();
         Some(Self { total: Ticks::of(&stats.total), cpus })
     }
 
-    /// Shares since an earlier reading; `None` where less than one tick lies between.
+    /// Returns the shares since an earlier reading; `None` if less than one tick has passed.
     pub fn since(&self, before: &Self) -> Option<CpuShare> {
         let (busy, steal) = self.total.shares_since(before.total)?;
         let busiest = self
@@ -64,15 +64,15 @@ impl CpuReading {
         Some(CpuShare { busy, steal, busiest })
     }
 
-    /// Time stolen from the CPU that most was stolen from, since an earlier reading.
+    /// Returns the stolen time of the CPU that lost most since an earlier reading.
     pub fn stolen_ns_since(&self, before: &Self) -> u64 {
         let stolen = |(now, then): (&Ticks, &Ticks)| now.steal.saturating_sub(then.steal);
         let ticks = self.cpus.iter().zip(&before.cpus).map(stolen).max().unwrap_or(0);
         ticks.saturating_mul(1_000_000_000 / procfs::ticks_per_second().max(1))
     }
 
-    /// Whether the hypervisor ever told of stolen time: some steal and say nothing.
-    pub fn tells_of_steal(&self) -> bool {
+    /// True if the hypervisor ever reported stolen time. Some steal without reporting.
+    pub fn has_reported_steal(&self) -> bool {
         self.total.steal > 0
     }
 }
@@ -87,13 +87,13 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_the_time_between() {
+    fn reports_shares_of_the_elapsed_time() {
         let share = reading(60, 10, 200).since(&reading(10, 0, 100)).unwrap();
         assert_eq!((share.busy, share.steal, share.busiest), (0.5, 0.1, 0.5));
     }
 
     #[test]
-    fn no_time_between_is_unknown() {
+    fn shares_without_elapsed_time_are_unknown() {
         assert!(reading(1, 1, 5).since(&reading(1, 1, 5)).is_none());
     }
 

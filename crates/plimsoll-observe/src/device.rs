@@ -1,7 +1,8 @@
-//! Block devices: what each is, what it rests on, and what it has done.
+//! Block devices: description, underlying devices and counters.
 //!
-//! What a device rests on is followed elsewhere ([`crate::stack`]). Counters are those of `/sys/dev/block/MAJOR:MINOR/stat` (kernel: Documentation/block/stat.rst);
-//! a sector there is 512 bytes whatever the device's own block size.
+//! [`crate::stack`] follows underlying devices. Counters are from `/sys/dev/block/MAJOR:MINOR/stat`
+//! (kernel: Documentation/block/stat.rst). Sectors there are 512 bytes, whatever the device's block
+//! size.
 
 mod identity;
 mod unit;
@@ -20,12 +21,12 @@ const SECTOR_BYTES: u64 = 512;
 const NS_PER_MS: u64 = 1_000_000;
 
 impl DeviceNumber {
-    /// Kernel name on this host; `None` where it is no block device.
+    /// Returns the kernel name on this host; `None` if it is not a block device.
     pub fn name(self) -> Option<String> {
         Sysfs::host().name(self)
     }
 
-    /// Counters of this host's device since boot; `None` where they cannot be read.
+    /// Reads the counters since boot of this host's device; `None` if not readable.
     pub fn counters(self) -> Option<DeviceTotals> {
         let sysfs = Sysfs::host();
         let text = fs::read_to_string(sysfs.directory(self).join("stat")).ok()?;
@@ -33,7 +34,7 @@ impl DeviceNumber {
     }
 }
 
-/// Reads the text of a `stat` file.
+/// Parses a `stat` file.
 fn parse_stat(name: &str, text: &str) -> Option<DeviceTotals> {
     let fields: Vec<u64> =
         text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -57,7 +58,7 @@ fn parse_stat(name: &str, text: &str) -> Option<DeviceTotals> {
     })
 }
 
-/// What a device did between two readings of its counters.
+/// Returns the increase between two readings.
 pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
     let option = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_sub(b?));
     DeviceTotals {
@@ -79,18 +80,18 @@ pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
     }
 }
 
-/// A device with what it rests on.
+/// Device with its underlying devices.
 #[derive(Clone, Debug)]
-pub struct Described {
+pub struct DeviceDescription {
     /// The device.
     pub device: Device,
-    /// The devices that it rests on.
+    /// Underlying devices.
     pub below: Vec<DeviceNumber>,
-    /// The file that it rests on: a loop device.
+    /// Backing file of a loop device.
     pub backing: Option<PathBuf>,
 }
 
-/// The directory of a disk, or of the disk that a partition is of.
+/// Returns the directory of a disk, or of a partition's disk.
 pub(crate) fn disk_directory(sysfs: &Sysfs, number: DeviceNumber) -> PathBuf {
     let directory = fs::canonicalize(sysfs.directory(number)).unwrap_or_default();
     match (directory.join("partition").exists(), directory.parent()) {
@@ -99,14 +100,14 @@ pub(crate) fn disk_directory(sysfs: &Sysfs, number: DeviceNumber) -> PathBuf {
     }
 }
 
-/// Describes a device; `None` where there is no such block device.
+/// Describes a device; `None` if the block device does not exist.
 #[must_use]
-pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<Described> {
+pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<DeviceDescription> {
     let name = sysfs.name(number)?;
     let directory = sysfs.directory(number);
     let read = |file: &str| text(&directory.join(file));
     let partition = directory.join("partition").exists();
-    // A partition has no queue of its own: its disk's is one directory up.
+    // A partition has no queue directory; its disk's is one level up.
     let queue = |file: &str| {
         let place = if partition { "../queue" } else { "queue" };
         read(&format!("{place}/{file}"))
@@ -131,7 +132,7 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<Described> {
     let device = Device {
         kind: kind.to_owned(),
         transport: identity.transport,
-        // virtio shows the number of its PCI vendor.
+        // virtio shows a PCI vendor id here.
         vendor: read("device/vendor").filter(|vendor| !vendor.starts_with("0x")),
         driver: identity.driver,
         address: identity.address,
@@ -150,10 +151,10 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<Described> {
         below: below_names,
         name,
     };
-    Some(Described { device, below, backing: backing.map(PathBuf::from) })
+    Some(DeviceDescription { device, below, backing: backing.map(PathBuf::from) })
 }
 
-/// What it is made of, by the directories that its driver gives it: names may be chosen.
+/// Determines the kind from the directories that the driver creates, because names are arbitrary.
 fn kind(directory: &Path, name: &str, partition: bool) -> &'static str {
     let has = |of: &str| directory.join(of).exists();
     match name {
@@ -167,7 +168,7 @@ fn kind(directory: &Path, name: &str, partition: bool) -> &'static str {
     }
 }
 
-/// `none [mq-deadline] kyber` → `mq-deadline`.
+/// Parses `none [mq-deadline] kyber` as `mq-deadline`.
 fn chosen(text: &str) -> String {
     let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inner.map_or(text, |(name, _)| name).to_owned()
@@ -197,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_unknown() {
+    fn invalid_text_is_unknown() {
         assert_eq!(parse_stat("sda", "1 2 x"), None);
         assert_eq!(parse_stat("sda", "1 2 3"), None);
         assert_eq!(DeviceNumber::parse("8"), None);
     }
 
     #[test]
-    fn the_scheduler_in_use_is_the_one_in_brackets() {
+    fn reads_the_scheduler_in_brackets() {
         assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
         assert_eq!(chosen("none"), "none");
     }

@@ -1,14 +1,14 @@
-//! The host as it is: what `environment.json` holds.
+//! Description of the host for `environment.json`.
 
 use std::fs;
 use std::path::Path;
 
-use plimsoll_evidence::environment::{Environment, Unknown};
+use plimsoll_evidence::environment::{Environment, ObservationGap};
 use procfs::{CpuInfo, Current, Meminfo};
 
 use crate::{mount, namespace, stack};
 
-/// Describes the host and what lies beneath `paths` (directories, files or devices of the target).
+/// Describes the host and the storage behind `paths` (directories, files or devices of the target).
 pub fn collect(paths: &[&Path]) -> Environment {
     let memory = Meminfo::current().ok();
     let mut environment = Environment {
@@ -28,11 +28,11 @@ pub fn collect(paths: &[&Path]) -> Environment {
     };
     for path in paths {
         let described = mount::describe(path);
-        environment.unknown.extend(mount::unseen(path).map(|unseen| Unknown {
-            what: format!("block devices beneath {}", path.display()),
+        environment.unknown.extend(mount::explain_unseen(path).map(|unseen| ObservationGap {
+            what: format!("block devices behind {}", path.display()),
             ..unseen
         }));
-        let stack = stack::beneath(path);
+        let stack = stack::read(path);
         for device in stack.layers.into_iter().map(|layer| layer.device) {
             if !environment.devices.iter().any(|known| known.name == device.name) {
                 environment.devices.push(device);
@@ -63,8 +63,7 @@ fn cpu_model() -> Option<String> {
     CpuInfo::current().ok()?.model_name(0).map(str::to_owned)
 }
 
-/// Names by which virtual machines present themselves in their firmware tables, for processors that have
-/// no flag for it.
+/// Names in firmware tables of virtual machines, for processors without a hypervisor flag.
 const HYPERVISORS: [&str; 13] = [
     "QEMU",
     "KVM",
@@ -92,8 +91,8 @@ fn virtualisation() -> Option<String> {
     )
 }
 
-/// The hypervisor, where the processor's flag or the firmware's tables show one. A physical machine has
-/// such tables as well: they name its maker.
+/// Returns the hypervisor, from the processor flag or the firmware tables. The tables of a physical
+/// machine name its manufacturer.
 fn virtualised_by(flagged: bool, vendor: Option<&str>, product: Option<&str>) -> Option<String> {
     let is_metal = product.is_some_and(|product| product.contains(".metal"));
     let known = [vendor, product]
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_no_device_is_said_to_be_unknown() {
+    fn paths_without_a_device_are_reported_as_unknown() {
         let environment = collect(&[Path::new("/proc")]);
         assert_eq!(environment.unknown.len(), 1);
     }

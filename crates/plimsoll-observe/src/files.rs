@@ -1,12 +1,12 @@
-//! The target's files: holes, space never written, compressed or shared extents, and what the file
-//! system beneath is set to do with data. Loop devices are followed into their backing files.
+//! Files of the target: holes, unwritten, compressed and shared extents, and data settings of the
+//! file system. Also the backing files of loop devices.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::environment::{Mount, Unknown};
+use plimsoll_evidence::environment::{Mount, ObservationGap};
 use plimsoll_evidence::observed::{BackingFile, Extents, FileSystem};
 use plimsoll_sys::extents;
 use plimsoll_sys::residency::{self, Residency};
@@ -14,23 +14,23 @@ use rustix::fs::{AtFlags, CWD, IFlags, StatxFlags};
 
 use crate::{mount, stack};
 
-/// Extents listed of one file: a terabyte in pieces of a mebibyte.
+/// Maximum number of listed extents per file: enough for 1 TiB in extents of 1 MiB.
 const EXTENTS_MAX: usize = 1 << 20;
-/// `st_blocks` counts these whatever the file system's block is.
+/// Unit of `st_blocks`, whatever the file system's block size.
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// Where `files` lie, added up; devices are passed over. `None` where none of them is a file.
-pub fn extents_of(files: &[PathBuf], unknown: &mut Vec<Unknown>) -> Option<Extents> {
+/// Sums the extents of `files`, ignoring devices. `None` if no path is a file.
+pub fn extents_of(files: &[PathBuf], unknown: &mut Vec<ObservationGap>) -> Option<Extents> {
     let mut sum: Option<Extents> = None;
     for path in files {
         match of_file(path) {
             Ok(Some(extents)) => sum = Some(add(sum, extents)),
             Ok(None) => {}
             Err(error) => {
-                unknown.push(Unknown {
+                unknown.push(ObservationGap {
                     what: format!("holes and extents of {}", path.display()),
                     why: error,
-                    would_show: "read permission on the file".into(),
+                    remedy: "read permission on the file".into(),
                 });
                 return None;
             }
@@ -69,7 +69,7 @@ fn of_file(path: &Path) -> Result<Option<Extents>, String> {
         allocated_bytes: Some(metadata.blocks().saturating_mul(STAT_BLOCK_BYTES)),
         ..Extents::default()
     };
-    // SEEK_HOLE takes unwritten space for a hole on some file systems; extents tell them apart.
+    // On some file systems SEEK_HOLE treats unwritten space as holes; FIEMAP distinguishes them.
     let Ok((list, true)) = extents::extents(&fd, EXTENTS_MAX) else { return Ok(Some(found)) };
     let within = |extent: &extents::Extent| {
         let end = extent.logical_bytes.saturating_add(extent.length_bytes).min(size_bytes);
@@ -86,9 +86,9 @@ fn of_file(path: &Path) -> Result<Option<Extents>, String> {
     Ok(Some(found))
 }
 
-/// Backing files of the loop devices beneath `paths`.
+/// Returns the backing files of loop devices behind `paths`.
 pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
-    let stacks = paths.iter().flat_map(|path| stack::beneath(path).backing);
+    let stacks = paths.iter().flat_map(|path| stack::read(path).backing);
     let mut files: Vec<PathBuf> =
         stacks.filter(|b| b.is_file && b.path.is_file()).map(|b| b.path).collect();
     files.sort();
@@ -96,8 +96,8 @@ pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
     files
 }
 
-/// What the file system that holds `path` is set to do; `file` is one of the target's on it, whose own
-/// attributes go before the mount's.
+/// Reads the data settings of the file system at `path`. `file` is a file of the target on it,
+/// whose attributes override the mount options.
 pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
     let mount = mount::describe(path);
     let flags = file.and_then(inode_flags);
@@ -115,8 +115,8 @@ pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
     }
 }
 
-/// What direct I/O on a file has to be aligned to (`STATX_DIOALIGN`, Linux 6.1): 0 where the flag is taken
-/// and the I/O buffered, as on ext4 with journalled data; `None` where the file system does not say.
+/// Returns the alignment that direct I/O on a file requires (`STATX_DIOALIGN`, Linux 6.1). 0 if the
+/// file system accepts the flag but buffers, as ext4 with journalled data does. `None` if unknown.
 pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
     let asked = StatxFlags::DIOALIGN;
     let stat = rustix::fs::statx(CWD, file, AtFlags::empty(), asked).ok()?;
@@ -124,7 +124,7 @@ pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
     told.then_some(stat.stx_dio_offset_align)
 }
 
-/// How loop devices' backing files stand, with what the page cache holds of them.
+/// State of loop devices' backing files, with their page cache residency.
 #[derive(Clone, Debug)]
 pub(crate) struct BackingWatch {
     files: Vec<(BackingFile, PathBuf)>,
@@ -161,7 +161,7 @@ impl BackingWatch {
     }
 }
 
-/// Size of some files together, and what the page cache holds of them; `None` where one cannot be read.
+/// Returns the total size of files and their bytes in the page cache; `None` if one cannot be read.
 pub fn resident(files: &[PathBuf]) -> Option<(u64, u64)> {
     files.iter().try_fold((0, 0), |(size, held), file| {
         let (one, now) = cached(file)?;
@@ -169,7 +169,7 @@ pub fn resident(files: &[PathBuf]) -> Option<(u64, u64)> {
     })
 }
 
-/// Size of a file and what the page cache holds of it.
+/// Returns the size of a file and its page cache residency.
 fn cached(path: &Path) -> Option<(u64, Residency)> {
     let file = File::open(path).ok()?;
     let size_bytes = file.metadata().ok()?.len();
@@ -184,9 +184,9 @@ fn inode_flags(file: &Path) -> Option<IFlags> {
     rustix::fs::ioctl_getflags(File::open(file).ok()?).ok()
 }
 
-/// `FS_NOCOMP_FL` (include/uapi/linux/fs.h): never to be compressed.
+/// `FS_NOCOMP_FL` (include/uapi/linux/fs.h): the file is never compressed.
 const NO_COMPRESSION: IFlags = IFlags::from_bits_retain(0x400);
-/// File systems that never compress.
+/// File systems without compression.
 const PLAIN: [&str; 8] = ["ext2", "ext3", "ext4", "xfs", "tmpfs", "ramfs", "vfat", "jfs"];
 
 fn compression(mount: &Mount, flags: Option<IFlags>) -> Option<String> {
@@ -195,10 +195,10 @@ fn compression(mount: &Mount, flags: Option<IFlags>) -> Option<String> {
         return Some(String::new());
     }
     if kind != "btrfs" {
-        // ZFS, bcachefs, F2FS, network file systems: their settings are not in the mount options.
+        // ZFS, bcachefs, F2FS and network file systems do not show it in the mount options.
         return None;
     }
-    // No checksums, no compression: a file without copy-on-write is never compressed.
+    // Files without copy-on-write have no checksums and are never compressed.
     if flags.is_some_and(|flags| flags.contains(IFlags::NOCOW)) {
         return Some(String::new());
     }
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_data_and_allocation_are_told_apart() {
+    fn distinguishes_holes_data_and_allocation() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let (full, sparse) = (folder.path().join("full"), folder.path().join("sparse"));
         std::fs::write(&full, vec![1u8; 1 << 20]).unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn btrfs_says_how_it_compresses() {
+    fn reads_the_compression_of_btrfs() {
         let of = |options, flags| compression(&btrfs(options), flags).unwrap();
         assert_eq!(of("rw,compress-force=zstd:3,space_cache", None), "zstd:3");
         assert_eq!(of("rw,compress=lzo", Some(NO_COMPRESSION)), "");
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_file_systems_do_is_not_guessed() {
+    fn settings_of_other_file_systems_are_unknown() {
         let mount = Mount { file_system: Some("zfs".into()), ..Mount::default() };
         assert_eq!(compression(&mount, None), None);
         let mount = Mount { file_system: Some("ext4".into()), ..Mount::default() };

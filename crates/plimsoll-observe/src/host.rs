@@ -1,4 +1,4 @@
-//! The host's memory, what tasks waited for, CPU quotas and frequency, the wall clock.
+//! Memory, pressure stall information, CPU quotas, CPU frequency and wall clock of the host.
 
 use std::fs;
 
@@ -6,30 +6,30 @@ use plimsoll_evidence::observed::{ClockWatch, Memory, Pressure};
 use plimsoll_sys::clock;
 use procfs::{Current, Meminfo};
 
-/// Counters of the host at one moment. Each is `None` where it cannot be read.
+/// Host counters at one moment. Each is `None` if not readable.
 #[derive(Clone, Debug, Default)]
 pub struct HostReading {
     at_ns: u64,
     cached_bytes: Option<u64>,
-    /// Dirty and under write-back.
+    /// Bytes dirty or under write-back.
     pub dirty_bytes: Option<u64>,
-    /// Microseconds of pressure so far: I/O some, I/O full, CPU some, memory some.
+    /// Pressure stall totals in microseconds: I/O some, I/O full, CPU some, memory some.
     pressure_us: [Option<u64>; 4],
     throttled_ns: Option<u64>,
     /// Mean frequency of the CPUs.
     pub frequency_hz: Option<u64>,
-    /// Wall clock less monotonic clock.
+    /// Wall clock minus monotonic clock.
     offset_ns: i128,
     source: Option<String>,
-    /// The monotonic clock, and the time since boot by the kernel's own account.
+    /// Monotonic clock, and the kernel's time since boot.
     uptime: Option<(u64, u64)>,
 }
 
-/// Readings of two clocks that lie closer together than this need not be taken again.
+/// Maximum distance between the readings of two clocks. Beyond it they are read again.
 const NEAR_NS: u64 = 1_000_000;
 
 impl HostReading {
-    /// Reads everything.
+    /// Reads all counters.
     pub fn now() -> Self {
         let memory = Meminfo::current().ok();
         let pressure = |resource: &str, line: &str| {
@@ -56,7 +56,7 @@ impl HostReading {
         }
     }
 
-    /// Shares of the time between two readings in which tasks waited.
+    /// Returns the pressure stall shares between two readings.
     pub fn pressure_since(&self, before: &Self) -> Pressure {
         let time_us = (self.at_ns.saturating_sub(before.at_ns) / 1000).max(1) as f64;
         let share = |at: usize| {
@@ -71,12 +71,12 @@ impl HostReading {
         }
     }
 
-    /// Time that this control group was throttled between two readings.
+    /// Returns the time that this control group was throttled between two readings.
     pub fn throttled_since(&self, before: &Self) -> Option<u64> {
         self.throttled_ns?.checked_sub(before.throttled_ns?)
     }
 
-    /// Memory at both ends.
+    /// Returns the memory state of both readings.
     pub fn memory_since(&self, before: &Self) -> Memory {
         Memory {
             cached_bytes_before: before.cached_bytes,
@@ -87,8 +87,8 @@ impl HostReading {
         }
     }
 
-    /// Notes how long it was between two readings, by our clock and by the kernel's own account.
-    pub fn passed_since(&self, before: &Self, watch: &mut ClockWatch) {
+    /// Records the time between two readings on the run's clock and on the kernel's.
+    pub fn record_elapsed(&self, before: &Self, watch: &mut ClockWatch) {
         let Some(((own, kernel), (own_then, kernel_then))) = self.uptime.zip(before.uptime) else {
             return;
         };
@@ -96,9 +96,9 @@ impl HostReading {
         watch.kernel_ns = kernel.checked_sub(kernel_then);
     }
 
-    /// Notes a jump of the wall clock against the monotonic one, less the 500 ppm that the kernel
-    /// slews by, and another clock source.
-    pub fn note_clock(&self, before: &Self, watch: &mut ClockWatch) {
+    /// Records a step of the wall clock against the monotonic one, beyond the kernel's slewing of
+    /// 500 ppm, and a change of the clock source.
+    pub fn record_clock_step(&self, before: &Self, watch: &mut ClockWatch) {
         let moved = (self.offset_ns - before.offset_ns).unsigned_abs();
         let slewed = u128::from(self.at_ns.saturating_sub(before.at_ns) / 2000);
         let step_ns = u64::try_from(moved.saturating_sub(slewed)).unwrap_or(u64::MAX);
@@ -111,15 +111,15 @@ impl HostReading {
     }
 }
 
-/// `/proc/uptime` with the monotonic clock at that moment; `None` where it is not the kernel's own (containers
-/// may be shown another).
+/// Reads `/proc/uptime` and the monotonic clock together. `None` if the file is not the kernel's
+/// own, as in some containers.
 fn uptime() -> Option<(u64, u64)> {
     let path = "/proc/uptime";
     let kind = rustix::fs::statfs(path).ok()?.f_type;
     let is_kernels = kind == rustix::fs::statfs("/proc/self").ok()?.f_type;
     let reading = || {
         let before = clock::monotonic_ns();
-        let uptime_ns = uptime_in(&fs::read_to_string(path).ok()?)?;
+        let uptime_ns = parse_uptime(&fs::read_to_string(path).ok()?)?;
         let after = clock::monotonic_ns();
         Some((after.saturating_sub(before), (before / 2 + after / 2, uptime_ns)))
     };
@@ -133,8 +133,8 @@ fn uptime() -> Option<(u64, u64)> {
     Some(best.1)
 }
 
-/// Seconds since boot, to hundredths (kernel: Documentation/filesystems/proc.rst).
-fn uptime_in(text: &str) -> Option<u64> {
+/// Parses the seconds since boot, to hundredths (kernel: Documentation/filesystems/proc.rst).
+fn parse_uptime(text: &str) -> Option<u64> {
     let seconds: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
     Some((seconds * 1e9) as u64)
 }
@@ -144,13 +144,14 @@ fn clock_source() -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// `total=` of a line of `/proc/pressure` (kernel: Documentation/accounting/psi.rst), microseconds.
+/// Parses `total=` in a line of `/proc/pressure` (kernel: Documentation/accounting/psi.rst), in
+/// microseconds.
 fn total_us(text: &str, line: &str) -> Option<u64> {
     let line = text.lines().find_map(|l| l.strip_prefix(line))?;
     line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-/// Time throttled by the CPU quota of this process's control group (version 2, or version 1).
+/// Reads the time that the CPU quota throttled this process's control group (version 2 or 1).
 pub(crate) fn throttled_ns() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     for line in groups.lines() {
@@ -183,7 +184,7 @@ fn throttled_in(text: &str) -> Option<u64> {
     value("throttled_usec").map(|us| us.saturating_mul(1000)).or_else(|| value("throttled_time"))
 }
 
-/// Mean of what cpufreq shows of each CPU; none on most virtual machines.
+/// Returns the mean frequency from cpufreq; most virtual machines have none.
 fn frequency_hz() -> Option<u64> {
     let entries = fs::read_dir("/sys/devices/system/cpu/cpufreq").ok()?;
     let khz: Vec<u64> = entries
@@ -214,31 +215,31 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_wall_clock_shows_and_slewing_does_not() {
+    fn detects_clock_steps_but_not_slewing() {
         let before = HostReading { at_ns: 0, offset_ns: 5_000, ..HostReading::default() };
         let mut watch = ClockWatch::default();
         let at = |offset_ns| HostReading { at_ns: 1_000_000_000, offset_ns, ..before.clone() };
-        at(405_000).note_clock(&before, &mut watch);
+        at(405_000).record_clock_step(&before, &mut watch);
         assert_eq!(watch.step_ns_max, Some(0));
-        at(-2_000_000_000).note_clock(&before, &mut watch);
+        at(-2_000_000_000).record_clock_step(&before, &mut watch);
         assert!(watch.step_ns_max.unwrap() > 1_900_000_000);
         assert_eq!(watch.source_changed, None);
     }
 
     #[test]
-    fn the_kernels_account_of_time_goes_with_our_clock() {
-        assert_eq!(uptime_in("12.34 99.00\n"), Some(12_340_000_000));
-        assert_eq!(uptime_in(""), None);
+    fn the_kernels_uptime_agrees_with_our_clock() {
+        assert_eq!(parse_uptime("12.34 99.00\n"), Some(12_340_000_000));
+        assert_eq!(parse_uptime(""), None);
         let of = |uptime| HostReading { uptime, ..HostReading::default() };
         let mut watch = ClockWatch::default();
-        of(Some((5, 9))).passed_since(&of(None), &mut watch);
+        of(Some((5, 9))).record_elapsed(&of(None), &mut watch);
         assert_eq!(watch.own_ns, None);
-        of(Some((50, 90))).passed_since(&of(Some((40, 70))), &mut watch);
+        of(Some((50, 90))).record_elapsed(&of(Some((40, 70))), &mut watch);
         assert_eq!((watch.own_ns, watch.kernel_ns), (Some(10), Some(20)));
     }
 
     #[test]
-    fn pressure_is_a_share_of_the_time_between() {
+    fn reports_pressure_as_a_share_of_the_elapsed_time() {
         let reading = |at_ns, us| HostReading {
             at_ns,
             pressure_us: [Some(us), None, None, None],

@@ -1,22 +1,22 @@
-//! I/O errors that the kernel logs (`/dev/kmsg`; Documentation/ABI/testing/dev-kmsg). Needs root, or a
-//! kernel that shows its log to all.
+//! I/O errors in the kernel log (`/dev/kmsg`; Documentation/ABI/testing/dev-kmsg). Needs root, or a
+//! kernel that shows its log to all users.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// A record is at most so long (kernel/printk, `PRINTK_MESSAGE_MAX`).
+/// Maximum size of a record (kernel/printk, `PRINTK_MESSAGE_MAX`).
 const RECORD_BYTES_MAX: usize = 8 << 10;
 
-/// Reads what is logged from now on.
+/// Reader of new kernel log records.
 #[derive(Debug, Default)]
 pub struct KernelLog {
     log: Option<File>,
 }
 
 impl KernelLog {
-    /// Begins at the log's end.
+    /// Starts at the end of the log.
     #[must_use]
     pub fn begin() -> Self {
         let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
@@ -26,8 +26,8 @@ impl KernelLog {
         Self { log }
     }
 
-    /// I/O errors of each block device since; `None` where the log cannot be read. The kernel leaves some
-    /// out where there are many at once.
+    /// Returns the I/O errors of each block device since the start; `None` if the log cannot be
+    /// read. The kernel omits some if there are many at once.
     pub fn errors(&mut self) -> Option<BTreeMap<String, u64>> {
         let log = self.log.as_mut()?;
         let (mut errors, mut record) = (BTreeMap::new(), [0; RECORD_BYTES_MAX]);
@@ -40,7 +40,7 @@ impl KernelLog {
                         *errors.entry(device.to_owned()).or_insert(0) += 1;
                     }
                 }
-                // Records that were overwritten meanwhile.
+                // Some records were overwritten before they were read.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
                 Err(_) => return None,
@@ -50,7 +50,7 @@ impl KernelLog {
     }
 }
 
-/// The device of a record on an I/O error (block/blk-core.c, `blk_print_req_error`; fs/buffer.c,
+/// Returns the device of an I/O error record (block/blk-core.c, `blk_print_req_error`; fs/buffer.c,
 /// `buffer_io_error`).
 fn device_of(record: &str) -> Option<&str> {
     let says = record.split_once(';')?.1;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_devices_are_told_from_other_records() {
+    fn recognises_io_errors_among_other_records() {
         let of = |text: &str| device_of(text).map(str::to_owned);
         let request = "3,950,8233,-;I/O error, dev loop0, sector 1024 op 0x0:(READ) flags 0x0\n";
         assert_eq!(of(request).as_deref(), Some("loop0"));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_counted_where_nothing_was_logged() {
+    fn counts_no_errors_in_an_unchanged_log() {
         if let Some(errors) = KernelLog::begin().errors() {
             assert!(errors.values().all(|count| *count > 0));
         }

@@ -1,14 +1,13 @@
-//! What the system beneath did: block devices, page cache, CPU, the host. It reads and counts, and
-//! interprets nothing. What it cannot read is unknown, never zero.
+//! Observation of the underlying system: block devices, page cache, CPU and host. This crate reads
+//! and counts; it does not interpret. Values that it cannot read are unknown, never zero.
 //!
 //! # Where to change what
 //!
-//! - a new observation: one file per source, read by `observer.rs`; its form in a bundle:
+//! - a new observation: one file per source, read by `observer.rs`; its format in a bundle:
 //!   `plimsoll-evidence/src/observed`
 //! - network interfaces and TCP: `links.rs`
 
 pub mod access_profile;
-pub mod between;
 pub mod command;
 pub mod completion;
 pub mod cpu;
@@ -16,24 +15,25 @@ pub mod device;
 pub mod environment;
 pub mod files;
 pub mod host;
+pub mod interposition;
 pub mod kernel;
 pub mod kernel_log;
 pub mod limits;
 pub mod links;
 mod local;
-pub mod mapped;
+pub mod mapped_files;
 pub mod metrics;
 pub mod mount;
 mod namespace;
 pub mod neighbours;
 pub mod network;
 pub mod observer;
+pub mod outside_devices;
+mod pause_detector;
 pub mod process;
-mod pulse;
 pub mod raid;
 pub mod servers;
 pub mod stack;
-pub mod surroundings;
 pub mod sysfs;
 pub mod workload;
 

@@ -8,7 +8,7 @@ use plimsoll_evidence::observed::Limits;
 use plimsoll_sys::limits::{IoPriority, io_priority};
 use procfs::process::Process;
 
-/// Version 1 has no word for "no limit", and gives the largest number of whole pages.
+/// Version 1 represents "no limit" by the largest multiple of the page size.
 const NO_LIMIT_V1: u64 = 1 << 60;
 /// Limits of version 2 by their keys in `io.max`.
 const IO_MAX: [(&str, &str); 4] = [
@@ -17,7 +17,7 @@ const IO_MAX: [(&str, &str); 4] = [
     ("riops", "reads-per-s"),
     ("wiops", "writes-per-s"),
 ];
-/// The same of version 1 by their files.
+/// Limits of version 1 by their files.
 const THROTTLE: [(&str, &str); 4] = [
     ("blkio.throttle.read_bps_device", "read-bytes-per-s"),
     ("blkio.throttle.write_bps_device", "write-bytes-per-s"),
@@ -41,35 +41,35 @@ pub fn read() -> Limits {
     limits
 }
 
-/// Limits of the control groups that `/proc/self/cgroup` names, below `root`.
+/// Reads the limits of the control groups named in `/proc/self/cgroup`, in `root`.
 fn of_groups(root: &Path, groups: &str) -> Limits {
-    let mut found = Found::default();
+    let mut found = LimitReader::default();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
         if controllers.is_empty() {
             for mounted in [root.to_owned(), root.join("unified")] {
-                found.ancestors(&mounted, path, Found::version_2);
+                found.ancestors(&mounted, path, LimitReader::version_2);
             }
             continue;
         }
-        // Controllers that share a hierarchy have links of their own names, or one directory of both.
+        // Controllers that share a hierarchy have a link each, or one common directory.
         for controller in controllers.split(',').chain(std::iter::once(controllers)) {
-            found.ancestors(&root.join(controller), path, Found::version_1);
+            found.ancestors(&root.join(controller), path, LimitReader::version_1);
         }
     }
     Limits { io: found.io.into_iter().collect(), ..found.limits }
 }
 
-/// What was found so far.
+/// Limits read until now.
 #[derive(Default)]
-struct Found {
+struct LimitReader {
     limits: Limits,
     io: BTreeSet<String>,
 }
 
-impl Found {
-    /// Reads a group and those above it. A container may see its own group as the root alone.
+impl LimitReader {
+    /// Reads a group and its ancestors. A container may see its own group as the root.
     fn ancestors(&mut self, mounted: &Path, path: &str, read: fn(&mut Self, &Path, bool)) {
         let path = path.trim_start_matches('/');
         let mut own = true;
@@ -138,7 +138,7 @@ impl Found {
         self.limits.memory_bytes = least;
     }
 
-    /// A negative quota is none.
+    /// Ignores a negative quota: it means unlimited.
     fn cpus(&mut self, quota: f64, period: f64) {
         if quota > 0.0 && period > 0.0 {
             let cpus = quota / period;
@@ -153,8 +153,8 @@ impl Found {
     }
 }
 
-/// `/proc/self/limits`: a name of several words, the soft limit, the hard one, the unit; columns are
-/// apart by two spaces at least.
+/// Parses `/proc/self/limits`: a name of several words, the soft limit, the hard limit, the unit.
+/// At least two spaces separate the columns.
 fn of_process(text: &str) -> BTreeMap<String, String> {
     let row = |line: &str| {
         let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_limit_of_version_2_counts_wherever_it_is_set() {
+    fn the_tightest_limit_of_version_2_counts() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         group(root, "a", &[("memory.max", "1073741824\n"), ("cpu.max", "50000 100000\n")]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_is_read_as_well_and_its_largest_number_is_no_limit() {
+    fn reads_version_1_and_its_representation_of_unlimited() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         group(root, "memory", &[("memory.limit_in_bytes", "9223372036854771712\n")]);

@@ -1,9 +1,11 @@
-//! Network interfaces and TCP of this process's network namespace: `/proc/net/dev`, `/proc/net/snmp`,
-//! `/proc/net/netstat` (kernel: Documentation/networking/statistics.rst, snmp_counter.rst), and what `/sys/class/net`
-//! tells of each interface (Documentation/ABI/testing/sysfs-class-net).
+//! Network interfaces and TCP of this process's network namespace, from `/proc/net/dev`,
+//! `/proc/net/snmp` and `/proc/net/netstat` (kernel: Documentation/networking/statistics.rst,
+//! snmp_counter.rst). Interface properties are from `/sys/class/net`
+//! (Documentation/ABI/testing/sysfs-class-net).
 //!
-//! `/proc/net` is of the process's own namespace, `/sys/class/net` of the one in which it was mounted (a process that
-//! `nsenter` started sees the host's): it is believed only where both name the same interfaces with the same counts.
+//! `/proc/net` shows the process's own namespace; `/sys/class/net` shows the one in which it was
+//! mounted (after `nsenter` the host's). The latter is used only if both list the same interfaces
+//! with the same counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,20 +15,21 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
 
 use crate::sysfs::{self, Sysfs};
 
-/// Interfaces that have rows in the series: a host of containers may have hundreds.
+/// Maximum number of interfaces with rows in the series, because a container host may have
+/// hundreds.
 const SERIES_MAX: usize = 16;
 const LOOPBACK: &str = "lo";
 
-/// The counters so far.
+/// Counter values at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Reading {
     interfaces: BTreeMap<String, LinkCounters>,
     tcp: Option<Tcp>,
 }
 
-/// What `/sys` tells of an interface.
+/// Properties of an interface from `/sys`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Traits {
+struct InterfaceProperties {
     hardware: bool,
     below: Vec<String>,
     speed_bits_per_s: Option<u64>,
@@ -34,38 +37,39 @@ struct Traits {
     carrier_changes: Option<u64>,
 }
 
-/// Watches interfaces and TCP.
+/// Observer of interfaces and TCP.
 #[derive(Clone, Debug, Default)]
 pub struct LinkWatch {
-    /// When the phase began, with what `/sys` told; `None` where it could not be read.
-    begun: Option<(Reading, BTreeMap<String, Traits>)>,
+    /// Counters and properties at the start of the phase; `None` if not readable.
+    phase_start: Option<(Reading, BTreeMap<String, InterfaceProperties>)>,
     last: Option<Reading>,
-    /// What `/sys` told before the phase began.
-    looked: Option<BTreeMap<String, Traits>>,
-    /// Interfaces that came, went or were set back since the phase began.
-    lost: BTreeSet<String>,
+    /// Properties read before the phase.
+    early_properties: Option<BTreeMap<String, InterfaceProperties>>,
+    /// Interfaces that appeared, vanished or were reset during the phase.
+    discontinuous: BTreeSet<String>,
     from_ns: u64,
-    /// Interfaces that have rows.
-    shown: BTreeSet<String>,
+    /// Interfaces with rows in the series.
+    series_names: BTreeSet<String>,
 }
 
 impl LinkWatch {
-    /// Looks at what `/sys` tells, which some drivers and whoever sets interfaces up make slow: before the phase begins.
+    /// Reads the properties in `/sys` before the phase, because some drivers and configuration
+    /// tools make that slow.
     pub fn look(&mut self) {
-        self.looked = Some(traits_of_host().unwrap_or_default());
+        self.early_properties = Some(read_host_properties().unwrap_or_default());
     }
 
-    /// Begins to total. `since_start_ns` is the time since the run's start.
+    /// Starts the totals. `since_start_ns` is the time since the start of the run.
     pub fn begin(&mut self, since_start_ns: impl Fn() -> u64) {
-        let looked = self.looked.take();
-        let traits = looked.unwrap_or_else(|| traits_of_host().unwrap_or_default());
-        self.begun = Reading::now().map(|reading| (reading, traits));
-        self.last = self.begun.as_ref().map(|(reading, _)| reading.clone());
+        let early_properties = self.early_properties.take();
+        let traits = early_properties.unwrap_or_else(|| read_host_properties().unwrap_or_default());
+        self.phase_start = Reading::now().map(|reading| (reading, traits));
+        self.last = self.phase_start.as_ref().map(|(reading, _)| reading.clone());
         self.from_ns = since_start_ns();
-        self.lost.clear();
+        self.discontinuous.clear();
     }
 
-    /// Reads the counters, and gives the rise of each since the last time with the name of its series.
+    /// Reads the counters, and passes the increase of each with its series name to `gauge`.
     pub fn sample(&mut self, gauge: impl FnMut(String, f64)) {
         self.follow(Reading::now(), gauge);
     }
@@ -77,13 +81,13 @@ impl LinkWatch {
         for name in known.collect::<BTreeSet<&String>>() {
             let rise = last.interfaces.get(name).zip(now.interfaces.get(name));
             let Some(rise) = rise.and_then(|(then, now)| risen(then, now)) else {
-                self.lost.insert(name.clone());
+                self.discontinuous.insert(name.clone());
                 continue;
             };
-            if rise.received_bytes + rise.sent_bytes > 0 && self.shown.len() < SERIES_MAX {
-                self.shown.insert(name.clone());
+            if rise.received_bytes + rise.sent_bytes > 0 && self.series_names.len() < SERIES_MAX {
+                self.series_names.insert(name.clone());
             }
-            if self.shown.contains(name) {
+            if self.series_names.contains(name) {
                 gauge(format!("link.{name}.received_bytes"), rise.received_bytes as f64);
                 gauge(format!("link.{name}.sent_bytes"), rise.sent_bytes as f64);
             }
@@ -94,9 +98,9 @@ impl LinkWatch {
         }
     }
 
-    /// What was counted since the phase began; `None` where that could not be read.
+    /// Returns the totals since the start of the phase; `None` if not readable.
     pub fn end(&mut self, since_start_ns: impl Fn() -> u64) -> Option<Links> {
-        let traits = traits_of_host();
+        let traits = read_host_properties();
         self.follow(Reading::now(), |_, _| ());
         let namespace = fs::read_link("/proc/self/ns/net").ok();
         let namespace = namespace.map(|link| link.to_string_lossy().into_owned());
@@ -104,14 +108,15 @@ impl LinkWatch {
         Some(Links { namespace, to_ns: since_start_ns(), ..links })
     }
 
-    fn total(&mut self, traits: Option<BTreeMap<String, Traits>>) -> Option<Links> {
-        let ((begun, traits_before), now) = (self.begun.take()?, self.last.as_ref()?);
+    fn total(&mut self, traits: Option<BTreeMap<String, InterfaceProperties>>) -> Option<Links> {
+        let ((phase_start, traits_before), now) = (self.phase_start.take()?, self.last.as_ref()?);
         let interface = |name: &String| {
-            let rise = begun.interfaces.get(name).zip(now.interfaces.get(name));
+            let rise = phase_start.interfaces.get(name).zip(now.interfaces.get(name));
             let rise = rise.and_then(|(then, now)| risen(then, now));
             let own = traits.as_ref().and_then(|traits| traits.get(name));
-            let changes =
-                |traits: Option<&Traits>| traits.and_then(|traits| traits.carrier_changes);
+            let changes = |traits: Option<&InterfaceProperties>| {
+                traits.and_then(|traits| traits.carrier_changes)
+            };
             Interface {
                 name: name.clone(),
                 loopback: name == LOOPBACK,
@@ -122,17 +127,18 @@ impl LinkWatch {
                 carrier_changes: changes(own)
                     .zip(changes(traits_before.get(name)))
                     .and_then(|(now, then)| now.checked_sub(then)),
-                counters: rise.filter(|_| !self.lost.contains(name)),
+                counters: rise.filter(|_| !self.discontinuous.contains(name)),
             }
         };
-        let names = begun.interfaces.keys().chain(now.interfaces.keys()).chain(&self.lost);
+        let names =
+            phase_start.interfaces.keys().chain(now.interfaces.keys()).chain(&self.discontinuous);
         let names: BTreeSet<&String> = names.collect();
         let mut interfaces: Vec<Interface> = names.into_iter().map(interface).collect();
         interfaces.retain(|one| {
             let idle = one.counters == Some(LinkCounters::default());
             !idle || one.loopback || one.hardware == Some(true)
         });
-        let tcp = begun.tcp.zip(now.tcp).and_then(|(then, now)| tcp_risen(&then, &now));
+        let tcp = phase_start.tcp.zip(now.tcp).and_then(|(then, now)| tcp_risen(&then, &now));
         Some(Links { from_ns: self.from_ns, interfaces, tcp, ..Links::default() })
     }
 }
@@ -146,10 +152,12 @@ impl Reading {
     }
 }
 
-/// `/proc/net/dev`: two lines of titles, then `name:` and sixteen counters. `None` where it looks otherwise.
+/// Parses `/proc/net/dev`: two header lines, then `name:` and sixteen counters. `None` for any
+/// other format.
 fn interfaces(text: &str) -> Option<BTreeMap<String, LinkCounters>> {
     let one = |line: &str| {
-        // A name may hold any sign but a blank, a slash and a colon (dev_valid_name of the kernel).
+        // A name can have any character except space, slash and colon (the kernel's
+        // dev_valid_name).
         let (name, numbers) = line.split_once(':')?;
         let numbers: Vec<u64> =
             numbers.split_ascii_whitespace().map(|n| n.parse().ok()).collect::<Option<_>>()?;
@@ -186,7 +194,8 @@ fn interfaces(text: &str) -> Option<BTreeMap<String, LinkCounters>> {
     text.lines().skip(2).map(one).collect()
 }
 
-/// The counter of a protocol: its titles stand in one line, its values in the next that begins alike.
+/// Returns a counter of a protocol: one line has the names, the next line with the same prefix the
+/// values.
 fn counter(text: &str, protocol: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(':'));
     let at = lines.next()?.split_ascii_whitespace().position(|title| title == name)?;
@@ -202,7 +211,7 @@ fn tcp(snmp: &str, netstat: Option<&str>) -> Option<Tcp> {
     })
 }
 
-/// What was counted between two readings; `None` where a counter was set back.
+/// Returns the increase between two readings; `None` if a counter was reset.
 fn risen(then: &LinkCounters, now: &LinkCounters) -> Option<LinkCounters> {
     let rise = |of: fn(&LinkCounters) -> u64| of(now).checked_sub(of(then));
     Some(LinkCounters {
@@ -228,13 +237,13 @@ fn tcp_risen(then: &Tcp, now: &Tcp) -> Option<Tcp> {
     })
 }
 
-fn traits_of_host() -> Option<BTreeMap<String, Traits>> {
+fn read_host_properties() -> Option<BTreeMap<String, InterfaceProperties>> {
     let before = Reading::now()?;
-    let (traits, received) = traits(&Sysfs::host());
+    let (traits, received) = read_properties(&Sysfs::host());
     is_same(&before, &received, &Reading::now()?).then_some(traits)
 }
 
-/// Whether `/sys` shows the interfaces that were read before and after it.
+/// True if `/sys` shows the same interfaces as the readings before and after it.
 fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) -> bool {
     before.interfaces.keys().eq(received.keys())
         && received.iter().all(|(name, bytes)| {
@@ -243,14 +252,16 @@ fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) 
         })
 }
 
-/// Of each interface what is told, and the bytes that it received.
-fn traits(sysfs: &Sysfs) -> (BTreeMap<String, Traits>, BTreeMap<String, u64>) {
+/// Returns the properties of each interface, and its received bytes.
+fn read_properties(
+    sysfs: &Sysfs,
+) -> (BTreeMap<String, InterfaceProperties>, BTreeMap<String, u64>) {
     let place = sysfs.place("class/net");
     let (mut traits, mut received) = (BTreeMap::new(), BTreeMap::new());
     for name in sysfs::names_in(&place) {
         let directory = place.join(&name);
         let number = |file: &str| sysfs::text(&directory.join(file))?.parse::<u64>().ok();
-        // Not every entry is an interface: `bonding_masters` is a file.
+        // Some entries are not interfaces: `bonding_masters` is a file.
         let Some(bytes) = number("statistics/rx_bytes") else { continue };
         received.insert(name.clone(), bytes);
         let mut below: Vec<String> = sysfs::names_in(&directory)
@@ -258,12 +269,12 @@ fn traits(sysfs: &Sysfs) -> (BTreeMap<String, Traits>, BTreeMap<String, u64>) {
             .filter_map(|entry| entry.strip_prefix("lower_").map(str::to_owned))
             .collect();
         below.sort();
-        // In Mb/s; unknown is -1, which earlier kernels print without its sign.
+        // Speed is in Mb/s. Unknown is -1, which older kernels print as unsigned.
         let speed = number("speed").filter(|speed| (1..u64::from(u32::MAX)).contains(speed));
         let duplex = sysfs::text(&directory.join("duplex"));
         traits.insert(
             name,
-            Traits {
+            InterfaceProperties {
                 hardware: directory.join("device").exists(),
                 below,
                 speed_bits_per_s: speed.map(|speed| speed * 1_000_000),
@@ -294,10 +305,14 @@ mod tests {
         Reading { interfaces: interfaces(text).unwrap(), tcp }
     }
 
-    fn watch(begun: &str) -> LinkWatch {
-        let begun = reading(begun);
-        let last = Some(begun.clone());
-        LinkWatch { begun: Some((begun, BTreeMap::new())), last, ..LinkWatch::default() }
+    fn watch(phase_start: &str) -> LinkWatch {
+        let phase_start = reading(phase_start);
+        let last = Some(phase_start.clone());
+        LinkWatch {
+            phase_start: Some((phase_start, BTreeMap::new())),
+            last,
+            ..LinkWatch::default()
+        }
     }
 
     #[test]
@@ -313,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_nonsense_is_unknown() {
+    fn missing_or_invalid_counters_are_unknown() {
         assert_eq!(interfaces("a\nb\neth0: 1 2 3\n"), None);
         assert_eq!(interfaces("a\nb\neth0: x 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"), None);
         assert_eq!(tcp("Tcp: InSegs OutSegs\nTcp: 1 2\n", None), None);
@@ -322,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rise_has_rows_and_a_total() {
+    fn an_increase_has_rows_and_a_total() {
         let mut watch = watch(DEV);
         let mut rows = BTreeMap::new();
         let more = reading(&DEV.replace("1000 10", "1800 12"));
@@ -339,17 +354,17 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_came_went_or_was_set_back_is_unknown() {
+    fn an_interface_that_appeared_vanished_or_was_reset_is_unknown() {
         let without = DEV.split("eth0").next().unwrap();
         let back = &DEV.replace("1000 10", "900 10");
         let more = &DEV.replace("1000 10", "5000 10");
-        for (begun, between, ended) in [
+        for (phase_start, between, ended) in [
             (DEV, without, DEV),
             (DEV, without, without),
             (without, DEV, more),
             (DEV, back.as_str(), more),
         ] {
-            let mut watch = watch(begun);
+            let mut watch = watch(phase_start);
             watch.follow(Some(reading(between)), |_, _| ());
             watch.follow(Some(reading(ended)), |_, _| ());
             let links = watch.total(None).unwrap();
@@ -362,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sys_tells_is_believed_where_it_shows_the_same_interfaces() {
+    fn uses_sysfs_only_if_it_shows_the_same_interfaces() {
         let root = tempfile::tempdir().unwrap();
         let net = root.path().join("class/net");
         let interface = |name: &str, files: &[(&str, &str)]| {
@@ -384,7 +399,7 @@ mod tests {
             ],
         );
         fs::write(net.join("bonding_masters"), "bond0\n").unwrap();
-        let (told, received) = traits(&Sysfs::at(root.path()));
+        let (told, received) = read_properties(&Sysfs::at(root.path()));
         let vlan = &told["eth0.5"];
         assert_eq!((vlan.hardware, vlan.speed_bits_per_s), (false, Some(10_000_000_000)));
         assert_eq!((vlan.duplex.as_deref(), vlan.carrier_changes), (Some("full"), Some(3)));
@@ -394,14 +409,14 @@ mod tests {
         assert!(!is_same(&later, &received, &later), "another namespace's counts");
         assert!(!is_same(&Reading::default(), &received, &later));
         interface("eth0.5", &[("speed", "-1\n"), ("duplex", "unknown\n"), ("device", "")]);
-        let vlan = &traits(&Sysfs::at(root.path())).0["eth0.5"];
+        let vlan = &read_properties(&Sysfs::at(root.path())).0["eth0.5"];
         assert_eq!((vlan.hardware, vlan.speed_bits_per_s, &vlan.duplex), (true, None, &None));
         interface("eth0.5", &[("speed", "4294967295\n")]);
-        assert_eq!(traits(&Sysfs::at(root.path())).0["eth0.5"].speed_bits_per_s, None);
+        assert_eq!(read_properties(&Sysfs::at(root.path())).0["eth0.5"].speed_bits_per_s, None);
     }
 
     #[test]
-    fn what_goes_over_the_loopback_is_counted_there() {
+    fn counts_loopback_traffic() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut watch = LinkWatch::default();
         watch.begin(|| 7);

@@ -1,5 +1,5 @@
-//! Which sockets of this host's own (`AF_UNIX`) are each other's ends: `/proc` does not tell, the kernel does to who
-//! asks it (`sock_diag(7)`).
+//! Peers of local (`AF_UNIX`) sockets. `/proc` does not show them, but the kernel reports them over
+//! netlink (`sock_diag(7)`).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// `SOCK_DIAG_BY_FAMILY`: what is asked and answered.
+/// `SOCK_DIAG_BY_FAMILY`, the type of request and response.
 const BY_FAMILY: u16 = 20;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
@@ -17,13 +17,14 @@ const ENDS: [u16; 2] = [2, 3];
 const SHOW_PEER: u32 = 4;
 /// `UNIX_DIAG_PEER`.
 const PEER: u16 = 2;
-/// Length of the head of a message, and of what stands before its attributes.
+/// Size of a message header, and of the fixed part before the attributes.
 const HEAD: usize = 16;
 const BODY: usize = 16;
-/// More messages than a host has: an end where the kernel gives none.
+/// Limit on messages, in case the kernel never ends the dump.
 const MESSAGES_MAX: usize = 4096;
 
-/// The inode of each socket's other end; none where the kernel does not tell. Those of this network namespace.
+/// Returns the inode of each socket's peer in this network namespace; empty if the kernel does not
+/// report them.
 #[must_use]
 pub fn peers() -> BTreeMap<u64, u64> {
     let mut peers = BTreeMap::new();
@@ -38,14 +39,14 @@ pub fn peers() -> BTreeMap<u64, u64> {
     for _ in 0..MESSAGES_MAX {
         let received = recv(&socket, &mut buffer[..], RecvFlags::empty());
         let Ok((length, _)) = received else { break };
-        if length == 0 || take_in(&buffer[..length], &mut peers) {
+        if length == 0 || parse_messages(&buffer[..length], &mut peers) {
             break;
         }
     }
     peers
 }
 
-/// `struct nlmsghdr` and `struct unix_diag_req`, of every socket in every state.
+/// Builds `struct nlmsghdr` and `struct unix_diag_req` for all sockets in all states.
 fn request() -> Vec<u8> {
     let mut text = Vec::new();
     text.extend(40u32.to_ne_bytes());
@@ -59,8 +60,8 @@ fn request() -> Vec<u8> {
     text
 }
 
-/// Reads the messages of one answer; true where it is the last.
-fn take_in(mut text: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
+/// Parses the messages of one response; true if it was the last.
+fn parse_messages(mut text: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
     while let (Some(length), Some(kind)) = (word(text, 0), half(text, 4)) {
         let length = length as usize;
         if ENDS.contains(&kind) || length < HEAD || length > text.len() {
@@ -75,7 +76,7 @@ fn take_in(mut text: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
     false
 }
 
-/// The other end, among a socket's attributes.
+/// Returns the peer from a socket's attributes.
 fn peer(message: &[u8]) -> Option<u32> {
     let mut rest = message.get(BODY..)?;
     while let (Some(length), Some(kind)) = (half(rest, 0), half(rest, 2)) {
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_pair_are_each_others() {
+    fn finds_both_ends_of_a_socket_pair() {
         let (one, other) = UnixStream::pair().unwrap();
         let inode = |socket: &UnixStream| {
             let link = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
@@ -122,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_short_is_no_error() {
+    fn accepts_a_truncated_response() {
         let mut peers = BTreeMap::new();
         for length in 0..48 {
-            take_in(&[255; 48][..length], &mut peers);
+            parse_messages(&[255; 48][..length], &mut peers);
         }
         assert!(peers.is_empty());
     }

@@ -1,8 +1,8 @@
-//! A storage system's own statistics, in the Prometheus text format over HTTP.
+//! Statistics of a storage system, in the Prometheus text format over HTTP.
 //!
-//! Each endpoint has a thread that asks at its interval, so that a slow answer holds nothing up. The
-//! values are added up over all samples of a metric that match its labels. Counters are read as their
-//! rise over the measured phase, the reduction ratio as its last value.
+//! Each endpoint has a thread that polls at its interval, so that a slow response does not delay
+//! the others. Values are summed over all samples of a metric that match its labels. Counters are
+//! reported as their increase over the measured phase, the reduction ratio as its last value.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -11,31 +11,31 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::Sources;
 use plimsoll_sys::inject;
 
-/// A whole answer, from the name of its host to its last byte: one that drips is none.
+/// Timeout for a whole response, including name resolution. A response that trickles in fails.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A longer answer is cut off: metrics of whole clusters are some mebibytes.
+/// Longer responses are truncated. Metrics of whole clusters take a few MiB.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
-/// A larger value is none: 10^12 terabytes.
+/// Larger values are rejected: 10^12 terabytes.
 const VALUE_MAX: f64 = 1e24;
-/// Bytes read at a time.
+/// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A place that answers with metrics.
+/// Metrics endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// `http://host[:port]/path`.
+    /// URL, `http://host[:port]/path`.
     pub url: String,
-    /// Time from one question to the next.
+    /// Polling interval.
     pub interval_ns: u64,
-    /// Our name to the metric's: `name` or `name{label="value",…}`.
+    /// Plimsoll's name to the metric: `name` or `name{label="value",…}`.
     pub names: BTreeMap<String, String>,
 }
 
-/// Values by our name.
+/// Values by Plimsoll's name.
 pub type Values = BTreeMap<String, f64>;
 
 #[derive(Debug, Default)]
@@ -44,64 +44,66 @@ struct Latest {
     problem: Option<String>,
 }
 
-/// Watches an endpoint until it is dropped.
+/// Poller of an endpoint. Dropping it stops the thread.
 #[derive(Debug)]
 pub struct Watch {
     endpoint: Endpoint,
     latest: Arc<Mutex<Latest>>,
-    begun: Option<Values>,
-    // Dropped before the thread is waited for: that ends it.
+    first_values: Option<Values>,
+    // Dropped before the thread is joined, which ends it.
     stop: Option<Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Starts to watch. The first answer is waited for, so that a phase that begins at once has one.
+    /// Starts polling and waits for the first response, so that a phase that starts immediately has
+    /// one.
     pub fn new(endpoint: Endpoint) -> Self {
-        let latest = Arc::new(Mutex::new(ask_in_time(&endpoint)));
+        let latest = Arc::new(Mutex::new(request_with_timeout(&endpoint)));
         let (stop, stopped) = channel();
         let (shared, asked) = (Arc::clone(&latest), endpoint.clone());
         let thread = std::thread::Builder::new()
             .name("metrics".into())
             .spawn(move || poll(&asked, &shared, &stopped))
             .ok();
-        Self { endpoint, latest, begun: None, stop: Some(stop), thread }
+        Self { endpoint, latest, first_values: None, stop: Some(stop), thread }
     }
 
     fn look(&self) -> std::sync::MutexGuard<'_, Latest> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The measured phase begins.
+    /// Marks the start of the measured phase.
     pub fn begin(&mut self) {
         let values = self.look().values.clone();
-        self.begun = values;
+        self.first_values = values;
     }
 
-    /// The measured phase ends: adds what moved to `sources`, or says why it is not known.
-    pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<Unknown>) {
-        let fresh = ask_in_time(&self.endpoint);
+    /// Marks the end of the measured phase. Adds the increases to `sources`, or the reason to
+    /// `unknown`.
+    pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<ObservationGap>) {
+        let fresh = request_with_timeout(&self.endpoint);
         let url = &self.endpoint.url;
         let mut say = |what: &str, why: String| {
-            unknown.push(Unknown {
-                what: format!("{what} of {url}"),
+            unknown.push(ObservationGap {
+                what: format!("{what} from {url}"),
                 why,
-                would_show: "an endpoint that answers in the Prometheus text format".into(),
+                remedy: "an endpoint that answers in the Prometheus text format".into(),
             });
         };
-        let (Some(now), Some(then)) = (&fresh.values, &self.begun) else {
+        let (Some(now), Some(then)) = (&fresh.values, &self.first_values) else {
             let why = fresh.problem.or_else(|| self.look().problem.clone());
-            return say("the metrics", why.unwrap_or_else(|| "it gave no answer".into()));
+            return say("the metrics", why.unwrap_or_else(|| "it did not respond".into()));
         };
         for (ours, metric) in &self.endpoint.names {
             let Some(value) = now.get(ours) else {
-                say(metric, "it is not in the answer".into());
+                say(metric, "the response does not contain it".into());
                 continue;
             };
             let rise = then.get(ours).map(|before| value - before);
-            // A gauge may fall; a counter that does began anew.
+            // A gauge may fall. A falling counter was reset.
             if ours != "data_reduction" && rise.is_some_and(|rise| rise < 0.0) {
-                say(metric, "it was set back while it was measured".into());
+                say(metric, "it was reset during the measurement".into());
                 continue;
             }
             match (ours.split_once('.'), rise) {
@@ -112,12 +114,12 @@ impl Watch {
                     *sources.writes_to.entry(to.to_owned()).or_default() += rise;
                 }
                 _ if ours == "data_reduction" => sources.data_reduction = Some(*value),
-                _ => say(metric, "it was not there when the measurement began".into()),
+                _ => say(metric, "it was missing at the start of the measurement".into()),
             }
         }
     }
 
-    /// The latest values by our name, for the series.
+    /// Returns the latest values for the series.
     pub fn values(&self) -> Values {
         self.look().values.clone().unwrap_or_default()
     }
@@ -125,8 +127,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The thread ends by itself, at the latest when its question has an answer or has waited for it
-        // long enough: it is not worth waiting for.
+        // The thread ends by itself after its current request, at the latest at the timeout.
+        // Joining it is not worth the wait.
         self.stop = None;
         drop(self.thread.take());
     }
@@ -136,9 +138,9 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
     let interval = Duration::from_nanos(endpoint.interval_ns.max(10_000_000));
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(interval) {
         inject::point("metrics");
-        let answer = ask(endpoint);
+        let answer = request(endpoint);
         let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
-        // An answer that did not come leaves the last one.
+        // A failed request keeps the previous values.
         match answer.values {
             Some(_) => *latest = answer,
             None => latest.problem = answer.problem,
@@ -146,15 +148,15 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
     }
 }
 
-/// As [`ask`], on a thread of its own: finding the address of a name can't be ended.
-fn ask_in_time(endpoint: &Endpoint) -> Latest {
+/// As [`ask`], but in a separate thread, because name resolution cannot be cancelled.
+fn request_with_timeout(endpoint: &Endpoint) -> Latest {
     let (sender, answer) = channel();
     let asked = endpoint.clone();
     let question = move || {
-        // Whoever no longer waits has no use for it.
-        let _ = sender.send(ask(&asked));
+        // The receiver may have given up.
+        let _ = sender.send(request(&asked));
     };
-    let late = || Some("it gave no answer within 2 s".to_owned());
+    let late = || Some("it did not respond within 2 s".to_owned());
     match std::thread::Builder::new().name("metrics-ask".into()).spawn(question) {
         Ok(_) => answer
             .recv_timeout(PATIENCE + Duration::from_millis(500))
@@ -163,31 +165,31 @@ fn ask_in_time(endpoint: &Endpoint) -> Latest {
     }
 }
 
-/// Asks an endpoint once, and waits for its answer for two and a half seconds.
+/// The request fails; the reason in words.
 ///
 /// # Errors
-/// Why there is no answer.
+/// The request failed, with the reason in words.
 pub fn read(endpoint: &Endpoint) -> Result<Values, String> {
-    let Latest { values, problem } = ask_in_time(endpoint);
-    values.ok_or_else(|| problem.unwrap_or_else(|| "it gave no answer".to_owned()))
+    let Latest { values, problem } = request_with_timeout(endpoint);
+    values.ok_or_else(|| problem.unwrap_or_else(|| "it did not respond".to_owned()))
 }
 
-fn ask(endpoint: &Endpoint) -> Latest {
+fn request(endpoint: &Endpoint) -> Latest {
     match get(&endpoint.url) {
-        Ok(text) => Latest { values: Some(pick(&text, &endpoint.names)), problem: None },
+        Ok(text) => Latest { values: Some(select_values(&text, &endpoint.names)), problem: None },
         Err(problem) => Latest { values: None, problem: Some(problem) },
     }
 }
 
-/// A plain GET (RFC 9112) on a connection of its own.
+/// Sends a plain GET (RFC 9112) on a new connection.
 fn get(url: &str) -> Result<String, String> {
-    let rest = url.strip_prefix("http://").ok_or("only http:// can be asked")?;
+    let rest = url.strip_prefix("http://").ok_or("only http:// is supported")?;
     let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let with_port =
         if host.ends_with(']') || !host.contains(':') { format!("{host}:80") } else { host.into() };
     let mut addresses = with_port.to_socket_addrs().map_err(|error| error.to_string())?;
-    let address = addresses.next().ok_or("its name has no address")?;
+    let address = addresses.next().ok_or("its host name has no address")?;
     let text = |error: std::io::Error| error.to_string();
     let until = Instant::now() + PATIENCE;
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(text)?;
@@ -199,14 +201,14 @@ fn get(url: &str) -> Result<String, String> {
     body(&String::from_utf8_lossy(&read_until(&mut stream, until)?))
 }
 
-/// All that comes up to the end, in time; what is longer than [`ANSWER_BYTES_MAX`] is cut off.
+/// Reads to the end or the deadline. Truncates after [`ANSWER_BYTES_MAX`].
 fn read_until(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>, String> {
     let (mut answer, mut piece) = (Vec::new(), vec![0; PIECE_BYTES]);
     while (answer.len() as u64) < ANSWER_BYTES_MAX {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(format!(
-                "its answer was not whole within {} s: {} bytes came",
+                "its response was incomplete after {} s: {} bytes arrived",
                 PATIENCE.as_secs(),
                 answer.len()
             ));
@@ -224,10 +226,10 @@ fn read_until(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>, String>
 }
 
 fn body(answer: &str) -> Result<String, String> {
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or("it does not speak HTTP")?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or("the response is not HTTP")?;
     let status = head.split_ascii_whitespace().nth(1).unwrap_or("nothing");
     if status != "200" {
-        return Err(format!("it answered {status}"));
+        return Err(format!("its response has status {status}"));
     }
     let chunked = head.lines().any(|line| {
         let line = line.to_ascii_lowercase();
@@ -236,7 +238,7 @@ fn body(answer: &str) -> Result<String, String> {
     Ok(if chunked { unchunked(body) } else { body.to_owned() })
 }
 
-/// Takes the chunk sizes out (RFC 9112 section 7.1).
+/// Removes the chunk sizes (RFC 9112 section 7.1).
 fn unchunked(mut rest: &str) -> String {
     let mut whole = String::new();
     while let Some((size, after)) = rest.split_once("\r\n") {
@@ -249,8 +251,8 @@ fn unchunked(mut rest: &str) -> String {
     whole
 }
 
-/// Sums of the samples that match each name.
-fn pick(text: &str, names: &BTreeMap<String, String>) -> Values {
+/// Returns the sum of the samples that match each name.
+fn select_values(text: &str, names: &BTreeMap<String, String>) -> Values {
     let wanted: Vec<(&String, Metric<'_>)> =
         names.iter().map(|(ours, theirs)| (ours, Metric::parse(theirs))).collect();
     let mut values = Values::new();
@@ -261,12 +263,12 @@ fn pick(text: &str, names: &BTreeMap<String, String>) -> Values {
             }
         }
     }
-    // Beyond this no counter counts, and differences and sums of it would have no form in evidence.
+    // Larger values are not plausible, and their differences and sums could not be stored.
     values.retain(|_, value| value.abs() <= VALUE_MAX);
     values
 }
 
-/// A metric's name with some of its labels.
+/// Metric name with some of its labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Metric<'t> {
     name: &'t str,
@@ -287,7 +289,7 @@ impl<'t> Metric<'t> {
     }
 }
 
-/// `a="x",b="y\"z"`.
+/// Parses `a="x",b="y\"z"`.
 fn labels(mut text: &str) -> Vec<(&str, String)> {
     let mut found = Vec::new();
     while let Some((name, rest)) = text.split_once("=\"") {
@@ -313,7 +315,7 @@ fn labels(mut text: &str) -> Vec<(&str, String)> {
     found
 }
 
-/// A line of the format: `name{labels} value [timestamp]`.
+/// Parses a line `name{labels} value [timestamp]`.
 fn sample(line: &str) -> Option<(Metric<'_>, f64)> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -350,18 +352,18 @@ mod tests {
             ("data_reduction", "ratio"),
             ("write_destination.ssd", "writes"),
         ]);
-        let values = pick(TEXT, &names);
+        let values = select_values(TEXT, &names);
         assert_eq!(values["read_source.cache"], 65.0);
         assert_eq!(values["read_source.hdd"], 935.0);
         assert_eq!(values["data_reduction"], 3.5);
         assert!(!values.contains_key("write_destination.ssd"));
     }
 
-    /// Two of them would be infinite, which JSON can't hold.
+    /// The sum of two such values would be infinite, which JSON cannot represent.
     #[test]
-    fn what_no_counter_counts_is_no_value() {
+    fn rejects_implausible_values() {
         let names = names(&[("read_source.cache", "hits"), ("read_source.hdd", "reads")]);
-        let values = pick("hits 1e308\nhits{a=\"b\"} 1e308\nreads -1e300\n", &names);
+        let values = select_values("hits 1e308\nhits{a=\"b\"} 1e308\nreads -1e300\n", &names);
         assert!(values.is_empty(), "{values:?}");
     }
 
@@ -374,14 +376,17 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_put_together() {
+    fn joins_chunks() {
         let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\na 1\n\r\n2\r\nb \r\n0\r\n\r\n";
         assert_eq!(body(answer).unwrap(), "a 1\nb ");
-        assert_eq!(body("HTTP/1.1 404 Not Found\r\n\r\n").unwrap_err(), "it answered 404");
+        assert_eq!(
+            body("HTTP/1.1 404 Not Found\r\n\r\n").unwrap_err(),
+            "its response has status 404"
+        );
         assert!(body("hello").is_err());
     }
 
-    /// Answers with a counter that rises by 10 with each question.
+    /// Serves a counter that increases by 10 per request.
     fn server() -> (String, std::thread::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
@@ -399,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_read_as_their_rise() {
+    fn reports_counters_as_their_increase() {
         let (url, thread) = server();
         let names = names(&[
             ("read_source.cache", "hits"),
@@ -418,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_is_set_back_is_unknown() {
+    fn a_reset_counter_is_unknown() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
         let thread = std::thread::spawn(move || {
@@ -437,14 +442,14 @@ mod tests {
         thread.join().unwrap();
         assert!(sources.reads_from.is_empty(), "{sources:?}");
         assert_eq!(unknown.len(), 2, "{unknown:?}");
-        assert!(unknown[0].why.contains("set back"), "{unknown:?}");
+        assert!(unknown[0].why.contains("was reset"), "{unknown:?}");
     }
 
     #[test]
-    fn an_answer_that_drips_is_none_and_holds_nothing_up() {
+    fn a_trickling_response_times_out() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
-        // A byte now and then, for as long as anybody reads.
+        // Sends a byte at a time while anyone reads.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 std::thread::spawn(move || {
@@ -462,12 +467,12 @@ mod tests {
         let (mut sources, mut unknown) = (Sources::default(), Vec::new());
         watch.end(&mut sources, &mut unknown);
         assert_eq!(sources, Sources::default());
-        assert!(unknown[0].why.contains("not whole within 2 s"), "{}", unknown[0].why);
+        assert!(unknown[0].why.contains("incomplete after 2 s"), "{}", unknown[0].why);
     }
 
     #[test]
-    fn nobody_there_is_unknown() {
-        // A port that was just free.
+    fn an_unreachable_endpoint_is_unknown() {
+        // A port that was just released.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}/metrics");
         let names = names(&[("data_reduction", "ratio")]);

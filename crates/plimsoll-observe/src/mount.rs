@@ -1,10 +1,10 @@
-//! The file system under a path, and what that rests on: block devices, a directory of another file
-//! system (overlays), a process of this host (FUSE), or nothing that this host has.
+//! File system of a path and its underlying storage: block devices, a directory of another file
+//! system (overlays), a process of this host (FUSE), or none on this host.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::environment::{Mount, Unknown};
+use plimsoll_evidence::environment::{Mount, ObservationGap};
 use procfs::process::{MountInfo, Process};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
@@ -12,35 +12,35 @@ use crate::device::DeviceNumber;
 use crate::stack;
 use crate::sysfs::{Sysfs, names_in};
 
-/// A file system and what it rests on.
+/// File system with its underlying storage.
 #[derive(Clone, Debug, Default)]
-pub struct Rest {
-    /// The file system; its devices are those that it lies on directly.
+pub struct UnderlyingStorage {
+    /// The mount, with the devices directly under it.
     pub mount: Mount,
-    /// Devices that it lies on directly.
+    /// Devices directly under the file system.
     pub on: Vec<DeviceNumber>,
-    /// Directories of other file systems that it rests on: an overlay's upper one.
+    /// Underlying directories of other file systems, such as an overlay's upper directory.
     pub lower: Vec<PathBuf>,
-    /// The number of its FUSE connection: a process answers for it.
+    /// Number of the FUSE connection, which a process serves.
     pub fuse_connection: Option<u32>,
 }
 
-/// Describes the mount that holds `path`, with the names of all devices beneath.
+/// Describes the mount of `path`, with the names of all devices behind it.
 pub fn describe(path: &Path) -> Mount {
-    let mut mount = rest(path).mount;
-    mount.devices = stack::beneath(path).layers.into_iter().map(|l| l.device.name).collect();
+    let mut mount = underlying_storage(path).mount;
+    mount.devices = stack::read(path).layers.into_iter().map(|l| l.device.name).collect();
     mount
 }
 
-/// What `path` rests on.
-pub fn rest(path: &Path) -> Rest {
+/// Returns the underlying storage of `path`.
+pub fn underlying_storage(path: &Path) -> UnderlyingStorage {
     let sysfs = Sysfs::host();
     let mut mount = Mount { path: path.display().to_string(), ..Mount::default() };
     if is_block_device(path) {
-        // The file system that its name lies on has nothing to do with it.
+        // The file system that holds the device node is irrelevant.
         let on: Vec<_> = DeviceNumber::of_path(path).into_iter().collect();
         mount.on = on.iter().filter_map(|number| sysfs.name(*number)).collect();
-        return Rest { mount, on, ..Rest::default() };
+        return UnderlyingStorage { mount, on, ..UnderlyingStorage::default() };
     }
     if let Ok(statistics) = rustix::fs::statvfs(path) {
         let unit = statistics.f_frsize;
@@ -49,7 +49,7 @@ pub fn rest(path: &Path) -> Rest {
     }
     let Some(info) = mount_of(path) else {
         let on = own_device(&sysfs, path).into_iter().collect();
-        return Rest { mount, on, ..Rest::default() };
+        return UnderlyingStorage { mount, on, ..UnderlyingStorage::default() };
     };
     mount.file_system = Some(info.fs_type.clone());
     mount.mount_point = Some(info.mount_point.display().to_string());
@@ -59,20 +59,26 @@ pub fn rest(path: &Path) -> Rest {
     mount.on = on.iter().filter_map(|number| sysfs.name(*number)).collect();
     let fuse = info.fs_type == "fuse" || info.fs_type.starts_with("fuse.");
     let connection = std::fs::metadata(path).ok().map(|m| DeviceNumber::of_raw(m.dev()).minor);
-    Rest { mount, on, lower: lower(&info), fuse_connection: connection.filter(|_| fuse) }
+    UnderlyingStorage {
+        mount,
+        on,
+        lower: lower(&info),
+        fuse_connection: connection.filter(|_| fuse),
+    }
 }
 
 fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// The block device whose number the file carries.
+/// Returns the block device whose number the file has as `st_dev`.
 fn own_device(sysfs: &Sysfs, path: &Path) -> Option<DeviceNumber> {
     let own = DeviceNumber::of_path(path).ok()?;
     sysfs.name(own).map(|_| own)
 }
 
-/// The devices that a mount lies on. Btrfs gives its files numbers of its own, and lies on several.
+/// Returns the devices directly under a mount. Btrfs uses its own device numbers and spans several
+/// devices.
 fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber> {
     let of_source = |source: &str| {
         let number = DeviceNumber::of_path(Path::new(source)).ok()?;
@@ -80,7 +86,7 @@ fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber>
     };
     let source = info.mount_source.as_deref().unwrap_or_default();
     let mut found: Vec<DeviceNumber> = match info.fs_type.as_str() {
-        // Several are named one after the other.
+        // The source lists several devices, separated by colons.
         "bcachefs" => source.split(':').filter_map(of_source).collect(),
         "btrfs" => {
             let named = of_source(source).or_else(|| own_device(sysfs, path));
@@ -88,7 +94,7 @@ fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber>
         }
         _ => own_device(sysfs, path).or_else(|| of_source(source)).into_iter().collect(),
     };
-    // A log or journal on a device of its own.
+    // Log or journal on a separate device.
     if info.fs_type.starts_with("ext")
         && let Some(journal) = found.first().and_then(|one| journal_of(sysfs, *one))
     {
@@ -106,19 +112,19 @@ fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber>
     found
 }
 
-/// The device that holds the journal of the ext4 on `device`, where it is another: no mount option says so. The
-/// thread that writes it is called after it, with the journal's inode where it lies within the file system.
+/// Returns the device of an external ext4 journal, which no mount option shows. The journal
+/// thread's name contains the device, and the journal's inode if the journal is internal.
 fn journal_of(sysfs: &Sysfs, device: DeviceNumber) -> Option<DeviceNumber> {
     let task = sysfs.place("fs/ext4").join(sysfs.name(device)?).join("journal_task");
     let pid: u32 = crate::sysfs::text(&task)?.parse().ok()?;
     let thread = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let journal = thread.trim().strip_prefix("jbd2/")?;
-    // A name that was cut short is none of these.
+    // A truncated name does not match.
     Path::new("/proc/fs/jbd2").join(journal).exists().then_some(())?;
     sysfs.number(journal).filter(|number| *number != device)
 }
 
-/// All devices of the Btrfs that `one` belongs to (`/sys/fs/btrfs/UUID/devices`).
+/// Returns all devices of the Btrfs that contains `one` (`/sys/fs/btrfs/UUID/devices`).
 fn btrfs_members(sysfs: &Sysfs, one: DeviceNumber) -> Vec<DeviceNumber> {
     let base = sysfs.place("fs/btrfs");
     let groups = names_in(&base).into_iter().map(|uuid| {
@@ -128,7 +134,7 @@ fn btrfs_members(sysfs: &Sysfs, one: DeviceNumber) -> Vec<DeviceNumber> {
     groups.into_iter().find(|group| group.contains(&one)).unwrap_or_else(|| vec![one])
 }
 
-/// The directories that hold what a mount shows.
+/// Returns the directories that hold the data of a mount.
 fn lower(info: &MountInfo) -> Vec<PathBuf> {
     let option = |name: &str| info.super_options.get(name).cloned().flatten();
     let paths: Vec<PathBuf> = match info.fs_type.as_str() {
@@ -139,23 +145,24 @@ fn lower(info: &MountInfo) -> Vec<PathBuf> {
         "ecryptfs" => info.mount_source.iter().map(PathBuf::from).collect(),
         _ => Vec::new(),
     };
-    // What is relative was so to a directory that nobody knows any more.
+    // A relative path refers to an unknown working directory.
     paths.into_iter().filter(|path| path.is_absolute() && path.exists()).collect()
 }
 
-/// Why no device beneath `path` shows, and what would show it; `None` where one does.
-pub fn unseen(path: &Path) -> Option<Unknown> {
+/// Returns the reason why no device behind `path` is visible, and the remedy; `None` if one is
+/// visible.
+pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
     let sysfs = Sysfs::host();
-    if stack::beneath(path).layers.iter().any(|layer| layer.top) {
+    if stack::read(path).layers.iter().any(|layer| layer.top) {
         return None;
     }
     let info = mount_of(path);
     let source = info.and_then(|info| info.mount_source).filter(|s| s.starts_with("/dev/"));
     let own = DeviceNumber::of_path(path).ok().filter(|number| number.major != 0);
     let own = own.filter(|number| sysfs.name(*number).is_none());
-    let (why, would_show) = match (own, source) {
+    let (why, remedy) = match (own, source) {
         (None, None) => (
-            "it lies on no local block device".to_owned(),
+            "it is not on a local block device".to_owned(),
             "the storage system's own counters (observe.metrics in the plan)",
         ),
         (number, source) => {
@@ -165,14 +172,14 @@ pub fn unseen(path: &Path) -> Option<Unknown> {
         }
     };
     let what = format!("what the storage beneath {} did", path.display());
-    Some(Unknown { what, why, would_show: would_show.to_owned() })
+    Some(ObservationGap { what, why, remedy: remedy.to_owned() })
 }
 
-/// What shows a block device whose number is known.
+/// Remedy if only the number of a block device is known.
 const MOUNTED_SYS: &str = "a mounted /sys, which a container may be given read-only";
 
-/// The mount that holds the path: by its number (`STATX_MNT_ID`, Linux 5.8), else the one with the
-/// longest mount point that is a prefix, the last one mounted where several lie over each other.
+/// Returns the mount of the path by its number (`STATX_MNT_ID`, Linux 5.8). Without that, returns
+/// the mount point that is the longest prefix; if several are stacked, the last.
 fn mount_of(path: &Path) -> Option<MountInfo> {
     let path = path.canonicalize().ok()?;
     let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;
@@ -189,7 +196,7 @@ fn mount_of(path: &Path) -> Option<MountInfo> {
         .max_by_key(|mount| mount.mount_point.as_os_str().len())
 }
 
-/// The mount of the file system with this number, wherever it is mounted.
+/// Returns a mount point of the file system with this number.
 pub(crate) fn of_number(number: DeviceNumber) -> Option<PathBuf> {
     let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;
     let majmin = format!("{}:{}", number.major, number.minor);
@@ -231,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn proc_lies_on_no_device() {
+    fn proc_has_no_device() {
         let mount = describe(Path::new("/proc"));
         assert_eq!(mount.file_system.as_deref(), Some("proc"));
         assert!(mount.devices.is_empty() && mount.on.is_empty());

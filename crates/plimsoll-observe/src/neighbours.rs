@@ -1,6 +1,6 @@
-//! Storage I/O of the host's other processes, from `/proc/PID/io`: `read_bytes` and `write_bytes`, which
-//! count what reached storage. Told apart by process number, never by name. Other users' processes show
-//! theirs to root alone (CAP_SYS_PTRACE).
+//! Storage I/O of the host's other processes, from `read_bytes` and `write_bytes` in
+//! `/proc/PID/io`. Processes are identified by id, never by name. Only root (CAP_SYS_PTRACE) can
+//! read those of other users.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use procfs::process::all_processes;
 
 use crate::namespace;
 
-/// Bytes read from and written to storage by each other process so far.
+/// Storage I/O counters of all other processes.
 #[derive(Clone, Debug, Default)]
 pub struct NeighbourReading {
-    processes: BTreeMap<i32, Moved>,
+    processes: BTreeMap<i32, ProcessIo>,
     unreadable: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Moved {
+struct ProcessIo {
     name: String,
-    /// When it began, in ticks since boot: numbers are used again.
+    /// Start time in ticks since boot, because ids are reused.
     started: u64,
-    /// Whose child it is: a parent that waits for a child takes its counters over.
+    /// Parent process id. A parent inherits the counters of a reaped child.
     parent: i32,
     read: u64,
     written: u64,
 }
 
 impl NeighbourReading {
-    /// Reads the counters of all processes but this one and `mine`.
+    /// Reads the counters of all processes except this one and `mine`.
     pub fn now(mine: &[i32]) -> Self {
         let mut reading = Self::default();
         let own = std::process::id();
@@ -36,9 +36,9 @@ impl NeighbourReading {
             if process.pid as u32 == own || mine.contains(&process.pid) {
                 continue;
             }
-            // A process may end at any moment; without a stat it is gone.
+            // The process has ended.
             let Ok(stat) = process.stat() else { continue };
-            // Kernel threads move data on behalf of others.
+            // Kernel threads do I/O on behalf of others.
             if stat.flags & PF_KTHREAD != 0 {
                 continue;
             }
@@ -48,19 +48,20 @@ impl NeighbourReading {
             };
             let (name, started) = (stat.comm, stat.starttime);
             let (parent, read, written) = (stat.ppid, io.read_bytes, io.write_bytes);
-            let moved = Moved { name, started, parent, read, written };
+            let moved = ProcessIo { name, started, parent, read, written };
             reading.processes.insert(process.pid, moved);
         }
         reading
     }
 
-    /// What they moved since an earlier reading. Processes that ended in between are missed.
+    /// Returns the I/O since an earlier reading. Misses processes that started and ended in
+    /// between.
     pub fn since(&self, before: &Self) -> Neighbours {
         let (mut read, mut written) = (0u64, 0u64);
         let mut largest: Option<(u64, String)> = None;
         for (pid, now) in &self.processes {
             let then = before.processes.get(pid).filter(|then| then.started == now.started);
-            // What its children that are gone had moved before is none of this time's.
+            // Subtract the earlier I/O of its children that have ended since.
             let gone = before
                 .processes
                 .iter()
@@ -89,7 +90,7 @@ impl NeighbourReading {
     }
 }
 
-/// Kernel thread (include/linux/sched.h).
+/// Kernel thread flag (include/linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
 
 #[cfg(test)]
@@ -97,35 +98,40 @@ mod tests {
     use super::*;
 
     fn reading(processes: &[(i32, u64, u64)]) -> NeighbourReading {
-        let moved =
-            |started, read| Moved { name: "backup".into(), started, parent: 1, read, written: 1 };
+        let moved = |started, read| ProcessIo {
+            name: "backup".into(),
+            started,
+            parent: 1,
+            read,
+            written: 1,
+        };
         let processes =
             processes.iter().map(|(pid, started, read)| (*pid, moved(*started, *read))).collect();
         NeighbourReading { processes, unreadable: 0 }
     }
 
     #[test]
-    fn what_others_moved_is_told_with_the_largest() {
+    fn reports_the_io_of_others_and_the_largest() {
         let moved = reading(&[(7, 1, 900), (8, 1, 50)]).since(&reading(&[(7, 1, 100), (8, 1, 50)]));
         assert_eq!(moved.storage_read_bytes, Some(800));
         assert_eq!(moved.largest.as_deref(), Some("process 7 (backup)"));
     }
 
     #[test]
-    fn a_number_that_is_used_again_is_another_process() {
+    fn a_reused_id_is_another_process() {
         let moved = reading(&[(7, 2, 90)]).since(&reading(&[(7, 1, 100)]));
         assert_eq!(moved.storage_read_bytes, Some(90));
     }
 
     #[test]
-    fn a_childs_past_does_not_become_its_parents_present() {
+    fn reaped_children_do_not_inflate_the_parents_io() {
         let before = reading(&[(1, 1, 100), (9, 1, 5000)]);
         let moved = reading(&[(1, 1, 5150)]).since(&before);
         assert_eq!(moved.storage_read_bytes, Some(50));
     }
 
     #[test]
-    fn without_a_readable_process_nothing_is_known() {
+    fn without_a_readable_process_io_is_unknown() {
         let hidden = NeighbourReading { unreadable: 5, ..NeighbourReading::default() };
         assert_eq!(hidden.since(&hidden).storage_read_bytes, None);
         assert_eq!(hidden.since(&hidden).unreadable, 5);

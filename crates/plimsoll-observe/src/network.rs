@@ -1,5 +1,5 @@
-//! The counters of NFS mounts (`/proc/self/mountstats`): what programs asked for, and what went over
-//! the wire. The `bytes:` line holds eight counters in the order of `struct nfs_iostats`
+//! Counters of NFS mounts (`/proc/self/mountstats`): I/O by programs, and I/O over the network. The
+//! `bytes:` line has eight counters in the order of `struct nfs_iostats`
 //! (include/linux/nfs_iostat.h): normal read and written, direct read and written, server read and
 //! written, pages read and written.
 
@@ -7,7 +7,7 @@ use std::fs;
 
 use plimsoll_evidence::observed::NetworkMount;
 
-/// The NFS mounts at these mount points, with their counters so far.
+/// Reads the counters of the NFS mounts at these mount points.
 pub fn read(mount_points: &[String]) -> Vec<NetworkMount> {
     let Ok(text) = fs::read_to_string("/proc/self/mountstats") else { return Vec::new() };
     let mut mounts = parse(&text);
@@ -47,7 +47,8 @@ fn parse(text: &str) -> Vec<NetworkMount> {
         } else if let Some((name, numbers)) = line.split_once(": ")
             && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         {
-            // Operation: calls, transmissions, …: what was sent beyond the calls was sent again.
+            // Operation: calls, transmissions, …. Transmissions beyond the calls are
+            // retransmissions.
             let mut numbers = numbers.split_ascii_whitespace().map(|n| n.parse::<u64>());
             if let (Some(Ok(calls)), Some(Ok(sent))) = (numbers.next(), numbers.next()) {
                 mount.retransmissions += sent.saturating_sub(calls);
@@ -57,7 +58,7 @@ fn parse(text: &str) -> Vec<NetworkMount> {
     mounts
 }
 
-/// What happened between two readings.
+/// Returns the increase between two readings.
 pub fn difference(before: &[NetworkMount], after: &[NetworkMount]) -> Vec<NetworkMount> {
     after
         .iter()
@@ -89,7 +90,7 @@ mod tests {
         \tper-op statistics\n\t        NULL: 1 1 0 44 24 0 0 0 0\n\t        READ: 10 12 0 1 2 3 4 5 0\n";
 
     #[test]
-    fn an_nfs_mount_shows_what_went_over_the_wire() {
+    fn reads_the_network_io_of_an_nfs_mount() {
         let mounts = parse(TEXT);
         assert_eq!(mounts.len(), 1);
         let mount = &mounts[0];
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_nothing() {
+    fn ignores_invalid_text() {
         assert!(parse("device x\nbytes: 1\n").is_empty());
         assert!(
             parse("device a mounted on b with fstype nfs\n\tbytes: x\n")[0].server_read_bytes == 0

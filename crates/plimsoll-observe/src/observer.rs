@@ -1,9 +1,9 @@
-//! Samples the system beneath while a run goes on, and totals it for one phase.
+//! Sampler of the underlying system during a run, with totals for one phase.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::{
     ClockWatch, Cpu, DeviceTotals, Extents, FileSystem, NetworkMount, Observed, Raid,
 };
@@ -19,44 +19,45 @@ use crate::kernel_log::KernelLog;
 use crate::links::LinkWatch;
 use crate::metrics::{Endpoint, Watch};
 use crate::neighbours::NeighbourReading;
+use crate::outside_devices::OutsideDevices;
+use crate::pause_detector::PauseDetector;
 use crate::process::ProcessReading;
-use crate::pulse::Pulse;
-use crate::servers::{ServerWatch, Sought};
-use crate::surroundings::Surroundings;
+use crate::servers::{ServerWatch, TargetAddresses};
 use crate::sysfs::Sysfs;
 use crate::workload::WorkloadWatch;
-use crate::{LiveAccess, between, files, limits, mapped, mount, network, raid, stack};
+use crate::{LiveAccess, files, interposition, limits, mapped_files, mount, network, raid, stack};
 
-/// Watches the devices beneath some paths, the host and this process.
+/// Observer of the devices behind some paths, the host and this process.
 pub struct Observer {
     paths: Vec<PathBuf>,
-    /// Each device once; true where a named path lies on it directly.
+    /// All devices; true if a path is directly on it.
     devices: Vec<(DeviceNumber, bool)>,
-    surroundings: Surroundings,
+    outside_devices: OutsideDevices,
     backing: Vec<stack::BackingFile>,
-    sought: Sought,
+    sought: TargetAddresses,
     mount_points: Vec<String>,
-    data: Found,
+    data: TargetFacts,
     metrics: Vec<Watch>,
     links: LinkWatch,
     workload: WorkloadWatch,
-    /// Processes whose I/O is not a neighbour's: a foreign tool that is watched.
+    /// Processes that are not neighbours, such as an observed command.
     mine: Vec<i32>,
     last: Reading,
-    /// The reading at [`Observer::begin`], while a phase is totalled.
-    begun: Option<Begun>,
+    /// Reading at [`Observer::begin`], while a phase is totalled.
+    phase_start: Option<PhaseStart>,
     samples: Samples,
-    /// Watches from the start on: what stands still as the phase begins is told too.
-    pulse: Option<Pulse>,
+    /// Pause detector. It runs from the start, so that it also reports a pause at the start of the
+    /// phase.
+    pause_detector: Option<PauseDetector>,
 }
 
-/// What is known of the target's files before the load.
+/// Facts about the target's files before the load.
 #[derive(Clone, Debug, Default)]
-struct Found {
+struct TargetFacts {
     extents: Option<Extents>,
     backing: Option<Extents>,
     file_systems: Vec<FileSystem>,
-    unknown: Vec<Unknown>,
+    unknown: Vec<ObservationGap>,
 }
 
 #[derive(Clone)]
@@ -67,8 +68,8 @@ struct Reading {
     host: HostReading,
 }
 
-/// What is read only at the ends of a phase.
-struct Begun {
+/// Values that are only read at the start and end of a phase.
+struct PhaseStart {
     reading: Reading,
     process: Option<ProcessReading>,
     neighbours: NeighbourReading,
@@ -78,11 +79,11 @@ struct Begun {
     servers: ServerWatch,
     kernel: KernelWatch,
     log: KernelLog,
-    /// When the phase began.
+    /// Start of the phase.
     from_ns: u64,
 }
 
-/// Running mean and extremes of what is sampled.
+/// Running mean and extremes of the samples.
 #[derive(Clone, Debug, Default)]
 struct Samples {
     weight_ns: f64,
@@ -98,12 +99,13 @@ struct Samples {
 }
 
 impl Observer {
-    /// Starts to watch what lies beneath `paths`. `now_ns` is the time since the run's start.
+    /// Starts observing the storage behind `paths`. `now_ns` is the time since the start of the
+    /// run.
     pub fn new(paths: Vec<PathBuf>, now_ns: u64) -> Self {
         let mut devices: Vec<(DeviceNumber, bool)> = Vec::new();
-        let (mut backing, mut sought) = (Vec::new(), Sought::default());
+        let (mut backing, mut sought) = (Vec::new(), TargetAddresses::default());
         for path in &paths {
-            let stack = stack::beneath(path);
+            let stack = stack::read(path);
             sought.kernel_addresses.extend(stack.kernel_addresses());
             sought.nbd |= stack.has_nbd();
             for layer in stack.layers {
@@ -122,32 +124,32 @@ impl Observer {
         sought.fuse_connections.sort_unstable();
         sought.fuse_connections.dedup();
         let numbers: Vec<DeviceNumber> = devices.iter().map(|(number, _)| *number).collect();
-        let surroundings = Surroundings::of(&Sysfs::host(), &numbers);
+        let outside_devices = OutsideDevices::of(&Sysfs::host(), &numbers);
         let mount_points = paths.iter().filter_map(|path| mount::describe(path).mount_point);
         let mount_points = mount_points.collect();
         let last = Reading::now(&devices, now_ns);
         Self {
             paths,
             devices,
-            surroundings,
+            outside_devices,
             backing,
             sought,
             mount_points,
-            data: Found::default(),
+            data: TargetFacts::default(),
             metrics: Vec::new(),
             links: LinkWatch::default(),
             workload: WorkloadWatch::default(),
             mine: Vec::new(),
             last,
-            begun: None,
+            phase_start: None,
             samples: Samples::default(),
-            pulse: Pulse::begin(now_ns),
+            pause_detector: PauseDetector::begin(now_ns),
         }
     }
 
-    /// Looks at the target's files and the file systems that hold them, as they are now.
-    pub fn look_at_files(&mut self, target: &[PathBuf]) {
-        let mut found = Found::default();
+    /// Examines the target's files and their file systems in their current state.
+    pub fn examine_files(&mut self, target: &[PathBuf]) {
+        let mut found = TargetFacts::default();
         found.extents = files::extents_of(target, &mut found.unknown);
         let backing = files::backing_files(&self.paths);
         found.backing = files::extents_of(&backing, &mut found.unknown);
@@ -158,43 +160,43 @@ impl Observer {
         self.data = found;
     }
 
-    /// Watches a storage system's own statistics too.
+    /// Also polls a storage system's own statistics.
     pub fn watch_metrics(&mut self, endpoints: Vec<Endpoint>) {
         self.metrics = endpoints.into_iter().map(Watch::new).collect();
     }
 
-    /// Looks on at what the load's threads count of their operations.
+    /// Also samples the access profilers of the load's threads.
     pub fn watch_workload(&mut self, threads: Vec<LiveAccess>) {
         self.workload = WorkloadWatch::of(threads, self.last.at_ns);
     }
 
-    /// The target lies behind these addresses, which this process connects to itself.
+    /// Declares that the target is behind these addresses, which this process itself connects to.
     pub fn watch_servers(&mut self, addresses: Vec<SocketAddr>) {
         self.sought.addresses = addresses;
     }
 
-    /// The I/O of these processes is not a neighbour's.
-    pub fn not_neighbours(&mut self, processes: Vec<i32>) {
+    /// Excludes these processes from the neighbours.
+    pub fn exclude_neighbours(&mut self, processes: Vec<i32>) {
         self.mine = processes;
     }
 
-    /// Begins to total: the measured phase starts. What passed since the last sample goes to the phase before it, whose
-    /// rows are `rows`: what the devices did meanwhile is in the series, as the load's own I/O of that time is. `clock`
-    /// tells the time since the run's start.
-    /// `from_ns` is when the phase begins, in the same time: the counters may be read some time after it.
+    /// Starts the totals of the measured phase. I/O since the last sample belongs to the previous
+    /// phase, whose rows are `before`; the load's own I/O of that time does too. `clock` returns
+    /// the time since the start of the run. `from_ns` is the start of the phase on the same clock;
+    /// the counters may be read somewhat later.
     pub fn begin(
         &mut self,
         from_ns: u64,
         clock: impl Fn() -> u64,
         before: Option<(u32, &mut Vec<Row>)>,
     ) {
-        // What takes longest goes first, so that the counters are read when the phase begins.
+        // Slow readings first, so that the counters are read when the phase begins.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
-        self.surroundings.begin();
+        self.outside_devices.begin();
         self.links.look();
         if let Some((phase, rows)) = before {
-            // Not the workload: its threads may count for the new phase by now.
+            // Skip the workload: its threads may already count for the new phase.
             self.counters(clock(), phase, rows);
         }
         let now_ns = clock();
@@ -203,11 +205,11 @@ impl Observer {
         self.last = Reading::now(&self.devices, now_ns);
         self.metrics.iter_mut().for_each(Watch::begin);
         self.workload.begin(now_ns);
-        self.begun = Some(Begun {
+        self.phase_start = Some(PhaseStart {
             reading: self.last.clone(),
             process: ProcessReading::now(),
             neighbours: NeighbourReading::now(&self.mine),
-            raids: raid::among(self.devices.iter().map(|(number, _)| *number)),
+            raids: raid::find(self.devices.iter().map(|(number, _)| *number)),
             network: network::read(&self.mount_points),
             backing,
             servers,
@@ -218,17 +220,17 @@ impl Observer {
         self.samples = Samples::default();
     }
 
-    /// Reads all counters and appends one row for each that moved on from the last reading.
+    /// Reads all counters and appends a row for each that increased.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         inject::point("observer");
         self.counters(now_ns, phase, rows);
         self.workload.sample(now_ns, phase, rows);
-        if let Some(begun) = &mut self.begun {
-            begun.kernel.sample(now_ns);
+        if let Some(phase_start) = &mut self.phase_start {
+            phase_start.kernel.sample(now_ns);
         }
     }
 
-    /// What devices, host and metrics counted since the last reading.
+    /// Appends the increases of devices, host and metrics since the last reading.
     fn counters(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         let now = Reading::now(&self.devices, now_ns);
         let (start_ns, duration_ns) = (self.last.at_ns, now_ns.saturating_sub(self.last.at_ns));
@@ -271,116 +273,116 @@ impl Observer {
         self.last = now;
     }
 
-    /// Totals since [`Observer::begin`]. Without one, nothing is known.
+    /// Returns the totals since [`Observer::begin`]; empty without one.
     pub fn end(&mut self, now_ns: u64) -> Observed {
         let called_ns = clock::monotonic_ns();
         let mut observed = Observed::default();
-        let Some(mut begun) = self.begun.take() else { return observed };
-        // What was read for the last row, which whoever ends has just had made: on a busy machine others write megabytes
-        // between two readings, and the totals would say more than all rows.
-        let now = match self.last.at_ns > begun.reading.at_ns {
+        let Some(mut phase_start) = self.phase_start.take() else { return observed };
+        // Use the reading of the last row, which the caller has just requested. A new one could
+        // differ by megabytes of other I/O on a busy host, and the totals would exceed the sum of
+        // the rows.
+        let now = match self.last.at_ns > phase_start.reading.at_ns {
             true => self.last.clone(),
             false => Reading::now(&self.devices, now_ns),
         };
-        observed.counted_from_ns = Some(begun.reading.at_ns);
-        observed.kernel = begun.kernel.end();
+        observed.counted_from_ns = Some(phase_start.reading.at_ns);
+        observed.kernel = phase_start.kernel.end();
         self.end_links(now_ns, called_ns, &mut observed);
-        observed.elsewhere = Some(self.surroundings.elsewhere());
+        observed.other_disks = Some(self.outside_devices.other_disks());
         self.samples.host(&now.host, &self.last.host);
-        self.end_devices(&begun.reading, &now, &mut observed);
+        self.end_devices(&phase_start.reading, &now, &mut observed);
         observed.cpu = self.samples.totals();
-        observed.cpu.throttled_ns = now.host.throttled_since(&begun.reading.host);
-        if let (Some(after), Some(before)) = (ProcessReading::now(), &begun.process) {
+        observed.cpu.throttled_ns = now.host.throttled_since(&phase_start.reading.host);
+        if let (Some(after), Some(before)) = (ProcessReading::now(), &phase_start.process) {
             observed.generator = after.since(before);
-            let time_ns = now_ns.saturating_sub(begun.reading.at_ns).max(1) as f64;
-            // A thread's time is counted in ticks, which may be one more than there was time.
+            let time_ns = now_ns.saturating_sub(phase_start.reading.at_ns).max(1) as f64;
+            // CPU time is counted in ticks, which may exceed the elapsed time by one.
             let share = |ns: u64| (ns as f64 / time_ns).min(1.0);
             observed.generator.busiest_thread_share =
                 after.busiest_thread_ns_since(before).map(share);
         }
-        observed.memory = now.host.memory_since(&begun.reading.host);
+        observed.memory = now.host.memory_since(&phase_start.reading.host);
         observed.memory.dirty_bytes_max = self.samples.dirty_bytes_max;
-        observed.pressure = now.host.pressure_since(&begun.reading.host);
+        observed.pressure = now.host.pressure_since(&phase_start.reading.host);
         observed.clock = self.samples.clock.clone();
-        now.host.passed_since(&begun.reading.host, &mut observed.clock);
+        now.host.record_elapsed(&phase_start.reading.host, &mut observed.clock);
         let numbers: Vec<DeviceNumber> = self.devices.iter().map(|(number, _)| *number).collect();
-        observed.between = between::look(&numbers);
-        observed.mapped = mapped::files("self");
+        observed.interposition = interposition::detect(&numbers);
+        observed.mapped = mapped_files::read("self");
         observed.limits = Some(limits::read());
-        if let Some(pauses) = self.pulse.take().and_then(Pulse::end) {
-            pauses.since(begun.from_ns).note(&mut observed.clock);
+        if let Some(pauses) = self.pause_detector.take().and_then(PauseDetector::end) {
+            pauses.since(phase_start.from_ns).note(&mut observed.clock);
         }
-        self.end_neighbours(&begun, &mut observed);
-        observed.device_errors = begun.log.errors().map(|mut errors| {
+        self.end_neighbours(&phase_start, &mut observed);
+        observed.device_errors = phase_start.log.errors().map(|mut errors| {
             errors.retain(|name, _| observed.devices.iter().any(|device| device.name == *name));
             errors
         });
-        let raids = raid::among(self.devices.iter().map(|(number, _)| *number));
-        observed.raids = raid::worse(&begun.raids, &raids);
+        let raids = raid::find(self.devices.iter().map(|(number, _)| *number));
+        observed.raids = raid::worse(&phase_start.raids, &raids);
         let mounts = network::read(&self.mount_points);
-        observed.network_mounts = network::difference(&begun.network, &mounts);
-        observed.backing_files = begun.backing.end();
-        observed.servers = begun.servers.end();
+        observed.network_mounts = network::difference(&phase_start.network, &mounts);
+        observed.backing_files = phase_start.backing.end();
+        observed.servers = phase_start.servers.end();
         for watch in &mut self.metrics {
             watch.end(&mut observed.sources, &mut observed.unknown);
         }
-        let Found { extents, backing, file_systems, unknown } = self.data.clone();
+        let TargetFacts { extents, backing, file_systems, unknown } = self.data.clone();
         (observed.extents, observed.backing) = (extents, backing);
         observed.file_systems = file_systems;
         observed.unknown.extend(unknown);
         observed
     }
 
-    fn end_devices(&self, begun: &Reading, now: &Reading, observed: &mut Observed) {
+    fn end_devices(&self, phase_start: &Reading, now: &Reading, observed: &mut Observed) {
         for (index, (number, top)) in self.devices.iter().enumerate() {
-            match (&begun.devices[index], &now.devices[index]) {
+            match (&phase_start.devices[index], &now.devices[index]) {
                 (Some(before), Some(after)) => {
                     let mut totals = device::difference(before, after);
                     totals.top = *top;
-                    self.surroundings.note(*number, &mut totals);
+                    self.outside_devices.note(*number, &mut totals);
                     observed.devices.push(totals);
                 }
-                _ => observed.unknown.push(Unknown {
+                _ => observed.unknown.push(ObservationGap {
                     what: format!("counters of block device {}:{}", number.major, number.minor),
                     why: "its stat file in /sys cannot be read".into(),
-                    would_show: "a mounted /sys".into(),
+                    remedy: "a mounted /sys".into(),
                 }),
             }
         }
-        observed.unknown.extend(self.paths.iter().filter_map(|path| mount::unseen(path)));
+        observed.unknown.extend(self.paths.iter().filter_map(|path| mount::explain_unseen(path)));
     }
 
     fn end_links(&mut self, now_ns: u64, called_ns: u64, observed: &mut Observed) {
         let at_ns = || now_ns + clock::monotonic_ns().saturating_sub(called_ns);
         observed.links = self.links.end(at_ns);
         if observed.links.is_none() {
-            observed.unknown.push(Unknown {
-                what: "what went over network interfaces".into(),
+            observed.unknown.push(ObservationGap {
+                what: "traffic of network interfaces".into(),
                 why: "/proc/net/dev cannot be read".into(),
-                would_show: "a mounted /proc".into(),
+                remedy: "a mounted /proc".into(),
             });
         }
     }
 
-    fn end_neighbours(&self, begun: &Begun, observed: &mut Observed) {
-        observed.neighbours = NeighbourReading::now(&self.mine).since(&begun.neighbours);
+    fn end_neighbours(&self, phase_start: &PhaseStart, observed: &mut Observed) {
+        observed.neighbours = NeighbourReading::now(&self.mine).since(&phase_start.neighbours);
         if observed.neighbours.unreadable > 0 {
             let unseen = match observed.neighbours.unreadable {
                 1 => "storage I/O of another process".to_owned(),
                 many => format!("storage I/O of {many} other processes"),
             };
-            observed.unknown.push(Unknown {
+            observed.unknown.push(ObservationGap {
                 what: unseen,
-                why: "/proc/PID/io belongs to other users there".into(),
-                would_show: "root, or CAP_SYS_PTRACE".into(),
+                why: "/proc/PID/io belongs to other users".into(),
+                remedy: "root, or CAP_SYS_PTRACE".into(),
             });
         }
         if observed.neighbours.outside_unseen {
-            observed.unknown.push(Unknown {
-                what: "storage I/O of processes outside of this container".into(),
-                why: "they do not show in its PID namespace".into(),
-                would_show: "a run in the host's PID namespace (podman and docker: --pid=host)"
-                    .into(),
+            observed.unknown.push(ObservationGap {
+                what: "storage I/O of processes outside this container".into(),
+                why: "they are invisible in its PID namespace".into(),
+                remedy: "a run in the host's PID namespace (podman and docker: --pid=host)".into(),
             });
         }
     }
@@ -411,7 +413,7 @@ impl Samples {
     }
 
     fn host(&mut self, now: &HostReading, before: &HostReading) {
-        now.note_clock(before, &mut self.clock);
+        now.record_clock_step(before, &mut self.clock);
         self.dirty_bytes_max = self.dirty_bytes_max.max(now.dirty_bytes);
         if let Some(hz) = now.frequency_hz {
             let (least, most) = self.frequency_hz.unwrap_or((hz, hz));
@@ -441,7 +443,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn writes_to_a_file_show_at_its_device_and_at_the_process() {
+    fn counts_file_writes_at_the_device_and_the_process() {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut observer = Observer::new(vec![directory.path().to_path_buf()], 0);
         observer.begin(0, || 0, None);
@@ -449,7 +451,7 @@ mod tests {
         let mut file = std::fs::File::create(&path).unwrap();
         file.write_all(&vec![7u8; 4 << 20]).unwrap();
         file.sync_all().unwrap();
-        observer.look_at_files(&[path]);
+        observer.examine_files(&[path]);
         let mut rows = Vec::new();
         observer.sample(1_000_000_000, 0, &mut rows);
         let observed = observer.end(1_000_000_000);
@@ -467,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_say_what_the_rows_say_whatever_comes_after_the_last() {
+    fn totals_equal_the_sum_of_the_rows() {
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let mut observer = Observer::new(vec![directory.path().to_path_buf()], 0);
         observer.begin(0, || 0, None);
@@ -490,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_between_two_phases_is_left_out_of_the_series() {
+    fn the_series_has_no_gap_between_phases() {
         let mut observer = Observer::new(Vec::new(), 0);
         let mut rows = Vec::new();
         observer.sample(1_000_000_000, 1, &mut rows);
@@ -504,7 +506,7 @@ mod tests {
             .filter(gauge)
             .map(|row| (row.phase, row.start_ns, row.start_ns + row.duration_ns))
             .collect();
-        // The last two readings are as far apart as it took to make them.
+        // The last two readings are only microseconds apart.
         assert_eq!(
             spans,
             [
@@ -516,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_beginning_nothing_is_known() {
+    fn without_a_start_all_totals_are_unknown() {
         let mut observer = Observer::new(Vec::new(), 0);
         assert_eq!(observer.end(5), Observed::default());
     }

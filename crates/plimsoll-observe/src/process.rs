@@ -1,4 +1,4 @@
-//! The load generator's own footprint: CPU, memory, and the storage I/O that it caused.
+//! Resource usage of the load generator: CPU, memory, and its storage I/O.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ pub struct ProcessReading {
     storage_cancelled_bytes: Option<u64>,
     resident_bytes_max: Option<u64>,
     major_faults: Option<u64>,
-    /// Given up and taken away, all threads that live.
+    /// Voluntary and involuntary switches of all live threads.
     switches: Option<(u64, u64)>,
     /// CPU time of each thread.
     threads_ns: BTreeMap<i32, u64>,
 }
 
 impl ProcessReading {
-    /// Reads the counters; `None` where they cannot be read.
+    /// Reads the counters; `None` if not readable.
     ///
-    /// `read_bytes` and `write_bytes` count what reached the storage layer; `rchar` would miss
-    /// io_uring. The kernel's I/O workers are threads of this process and counted in its CPU time.
+    /// `read_bytes` and `write_bytes` count I/O at the storage layer; `rchar` would miss io_uring.
+    /// The kernel's I/O workers are threads of this process, so its CPU time includes them.
     pub fn now() -> Option<Self> {
         let time = plimsoll_sys::cpu::process_time();
         let process = Process::myself().ok()?;
@@ -58,7 +58,7 @@ impl ProcessReading {
         })
     }
 
-    /// Largest CPU time of one thread between two readings.
+    /// Returns the largest CPU time of a single thread between two readings.
     pub fn busiest_thread_ns_since(&self, before: &Self) -> Option<u64> {
         let rise = |(tid, now): (&i32, &u64)| {
             now.saturating_sub(before.threads_ns.get(tid).copied().unwrap_or(0))
@@ -66,7 +66,7 @@ impl ProcessReading {
         self.threads_ns.iter().map(rise).max()
     }
 
-    /// What happened since an earlier reading.
+    /// Returns the increase since an earlier reading.
     pub fn since(&self, before: &Self) -> Generator {
         let option = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_sub(b?));
         let part =

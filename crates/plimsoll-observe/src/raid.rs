@@ -1,4 +1,5 @@
-//! Software RAID beneath the target: `/sys/block/NAME/md` (kernel: Documentation/admin-guide/md.rst).
+//! Software RAID behind the target: `/sys/block/NAME/md` (kernel:
+//! Documentation/admin-guide/md.rst).
 
 use std::fs;
 
@@ -6,8 +7,8 @@ use plimsoll_evidence::observed::Raid;
 
 use crate::device::DeviceNumber;
 
-/// The RAIDs among these devices.
-pub fn among(devices: impl Iterator<Item = DeviceNumber>) -> Vec<Raid> {
+/// Returns the RAIDs among these devices.
+pub fn find(devices: impl Iterator<Item = DeviceNumber>) -> Vec<Raid> {
     devices.filter_map(|number| read(&number.name()?)).collect()
 }
 
@@ -26,7 +27,7 @@ fn read(name: &str) -> Option<Raid> {
     })
 }
 
-/// The worse of the two readings of each RAID.
+/// Returns the worse of the two readings of each RAID.
 pub fn worse(before: &[Raid], after: &[Raid]) -> Vec<Raid> {
     after
         .iter()
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worse_end_counts() {
+    fn returns_the_worse_reading() {
         let idle = [raid(0, "idle")];
         assert_eq!(worse(&[raid(0, "check")], &idle), [raid(0, "check")]);
         assert_eq!(worse(&idle, &[raid(1, "idle")]), [raid(1, "idle")]);
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_no_raid() {
+    fn a_disk_is_not_a_raid() {
         assert_eq!(read("loop0"), None);
         assert_eq!(read("../nonsense"), None);
     }

@@ -1,88 +1,88 @@
-//! Who answers for a target that is no device: the process at the other end of a connection or of a FUSE
-//! mount, where it is on this very host. What it moved to and from storage is read from its own counters;
-//! one that only passes on what it is asked is followed to the next.
+//! Servers of a target that is not a device: the process at the other end of a connection or a FUSE
+//! mount, if it is on this host. Its storage I/O is read from its own counters. A server that only
+//! relays requests is followed to the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use plimsoll_evidence::observed::{Moved, Server};
+use plimsoll_evidence::observed::{IoBytes, Server};
 use procfs::net::{TcpNetEntry, TcpState};
 use procfs::process::{FDTarget, Process, all_processes};
 
 use crate::local;
 
-/// A chain of servers that pass on to each other is followed so far.
+/// Maximum length of a chain of relaying servers.
 const CHAIN_MAX: usize = 16;
 
-/// One end of a TCP connection, or a listening socket.
+/// End of a TCP connection, or a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     local: SocketAddr,
-    /// `None`: it listens.
+    /// Remote address; `None` for a listening socket.
     remote: Option<SocketAddr>,
     inode: u64,
 }
 
-/// Processes and connections of this host, of every network namespace whose processes show.
+/// Processes and connections of this host, in all network namespaces with visible processes.
 #[derive(Clone, Debug, Default)]
-struct World {
+struct HostSnapshot {
     rows: Vec<Row>,
-    /// Processes that hold a socket.
+    /// Processes by socket inode.
     owners: BTreeMap<u64, Vec<i32>>,
     children: BTreeMap<i32, Vec<i32>>,
-    /// Processes that serve FUSE, with the connection where the kernel tells (Linux 6.16).
+    /// Processes that serve FUSE, with the connection number if the kernel reports it (Linux 6.16).
     fuse: Vec<(i32, Option<u32>)>,
-    /// Whether a process's files could not be listed.
+    /// True if the files of a process could not be listed.
     hidden: bool,
-    /// The other end of each local socket.
+    /// Peer of each local socket.
     peers: BTreeMap<u64, u64>,
 }
 
-/// What answers, found.
+/// Server of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Found {
+struct DetectedServer {
     serves: String,
     local: Option<bool>,
     processes: BTreeSet<i32>,
     relays: bool,
-    /// Whether the processes at the other end show.
-    shown: bool,
-    /// Connections of others to it.
+    /// True if its processes are visible.
+    is_visible: bool,
+    /// Number of connections from other clients.
     others: u64,
     /// Processes at the other ends of its local sockets.
     beside: BTreeSet<i32>,
 }
 
-/// What answers for the target, as far as the target tells.
+/// Properties of the target that identify its servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sought {
-    /// Where this process's own clients connect to.
+pub struct TargetAddresses {
+    /// Addresses that this process connects to.
     pub addresses: Vec<SocketAddr>,
-    /// FUSE connections beneath the target.
+    /// FUSE connections behind the target.
     pub fuse_connections: Vec<u32>,
-    /// Addresses that clients of the kernel's own connect to: NFS mounts, disks of a network.
+    /// Addresses that in-kernel clients connect to: NFS mounts, network disks.
     pub kernel_addresses: Vec<IpAddr>,
-    /// Whether a network block device is beneath it, which tells no address.
+    /// True if a network block device is behind the target. The kernel does not report its address.
     pub nbd: bool,
 }
 
-/// Servers that are watched over a phase.
+/// Observer of servers over a phase.
 #[derive(Clone, Debug, Default)]
 pub struct ServerWatch {
-    found: Vec<Found>,
-    before: BTreeMap<i32, Moved>,
+    found: Vec<DetectedServer>,
+    before: BTreeMap<i32, IoBytes>,
 }
 
 impl ServerWatch {
-    /// Looks for what answers.
+    /// Finds the servers.
     #[must_use]
-    pub fn begin(sought: &Sought) -> Self {
-        if sought == &Sought::default() {
+    pub fn begin(sought: &TargetAddresses) -> Self {
+        if sought == &TargetAddresses::default() {
             return Self::default();
         }
-        let world = World::look();
+        let world = HostSnapshot::look();
         let own = i32::try_from(std::process::id()).unwrap_or(0);
         let mut rows = world.rows_of(&[own]);
         rows.retain(|row| {
@@ -90,10 +90,14 @@ impl ServerWatch {
         });
         let mut found = world.of_connections(&rows);
         for address in &sought.addresses {
-            // Without a connection there is only the address to go by.
+            // Without a connection, only the address identifies the server.
             if !rows.iter().any(|row| row.remote == Some(plain(*address))) {
                 let local = address.ip().to_canonical().is_loopback().then_some(true);
-                found.push(Found { serves: address.to_string(), local, ..Found::default() });
+                found.push(DetectedServer {
+                    serves: address.to_string(),
+                    local,
+                    ..DetectedServer::default()
+                });
             }
         }
         found.extend(sought.fuse_connections.iter().map(|connection| world.of_fuse(*connection)));
@@ -102,29 +106,33 @@ impl ServerWatch {
             row.remote.is_some_and(|to| sought.kernel_addresses.contains(&plain(to).ip()))
         });
         found.extend(world.of_connections(&held));
-        // A connection that a process holds for the kernel (iscsid) leaves the address to go by.
+        // For a connection that a process holds for the kernel (iscsid), the address identifies the
+        // server.
         let by_address = sought.kernel_addresses.iter().filter(|address| {
             !held.iter().any(|row| row.remote.is_some_and(|to| plain(to).ip() == **address))
         });
         found.extend(by_address.filter_map(|address| world.of_address(*address)));
         if sought.nbd {
-            // Whose connection of the kernel's it is, is not told: its server shows by its name.
+            // The kernel does not report which of its connections is this one. A server is
+            // recognised by its name.
             let near = world.of_connections(&world.rows_of_kernel());
-            let serves =
-                |found: &Found| found.processes.iter().any(|pid| named(*pid).contains("nbd"));
+            let serves = |found: &DetectedServer| {
+                found.processes.iter().any(|pid| named(*pid).contains("nbd"))
+            };
             found.extend(near.into_iter().filter(serves));
         }
-        let before = found.iter().flat_map(Found::all).filter_map(moved).collect();
+        let before = found.iter().flat_map(DetectedServer::all).filter_map(moved).collect();
         Self { found, before }
     }
 
-    /// What they moved since.
+    /// Returns the servers with their I/O since the start.
     #[must_use]
     pub fn end(&self) -> Vec<Server> {
-        let after: BTreeMap<i32, Moved> =
-            self.found.iter().flat_map(Found::all).filter_map(moved).collect();
-        let world = self.found.iter().any(|found| found.local == Some(true)).then(World::look);
-        let others = |found: &Found| {
+        let after: BTreeMap<i32, IoBytes> =
+            self.found.iter().flat_map(DetectedServer::all).filter_map(moved).collect();
+        let world =
+            self.found.iter().any(|found| found.local == Some(true)).then(HostSnapshot::look);
+        let others = |found: &DetectedServer| {
             let world = world.as_ref()?;
             let own = i32::try_from(std::process::id()).unwrap_or(0);
             let now = world.of_connections(&world.rows_of(&[own]));
@@ -134,16 +142,16 @@ impl ServerWatch {
         self.found
             .iter()
             .map(|found| {
-                let all: Option<Vec<Moved>> = found.processes.iter().map(rise).collect();
-                // Those that cannot be read leave the rest as the least.
+                let all: Option<Vec<IoBytes>> = found.processes.iter().map(rise).collect();
+                // If some cannot be read, the sum of the others is a lower bound.
                 let beside = found.beside.iter().filter_map(rise);
-                let beside = beside.fold(Moved::default(), Moved::plus);
-                let sum = all.map(|all| all.into_iter().fold(Moved::default(), Moved::plus));
+                let beside = beside.fold(IoBytes::default(), IoBytes::plus);
+                let sum = all.map(|all| all.into_iter().fold(IoBytes::default(), IoBytes::plus));
                 Server {
                     serves: found.serves.clone(),
                     local: found.local,
                     processes: found.processes.iter().map(|pid| named(*pid)).collect(),
-                    moved: sum.filter(|_| found.shown),
+                    moved: sum.filter(|_| found.is_visible),
                     relays: found.relays,
                     beside: (!found.beside.is_empty()).then_some(beside),
                     others: found.others.max(others(found).unwrap_or(0)),
@@ -153,10 +161,10 @@ impl ServerWatch {
     }
 }
 
-/// What a process moved since its start.
-fn moved(pid: i32) -> Option<(i32, Moved)> {
+/// Returns the I/O of a process since its start.
+fn moved(pid: i32) -> Option<(i32, IoBytes)> {
     let io = Process::new(pid).ok()?.io().ok()?;
-    Some((pid, Moved { read_bytes: io.read_bytes, written_bytes: io.write_bytes }))
+    Some((pid, IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes }))
 }
 
 fn named(pid: i32) -> String {
@@ -164,19 +172,19 @@ fn named(pid: i32) -> String {
     name.map_or_else(|_| format!("process {pid}"), |name| format!("{name} ({pid})"))
 }
 
-/// An address of the one kind where it is one of the other in disguise.
+/// Converts an IPv4-mapped IPv6 address to IPv4.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-impl Found {
-    /// The processes whose counters are read.
+impl DetectedServer {
+    /// Returns the processes whose counters are read.
     fn all(&self) -> impl Iterator<Item = i32> {
         self.processes.iter().chain(&self.beside).copied()
     }
 }
 
-impl World {
+impl HostSnapshot {
     fn look() -> Self {
         let mut world = Self { peers: local::peers(), ..Self::default() };
         let mut spaces = BTreeSet::new();
@@ -184,19 +192,19 @@ impl World {
             let Ok(stat) = process.stat() else { continue };
             world.children.entry(stat.ppid).or_default().push(process.pid);
             let space = fs::read_link(format!("/proc/{}/ns/net", process.pid)).ok();
-            // Where the space cannot be told, only this process's own is known to be listed.
+            // If the namespace is not readable, only this process's own is known to be listed.
             let own = process.pid as u32 == std::process::id();
             if (own || space.is_some()) && spaces.insert(space) {
                 let (four, six) = (process.tcp(), process.tcp6());
                 let rows = four.into_iter().flatten().chain(six.into_iter().flatten());
                 world.rows.extend(rows.filter_map(Row::of));
             }
-            world.look_at_files(&process);
+            world.read_files(&process);
         }
         world
     }
 
-    fn look_at_files(&mut self, process: &Process) {
+    fn read_files(&mut self, process: &Process) {
         let Ok(files) = process.fd() else {
             self.hidden = true;
             return;
@@ -214,7 +222,7 @@ impl World {
         }
     }
 
-    /// Connections of these processes.
+    /// Returns the connections of these processes.
     fn rows_of(&self, pids: &[i32]) -> Vec<Row> {
         let held = |row: &&Row| {
             let owners = self.owners.get(&row.inode);
@@ -223,41 +231,42 @@ impl World {
         self.rows.iter().filter(|row| row.remote.is_some()).filter(held).copied().collect()
     }
 
-    /// Connections that no process holds: the kernel's own. None where not every process shows.
+    /// Returns the connections that no process holds, which are the kernel's own. Empty if not
+    /// every process is visible.
     fn rows_of_kernel(&self) -> Vec<Row> {
         let held = |row: &&Row| self.owners.contains_key(&row.inode);
         let rows = self.rows.iter().filter(|row| row.remote.is_some() && row.inode != 0);
         if self.hidden { Vec::new() } else { rows.filter(|row| !held(row)).copied().collect() }
     }
 
-    /// What answers at the other ends, one for each address.
-    fn of_connections(&self, rows: &[Row]) -> Vec<Found> {
-        let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    /// Returns the servers at the other ends, one per address.
+    fn of_connections(&self, rows: &[Row]) -> Vec<DetectedServer> {
+        let mut found: BTreeMap<String, DetectedServer> = BTreeMap::new();
         for row in rows {
             let Some(remote) = row.remote else { continue };
             let one = self.of_connection(row, remote);
             let known = found.entry(one.serves.clone()).or_insert_with(|| one.clone());
             known.processes.extend(one.processes);
             known.relays |= one.relays;
-            known.shown &= one.shown;
+            known.is_visible &= one.is_visible;
             known.beside.extend(one.beside);
             known.others = known.others.max(one.others);
         }
         found.into_values().collect()
     }
 
-    /// What answers at an address of this very host.
-    fn of_address(&self, address: IpAddr) -> Option<Found> {
+    /// Returns the server at an address of this host.
+    fn of_address(&self, address: IpAddr) -> Option<DetectedServer> {
         let is_own = |row: &Row| row.remote.is_some() && plain(row.local).ip() == address;
         let near = address.is_loopback() || self.rows.iter().any(is_own);
         let serves = address.to_string();
-        near.then(|| Found { serves, local: Some(true), ..Found::default() })
+        near.then(|| DetectedServer { serves, local: Some(true), ..DetectedServer::default() })
     }
 
-    fn of_connection(&self, row: &Row, remote: SocketAddr) -> Found {
-        let mut found = Found { serves: remote.to_string(), ..Found::default() };
-        // The other end of a connection of this host carries our address as its remote one, whatever
-        // its own was made into on the way.
+    fn of_connection(&self, row: &Row, remote: SocketAddr) -> DetectedServer {
+        let mut found = DetectedServer { serves: remote.to_string(), ..DetectedServer::default() };
+        // The other end of a local connection has our address as its remote one, even if its own
+        // address was translated.
         let ends: Vec<&Row> = self
             .rows
             .iter()
@@ -270,15 +279,16 @@ impl World {
         }
         let holders = ends.iter().filter_map(|end| self.owners.get(&end.inode)).flatten();
         found.processes = holders.copied().collect();
-        // A process that listens may hand its connections to threads of the kernel.
-        found.shown = !found.processes.is_empty();
+        // A listening process may hand connections to kernel threads.
+        found.is_visible = !found.processes.is_empty();
         self.follow(&mut found);
         found.others = self.others(&found, row, remote);
         found
     }
 
-    /// Connections to the same server that are neither this process's nor the server's own.
-    fn others(&self, found: &Found, row: &Row, remote: SocketAddr) -> u64 {
+    /// Counts the connections to the same server that belong to neither this process nor the server
+    /// itself.
+    fn others(&self, found: &DetectedServer, row: &Row, remote: SocketAddr) -> u64 {
         let own = self.owners.get(&row.inode).map_or(&[][..], Vec::as_slice);
         let is_own = |end: SocketAddr| {
             let held =
@@ -294,18 +304,18 @@ impl World {
         served.filter_map(|other| other.remote).filter(|end| !is_own(*end)).count() as u64
     }
 
-    fn of_fuse(&self, connection: u32) -> Found {
+    fn of_fuse(&self, connection: u32) -> DetectedServer {
         let exact = self.fuse.iter().filter(|(_, number)| *number == Some(connection));
         let mut processes: BTreeSet<i32> = exact.map(|(pid, _)| *pid).collect();
         if processes.is_empty() {
-            // Kernels that do not tell: any of those that serve FUSE may be it.
+            // Older kernels do not report the connection: any FUSE server may be it.
             let any = self.fuse.iter().filter(|(_, number)| number.is_none());
             processes = any.map(|(pid, _)| *pid).collect();
         }
-        let mut found = Found {
+        let mut found = DetectedServer {
             serves: format!("FUSE connection {connection}"),
             local: Some(true),
-            shown: !processes.is_empty(),
+            is_visible: !processes.is_empty(),
             processes,
             relays: false,
             others: 0,
@@ -315,8 +325,8 @@ impl World {
         found
     }
 
-    /// Adds what the servers start or pass on to.
-    fn follow(&self, found: &mut Found) {
+    /// Adds processes that the servers started or relay to.
+    fn follow(&self, found: &mut DetectedServer) {
         self.follow_connections(found);
         let own = i32::try_from(std::process::id()).unwrap_or(0);
         let held = |inode: &&u64| {
@@ -330,7 +340,7 @@ impl World {
         found.beside.extend(beside);
     }
 
-    fn follow_connections(&self, found: &mut Found) {
+    fn follow_connections(&self, found: &mut DetectedServer) {
         let mut fresh: Vec<i32> = found.processes.iter().copied().collect();
         for _ in 0..CHAIN_MAX {
             let mut next = Vec::new();
@@ -348,9 +358,9 @@ impl World {
                         .collect();
                     let near = remote.ip().is_loopback() || remote.ip() == row.local.ip();
                     if holders.is_empty() {
-                        // Another host's, or a process that does not show.
+                        // The peer is on another host, or is an invisible process.
                         found.relays |= !near;
-                        found.shown &= !near;
+                        found.is_visible &= !near;
                     }
                     next.extend(holders);
                 }
@@ -364,7 +374,7 @@ impl World {
         }
     }
 
-    /// Connections that a process made, and not those that it was asked for.
+    /// Returns the outgoing connections of a process.
     fn outward(&self, pid: i32) -> Vec<Row> {
         let listens: BTreeSet<u16> = self
             .rows
@@ -389,7 +399,7 @@ impl Row {
     }
 }
 
-/// The FUSE connection of an open `/dev/fuse` (Linux 6.16).
+/// Returns the FUSE connection of an open `/dev/fuse` (Linux 6.16).
 fn fuse_connection(pid: i32, fd: i32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("fuse_connection:"))?;
@@ -410,9 +420,10 @@ mod tests {
         Row { local: address(local), remote, inode }
     }
 
-    /// A client (1) of a server (20) with a child (21), of a relay (30) to it, and of another host.
-    fn world() -> World {
-        World {
+    /// A client (1) of a server (20) with a child (21), of a relay (30) to that server, and of
+    /// another host.
+    fn world() -> HostSnapshot {
+        HostSnapshot {
             rows: vec![
                 row("127.0.0.1:5000", "127.0.0.1:9000", 1),
                 row("127.0.0.1:9000", "127.0.0.1:5000", 2),
@@ -440,30 +451,30 @@ mod tests {
         }
     }
 
-    fn serves(world: &World, what: &str) -> Found {
+    fn serves(world: &HostSnapshot, what: &str) -> DetectedServer {
         let found = world.of_connections(&world.rows_of(&[1]));
         found.into_iter().find(|found| found.serves == what).unwrap()
     }
 
     #[test]
-    fn an_address_of_this_host_is_told_from_anothers() {
+    fn recognises_an_address_of_this_host() {
         let near = world().of_address("10.0.0.5".parse().unwrap()).unwrap();
-        assert_eq!((near.local, near.shown, near.processes.len()), (Some(true), false, 0));
+        assert_eq!((near.local, near.is_visible, near.processes.len()), (Some(true), false, 0));
         assert_eq!(world().of_address("127.0.0.2".parse().unwrap()).unwrap().local, Some(true));
         assert_eq!(world().of_address("10.0.0.9".parse().unwrap()), None);
     }
 
     #[test]
-    fn a_server_of_this_host_is_found_with_what_it_starts() {
+    fn finds_a_local_server_with_its_children() {
         let found = serves(&world(), "127.0.0.1:9000");
-        assert_eq!((found.local, found.relays, found.shown), (Some(true), false, true));
+        assert_eq!((found.local, found.relays, found.is_visible), (Some(true), false, true));
         assert_eq!(found.processes, [20, 21].into());
     }
 
     #[test]
-    fn others_at_the_same_server_are_counted() {
+    fn counts_other_clients_of_the_same_server() {
         let mut world = world();
-        // A relay's connection to it, which is not ours.
+        // A relay's connection to it, which belongs to another process.
         assert_eq!(serves(&world, "127.0.0.1:9000").others, 1);
         assert_eq!(serves(&world, "127.0.0.1:8000").others, 0);
         world.rows.push(row("127.0.0.1:5003", "127.0.0.1:9000", 10));
@@ -475,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_end_of_a_local_socket_may_do_the_work() {
+    fn finds_servers_behind_a_local_socket() {
         let mut world = world();
         world.owners.extend([(50, vec![20]), (51, vec![60]), (52, vec![1]), (53, vec![20])]);
         world.peers = [(50, 51), (51, 50), (52, 53), (53, 52)].into();
@@ -484,13 +495,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_elsewhere_is_elsewhere() {
+    fn a_server_on_another_host_is_remote() {
         let found = serves(&world(), "10.0.0.9:2049");
         assert_eq!((found.local, found.processes.len()), (Some(false), 0));
     }
 
     #[test]
-    fn a_relay_is_followed_to_what_it_relays_to() {
+    fn follows_a_relay_to_its_server() {
         let found = serves(&world(), "127.0.0.1:8000");
         assert_eq!(found.processes, [20, 21, 30].into());
         assert!(!found.relays);
@@ -502,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_was_rewritten_on_the_way_is_still_this_hosts() {
+    fn recognises_a_translated_local_address() {
         let mut world = world();
         world.rows[0] = row("10.0.0.5:5000", "10.0.0.77:9000", 1);
         world.rows[1] = row("172.17.0.2:9000", "10.0.0.5:5000", 2);
@@ -511,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_the_kernel_are_those_that_nobody_holds() {
+    fn connections_without_a_process_are_the_kernels() {
         let mut world = world();
         assert!(world.rows_of_kernel().is_empty());
         world.owners.remove(&1);
@@ -527,6 +538,6 @@ mod tests {
         silent.fuse = vec![(40, None), (41, None)];
         assert_eq!(silent.of_fuse(39).processes, [40, 41].into());
         silent.fuse.clear();
-        assert!(!silent.of_fuse(39).shown);
+        assert!(!silent.of_fuse(39).is_visible);
     }
 }

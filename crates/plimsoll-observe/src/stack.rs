@@ -1,6 +1,6 @@
-//! What lies beneath a path, down to the disks: from its file system to devices, from those through
-//! partitions, device mapper, software RAID and caches, and from a loop device into the file system of its
-//! backing file and on from there.
+//! Storage stack of a path, down to the disks. It goes from the file system to its devices, and
+//! through partitions, device mapper, software RAID and caches. From a loop device it continues in
+//! the file system of the backing file.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,49 +13,48 @@ use crate::device::{self, DeviceNumber};
 use crate::mount;
 use crate::sysfs::Sysfs;
 
-/// Deeper stacks than this do not exist; it bounds the walk if links should form a circle.
+/// Limit on the depth, in case links form a cycle. Real stacks are shallower.
 const DEPTH_MAX: usize = 32;
 
-/// A block device of a stack.
+/// Block device in a stack.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// Its number.
+    /// Device number.
     pub number: DeviceNumber,
-    /// What it is.
+    /// Description.
     pub device: Device,
-    /// Whether the path lies on it directly.
+    /// True if the path is directly on it.
     pub top: bool,
 }
 
-/// A file that a loop device rests on.
+/// Backing file of a loop device.
 #[derive(Clone, Debug)]
 pub struct BackingFile {
     /// Kernel name of the loop device.
     pub device: String,
-    /// Where the file lies; a mount point of its file system where the file itself has no name here.
+    /// Path of the file, or a mount point of its file system if the file has no name here.
     pub path: PathBuf,
-    /// Whether `path` is the file.
+    /// True if `path` is the file itself.
     pub is_file: bool,
 }
 
-/// All that a path rests on.
+/// Storage stack of a path.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
-    /// Block devices, each once, upper ones first.
+    /// Block devices without duplicates, upper ones first.
     pub layers: Vec<Layer>,
-    /// File systems below the path's own, upper ones first.
+    /// Underlying file systems below the path's own, upper ones first.
     pub below: Vec<Mount>,
-    /// Files that loop devices rest on.
+    /// Backing files of loop devices.
     pub backing: Vec<BackingFile>,
-    /// FUSE connections: processes of this host answer for these.
+    /// FUSE connections, which processes of this host serve.
     pub fuse_connections: Vec<u32>,
-    /// Addresses of the servers of network mounts.
+    /// Server addresses of network mounts.
     pub mount_addresses: Vec<IpAddr>,
 }
 
 impl Stack {
-    /// Addresses of the servers that clients of the kernel's own connect to, as far as mounts and devices
-    /// tell.
+    /// Returns the server addresses of in-kernel clients, from mounts and devices.
     #[must_use]
     pub fn kernel_addresses(&self) -> Vec<IpAddr> {
         let devices = self.layers.iter().filter_map(|layer| layer.device.address.as_deref());
@@ -64,16 +63,16 @@ impl Stack {
         self.mount_addresses.iter().copied().chain(of_devices).collect()
     }
 
-    /// Whether a network block device is part of it.
+    /// True if a network block device is in the stack.
     #[must_use]
     pub fn has_nbd(&self) -> bool {
         self.layers.iter().any(|layer| layer.device.transport == Some(Transport::Nbd))
     }
 }
 
-/// What lies beneath a path of this host.
+/// Returns the storage stack of a path on this host.
 #[must_use]
-pub fn beneath(path: &Path) -> Stack {
+pub fn read(path: &Path) -> Stack {
     let mut stack = Stack::default();
     let mut seen = BTreeSet::new();
     follow_path(&mut stack, &mut seen, path, true, 0);
@@ -90,7 +89,7 @@ fn follow_path(
     if depth > DEPTH_MAX {
         return;
     }
-    let rest = mount::rest(path);
+    let rest = mount::underlying_storage(path);
     stack.fuse_connections.extend(rest.fuse_connection);
     let options = rest.mount.options.as_deref().unwrap_or_default();
     let addresses: Vec<IpAddr> =
@@ -99,7 +98,7 @@ fn follow_path(
     if depth > 0 {
         stack.below.push(rest.mount);
     }
-    // An overlay has no device of its own: its lower directory's are the top ones.
+    // An overlay has no device of its own, so the devices of its lower directory are the top ones.
     for lower in &rest.lower {
         follow_path(stack, seen, lower, top, depth + 1);
     }
@@ -109,7 +108,7 @@ fn follow_path(
     }
 }
 
-/// Follows a device down, level by level, so that upper ones come first.
+/// Follows a device downwards level by level, so that upper devices come first.
 fn follow(
     stack: &mut Stack,
     seen: &mut BTreeSet<DeviceNumber>,
@@ -130,7 +129,7 @@ fn follow(
     }
 }
 
-/// The devices below `top` and itself, appended to `layers`, and their backing files.
+/// Appends the device and those below it to `layers`; returns their backing files.
 fn devices(
     sysfs: &Sysfs,
     number: DeviceNumber,
@@ -164,7 +163,8 @@ fn devices(
     found
 }
 
-/// The devices of a tree that is not this host's, from one down; backing files are not followed.
+/// Returns the devices of a sysfs tree from one device down, without following backing files. Used
+/// for copies of other hosts' trees.
 #[must_use]
 pub fn of_tree(sysfs: &Sysfs, top: DeviceNumber) -> Vec<Layer> {
     let mut layers = Vec::new();
@@ -172,8 +172,9 @@ pub fn of_tree(sysfs: &Sysfs, top: DeviceNumber) -> Vec<Layer> {
     layers
 }
 
-/// Where a loop device's file is. Its name may be gone, or be of another mount namespace, or another file
-/// may lie there by now: the kernel tells which it is, to root (`LOOP_GET_STATUS64`).
+/// Locates the backing file of a loop device. Its name may be gone, belong to another mount
+/// namespace or now refer to another file. The kernel tells root which file it is
+/// (`LOOP_GET_STATUS64`).
 fn locate(device: &str, named: &Path) -> (PathBuf, bool) {
     let status = plimsoll_sys::loops::status(Path::new(&format!("/dev/{device}"))).ok();
     let found = std::fs::metadata(named).ok();
@@ -201,9 +202,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_rests_on_something_or_on_nothing() {
-        let here = beneath(Path::new(env!("CARGO_MANIFEST_DIR")));
+    fn a_directory_has_a_consistent_stack() {
+        let here = read(Path::new(env!("CARGO_MANIFEST_DIR")));
         assert_eq!(here.layers.iter().any(|layer| layer.top), !here.layers.is_empty());
-        assert!(beneath(Path::new("/proc")).layers.is_empty());
+        assert!(read(Path::new("/proc")).layers.is_empty());
     }
 }

@@ -1,37 +1,37 @@
-//! What the load's operations are while they go on, as rows of the series: working sets so far, and how random it is
-//! of late.
+//! Access profile of the running load, as rows of the series: current working set, and recent
+//! randomness.
 
 use plimsoll_evidence::series::{Data, Row};
 
-use crate::access_profile::{AccessNow, LiveAccess};
+use crate::access_profile::{AccessCounts, LiveAccess};
 
-/// Time from one look to the next: a look reads the bitmaps of all driving threads, at most half a mebibyte each.
+/// Sampling interval. A sample reads the bitmaps of all driving threads, at most 512 KiB each.
 const EVERY_NS: u64 = 1_000_000_000;
 
-/// Looks on at the profilers of a load's threads.
+/// Sampler of the profilers of a load's threads.
 #[derive(Debug, Default)]
 pub struct WorkloadWatch {
     threads: Vec<LiveAccess>,
-    before: AccessNow,
+    before: AccessCounts,
     looked_ns: u64,
 }
 
 impl WorkloadWatch {
-    /// Looks on at these from now on.
+    /// Starts sampling these profilers.
     #[must_use]
     pub fn of(threads: Vec<LiveAccess>, now_ns: u64) -> Self {
-        Self { threads, before: AccessNow::default(), looked_ns: now_ns }
+        Self { threads, before: AccessCounts::default(), looked_ns: now_ns }
     }
 
-    /// The threads forget what they counted: the measured phase starts.
+    /// Marks the start of the measured phase, at which the threads reset their counts.
     pub fn begin(&mut self, now_ns: u64) {
-        (self.before, self.looked_ns) = (AccessNow::default(), now_ns);
+        (self.before, self.looked_ns) = (AccessCounts::default(), now_ns);
     }
 
-    /// Appends what is to be said, where the last look is long enough ago.
+    /// Appends rows if the interval has passed.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         let (start_ns, duration_ns) = (self.looked_ns, now_ns.saturating_sub(self.looked_ns));
-        // Looks come on time or a little early.
+        // Samples come on time or slightly early.
         if duration_ns < EVERY_NS / 10 * 9 {
             return;
         }

@@ -1,6 +1,6 @@
-//! Block devices of hosts of other kinds than the one that runs the tests: trees of sysfs, as their
-//! drivers lay them out. A file names directories in brackets, and below each its files (`name = text`) and links
-//! (`name -> target`); the links that the kernel makes by number and name are added here.
+//! Block devices of other kinds of hosts, from copies of their sysfs trees. A fixture names
+//! directories in brackets, followed by their files (`name = text`) and links (`name -> target`).
+//! This module adds the links that the kernel creates by number and name.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -42,7 +42,7 @@ impl Host {
         host
     }
 
-    /// The links by number and by name.
+    /// Creates the links by number and by name.
     fn link(&self, directory: &Path, number: &str) {
         let relative = directory.strip_prefix(self.root.path()).unwrap();
         let name = directory.file_name().unwrap();
@@ -53,14 +53,14 @@ impl Host {
         }
     }
 
-    /// The devices from `name` down.
+    /// Returns the devices from `name` down.
     fn beneath(&self, name: &str) -> Vec<Device> {
         let sysfs = Sysfs::at(self.root.path());
         let number: DeviceNumber = sysfs.number(name).unwrap();
         stack::of_tree(&sysfs, number).into_iter().map(|layer| layer.device).collect()
     }
 
-    /// The one device that `name` is.
+    /// Returns the description of a single device.
     fn disk(&self, name: &str) -> Device {
         let mut devices = self.beneath(name);
         assert_eq!(devices.len(), 1, "{devices:?}");
@@ -69,7 +69,7 @@ impl Host {
 }
 
 impl Host {
-    /// Where a disk completes, by a `/proc` of these interrupts and where they go.
+    /// Returns the completion path of a disk, from a `/proc` with these interrupts and affinities.
     fn completion(&self, name: &str, interrupts: &str, goes_to: &[(u32, &str)]) -> Completion {
         let proc = self.root.path().join("proc");
         fs::create_dir_all(&proc).unwrap();
@@ -85,7 +85,7 @@ impl Host {
 }
 
 #[test]
-fn where_a_disk_completes_is_told_by_its_queues_and_interrupts() {
+fn reads_queues_and_interrupts_of_a_disk() {
     let interrupts = "      CPU0  CPU1\n 35:  0  0  PCI-MSIX  0-edge  virtio2-config\n \
         36:  0  68001  PCI-MSIX  1-edge  virtio2-req.0\n";
     let kvm = Host::new("kvm").completion("vda", interrupts, &[(35, "0"), (36, "1")]);
@@ -93,15 +93,15 @@ fn where_a_disk_completes_is_told_by_its_queues_and_interrupts() {
     let lines: Vec<_> = kvm.lines.iter().map(|l| (l.number, l.name.as_str(), &l.cpus)).collect();
     assert_eq!(lines, [(35, "virtio2-config", &vec![0]), (36, "virtio2-req.0", &vec![1])]);
     assert_eq!(kvm.lines[1].taken.get(&1), Some(&68001));
-    // A partition's are its disk's; what a bridge above has are not.
+    // A partition has its disk's interrupts; those of a bridge above do not count.
     let nvme = Host::new("nvme").completion("nvme0n1p2", "", &[(41, "0"), (42, "1")]);
     assert_eq!((nvme.device.as_str(), nvme.queues), ("nvme0n1", vec![vec![0], vec![1]]));
     assert_eq!(nvme.lines.iter().map(|l| l.number).collect::<Vec<_>>(), [40, 41, 42]);
     assert_eq!((&nvme.lines[2].cpus, nvme.local_cpus), (&vec![1], vec![1]));
-    // Behind a subsystem, a controller's.
+    // For a disk of a subsystem, those of the controller.
     let ports = Host::new("nvme-two-ports").completion("nvme0n1", "", &[]);
     assert_eq!(ports.lines.iter().map(|l| l.number).collect::<Vec<_>>(), [50]);
-    // Nothing is known of what has none.
+    // Devices without interrupts have no completion path.
     let memory = Host::new("memory").completion("ram0", "", &[]);
     assert!(memory.queues.is_empty() && memory.lines.is_empty());
 }
@@ -111,7 +111,7 @@ fn names(devices: &[Device]) -> Vec<&str> {
 }
 
 #[test]
-fn each_disk_is_attached_as_it_is() {
+fn recognises_the_transport_of_each_disk() {
     use Transport::*;
     for (host, name, transport) in [
         ("nvme", "nvme0n1", NvmePcie),
@@ -188,12 +188,12 @@ fn stacks_are_followed_to_their_disks() {
 }
 
 #[test]
-fn swap_in_compressed_memory_is_not_beneath_the_disk_beside_it() {
+fn zram_swap_is_not_under_the_disk() {
     assert_eq!(names(&Host::new("zram-swap").beneath("nvme0n1p2")), ["nvme0n1p2", "nvme0n1"]);
 }
 
 #[test]
-fn a_mapping_of_nothing_rests_on_nothing() {
+fn a_mapping_without_devices_has_no_underlying_ones() {
     let nothing = Host::new("dm-without-anything").disk("dm-0");
     assert_eq!((nothing.kind.as_str(), nothing.transport), ("dm", None));
     assert!(nothing.below.is_empty() && nothing.mapping.is_none());

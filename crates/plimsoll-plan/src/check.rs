@@ -1,4 +1,4 @@
-//! What `plimsoll plan check` says of a plan, as one JSON object.
+//! Result of `plimsoll plan check`, as one JSON object.
 
 use serde::Serialize;
 
@@ -6,53 +6,53 @@ use crate::error::{PlanError, PlanErrors};
 use crate::plan::Plan;
 use crate::resolved::{ResolvedError, ResolvedPlan};
 
-/// A plan that is in order: what it resolves to and what a run will take.
+/// Result for a valid plan: the resolved plan and its cost.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanCheck {
-    /// True.
+    /// Always true.
     pub ok: bool,
-    /// The plan's file.
+    /// File name of the plan.
     pub source_name: String,
     /// SHA-256 of the resolved plan.
     pub sha256: String,
-    /// Points of a sweep; 1 for a mail store.
+    /// Number of points of a sweep; 1 for a mail store.
     pub points: usize,
-    /// Warm-up and measuring of all points, targets and runs together; making and checking data
+    /// Total warm-up and measuring time of all points, targets and runs. Creating and checking data
     /// comes on top.
     pub measuring_ns: u64,
-    /// Bytes needed.
+    /// Required space.
     pub needs: Vec<Need>,
-    /// Every default filled in.
+    /// The plan with every default filled in.
     pub resolved: ResolvedPlan,
 }
 
-/// Bytes needed in one directory (or on one device or export) of a target.
+/// Space required in one directory, device or export of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// The target.
+    /// Name of the target.
     pub target: String,
-    /// The directory, device or export.
+    /// Directory, device or export.
     pub directory: String,
-    /// Bytes, growth reserve and logs included.
+    /// Bytes, including growth reserve and logs.
     pub required_bytes: u64,
 }
 
-/// A plan that is not in order.
+/// Result for an invalid plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanFault<'e> {
-    /// False.
+    /// Always false.
     pub ok: bool,
-    /// The plan's file.
+    /// File name of the plan.
     pub source_name: &'e str,
-    /// What is wrong.
+    /// All errors.
     pub errors: &'e [PlanError],
 }
 
 impl Plan {
-    /// What a check says of this plan.
+    /// Returns the check result of this plan.
     ///
     /// # Errors
-    /// As [`ResolvedPlan::to_toml`]; not for a plan that was parsed.
+    /// See [`ResolvedPlan::to_toml`]; never for a parsed plan.
     pub fn check(&self) -> Result<PlanCheck, ResolvedError> {
         let resolved = self.resolve();
         let mut needs = Vec::new();
@@ -76,7 +76,7 @@ impl Plan {
 }
 
 impl PlanErrors {
-    /// The same as an object with `ok`, `source_name` and `errors`.
+    /// Returns these errors as an object with `ok`, `source_name` and `errors`.
     #[must_use]
     pub fn fault(&self) -> PlanFault<'_> {
         PlanFault { ok: false, source_name: &self.source_name, errors: &self.errors }
@@ -84,14 +84,14 @@ impl PlanErrors {
 }
 
 impl ResolvedPlan {
-    /// Points of a sweep; 1 for a mail store.
+    /// Returns the number of points of a sweep; 1 for a mail store.
     #[must_use]
     pub fn point_count(&self) -> usize {
         self.workload.matrix().map_or(1, crate::resolved::Matrix::point_count)
     }
 
-    /// Warm-up and measuring of all points, targets and runs together, at their longest. Making,
-    /// conditioning and checking data is not in it: that depends on the target.
+    /// Returns the maximum total warm-up and measuring time of all points, targets and runs. It
+    /// excludes creating, conditioning and checking data, which depends on the target.
     #[must_use]
     pub fn measuring_ns(&self) -> u64 {
         let once = self.phases.warm_up_ns.saturating_add(self.phases.measure_ns);

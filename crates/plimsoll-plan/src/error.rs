@@ -1,4 +1,4 @@
-//! What is wrong with a plan: each problem with its field, line, the line itself and what to do.
+//! Errors in a plan, each with its field, its line and a hint.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Serialize;
 use thiserror::Error;
 
-/// One problem in a plan.
+/// Error in a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanError {
     /// Full name of the field, such as `workload.mailbox.mailbox_size`; empty for a syntax error.
@@ -15,32 +15,32 @@ pub struct PlanError {
     pub line: usize,
     /// Column in the line, in characters from 1.
     pub column: usize,
-    /// Characters that the problem covers in the line, at least 1.
+    /// Length of the error in the line in characters, at least 1.
     pub width: usize,
-    /// The line as written.
+    /// The line, as written.
     pub line_text: String,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to do.
+    /// Hint in the imperative.
     pub help: String,
 }
 
-/// Everything that is wrong with a plan, in the order of the lines; never empty.
+/// All errors in a plan, in line order; never empty.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Serialize)]
 pub struct PlanErrors {
-    /// Name of the plan's file, or what stands for it.
+    /// File name of the plan, or a name for its source.
     pub source_name: String,
-    /// The problems.
+    /// The errors.
     pub errors: Vec<PlanError>,
 }
 
-/// Problems shown at most: beyond that a plan is most likely not a plan.
+/// Maximum number of errors shown. A file with more is probably not a plan.
 const SHOWN_MAX: usize = 20;
-/// Characters of a line shown at most.
+/// Maximum number of characters shown of a line.
 const LINE_MAX: usize = 160;
 
 impl PlanError {
-    /// A problem at a byte range of the text.
+    /// Creates an error at a byte range of the text.
     #[must_use]
     pub fn new(
         text: &str,
@@ -71,7 +71,7 @@ impl PlanError {
         let number = self.line.to_string();
         let pad = " ".repeat(number.len());
         writeln!(f, "{pad}--> {source}:{}:{}", self.line, self.column)?;
-        // Tabs and control characters would shift the carets or act on a terminal.
+        // Tabs and control characters would shift the carets or affect the terminal.
         let shown: String = self
             .line_text
             .chars()

@@ -1,24 +1,24 @@
-//! Plans that are built into the program, for what people come with.
+//! Built-in plans for common questions.
 
-/// A plan of the gallery.
+/// Plan of the gallery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ready {
-    /// Its name, as commands take it.
+pub struct GalleryPlan {
+    /// Name on the command line.
     pub name: &'static str,
-    /// Its text: a comment that says for whom it is, its sources, its space and its time, and the plan.
+    /// Text of the plan. Its comment states audience, sources, space and time.
     pub text: &'static str,
 }
 
 macro_rules! gallery {
     ($($name:literal in $directory:literal),* $(,)?) => {
-        &[$(Ready {
+        &[$(GalleryPlan {
             name: $name,
             text: include_str!(concat!("../../../", $directory, "/", $name, ".toml")),
         }),*]
     };
 }
 
-const GALLERY: &[Ready] = gallery![
+const GALLERY: &[GalleryPlan] = gallery![
     "exchange-1000-light" in "plans",
     "exchange-1000-medium" in "plans",
     "exchange-1000-heavy" in "plans",
@@ -37,8 +37,8 @@ const GALLERY: &[Ready] = gallery![
     "ai-checkpoint" in "plans/gallery",
 ];
 
-impl Ready {
-    /// What stands behind a word such as `Needs:` in its comment; empty where there is none.
+impl GalleryPlan {
+    /// Returns the text after a keyword such as `Needs:` in the comment; empty if there is none.
     #[must_use]
     pub fn says(&self, word: &str) -> String {
         let head = self.text.lines().map_while(|line| line.strip_prefix('#'));
@@ -46,7 +46,7 @@ impl Ready {
         for line in head.map(str::trim) {
             match line.strip_prefix(word).and_then(|rest| rest.strip_prefix(':')) {
                 Some(rest) => said.push(rest.trim()),
-                // Where another word begins, this one has ended.
+                // The next keyword ends the text.
                 None if begins(line) && !said.is_empty() => break,
                 None if !said.is_empty() => said.push(line),
                 None => {}
@@ -56,29 +56,29 @@ impl Ready {
     }
 }
 
-/// The words with which parts of a comment begin.
+/// Keywords in the comment.
 const WORDS: [&str; 5] = ["For whom", "Passes when", "Sources", "Needs", "Takes"];
 
 fn begins(line: &str) -> bool {
     WORDS.iter().any(|word| line.starts_with(word))
 }
 
-/// All plans of the gallery.
+/// Returns all plans of the gallery.
 #[must_use]
-pub fn gallery() -> &'static [Ready] {
+pub fn gallery() -> &'static [GalleryPlan] {
     GALLERY
 }
 
-/// The plan of this name.
+/// Returns the plan of this name.
 #[must_use]
-pub fn ready(name: &str) -> Option<Ready> {
+pub fn gallery_plan(name: &str) -> Option<GalleryPlan> {
     GALLERY.iter().find(|plan| plan.name == name).copied()
 }
 
-/// The name of the gallery that is nearest to one that is none.
+/// Returns the gallery name that is most similar to an unknown one.
 #[must_use]
-pub fn nearest_ready(name: &str) -> Option<&'static str> {
-    /// Below this a name is another word, not a slip.
+pub fn nearest_gallery_plan(name: &str) -> Option<&'static str> {
+    /// Minimum similarity of a name that counts as a typing error.
     const NEAR: f64 = 0.8;
     let lower = name.to_lowercase();
     let near = GALLERY.iter().map(|plan| (strsim::jaro_winkler(&lower, plan.name), plan.name));

@@ -1,43 +1,45 @@
-//! A plan as one host of a fleet carries it: what differs there, and what of it is run there.
+//! Plan of one host of a fleet: the fields that differ on it, and its part of the run.
 //!
-//! Points of a sweep, steps of a search and targets in turns are the plan's own, for all hosts. A host has the same of its own
-//! plan, where that can be meant: what a point or a step is called has to be true of every host.
+//! Points of a sweep, steps of a search and alternating targets are defined by the fleet's plan.
+//! Each host derives the same part from its own plan, if that is possible: the label of a point or
+//! step must be true on every host.
 
 use sha2::{Digest, Sha256};
 
 use crate::error::{PlanError, PlanErrors};
-use crate::given::nearest_point;
 use crate::knob::Knob;
 use crate::overlay::{Change, overlay};
 use crate::plan::Plan;
+use crate::plan_match::nearest_point;
 use crate::resolved::{Carries, Placement, ResolvedPlan, Workload};
 use crate::share::Share;
 
-/// What an experiment turns in its runs.
+/// Values that an experiment varies between its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turned {
-    /// Whether the run is a point of a sweep.
+pub struct VariedValues {
+    /// True if the run is a point of a sweep.
     pub is_swept: bool,
-    /// The load of a step, where the run is one of a search.
+    /// Load of the step, if the run belongs to a search.
     pub load: Option<u64>,
 }
 
 impl Plan {
-    /// The plan as an agent of a fleet carries it out: its share of it or the whole, with what differs on its host, random choices
-    /// of its own, and without `[fleet]`. Where several changes name one field, the last counts. The storage system's own metrics are asked for by who coordinates: they
-    /// rise by what all hosts do.
+    /// Returns the plan for one agent of a fleet: its share or the whole, with its own fields and
+    /// random seed, and without `[fleet]`. If several changes set a field, the last wins. Metrics
+    /// of the storage system are left out. The coordinator polls them, because they include the I/O
+    /// of all hosts.
     ///
     /// # Errors
-    /// Everything that is wrong with it then.
+    /// All errors of the resulting plan.
     pub fn on_host(&self, name: &str, labels: &[String]) -> Result<Self, PlanErrors> {
         let whole = self.resolve();
         let placement = whole.fleet.unwrap_or_default();
-        let seed = Change::parse(&format!("seed={}", seed_on(name, whole.seed)));
+        let seed = Change::parse(&format!("seed={}", host_seed(name, whole.seed)));
         let seed = seed.map_err(|says| self.fault("seed", says))?;
         if placement.carries == Carries::Share {
             return self.share_of(name, &placement, seed);
         }
-        let hosts = placement.hosts.iter().filter(|host| host.is_of(name, labels));
+        let hosts = placement.hosts.iter().filter(|host| host.applies_to(name, labels));
         let set = hosts.flat_map(|host| &host.set);
         let set = set.map(|(field, value)| Change::parse(&format!("{field}={value}")));
         let set = set.collect::<Result<Vec<_>, _>>();
@@ -45,7 +47,7 @@ impl Plan {
         self.without_fleet([vec![seed], set].concat())
     }
 
-    /// The share of one of the agents that the plan names.
+    /// Returns the share of an agent that the plan names.
     fn share_of(
         &self,
         name: &str,
@@ -54,7 +56,8 @@ impl Plan {
     ) -> Result<Self, PlanErrors> {
         let fault = |says| self.fault("fleet.carries", says);
         let at = placement.names.iter().position(|own| own == name);
-        let at = at.ok_or_else(|| fault(format!("{name} is none of `names`, and has no share")))?;
+        let at =
+            at.ok_or_else(|| fault(format!("{name} is not in `names`, so it has no share")))?;
         let share = Share { at, of: placement.names.len() };
         self.with_text(&share.text(self).map_err(fault)?)?.without_fleet(vec![seed])
     }
@@ -64,11 +67,11 @@ impl Plan {
         PlanErrors { source_name: self.source_name().to_owned(), errors: vec![error] }
     }
 
-    /// The plan as a host carries it on which nothing differs.
+    /// Returns the plan for a host without changes of its own.
     ///
     /// # Errors
-    /// Everything that is wrong with it then.
-    pub fn on_any_host(&self) -> Result<Self, PlanErrors> {
+    /// All errors of the resulting plan.
+    pub fn without_host_changes(&self) -> Result<Self, PlanErrors> {
         self.without_fleet(Vec::new())
     }
 
@@ -86,18 +89,20 @@ impl Plan {
         self.with_text(&overlay(self.text(), self.source_name(), &changes)?)
     }
 
-    /// What a host carries of its `own` plan where `part` of this one is run: the same target, point or step.
+    /// Returns the part of a host's `own` plan that corresponds to `part` of this one: the same
+    /// target, point or step.
     ///
     /// # Errors
-    /// A part that this plan does not give; a host on which a field differs that the part is called by, or that is turned.
-    pub fn part_on(
+    /// This plan does not have that part, or the host changes a field that is varied or part of the
+    /// label.
+    pub fn part_of_host(
         &self,
         part: &ResolvedPlan,
         own: &ResolvedPlan,
-        turned: Turned,
+        turned: VariedValues,
     ) -> Result<ResolvedPlan, String> {
         if let Some(fields) = self.differs_from(part, turned.load.as_slice()) {
-            return Err(format!("what is to be run is not the plan: it has another {fields}"));
+            return Err(format!("the run does not match the plan: it has a different {fields}"));
         }
         let whole = self.resolve();
         if (ResolvedPlan { seed: whole.seed, ..own.clone() }) == whole {
@@ -106,30 +111,30 @@ impl Plan {
         let same = Part { whole: &whole, part, turned };
         match same.of(&whole)? == *part {
             true => same.of(own),
-            false => Err("what is to be run is no target, point or step of the plan".to_owned()),
+            false => Err("the run is not a target, point or step of the plan".to_owned()),
         }
     }
 }
 
-/// The seed of a host: hosts that make the same random choices would send their I/Os at the same instants, in bursts that
-/// clients which do not know of each other never make. It comes of the plan's seed and the host's name alone, so that a
-/// host's choices are the same in each run and in a fleet of any size.
-fn seed_on(host: &str, seed: u64) -> u64 {
+/// Returns a host's random seed. Hosts with equal seeds would send their I/Os at the same instants,
+/// in bursts that independent clients never make. The seed depends only on the plan's seed and the
+/// host's name, so that a host's choices are the same in each run and any fleet.
+fn host_seed(host: &str, seed: u64) -> u64 {
     let digest = Sha256::digest(host.as_bytes());
     let own = digest.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte));
-    // A whole number of TOML is below 2^63.
+    // TOML integers are below 2^63.
     seed ^ own >> 2
 }
 
-/// How a part comes of a whole plan.
+/// Derivation of a part from a whole plan.
 struct Part<'a> {
     whole: &'a ResolvedPlan,
     part: &'a ResolvedPlan,
-    turned: Turned,
+    turned: VariedValues,
 }
 
 impl Part<'_> {
-    /// The same part of another plan.
+    /// Returns the same part of another plan.
     fn of(&self, plan: &ResolvedPlan) -> Result<ResolvedPlan, String> {
         let of_target = self.target(plan)?;
         let of_point = self.point(of_target)?;
@@ -146,7 +151,9 @@ impl Part<'_> {
         };
         let same = names(plan) == names(self.whole);
         let of_target = at.filter(|_| same).and_then(|at| plan.for_target(at));
-        of_target.ok_or_else(|| "it has other targets there, which are run in turns".to_owned())
+        of_target.ok_or_else(|| {
+            "its targets differ on that host, and targets are run in turns".to_owned()
+        })
     }
 
     fn point(&self, plan: ResolvedPlan) -> Result<ResolvedPlan, String> {
@@ -158,12 +165,13 @@ impl Part<'_> {
         let axes = plan.workload.matrix().map(|matrix| &matrix.axes);
         if axes != Some(&whole.axes) {
             return Err(
-                "it has other sizes, reads, patterns or queue depths there, and the points of a sweep are called by \
-                 them"
-                .to_owned(),
+                "its sizes, reads, patterns or queue depths differ on that host, and they name \
+                    the points of a sweep"
+                    .to_owned(),
             );
         }
-        nearest_point(&plan, self.part).ok_or_else(|| "it has no such point there".to_owned())
+        nearest_point(&plan, self.part)
+            .ok_or_else(|| "it has no such point on that host".to_owned())
     }
 
     fn step(&self, plan: ResolvedPlan) -> Result<ResolvedPlan, String> {
@@ -176,15 +184,18 @@ impl Part<'_> {
         let Some(load) = load else { return Ok(plan) };
         let knob = knob?;
         if Knob::of(&plan) != Ok(knob) || knob.settings(&plan) != knob.settings(self.whole) {
-            let says = format!("it has another {} there, which the search turns", knob.load_name());
+            let says =
+                format!("its {} differs on that host, and the search varies it", knob.load_name());
             return Err(says);
         }
         if plan.requirement != self.whole.requirement {
-            return Err("it requires something else there, and a search asks of all hosts so many times what the plan \
-                        requires"
-                .to_owned());
+            return Err(
+                "its requirement differs on that host, and a search multiplies the plan's \
+                requirement by the number of hosts"
+                    .to_owned(),
+            );
         }
-        Ok(knob.turned(&plan, load))
+        Ok(knob.with_load(&plan, load))
     }
 }
 

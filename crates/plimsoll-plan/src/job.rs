@@ -1,40 +1,40 @@
-//! A job of another tool that a plan names, as far as a plan needs it. Who reads it is passed in.
+//! Job of another tool that a plan names. The caller passes in the reader.
 
 use toml::Table;
 
-/// What such a job says.
+/// Job of another tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Job {
-    /// Its text, which evidence keeps beside the plan.
+    /// Text of the job, which the bundle keeps.
     pub text: String,
-    /// Its streams, each by the fields of `[workload.matrix]`.
+    /// Streams with the fields of `[workload.matrix]`.
     pub streams: Vec<Table>,
-    /// How long it measures, if it says so.
+    /// Measuring time, if the job states it.
     pub measure_ns: Option<u64>,
-    /// Length of a round, if it ends when it is steady; it measures for `measure_ns` at most then.
+    /// Round length, if the job ends at steady state. Then `measure_ns` is the maximum.
     pub round_ns: Option<u64>,
-    /// How long it warms up, if it says so.
+    /// Warm-up time, if the job states it.
     pub warm_up_ns: Option<u64>,
-    /// What could not be carried over, one sentence each.
+    /// Options that could not be imported, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Why a job can't be used.
+/// Error of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFault {
-    /// What is wrong with it.
+    /// Description of the error.
     pub message: String,
-    /// What to do about it.
+    /// Hint in the imperative.
     pub help: String,
 }
 
-/// Gives the text of a job by the name in the plan, or a sentence why it can't.
+/// Returns the text of a job by its name in the plan, or the reason why it cannot.
 pub type JobText<'j> = dyn Fn(&str) -> Result<String, String> + 'j;
 
-/// Reads a job from its text: its name in messages, and the sections to take, none for all.
+/// Parses a job from its text, its name for messages, and the sections to use (empty for all).
 pub type ReadJob<'j> = dyn Fn(&str, &str, &[String]) -> Result<Job, JobFault> + 'j;
 
-/// The job that a plan names, and how it is read.
+/// Job that a plan names, and its reader.
 pub(crate) struct JobSource<'j> {
     pub(crate) text: &'j JobText<'j>,
     pub(crate) read: &'j ReadJob<'j>,
@@ -42,14 +42,14 @@ pub(crate) struct JobSource<'j> {
 
 impl JobSource<'_> {
     pub(crate) fn job(&self, name: &str, sections: &[String]) -> Result<Job, JobFault> {
-        let help = || "name a job file beside the plan".to_owned();
+        let help = || "name a job file in the plan's directory".to_owned();
         let text = (self.text)(name).map_err(|message| JobFault { message, help: help() })?;
         (self.read)(&text, name, sections)
     }
 }
 
-/// No job can be read: for plans that name none.
+/// Reader for plans without a job.
 pub(crate) fn no_job(_text: &str, _name: &str, _sections: &[String]) -> Result<Job, JobFault> {
-    let message = "jobs can't be read here".to_owned();
+    let message = "cannot read jobs here".to_owned();
     Err(JobFault { message, help: "write the streams as [[workload.matrix]]".to_owned() })
 }

@@ -1,27 +1,27 @@
-//! The one number of a plan that a search for the load line turns.
+//! The parameter that a search for the load line varies.
 //!
-//! Closed loops are turned by how many operations are under way at once (threads of a mail store,
-//! queue depth of a matrix's clients), open loops by the rate at which operations arrive.
+//! In closed loops it is the number of operations in flight: threads of a mail store, or queue
+//! depth of a matrix's clients. In open loops it is the arrival rate.
 
 use crate::resolved::{Arrival, Mailbox, Matrix, Pace, ResolvedPlan, Stream, Workload};
 
-/// What a search turns.
+/// Parameter that a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
-    /// Sessions of a mail store in all.
+    /// Total sessions of a mail store.
     Threads,
-    /// Operations that each client of a matrix keeps outstanding.
+    /// Outstanding operations per client of a matrix.
     QueueDepth,
-    /// Operations per second in all, whether or not earlier ones have completed.
+    /// Total operations per second, independent of completions.
     Rate,
 }
 
 impl Knob {
-    /// The knob of a plan.
+    /// Returns the parameter to vary for a plan.
     ///
     /// # Errors
-    /// A sentence why the plan has none.
+    /// The reason why the plan has none.
     pub fn of(plan: &ResolvedPlan) -> Result<Self, String> {
         match &plan.workload {
             Workload::Mailbox(store) if store.pace == Pace::Target => Ok(Self::Rate),
@@ -30,7 +30,7 @@ impl Knob {
         }
     }
 
-    /// What a load is counted in.
+    /// Returns the unit of the load.
     #[must_use]
     pub fn load_name(self) -> &'static str {
         match self {
@@ -40,13 +40,13 @@ impl Knob {
         }
     }
 
-    /// True where operations arrive at a rate of their own.
+    /// True if operations arrive at a fixed rate.
     #[must_use]
     pub fn is_open(self) -> bool {
         self == Self::Rate
     }
 
-    /// Where the plan itself has the knob.
+    /// Returns the parameter's value in the plan.
     #[must_use]
     pub fn load(self, plan: &ResolvedPlan) -> u64 {
         match (self, &plan.workload) {
@@ -61,7 +61,8 @@ impl Knob {
         }
     }
 
-    /// Where every part of the plan has the knob: of two plans with the same, a load is the same of each part.
+    /// Returns the parameter's value in every stream. Two plans with equal values divide a load
+    /// equally among their streams.
     #[must_use]
     pub(crate) fn settings(self, plan: &ResolvedPlan) -> Vec<f64> {
         match (self, &plan.workload) {
@@ -78,9 +79,9 @@ impl Knob {
         }
     }
 
-    /// The plan with the knob turned to `load`, all else alike. What the plan requires stays.
+    /// Returns the plan with the parameter set to `load`. The requirement stays unchanged.
     #[must_use]
-    pub fn turned(self, plan: &ResolvedPlan, load: u64) -> ResolvedPlan {
+    pub fn with_load(self, plan: &ResolvedPlan, load: u64) -> ResolvedPlan {
         let count = u32::try_from(load.max(1)).unwrap_or(u32::MAX);
         let workload = match (self, &plan.workload) {
             (Self::Rate, Workload::Mailbox(store)) => {
@@ -104,13 +105,13 @@ impl Knob {
 fn of_streams(streams: &[Stream]) -> Result<Knob, String> {
     let open = streams.iter().filter(|stream| stream.arrival.is_open()).count();
     if streams.iter().any(|stream| stream.arrival.is_open() && rate_of(&stream.arrival).is_none()) {
-        return Err("operations at recorded times have no rate that could be turned".to_owned());
+        return Err("operations at recorded times have no rate to vary".to_owned());
     }
     match open {
         0 => Ok(Knob::QueueDepth),
         n if n == streams.len() => Ok(Knob::Rate),
         _ => Err("some streams are closed loops and some are open: neither queue depth nor rate \
-                  turns them all"
+            varies all of them"
             .to_owned()),
     }
 }
@@ -126,7 +127,7 @@ fn rate_of(arrival: &Arrival) -> Option<f64> {
         Arrival::Constant { rate_per_s, .. } | Arrival::Poisson { rate_per_s, .. } => {
             Some(*rate_per_s)
         }
-        // What counts is the mean over bursts and pauses.
+        // The load is the mean rate over bursts and pauses.
         Arrival::Bursts { rate_per_s, on_ns, off_ns } => {
             Some(rate_per_s * *on_ns as f64 / (*on_ns + *off_ns).max(1) as f64)
         }
@@ -158,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mail_store_is_turned_by_threads_and_its_cache_follows_where_the_plan_lets_it() {
+    fn varies_the_threads_of_a_mail_store_and_its_default_cache() {
         let plan = plan(
             "[requirement]\n[workload.mailbox]\nmailboxes = 100\nmailbox_size = \"16MiB\"\n\
              databases = 2\nthreads = 4",
         );
         let knob = Knob::of(&plan).unwrap();
         assert_eq!((knob, knob.load(&plan)), (Knob::Threads, 4));
-        let turned = knob.turned(&plan, 64);
+        let turned = knob.with_load(&plan, 64);
         assert_eq!(knob.load(&turned), 64);
         let cache = |p: &ResolvedPlan| p.workload.mailbox().unwrap().cache_bytes;
         assert!(cache(&turned) > cache(&plan));
@@ -173,12 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn closed_streams_are_turned_by_depth_and_open_ones_by_rate() {
+    fn varies_depth_of_closed_and_rate_of_open_streams() {
         let closed =
             plan("[workload.matrix]\nsizes = \"4KiB\"\nqueue_depth = 8\nfile_size = \"1GiB\"");
         let knob = Knob::of(&closed).unwrap();
         assert_eq!((knob, knob.load(&closed)), (Knob::QueueDepth, 8));
-        let turned = knob.turned(&closed, 32);
+        let turned = knob.with_load(&closed, 32);
         assert_eq!(knob.load(&turned), 32);
         assert_eq!(turned.workload.matrix().unwrap().axes.queue_depths, [32]);
     }

@@ -1,22 +1,22 @@
-//! A plan with changes: what the arms of an experiment are made of.
+//! Merge of two plans, for the arms of an experiment.
 
 use toml::{Table, Value};
 
 use crate::error::{PlanError, PlanErrors};
 
-/// Fields that say what a target is: with one of them in the changes, the target is another one.
+/// Fields that define a target's kind. A change of one of them replaces the whole target.
 pub(crate) const TARGET_KINDS: [&str; 7] =
     ["databases", "path", "device", "nfs", "s3", "model", "null"];
-/// Fields that say what a workload is.
+/// Fields that define a workload's kind.
 const WORKLOAD_KINDS: [&str; 3] = ["mailbox", "matrix", "fio"];
 
-/// The text of a plan with the fields of `changes` in place of its own.
+/// Returns the text of a plan with the fields of `changes` in place of its own.
 ///
-/// Tables are merged field by field, everything else is replaced. A target or workload of another
-/// kind replaces the whole one. Comments are lost: the result is a plan of its own.
+/// Tables are merged field by field; all other values are replaced. A target or workload of another
+/// kind replaces the whole table. Comments are lost.
 ///
 /// # Errors
-/// When one of the two is not TOML. Whether the result is a plan in order shows when it is parsed.
+/// One of the two is not TOML. The result is validated when it is parsed.
 pub fn merge_plans(base: (&str, &str), changes: (&str, &str)) -> Result<String, PlanErrors> {
     let mut merged = table(base)?;
     merge(&mut merged, table(changes)?, "");
@@ -30,8 +30,8 @@ fn table((text, name): (&str, &str)) -> Result<Table, PlanErrors> {
 }
 
 fn fault((text, name): (&str, &str), span: &std::ops::Range<usize>, message: String) -> PlanErrors {
-    let message = format!("is not TOML: {}", crate::shown::one_line(&message));
-    let help = "mend the syntax here (https://toml.io)".to_owned();
+    let message = format!("is not TOML: {}", crate::display_text::one_line(&message));
+    let help = "correct the syntax here (https://toml.io)".to_owned();
     let error = PlanError::new(text, span, String::new(), message, help);
     PlanErrors { source_name: name.to_owned(), errors: vec![error] }
 }

@@ -1,32 +1,33 @@
-//! A plan with single fields changed, as a command line names them: `phases.measure=10m`.
+//! Changes of single fields of a plan, as on a command line: `phases.measure=10m`.
 //!
-//! The text is edited where its form allows, so that comments stay and errors point at lines that people
-//! know. Whether the edit says what was asked for is checked against the same change of the tables; where it does
-//! not, the changed tables are written anew.
+//! The text is edited in place where possible, so that comments stay and errors point at the
+//! original lines. The edited text is compared with the same change of the tables. If they differ,
+//! the tables are written as new text.
 
 mod edit;
 
 use toml::{Table, Value};
 
+use crate::display_text::one_line;
 use crate::error::{PlanError, PlanErrors};
-use crate::shown::one_line;
 
-/// A field of a plan with the value that it is to have, or not to have.
+/// New value of a field, or its removal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     path: Vec<String>,
     value: Option<Value>,
 }
 
-/// Fields of `[target]` that stay where it becomes another target.
+/// Fields of `[target]` that survive a change of its kind.
 const TARGET_STAYS: [&str; 2] = ["name", "outage_max"];
 
 impl Change {
-    /// From `field=value`, as a flag has it. A value is read as TOML (`4`, `true`, `["a", "b"]`); what is none is
-    /// text, which needs no quotes (`10m`, `8KiB`), and so is each part of a list (`[4KiB, 8KiB]`).
+    /// Parses `field=value` from a flag. Values are parsed as TOML (`4`, `true`, `["a", "b"]`). If
+    /// that fails, they are text, which needs no quotes (`10m`, `8KiB`); the same applies to list
+    /// entries (`[4KiB, 8KiB]`).
     ///
     /// # Errors
-    /// A sentence what is wrong with it.
+    /// The reason in words.
     pub fn parse(text: &str) -> Result<Self, String> {
         let shown = one_line(text);
         let (field, value) = text
@@ -37,20 +38,20 @@ impl Change {
         let bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         if path.iter().any(|part| part.is_empty() || !part.chars().all(bare)) {
             return Err(format!(
-                "\"{}\" is not the name of a field: write such as phases.measure=10m",
+                "\"{}\" is not a field name: write for example phases.measure=10m",
                 one_line(field)
             ));
         }
         Ok(Self { path, value: Some(read_value(value.trim())) })
     }
 
-    /// Without the field or section of this name.
+    /// Removes the field or section of this name.
     #[must_use]
     pub fn remove(field: &str) -> Self {
         Self { path: field.split('.').map(str::to_owned).collect(), value: None }
     }
 
-    /// The field of this name with this value.
+    /// Sets the field of this name.
     #[must_use]
     pub fn set(field: &str, value: Value) -> Self {
         Self { path: field.split('.').map(str::to_owned).collect(), value: Some(value) }
@@ -69,10 +70,10 @@ fn read_value(text: &str) -> Value {
     }
 }
 
-/// The text of a plan with changes; `name` stands for it in messages.
+/// Returns the text of a plan with changes. `name` identifies it in messages.
 ///
 /// # Errors
-/// A text that is not TOML, a change of something that has no fields.
+/// The text is not TOML, or a change refers to a value without fields.
 pub fn overlay(text: &str, name: &str, changes: &[Change]) -> Result<String, PlanErrors> {
     let fault = |message: String, help: &str| {
         let error = PlanError::new(text, &(0..0), String::new(), message, help.to_owned());
@@ -81,13 +82,13 @@ pub fn overlay(text: &str, name: &str, changes: &[Change]) -> Result<String, Pla
     let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
         let span = error.span().unwrap_or(0..0);
         let message = format!("is not TOML: {}", one_line(error.message()));
-        let help = "mend the syntax here (https://toml.io)".to_owned();
+        let help = "correct the syntax here (https://toml.io)".to_owned();
         let error = PlanError::new(text, &span, String::new(), message, help);
         PlanErrors { source_name: name.to_owned(), errors: vec![error] }
     })?;
     let mut edited = text.to_owned();
     for change in changes {
-        for one in with_companions(&table, change) {
+        for one in with_removed_fields(&table, change) {
             apply(&mut table, &one).map_err(|says| {
                 fault(says, "name a field as `plimsoll plan show` or docs/plan.md lists them")
             })?;
@@ -102,8 +103,8 @@ fn is_table(text: &str, table: &Table) -> bool {
     text.parse::<Table>().is_ok_and(|read| read == *table)
 }
 
-/// A target of another kind takes the place of the whole one, so that fields of the old one go first.
-fn with_companions(table: &Table, change: &Change) -> Vec<Change> {
+/// Adds the removal of the old target's fields if the change makes it another kind.
+fn with_removed_fields(table: &Table, change: &Change) -> Vec<Change> {
     let mut all = Vec::new();
     if let [top, kind] = &change.path[..]
         && top == "target"
@@ -125,7 +126,7 @@ fn apply(table: &mut Table, change: &Change) -> Result<(), String> {
     let several = table.get("target").and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     if several && above == ["target"] && crate::merge::TARGET_KINDS.contains(&last.as_str()) {
         return Err(format!(
-            "target.{last}: the plan names several targets, which one place can't stand for"
+            "target.{last}: the plan has several targets, which a single value cannot replace"
         ));
     }
     within(table, above, &change.path, &mut |table| match &change.value {
@@ -134,8 +135,8 @@ fn apply(table: &mut Table, change: &Change) -> Result<(), String> {
     })
 }
 
-/// Does something with the table at a path, made where it is not there. In a list of tables (the streams of a
-/// workload, the targets of a comparison) a name picks one; without one, all are meant.
+/// Calls `act` for the table at a path, which is created if missing. In a list of tables (streams
+/// of a workload, targets of a comparison) a name selects one; without a name, all are changed.
 fn within(
     table: &mut Table,
     path: &[String],
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_of_another_kind_takes_the_place_of_the_old_one() {
+    fn a_target_of_another_kind_replaces_the_old_one() {
         let text = changed(&["target.device=/dev/x"]);
         let table: Table = text.parse().unwrap();
         assert_eq!(table["target"].as_table().unwrap().len(), 1, "{text}");
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_picked_by_its_name_and_all_are_meant_without_one() {
+    fn selects_a_stream_by_name_or_all_of_them() {
         let text = changed(&["workload.matrix.log.sizes=16KiB"]);
         assert_eq!(text, TEXT.replace("8KiB", "16KiB"));
         let text = changed(&["workload.matrix.file_size=64MiB"]);

@@ -1,4 +1,4 @@
-//! A plan: its text as given and what it resolves to.
+//! A plan: the text as given, and the resolved plan.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::job::{Job, JobSource, JobText, ReadJob, no_job};
 use crate::overlay::{Change, overlay};
 use crate::raw::Root;
 use crate::read::value::ReadValue;
-use crate::read::{At, Cx};
+use crate::read::{Cx, Position};
 use crate::resolve::resolve;
 use crate::resolved::ResolvedPlan;
 
-/// A plan is text of at most this size: a larger file is not a plan.
+/// Maximum size of a plan. A larger file is not a plan.
 const TEXT_MAX_BYTES: usize = 1 << 20;
 
-/// A plan that was read and found to be in order.
+/// Valid plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     source_name: String,
@@ -27,19 +27,20 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads a plan. `source_name` is its file (or what stands for it) in messages.
+    /// Parses a plan. `source_name` identifies it in messages.
     ///
     /// # Errors
-    /// Everything that is wrong with it. A plan that names a fio job needs [`Self::parse_with`].
+    /// All errors. A plan that names a fio job needs [`Self::parse_with`].
     pub fn parse(text: &str, source_name: &str) -> Result<Self, PlanErrors> {
         let no_text = |_: &str| Err("this plan was not read from a file".to_owned());
         Self::parse_with(text, source_name, &no_text, &no_job)
     }
 
-    /// Reads a plan; `job` gives the text of the fio job that it names, or says why it can't, and `read_job` reads it.
+    /// Parses a plan. `job` returns the text of the fio job that it names, and `read_job` parses
+    /// that.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors.
     pub fn parse_with(
         text: &str,
         source_name: &str,
@@ -67,10 +68,11 @@ impl Plan {
         }
     }
 
-    /// Reads a plan from its file; a fio job that it names is looked for beside it, and read by `read_job`.
+    /// Reads a plan from its file. A fio job that it names is read relative to its directory and
+    /// parsed by `read_job`.
     ///
     /// # Errors
-    /// Everything that is wrong with it, or why the file can't be read.
+    /// All errors, or the reason why the file cannot be read.
     pub fn load(path: &Path, read_job: &ReadJob<'_>) -> Result<Self, PlanErrors> {
         Self::load_changed(path, &[], read_job)
     }
@@ -78,7 +80,7 @@ impl Plan {
     /// As [`Self::load`], with changes.
     ///
     /// # Errors
-    /// As [`Self::load`], and a change of something that has no fields.
+    /// As [`Self::load`], or a change refers to a value without fields.
     pub fn load_changed(
         path: &Path,
         changes: &[Change],
@@ -90,31 +92,31 @@ impl Plan {
             let error = PlanError::new("", &(0..0), String::new(), message, help);
             PlanErrors { source_name: name.clone(), errors: vec![error] }
         })?;
-        // A text that is none is told by the reader of plans, with all that is wrong with it.
+        // If the text is not TOML, the parser of plans reports all errors.
         let text = if changes.is_empty() { text } else { overlay(&text, &name, changes)? };
         let beside = path.parent().unwrap_or(Path::new("")).to_owned();
         Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)), read_job)
     }
 
-    /// Every default filled in.
+    /// Returns the plan with every default filled in.
     #[must_use]
     pub fn resolve(&self) -> ResolvedPlan {
         self.resolved.clone()
     }
 
-    /// The text as given.
+    /// Returns the text as given.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The text of the fio job that it names.
+    /// Returns the text of the fio job that it names.
     #[must_use]
     pub fn job(&self) -> Option<&str> {
         self.job.as_ref().map(|job| job.text.as_str())
     }
 
-    /// The plan's text as another, with the same job.
+    /// Parses another text with the same job.
     pub(crate) fn with_text(&self, text: &str) -> Result<Self, PlanErrors> {
         let job = || self.job.clone().unwrap_or_default();
         let none = || "it has no job".to_owned();
@@ -122,20 +124,20 @@ impl Plan {
         Self::parse_with(text, self.source_name(), &given, &|_, _, _| Ok(job()))
     }
 
-    /// Name of the file, or what stands for it.
+    /// Returns the file name, or the name of its source.
     #[must_use]
     pub fn source_name(&self) -> &str {
         &self.source_name
     }
 
-    /// Name of the plan.
+    /// Returns the plan's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.resolved.name
     }
 }
 
-/// The text of a file, or a sentence why not.
+/// Reads a file; the error is a sentence.
 fn read_file(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?.len();
     if size > TEXT_MAX_BYTES as u64 {
@@ -145,10 +147,10 @@ fn read_file(path: &Path) -> Result<String, String> {
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> String {
-    format!("{} can't be read: {error}", path.display())
+    format!("{} cannot be read: {error}", path.display())
 }
 
-/// The plan as written with the problems found in it, or syntax errors alone.
+/// Parses the plan as written and collects errors; returns only syntax errors if there are any.
 fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
     if text.len() > TEXT_MAX_BYTES {
         let message = format!("has {} bytes, too many for a plan", text.len());
@@ -157,14 +159,14 @@ fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
     }
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        // One mistake can upset the parser for the rest: a line that has one error needs no second.
+        // One mistake can confuse the parser for the rest of the line, so show one error per line.
         let mut shown: Vec<PlanError> = errors.iter().map(|e| syntax_error(text, e)).collect();
         shown.sort_by_key(|e| (e.line, e.column));
         shown.dedup_by_key(|e| e.line);
         return Err(shown);
     }
     let mut cx = Cx::default();
-    let at = At { field: String::new(), span: 0..0 };
+    let at = Position { field: String::new(), span: 0..0 };
     let root = Root::read(&DeValue::Table(table.into_inner()), &at, &mut cx);
     Ok((cx, root))
 }
@@ -175,12 +177,12 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanError {
     let error = PlanError::new(text, &span, String::new(), message, String::new());
     let value: String = error.line_text.chars().skip(error.column - 1).collect();
     let value = value.split(['#', ',', ']', '}']).next().unwrap_or("").trim();
-    // The usual slip: a value with a unit, or a word, without its quotes.
+    // The usual mistake is a value with a unit, or a word, without quotes.
     let is_bare = value.starts_with(|c: char| c.is_ascii_alphanumeric()) && !value.contains('"');
     let help = if is_bare && error.line_text.contains('=') {
         format!("put it in quotes: \"{value}\"")
     } else {
-        "mend the syntax here (https://toml.io)".to_owned()
+        "correct the syntax here (https://toml.io)".to_owned()
     };
     PlanError { help, ..error }
 }

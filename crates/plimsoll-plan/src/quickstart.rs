@@ -1,7 +1,7 @@
-//! The quickstart's plan, sized for the machine.
+//! Plan of the quickstart, sized for the machine.
 //!
-//! Data is the least of 2 GiB, 5 % of the free space and what ten seconds of writing give; mailboxes
-//! are data / 10 MiB at 0.2 IOPS each, so that the requirement scales with the data.
+//! The data size is the minimum of 2 GiB, 5 % of the free space and ten seconds of writing. There
+//! is one mailbox per 10 MiB at 0.2 IOPS, so that the requirement scales with the data.
 
 use thiserror::Error;
 
@@ -10,18 +10,18 @@ use crate::plan::Plan;
 use crate::resolved::{default_cache_bytes, least_cache_bytes};
 use crate::units::SizeBytes;
 
-/// What was found out about the machine.
+/// Measurements of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuickstartFacts {
-    /// Free bytes of the file system.
+    /// Free bytes in the file system.
     pub free_bytes: u64,
-    /// Bytes that ten seconds of writing to it give.
+    /// Bytes written to it in ten seconds.
     pub write_bytes_in_ten_seconds: u64,
-    /// Directory in which the data is made.
+    /// Directory for the data.
     pub directory: String,
 }
 
-/// Why there is no quickstart here.
+/// Reason why the quickstart cannot run here.
 #[derive(Debug, Error)]
 pub enum QuickstartError {
     /// Not even one mailbox fits.
@@ -30,30 +30,30 @@ pub enum QuickstartError {
          seconds) is less than one mailbox of 10 MiB; free some space or name another directory"
     )]
     TooSmall {
-        /// Data that would be made.
+        /// Data size.
         data: String,
         /// Free space.
         free: String,
         /// Bytes written in ten seconds.
         written: String,
     },
-    /// The directory can't stand in a plan.
+    /// The directory name cannot be used in a plan.
     #[error("{0}")]
     Plan(#[from] PlanErrors),
 }
 
 const DATA_MAX: u64 = 2 << 30;
 const MAILBOX_BYTES: u64 = 10 << 20;
-/// Part of the free space that data takes: 1 / 20.
+/// Fraction of the free space used for data: 1 / 20.
 const FREE_DIVISOR: u64 = 20;
 const DATABASES: u32 = 2;
 const THREADS: u32 = 4;
 
-/// The plan of a quickstart. All phases together take about a minute: ten seconds or less each to
-/// make, duplicate and check the data (by its size), 8 s at most of warm-up and 30 s of measuring.
+/// Returns the plan of a quickstart. All phases together take about a minute: up to ten seconds
+/// each to create, duplicate and check the data, up to 8 s of warm-up, and 30 s of measuring.
 ///
 /// # Errors
-/// When not even one mailbox fits, or the directory's name can't stand in a plan.
+/// Not even one mailbox fits, or the directory name cannot be used in a plan.
 pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
     let data = DATA_MAX.min(facts.free_bytes / FREE_DIVISOR).min(facts.write_bytes_in_ten_seconds);
     let mailboxes = data / MAILBOX_BYTES;
@@ -66,8 +66,8 @@ pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
     }
     let data = mailboxes * MAILBOX_BYTES;
     let databases = DATABASES.min(u32::try_from(mailboxes).unwrap_or(DATABASES));
-    // Cache and checkpoint depth shrink with the data, so that most operations are still disk I/O
-    // and the warm-up ends in its few seconds.
+    // Cache and checkpoint depth scale with the data, so that most operations are disk I/O and the
+    // warm-up ends in a few seconds.
     let least = least_cache_bytes(THREADS, databases, 256 << 10);
     let most = default_cache_bytes(THREADS, databases, 256 << 10);
     let cache = (data / 16).clamp(least, most) >> 15 << 15;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_space_is_said_with_figures() {
+    fn reports_too_little_space_with_figures() {
         let error = quickstart(&facts(100 << 20, 1 << 30)).expect_err("no room");
         assert!(error.to_string().contains("5 % of the free 100 MiB"), "{error}");
     }

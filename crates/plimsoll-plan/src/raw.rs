@@ -1,11 +1,11 @@
-//! The plan as written, section by section.
+//! The plan as written, by section.
 
 mod fleet;
 mod mailbox;
 mod matrix;
 mod requirement;
 mod root;
-mod surroundings;
+mod run_settings;
 mod target;
 mod trace;
 
@@ -14,7 +14,7 @@ pub(crate) use mailbox::{MailboxRaw, MixRaw};
 pub(crate) use matrix::{FioRaw, MatrixRaw, MetadataMixRaw, SizeShareRaw};
 pub(crate) use requirement::{RequirementFields, RequirementRaw, latency_fields};
 pub(crate) use root::{Root, WorkloadRaw};
-pub(crate) use surroundings::{
+pub(crate) use run_settings::{
     CompareRaw, EngineRaw, EvidenceRaw, MetricsRaw, ObserveRaw, PhasesRaw, RepeatRaw,
 };
 pub(crate) use target::TargetRaw;
@@ -22,20 +22,20 @@ pub(crate) use trace::TraceRaw;
 
 use crate::read::section::{FieldDoc, Section};
 
-/// The section (full name; empty for the top of the plan) that alone has a field of this name.
+/// Returns the section (full name; empty for the top level) that is the only one with this field.
 pub(crate) fn section_of(field: &str) -> Option<&'static str> {
     let has = |s: &&SectionDoc| s.fields.iter().any(|f| f.name == field);
     let mut found = SECTIONS.iter().filter(has).map(|s| s.name);
     found.next().filter(|_| found.next().is_none())
 }
 
-/// A section as the reference lists it.
+/// Section in the reference.
 pub(crate) struct SectionDoc {
-    /// Full name; empty for the top of the plan.
+    /// Full name; empty for the top level.
     pub(crate) name: &'static str,
-    /// What it is for.
+    /// Purpose.
     pub(crate) doc: &'static str,
-    /// Its fields.
+    /// Fields.
     pub(crate) fields: &'static [FieldDoc],
 }
 
@@ -43,7 +43,7 @@ const fn documented<S: Section>(name: &'static str) -> SectionDoc {
     SectionDoc { name, doc: S::DOC, fields: S::FIELDS }
 }
 
-/// Every section, in the order of the reference.
+/// All sections, in the order of the reference.
 pub(crate) const SECTIONS: &[SectionDoc] = &[
     documented::<Root>(""),
     documented::<RequirementFields>("requirement"),

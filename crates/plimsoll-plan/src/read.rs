@@ -1,7 +1,7 @@
-//! Reading a plan as written: values with their places, all problems collected.
+//! Reader of a plan as written: values with their positions, and all errors.
 //!
-//! Each section is one table of fields (`section!`) that feeds the reader, the defaults, the list of
-//! known names for "did you mean", and the reference in `docs/plan.md`.
+//! Each section is declared once as a table of fields (`section!`). It defines the reader, the
+//! defaults, the names for "did you mean", and the reference in `docs/plan.md`.
 
 pub(crate) mod list;
 pub(crate) mod section;
@@ -13,68 +13,73 @@ use std::ops::Range;
 
 use crate::error::PlanError;
 
-/// A place in the plan: which field, and where in the text.
+/// Position in the plan: field name and text range.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct At {
+pub(crate) struct Position {
     /// Full name of the field.
     pub(crate) field: String,
-    /// Bytes of the text. A field that is not written has the place of its section.
+    /// Byte range in the text. For a field that is not written, that of its section.
     pub(crate) span: Range<usize>,
 }
 
-impl At {
-    /// The place of a field of this section.
+impl Position {
+    /// Returns the position of a field in this section.
     pub(crate) fn field(&self, name: &str, span: Range<usize>) -> Self {
         let dot = if self.field.is_empty() { "" } else { "." };
         Self { field: format!("{}{dot}{name}", self.field), span }
     }
 
-    /// The place of a field that is not written: its own name, its section's place.
+    /// Returns the position of a field that is not written: its own name with the section's range.
     pub(crate) fn unwritten(&self, name: &str) -> Self {
         self.field(name, self.span.clone())
     }
 }
 
-/// A value and where it was given.
+/// Value with its position.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given<T> {
+pub(crate) struct Located<T> {
     /// The value.
     pub(crate) value: T,
-    /// Where.
-    pub(crate) at: At,
+    /// Position in the plan.
+    pub(crate) at: Position,
     /// False for a default.
     pub(crate) written: bool,
 }
 
-/// The problems found so far.
+/// Errors collected while reading the text.
 #[derive(Debug, Default)]
 pub(crate) struct Cx {
-    problems: Vec<(At, String, String)>,
-    /// Fields that an unknown name was most likely meant to be.
+    problems: Vec<(Position, String, String)>,
+    /// Known fields that an unknown name probably meant.
     meant: Vec<String>,
 }
 
 impl Cx {
-    /// Notes a problem. One field has at most one: the first is the cause of the others.
-    pub(crate) fn fail(&mut self, at: &At, message: impl Into<String>, help: impl Into<String>) {
+    /// Records an error. A field has at most one: the first usually causes the others.
+    pub(crate) fn fail(
+        &mut self,
+        at: &Position,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         if self.problems.iter().all(|(p, _, _)| p.field.is_empty() || p.field != at.field) {
             self.problems.push((at.clone(), message.into(), help.into()));
         }
     }
 
-    /// Notes that a field is not there, unless it is but unreadable or misspelt.
-    pub(crate) fn missing(&mut self, at: &At, message: &str, help: impl Into<String>) {
+    /// Records a missing field, unless it is present but unreadable or misspelt.
+    pub(crate) fn missing(&mut self, at: &Position, message: &str, help: impl Into<String>) {
         if self.is_clean(&at.field) && !self.meant.contains(&at.field) {
             self.fail(at, message, help);
         }
     }
 
-    /// Notes that an unknown name was most likely meant to be this field.
+    /// Records that an unknown name probably meant this field.
     pub(crate) fn meant(&mut self, field: String) {
         self.meant.push(field);
     }
 
-    /// True when no problem lies in the field or below it.
+    /// True if neither the field nor its subfields have errors.
     pub(crate) fn is_clean(&self, field: &str) -> bool {
         !self.problems.iter().any(|(p, _, _)| {
             p.field.strip_prefix(field).is_some_and(|rest| {
@@ -83,12 +88,12 @@ impl Cx {
         })
     }
 
-    /// True when there is no problem at all.
+    /// True if there are no errors.
     pub(crate) fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// The problems with their lines, in the order of the text.
+    /// Returns the errors with their lines, in text order.
     pub(crate) fn into_errors(mut self, text: &str) -> Vec<PlanError> {
         self.problems.sort_by_key(|(at, _, _)| at.span.start);
         self.problems

@@ -1,5 +1,5 @@
-//! The reference of every field of a plan, made from the tables that the reader reads by, so that it
-//! can't say anything else than what holds. `docs/plan.md` is this text, and what a fio job may say.
+//! Reference of all plan fields, generated from the tables of the reader, so that both always
+//! agree. `docs/plan.md` contains this text plus the options of a fio job.
 
 use std::fmt::Write as _;
 
@@ -12,32 +12,32 @@ const HEAD: &str = "\
 
 <!-- Made by `cargo run -p plimsoll-import --example plan_reference > docs/plan.md`; a test compares. -->
 
-A plan is a TOML file. Whatever it does not state has the default given here, and the resolved plan,
-which is part of every bundle, states all of it. An unknown field is an error.
+A plan is a TOML file. Fields that it omits have the defaults given here, and the resolved plan,
+which is part of every bundle, lists all of them. An unknown field is an error.
 
 - **Sizes** are text: `\"4KiB\"`, `\"1.5GiB\"` (KiB, MiB, GiB, TiB: powers of 1024), `\"20GB\"` (kB, MB,
-  GB, TB: powers of 1000), `\"512B\"`. A bare `k` is an error, as it may mean either.
+  GB, TB: powers of 1000), `\"512B\"`. A bare `k` is an error, because it is ambiguous.
 - **Durations** are text: `\"20ms\"`, `\"1.5s\"`, `\"2h\"` (ns, us, ms, s, m or min, h), one number each.
 - **Rates** are per second: `500` or `\"500/s\"` operations, `\"10MiB/s\"`.
 - **Shares** are `0.7` or `\"70%\"`; **percentages** are `70` or `\"70%\"`.
 
-Where a default rests on Jetstress, whose database the mail store is the equivalent of, the last
-column says what is known of it; *unconfirmed* means that no source was found that states it, so that
+If a default is derived from Jetstress, whose database the mail store is modelled on, the last
+column gives the source; *unconfirmed* means that no source states it, so that
 the choice is ours.
 ";
 
 const LATENCY: &str = "\
 Latency ceilings are fields of `[requirement]` too, each a duration: `CLASS_latency_STATISTIC`, such as
 `db_read_latency_avg = \"20ms\"`. Statistics are `avg`, `max` (the largest of the means of intervals of
-`latency_max_of`), `p50`, `p90`, `p95`, `p99`, `p999` and `p9999`. A mail store has ceilings without
-being told: the strict set up to 6 hours of measuring (the longest it may take, with `until-steady`),
-the lenient set beyond; a ceiling in the plan replaces that of the set.
+`latency_max_of`), `p50`, `p90`, `p95`, `p99`, `p999` and `p9999`. A mail store has default
+ceilings: the strict set up to 6 hours of measuring (the longest it may take, with `until-steady`),
+the lenient set beyond; a ceiling in the plan overrides that of the set.
 
 | fields | latency of | workload | strict | lenient |
 |---|---|---|---|---|
 ";
 
-/// The reference as Markdown, but for what a fio job may say.
+/// Returns the reference as Markdown, without the options of a fio job.
 #[must_use]
 pub fn reference_markdown() -> String {
     let mut text = HEAD.to_owned();
@@ -50,29 +50,30 @@ pub fn reference_markdown() -> String {
     text
 }
 
-/// What the reference says of a field.
+/// Reference entry of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldSays {
-    /// What it means.
+pub struct FieldReference {
+    /// Meaning of the field.
     pub meaning: &'static str,
-    /// What may be written.
+    /// Accepted values.
     pub value: String,
-    /// What holds where nothing is written.
+    /// Default.
     pub default: String,
 }
 
-/// What the reference says of a field by its full name, such as `phases.measure`; `None`: there is no such field.
+/// Returns the reference entry of a field by its full name, such as `phases.measure`; `None` if the
+/// field does not exist.
 #[must_use]
-pub fn field_says(name: &str) -> Option<FieldSays> {
+pub fn field_reference(name: &str) -> Option<FieldReference> {
     let (section, name) = name.rsplit_once('.').unwrap_or(("", name));
     let section = SECTIONS.iter().find(|known| known.name == section)?;
     let field = section.fields.iter().find(|known| known.name == name)?;
     let plain = |text: String| text.replace('`', "").replace("\\|", "|");
     let (value, default) = (plain((field.kind)()), plain(default(field)));
-    Some(FieldSays { meaning: field.doc.trim(), value, default: default.replace('"', "") })
+    Some(FieldReference { meaning: field.doc.trim(), value, default: default.replace('"', "") })
 }
 
-// Writing to a string can't fail, so results are dropped below.
+// Writing to a string cannot fail, so results are ignored below.
 
 fn write_section(section: &SectionDoc, text: &mut String) {
     let title = match section.name {
@@ -125,7 +126,7 @@ fn write_latencies(text: &mut String) {
             }
             LatencyClass::Read => ("reads", "matrix, fio", "", ""),
             LatencyClass::Write => {
-                ("writes, each to the end of the flush it waits for", "matrix, fio", "", "")
+                ("writes, each up to the end of its flush", "matrix, fio", "", "")
             }
             LatencyClass::Sync => ("flushes (fsync, fdatasync)", "matrix, fio", "", ""),
             LatencyClass::Metadata => ("metadata operations", "matrix, fio", "", ""),
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
     use crate::Plan;
 
-    /// A plan in which a field of `section` can be stated.
+    /// Returns a plan in which a field of `section` can be set.
     fn base(section: &str, field: &str) -> (String, &'static str) {
         let target = match (section, field) {
             ("target", "connections" | "uid" | "gid") => "nfs = \"nfs://host/export\"",

@@ -1,5 +1,5 @@
-//! From the plan as written to the resolved plan: defaults that depend on other fields, and checks
-//! that need more than one field. All problems are noted, each at its field.
+//! Resolution of the plan as written: defaults that depend on other fields, and checks across
+//! fields. All errors are recorded at their fields.
 
 mod fio;
 mod fleet;
@@ -7,7 +7,7 @@ mod mailbox;
 mod matrix;
 mod phases;
 mod requirement;
-mod surroundings;
+mod run_settings;
 mod target;
 mod trace;
 
@@ -16,8 +16,8 @@ use crate::raw::Root;
 use crate::read::Cx;
 use crate::resolved::{RESOLVED_VERSION, ResolvedPlan, Workload};
 
-/// The resolved plan; `None` where something that it can't be without is missing. Problems that do
-/// not stand in the way are in `cx` too: the caller looks there.
+/// Returns the resolved plan; `None` if an essential part is missing. The caller must check `cx`
+/// for further errors.
 pub(crate) fn resolve(
     root: &Root,
     stem: &str,
@@ -25,16 +25,18 @@ pub(crate) fn resolve(
     cx: &mut Cx,
 ) -> Option<ResolvedPlan> {
     check_version(root, cx);
-    // Each of these notes its own problems before any is given up on.
+    // Each call records its own errors; stop only after all of them.
     let targets = target::resolve(root, cx);
     let source = workload(root, cx);
-    let engine = surroundings::engine(&root.engine.value, cx);
-    let observe = surroundings::observe(&root.observe.value, cx);
+    let engine = run_settings::engine(&root.engine.value, cx);
+    let observe = run_settings::observe(&root.observe.value, cx);
     let (source, targets) = (source?, targets?);
     let loaded = match source {
-        Source::Mailbox(raw) => mailbox::resolve(raw, root, &targets, cx).map(Loaded::mailbox),
+        Source::Mailbox(raw) => {
+            mailbox::resolve(raw, root, &targets, cx).map(ResolvedWorkload::mailbox)
+        }
         Source::Matrix(streams) => {
-            matrix::resolve(streams, &targets, &engine, cx).map(Loaded::matrix)
+            matrix::resolve(streams, &targets, &engine, cx).map(ResolvedWorkload::matrix)
         }
         Source::Fio(raw) => fio::resolve(raw, job, &targets, &engine, cx),
         Source::Trace(raw) => trace::resolve(raw, &targets, &engine, cx),
@@ -58,31 +60,31 @@ pub(crate) fn resolve(
         practice: root.practice.as_ref().map(|p| p.value.0.clone()),
         claims,
         claims_assumed,
-        compare_factors: surroundings::factors(&root.compare.value),
+        compare_factors: run_settings::factors(&root.compare.value),
         requirement,
         targets,
         workload: loaded.workload,
         phases,
         evidence,
         observe: observe?,
-        repeat: surroundings::repeat(&root.repeat.value, cx),
+        repeat: run_settings::repeat(&root.repeat.value, cx),
         engine,
         fleet: root.fleet.as_ref().map(|given| fleet::fleet(&given.value, cx)),
     })
 }
 
-/// A workload with what it says of phases.
-pub(crate) struct Loaded {
+/// Workload, with its settings for phases.
+pub(crate) struct ResolvedWorkload {
     pub(crate) workload: Workload,
-    /// Run time that an imported job states.
+    /// Run time of an imported job.
     pub(crate) measure_ns: Option<u64>,
-    /// Length of a round, where an imported job ends when it is steady.
+    /// Round length of an imported job that ends at steady state.
     pub(crate) round_ns: Option<u64>,
-    /// Ramp time that an imported job states.
+    /// Ramp time of an imported job.
     pub(crate) warm_up_ns: Option<u64>,
 }
 
-impl Loaded {
+impl ResolvedWorkload {
     fn mailbox(store: crate::resolved::Mailbox) -> Self {
         Self {
             workload: Workload::Mailbox(store),
@@ -104,7 +106,7 @@ impl Loaded {
 
 enum Source<'r> {
     Mailbox(&'r crate::raw::MailboxRaw),
-    Matrix(&'r [(crate::raw::MatrixRaw, crate::read::At)]),
+    Matrix(&'r [(crate::raw::MatrixRaw, crate::read::Position)]),
     Fio(&'r crate::raw::FioRaw),
     Trace(&'r crate::raw::TraceRaw),
 }
@@ -117,7 +119,7 @@ fn check_version(root: &Root, cx: &mut Cx) {
     }
 }
 
-/// The one workload of the plan.
+/// Returns the one workload of the plan.
 fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let Some(given) = &root.workload else {
         let help = "add [workload.mailbox], [workload.matrix], [workload.fio] or [workload.trace]";

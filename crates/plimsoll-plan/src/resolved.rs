@@ -1,9 +1,9 @@
-//! The resolved plan: every default filled in, plain integers with the unit in the name.
+//! Resolved plan: every default filled in, with plain integers that have the unit in the name.
 //!
-//! This is what engine, model, judge and report work from, and what the bundle keeps as
-//! `resolved.toml` with its SHA-256. Written once, it must stay readable for ever: fields that are
-//! added later carry a serde default that means what older versions did, none is renamed, and
-//! [`RESOLVED_VERSION`] goes up when an older reader would misunderstand the form.
+//! Engine, model, judge and report use this form, and the bundle stores it as `resolved.toml` with
+//! its SHA-256. It must stay readable forever. New fields need a serde default with the meaning of
+//! older versions, and no field is ever renamed. [`RESOLVED_VERSION`] increases if an older reader
+//! would misread the form.
 
 mod fleet;
 mod limits;
@@ -12,8 +12,8 @@ mod matrix;
 mod matrix_points;
 mod phases;
 mod requirement;
+mod run_settings;
 mod space;
-mod surroundings;
 mod target;
 mod text;
 mod trace;
@@ -28,14 +28,14 @@ pub use mailbox::{
     least_cache_bytes,
 };
 pub use matrix::{
-    Arrival, Content, FileSet, Imported, Matrix, MatrixAxes, MetadataMix, Pattern, SizeShare,
+    Arrival, Content, FileSet, ImportedJob, Matrix, MatrixAxes, MetadataMix, Pattern, SizeShare,
     Stream, SyncPolicy,
 };
 pub use matrix_points::MatrixPoint;
 pub use phases::{Phases, Repeat};
 pub use requirement::Requirement;
+pub use run_settings::{EngineChoice, EvidenceNeeds, MetricsEndpoint, Observe};
 pub use space::DirectoryNeed;
-pub use surroundings::{EngineChoice, EvidenceNeeds, MetricsEndpoint, Observe};
 pub use target::{Target, TargetKind};
 pub use text::ResolvedError;
 pub use trace::{TraceMap, TraceSource};
@@ -47,68 +47,69 @@ pub use words::{
 /// Version of the resolved form that this build writes.
 pub const RESOLVED_VERSION: u32 = 1;
 
-/// A plan with every default filled in.
+/// Plan with every default filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolvedPlan {
-    /// Version of this form; see [`RESOLVED_VERSION`].
+    /// Version of this form ([`RESOLVED_VERSION`]).
     pub resolved_version: u32,
     /// Name of the plan.
     pub name: String,
-    /// What it is for, in a sentence or two; may be empty.
+    /// Purpose, in a sentence or two; may be empty.
     pub description: String,
-    /// Who answers for the plan; plans that name nobody are written as they always were.
+    /// Owner of the plan. Omitted if absent, so that older hashes stay valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Seed of every random choice.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// True for a short run that shows the tool and can't show the storage.
+    /// True for a short run that demonstrates the tool and cannot characterise the storage.
     pub demonstration: bool,
     /// Name of the practice that the settings follow, such as `best practice`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub practice: Option<String>,
-    /// What the figures are said to show.
+    /// Claims that the figures should support.
     pub claims: Vec<Claim>,
-    /// True where the plan states no claim and no requirement, so that the claims are those that its
-    /// operations suggest: what then can't be shown is said, and doesn't leave the run undecided.
+    /// True if the plan states neither claim nor requirement, so that the claims follow from its
+    /// operations. If such a claim cannot be shown, the report says so, but the verdict is not
+    /// INCONCLUSIVE for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claims_assumed: bool,
-    /// What a comparison asks about; plans that name nothing are written as they always were.
+    /// Factors of a comparison. Omitted if empty, so that older hashes stay valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compare_factors: Vec<String>,
-    /// What the application needs. Without it there is no PASS.
+    /// Requirement of the application. Without it the verdict is never PASS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<Requirement>,
-    /// The systems under test: one, or several named ones in a comparison.
+    /// Systems under test: one, or several named ones in a comparison.
     pub targets: Vec<Target>,
-    /// The source of operations.
+    /// Source of the operations.
     pub workload: Workload,
     /// Phases and their lengths.
     pub phases: Phases,
-    /// How much must be measured, and how finely.
+    /// Amount and resolution of the measurement.
     pub evidence: EvidenceNeeds,
-    /// What is known or watched of the system beneath.
+    /// Declared properties and metrics of the storage system.
     pub observe: Observe,
-    /// How often.
+    /// Repetition of runs.
     pub repeat: Repeat,
-    /// How I/O is issued.
+    /// I/O engine.
     pub engine: EngineChoice,
-    /// Which agents of a fleet carry it; `None`: whoever runs it says so.
+    /// Agents of a fleet that run it; `None` if the command line selects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Placement>,
 }
 
-/// The source of operations.
+/// Source of the operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
-    /// The mail store.
+    /// Mail store.
     Mailbox(Mailbox),
-    /// Streams of reads, writes and metadata operations (also those of an imported fio job).
+    /// Streams of reads, writes and metadata operations, including those of an imported fio job.
     Matrix(Matrix),
 }
 
 impl Workload {
-    /// `mailbox`, `matrix`, `fio` for an imported job, `trace` for one that is replayed.
+    /// Returns `mailbox`, `matrix`, `fio` for an imported job, or `trace` for a replay.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -119,7 +120,7 @@ impl Workload {
         }
     }
 
-    /// The mail store, if that is the workload.
+    /// Returns the mail store, if it is the workload.
     #[must_use]
     pub fn mailbox(&self) -> Option<&Mailbox> {
         match self {
@@ -128,13 +129,13 @@ impl Workload {
         }
     }
 
-    /// The trace that is replayed, if one is.
+    /// Returns the replayed trace, if there is one.
     #[must_use]
     pub fn trace(&self) -> Option<&TraceSource> {
         self.matrix()?.streams.iter().find_map(|stream| stream.trace.as_ref())
     }
 
-    /// The matrix, if that is the workload.
+    /// Returns the matrix, if it is the workload.
     #[must_use]
     pub fn matrix(&self) -> Option<&Matrix> {
         match self {
@@ -145,7 +146,7 @@ impl Workload {
 }
 
 impl ResolvedPlan {
-    /// The plan for one of its targets, as a comparison runs it. `None` if there is no such target.
+    /// Returns the plan for one of its targets. `None` if the index is out of range.
     #[must_use]
     pub fn for_target(&self, index: usize) -> Option<Self> {
         let target = self.targets.get(index)?.clone();

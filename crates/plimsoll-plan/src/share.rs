@@ -1,9 +1,9 @@
-//! A host's share of a plan that the hosts of a fleet carry together: of the places that its target lists, of the load and of
-//! the requirement.
+//! A host's share of a plan that the hosts of a fleet divide: of the target's directories or
+//! exports, of the load and of the requirement.
 //!
-//! Host `i` of `n` gets the places `i`, `i + n` and so on. Databases and clients are dealt to places in turn, so that each works
-//! on the same place as it does where one host carries the whole: that holds where every number is a multiple of `n`, and
-//! nothing else is taken.
+//! Host `i` of `n` gets the places `i`, `i + n` and so on. Databases and clients are assigned to
+//! places in turn, so that each uses the same place as with a single host. That requires every
+//! number to be a multiple of `n`; other numbers are rejected.
 
 use toml::{Table, Value};
 
@@ -13,20 +13,20 @@ use crate::resolved::{
 };
 use crate::units::{BytesPerS, SizeBytes};
 
-/// One of several hosts.
+/// Share of one of several hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
-    /// Which, from 0.
+    /// Index of the host, from 0.
     pub(crate) at: usize,
-    /// Of how many.
+    /// Number of hosts.
     pub(crate) of: usize,
 }
 
 impl Share {
-    /// The plan's text with this host's share in the place of the whole.
+    /// Returns the plan's text with this host's share.
     pub(crate) fn text(self, plan: &Plan) -> Result<String, String> {
         let whole = plan.resolve();
-        // It was read before.
+        // The text has been parsed before.
         let mut table: Table = plan.text().parse().unwrap_or_default();
         self.targets(&mut table, &whole)?;
         let workload = table.get_mut("workload").and_then(Value::as_table_mut);
@@ -67,7 +67,8 @@ impl Share {
             }
             _ => {
                 return Err(format!(
-                    "its target is one place ({}), and shares are of places that a target lists: `databases` or `nfs`",
+                    "its target is a single place ({}); shares need a target that lists several: \
+                        `databases` or `nfs`",
                     target.kind_word()
                 ));
             }
@@ -75,7 +76,7 @@ impl Share {
         Ok(())
     }
 
-    /// Every `of`th place, from the `at`th.
+    /// Returns every `of`th place from the `at`th on.
     fn deal(self, places: &[String], what: &str) -> Result<Value, String> {
         self.even(places.len() as u64, what)?;
         let own = places.iter().skip(self.at).step_by(self.of);
@@ -90,11 +91,14 @@ impl Share {
         };
         if table.contains_key("bias") {
             return Err(
-                "`bias` gives databases unlike weights, which hosts can't have alike".to_owned()
+                "`bias` gives databases different weights, so hosts cannot have equal shares"
+                    .to_owned(),
             );
         }
         if store.threads_auto {
-            return Err("threads = \"auto\" is searched for on hosts that each carry all of a plan: state a number".to_owned());
+            return Err("threads = \"auto\" needs hosts that each run the whole plan: state a \
+                number"
+                .to_owned());
         }
         set(table, "mailboxes", count(mailboxes));
         if table.contains_key("databases") {
@@ -114,7 +118,7 @@ impl Share {
         let tables = tables(workload.get_mut("matrix"));
         if tables.len() != matrix.streams.len() {
             return Err(
-                "shares are of a mail store or of [workload.matrix], not of a job or a trace"
+                "only a mail store or [workload.matrix] can be shared, not a job or a trace"
                     .to_owned(),
             );
         }
@@ -145,7 +149,7 @@ impl Share {
             | Arrival::Poisson { rate_per_s, .. }
             | Arrival::Bursts { rate_per_s, .. } => Some(*rate_per_s),
             Arrival::Recorded { .. } => {
-                return Err("operations at recorded times can't be shared".to_owned());
+                return Err("operations at recorded times cannot be shared".to_owned());
             }
         };
         if let Some(rate) = rate {
@@ -154,7 +158,7 @@ impl Share {
         Ok(())
     }
 
-    /// What is required of all is required of each as its part. Latencies are asked of each alike.
+    /// Divides the required rates by the number of hosts. Latency limits stay unchanged.
     fn requirement(self, table: &mut Table, required: &Requirement) {
         let of = self.of as u64;
         if let Some(rate) = required.iops_per_s.filter(|_| table.contains_key("iops")) {
@@ -178,7 +182,7 @@ impl Share {
         Value::Float(rate / self.of as f64)
     }
 
-    /// A host's part of a number that has to come out even.
+    /// Divides a number by the number of hosts; it must be a multiple.
     fn even(self, all: u64, what: &str) -> Result<u64, String> {
         let of = self.of as u64;
         if all == 0 || !all.is_multiple_of(of) {
@@ -190,7 +194,7 @@ impl Share {
     }
 }
 
-/// One table, or several in a list.
+/// Returns one table, or the tables of a list.
 fn tables(value: Option<&mut Value>) -> Vec<&mut Table> {
     match value {
         Some(Value::Table(one)) => vec![one],

@@ -1,4 +1,4 @@
-//! A sweep from flags, without a plan file.
+//! Plan of a sweep from command-line flags, without a plan file.
 
 use std::fmt::Write as _;
 
@@ -6,41 +6,41 @@ use crate::error::PlanErrors;
 use crate::plan::Plan;
 use crate::units::{DurationNs, SizeBytes};
 
-/// What the flags of a sweep say.
+/// Flags of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepRequest {
     /// Name of the plan.
     pub name: String,
-    /// The command that makes the plan from its flags.
+    /// Command whose flags these are.
     pub made_by: &'static str,
-    /// A directory, a device (`/dev/…`), NFS exports (`nfs://…`, several are shares), `model:NAME` or
-    /// `null`.
+    /// A directory, a device (`/dev/…`), NFS exports (`nfs://…`; several are shares), `model:NAME`
+    /// or `null`.
     pub targets: Vec<String>,
-    /// Sizes of one transfer.
+    /// Transfer sizes.
     pub sizes: Vec<SizeBytes>,
-    /// Read shares in percent.
+    /// Percentages of reads.
     pub read_percents: Vec<f64>,
     /// Words of patterns, such as `random`.
     pub patterns: Vec<String>,
-    /// Operations that each client keeps outstanding.
+    /// Outstanding operations per client.
     pub queue_depths: Vec<u32>,
-    /// Share of metadata operations in percent.
+    /// Percentage of metadata operations.
     pub metadata_percent: f64,
-    /// Clients; one per share when absent.
+    /// Number of clients; `None` for one per share.
     pub clients: Option<u32>,
     /// Files per share.
     pub files: u32,
-    /// Size of a file; 1 GiB when absent, or the whole device.
+    /// File size; `None` for 1 GiB or the whole device.
     pub file_size: Option<SizeBytes>,
-    /// Length of a point; absent for until-steady.
+    /// Length of a point; `None` for until-steady.
     pub measure: Option<DurationNs>,
-    /// A first look: five seconds a point, which can't show steady figures.
+    /// True for five seconds per point, which cannot show steady figures.
     pub quick: bool,
 }
 
 impl Default for SweepRequest {
-    /// The table that architects know: 4 KiB to 128 KiB, five read shares, random and sequential, 4
-    /// outstanding operations per client, ten minutes a point.
+    /// The usual sizing table: 4 KiB to 128 KiB, five read percentages, random and sequential, 4
+    /// outstanding operations per client, ten minutes per point.
     fn default() -> Self {
         Self {
             name: "sweep".to_owned(),
@@ -62,10 +62,10 @@ impl Default for SweepRequest {
 
 const QUICK: DurationNs = DurationNs::s(5);
 
-/// The plan of a sweep.
+/// Returns the plan of a sweep.
 ///
 /// # Errors
-/// What is wrong with the request, as with a plan that says the same.
+/// The errors of the plan.
 pub fn sweep_plan(request: &SweepRequest) -> Result<Plan, PlanErrors> {
     Plan::parse(&text(request), &request.name)
 }
@@ -91,7 +91,7 @@ pub(crate) fn target(targets: &[String]) -> String {
     }
 }
 
-// Writing to a string can't fail, so results are dropped below.
+// Writing to a string cannot fail, so results are ignored below.
 fn text(request: &SweepRequest) -> String {
     let mut text = format!("# Made by `{}` from its flags.\nversion = 1\n", request.made_by);
     let _ = writeln!(text, "name = {}\ndemonstration = {}", quoted(&request.name), request.quick);
@@ -117,7 +117,7 @@ fn text(request: &SweepRequest) -> String {
         None => text.push_str("measure = \"until-steady\"\n"),
         Some(length) => {
             let _ = writeln!(text, "measure = \"{length}\"");
-            // A length that was asked for is what is needed.
+            // A requested length also is the required minimum.
             let least = length.min(DurationNs::s(600));
             let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{least}\"");
         }

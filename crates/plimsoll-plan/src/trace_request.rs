@@ -1,4 +1,4 @@
-//! A plan that replays a trace, without a plan file.
+//! Plan of a trace replay from command-line flags, without a plan file.
 
 use std::fmt::Write as _;
 
@@ -8,59 +8,61 @@ use crate::resolved::TraceMap;
 use crate::sweep::{quoted, target};
 use crate::units::{DurationNs, SizeBytes};
 
-/// A trace, and what is wanted of its replay.
+/// Trace, and flags of its replay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceRequest {
     /// Name of the plan.
     pub name: String,
-    /// The command that makes the plan.
+    /// Command whose flags these are.
     pub made_by: &'static str,
-    /// A directory, a device (`/dev/…`), an NFS export (`nfs://…`), `model:NAME` or `null`; none leaves a place for it.
+    /// A directory, a device (`/dev/…`), an NFS export (`nfs://…`), `model:NAME` or `null`; `None`
+    /// for a placeholder.
     pub target: Option<String>,
-    /// What is said of the trace, in a comment.
-    pub says: String,
-    /// Its file.
+    /// Description of the trace, for a comment.
+    pub description: String,
+    /// Path of the trace.
     pub file: String,
-    /// SHA-256 of it.
+    /// SHA-256 of the trace.
     pub sha256: String,
-    /// Reads and writes in it.
+    /// Number of reads and writes.
     pub operations: u64,
-    /// How many of them read.
+    /// Number of reads.
     pub reads: u64,
-    /// From the first to the last.
+    /// Time from the first operation to the last.
     pub span: DurationNs,
-    /// Its sizes of transfers with how many have them.
+    /// Transfer sizes with their counts.
     pub sizes: Vec<(SizeBytes, u64)>,
-    /// Boundary that its offsets and sizes are multiples of.
+    /// Alignment of its offsets and sizes.
     pub align: SizeBytes,
-    /// Size of the file; none on a device.
+    /// Size of the target file; `None` for a device.
     pub file_size: Option<SizeBytes>,
-    /// `recorded`, `2x`, `as-fast`.
+    /// Speed: `recorded`, `2x` or `as-fast`.
     pub pace: Option<String>,
-    /// Where its operations go.
+    /// Mapping of its offsets.
     pub map: Option<TraceMap>,
-    /// Most operations in flight.
+    /// Maximum operations in flight.
     pub depth: Option<u32>,
-    /// How much of it is replayed, or how long one that goes as fast as the target may take.
+    /// Length of the replayed part, or time limit of an as-fast replay.
     pub measure: Option<DurationNs>,
 }
 
-/// Traces shorter than this are recorded in finer intervals.
+/// Shorter traces use shorter intervals.
 const SHORT: DurationNs = DurationNs::s(60);
 
-/// The plan that replays a trace.
+/// Returns the plan that replays the trace.
 ///
 /// # Errors
-/// What is wrong with the request, as with a plan that says the same.
+/// The errors of the plan.
 pub fn trace_plan(request: &TraceRequest) -> Result<Plan, PlanErrors> {
     Plan::parse(&trace_text(request), &request.name)
 }
 
-// Writing to a string can't fail, so results are dropped below.
-/// The text of that plan.
+// Writing to a string cannot fail, so results are ignored below.
+/// Returns the text of that plan.
 #[must_use]
 pub fn trace_text(request: &TraceRequest) -> String {
-    let mut text = format!("# Made by `{}`: {}\nversion = 1\n", request.made_by, request.says);
+    let mut text =
+        format!("# Made by `{}`: {}\nversion = 1\n", request.made_by, request.description);
     let _ = writeln!(text, "name = {}\n\n[target]", quoted(&request.name));
     let _ = match &request.target {
         Some(place) => writeln!(text, "{}", target(std::slice::from_ref(place))),

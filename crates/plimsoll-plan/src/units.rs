@@ -1,8 +1,8 @@
-//! Quantities as people write them in a plan: sizes, durations, rates, shares.
+//! Quantities as written in a plan: sizes, durations, rates, shares.
 //!
-//! Reading is strict: a number, at most one space, a unit, nothing else; case matters; the result
-//! must be a whole number of base units and fit 63 bits (a TOML integer and a file offset both end
-//! there). Writing picks the shortest text that reads back as the same value.
+//! Parsing is strict: a number, at most one space, a unit, and nothing else. Case matters. The
+//! result must be a whole number of base units in 63 bits, the limit of TOML integers and file
+//! offsets. Formatting picks the shortest text that parses to the same value.
 
 mod decimal;
 mod duration;
@@ -12,35 +12,35 @@ mod size;
 
 use thiserror::Error;
 
-use crate::shown::one_line;
+use crate::display_text::one_line;
 
 pub use duration::DurationNs;
 pub use rate::{BytesPerS, OpsPerS};
 pub use share::{Percent, Share};
 pub use size::{SizeBytes, sizes_from_text};
 
-/// Characters of a message at most.
+/// Maximum length of a message, in characters.
 const SHOWN_MAX: usize = 240;
 
-/// Why a text is not the quantity that was asked for.
+/// Error of parsing a quantity.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{message}")]
 pub struct UnitError {
-    /// What is wrong with which text.
+    /// Description of the error, with the text.
     pub message: String,
-    /// What to write instead.
+    /// Hint in the imperative.
     pub help: String,
 }
 
 impl UnitError {
     pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        // Both quote the text that was written, which may be of any length.
+        // Both quote the input, which may have any length.
         let shown = |text: String| one_line(&text.chars().take(SHOWN_MAX).collect::<String>());
         Self { message: shown(message.into()), help: shown(help.into()) }
     }
 }
 
-/// Serialises a quantity as its text and reads it back from there.
+/// Serialises a quantity as its text.
 macro_rules! serde_as_text {
     ($quantity:ty) => {
         impl serde::Serialize for $quantity {

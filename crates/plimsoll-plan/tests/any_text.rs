@@ -1,4 +1,4 @@
-//! No text panics the reader, and every message can be shown.
+//! No text makes the reader panic, and every message can be displayed.
 
 #![allow(clippy::expect_used)] // Tests.
 
@@ -26,7 +26,7 @@ fn read(text: &str) {
     }
 }
 
-/// A value of any kind, most of them wrong for most fields.
+/// Value of any kind, usually wrong for the field.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<i64>().prop_map(|n| n.to_string()),
@@ -46,7 +46,7 @@ fn value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A field of the reference, by its section.
+/// Fields of the reference with their sections.
 fn fields() -> Vec<(String, String)> {
     let mut section = String::new();
     let mut fields = Vec::new();

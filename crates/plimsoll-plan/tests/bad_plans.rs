@@ -1,4 +1,4 @@
-//! What people read when a plan is wrong. Each case is a whole message, kept as a snapshot.
+//! Messages for invalid plans. Each case is a complete message, stored as a snapshot.
 
 #![allow(clippy::expect_used)] // Tests.
 
@@ -43,7 +43,7 @@ fn errors(text: &str) -> String {
     }
 }
 
-/// The message when `from` in a good plan is replaced by `to`.
+/// Returns the message after replacing `from` by `to` in a valid plan.
 fn changed(good: &str, from: &str, to: &str) -> String {
     Plan::parse(good, "plan.toml").unwrap_or_else(|e| panic!("{e}"));
     assert!(good.contains(from), "{from}");

@@ -1,9 +1,9 @@
-//! The plans that are built in: each resolves, and says truly what it needs and takes.
+//! Built-in plans: each resolves, and its comment states its space and time correctly.
 
 #![allow(clippy::expect_used)] // Tests.
 
 use plimsoll_plan::{
-    Change, Plan, ResolvedPlan, SizeBytes, gallery, nearest_ready, overlay, ready,
+    Change, Plan, ResolvedPlan, SizeBytes, gallery, gallery_plan, nearest_gallery_plan, overlay,
 };
 
 #[test]
@@ -24,7 +24,7 @@ fn every_plan_of_the_gallery_resolves_and_says_what_it_is_for() {
 }
 
 #[test]
-fn what_each_needs_and_takes_is_what_it_says() {
+fn comments_state_the_actual_space_and_time() {
     for ready in gallery() {
         let resolved = Plan::parse(ready.text, ready.name).expect("in order").resolve();
         let needs = resolved.required_bytes(&resolved.targets[0]);
@@ -37,15 +37,15 @@ fn what_each_needs_and_takes_is_what_it_says() {
 
 #[test]
 fn names_are_found_and_slips_are_guessed() {
-    assert_eq!(ready("oltp").map(|plan| plan.name), Some("oltp"));
-    assert_eq!(ready("oltp.toml"), None);
-    assert_eq!(nearest_ready("exchange-1000-haevy"), Some("exchange-1000-heavy"));
-    assert_eq!(nearest_ready("completely else"), None);
+    assert_eq!(gallery_plan("oltp").map(|plan| plan.name), Some("oltp"));
+    assert_eq!(gallery_plan("oltp.toml"), None);
+    assert_eq!(nearest_gallery_plan("exchange-1000-haevy"), Some("exchange-1000-heavy"));
+    assert_eq!(nearest_gallery_plan("completely else"), None);
 }
 
 #[test]
 fn a_plan_of_the_gallery_keeps_its_comments_when_fields_change() {
-    let heavy = ready("exchange-1000-heavy").expect("it is there");
+    let heavy = gallery_plan("exchange-1000-heavy").expect("it is there");
     let change = |text: &str| Change::parse(text).expect("a change");
     let changes = [change("target.path=/mnt/x"), change("phases.measure=10m")];
     let text = overlay(heavy.text, heavy.name, &changes).unwrap_or_else(|e| panic!("{e}"));

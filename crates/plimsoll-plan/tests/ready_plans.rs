@@ -1,4 +1,4 @@
-//! The plans in `plans/` are in order and say what they are for.
+//! The plans in `plans/` are valid and state their purpose.
 
 #![allow(clippy::expect_used)] // Tests.
 
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Job, JobFault, Plan, ResolvedPlan};
 
-/// None of them names one.
+/// None of them names a job.
 fn no_job(_: &str, name: &str, _: &[String]) -> Result<Job, JobFault> {
     panic!("a job {name}")
 }
@@ -61,7 +61,7 @@ fn heavy_is_a_thousand_mailboxes_of_one_gibibyte_at_200_iops() {
             ("log_write_latency_max", 100)
         ]
     );
-    // 125 GiB a database and a quarter more; 44 log files of 1 MiB.
+    // 125 GiB per database plus a quarter; 44 log files of 1 MiB.
     assert_eq!(store.database_initial_bytes, 125 << 30);
     assert_eq!(store.database_capacity_bytes, (125 << 30) / 4 * 5);
     let needs = plan.required_bytes(&plan.targets[0]);

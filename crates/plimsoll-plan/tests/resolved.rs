@@ -1,4 +1,4 @@
-//! The resolved plan: what defaults come to, its text and hash, its sweep and its space.
+//! The resolved plan: defaults, text and hash, sweep, and space.
 
 #![allow(clippy::expect_used)] // Tests.
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 const EVERYTHING: &str = include_str!("plans/everything.toml");
 const STREAMS: &str = include_str!("plans/streams.toml");
-/// What version 1 wrote for these two plans. These files never change.
+/// Output of version 1 for these two plans. These files never change.
 const EVERYTHING_V1: &str = include_str!("fixtures/everything.resolved-v1.toml");
 const STREAMS_V1: &str = include_str!("fixtures/streams.resolved-v1.toml");
 
@@ -30,7 +30,8 @@ fn mailbox(requirement: &str, fields: &str, rest: &str) -> String {
 fn the_text_is_what_version_1_wrote() {
     assert_eq!(RESOLVED_VERSION, 1);
     for (plan, written) in [(EVERYTHING, EVERYTHING_V1), (STREAMS, STREAMS_V1)] {
-        // Version 1 took a capacity that no run could show; it is refused now, and still read.
+        // Version 1 accepted a capacity that no run could show. It is now rejected in plans, but
+        // still readable.
         let written = written.replace("capacity_bytes = 1099511627776\n", "");
         assert_eq!(resolve(plan).to_toml().expect("writable"), written);
     }
@@ -47,7 +48,7 @@ fn older_forms_are_read() {
 }
 
 #[test]
-fn newer_forms_and_damage_are_refused() {
+fn rejects_newer_versions_and_damage() {
     let newer = EVERYTHING_V1.replace("resolved_version = 1", "resolved_version = 999");
     let error = ResolvedPlan::from_toml(&newer).expect_err("newer");
     assert!(matches!(error, ResolvedError::TooNew { found: 999 }), "{error}");
@@ -69,7 +70,7 @@ fn the_first_example_holds() {
 
 #[test]
 fn the_hash_is_that_of_the_text() {
-    // By `sha256sum tests/fixtures/everything.resolved-v1.toml`.
+    // Computed with `sha256sum tests/fixtures/everything.resolved-v1.toml`.
     let hash = include_str!("fixtures/everything.sha256").split(' ').next().unwrap_or_default();
     let written = || ResolvedPlan::from_toml(EVERYTHING_V1).expect("readable");
     assert_eq!(written().sha256_hex().expect("writable"), hash);
@@ -127,7 +128,7 @@ fn a_matrix_has_the_limits_that_it_states() {
 }
 
 #[test]
-fn without_a_requirement_there_is_none() {
+fn plans_without_a_requirement_have_none() {
     let plan = resolve(&mailbox("", "", ""));
     assert_eq!(plan.requirement, None);
     assert_eq!(plan.claims, [Claim::MediaRead, Claim::SustainedWrite]);
@@ -191,7 +192,7 @@ fn rate_is_stated_once() {
 fn databases_are_alike_and_whole_pages() {
     let plan = resolve(&mailbox("", "databases = 3", ""));
     let store = plan.workload.mailbox().expect("a mail store");
-    // 10,000 MiB over three, rounded up to 32 KiB, and a quarter more.
+    // 10,000 MiB over three, rounded up to 32 KiB, plus a quarter.
     assert_eq!(store.database_initial_pages(), 106_667);
     assert_eq!(store.database_capacity_pages(), 106_667 + 26_667);
     let need = plan.required_bytes(&plan.targets[0]);
@@ -222,7 +223,7 @@ fn a_sweep_has_a_point_for_each_combination() {
     let plan = resolve(text);
     let points = plan.points();
     assert_eq!((points.len(), plan.point_count()), (60, 60));
-    // Ten minutes and ten seconds a point, twice.
+    // Ten minutes and ten seconds per point, twice.
     assert_eq!(plan.measuring_ns(), DurationNs::s(60 * 2 * 610).0);
     assert_eq!(points[0].label, "random 4KiB r100 q4");
     assert_eq!(points[1].label, "random 4KiB r75 q4");
@@ -325,8 +326,7 @@ fn a_comparison_is_run_target_by_target() {
 }
 
 proptest! {
-    /// Whatever the sizes, databases hold the mailboxes, and every figure that others divide by is
-    /// above 0.
+    /// For all sizes, the databases fit the mailboxes, and all divisors are above 0.
     #[test]
     fn stores_hold_their_mailboxes(
         mailboxes in 1u64..1 << 24,
@@ -365,13 +365,13 @@ fn claims_add_to_a_requirement_and_unknown_rules_are_accepted_by_name() {
     let plan = resolve(&text);
     assert_eq!(plan.claims, [Claim::DurableWrite, Claim::Requirement]);
     assert_eq!(plan.evidence.accept_unknown, ["data-reduced", "memory-target"]);
-    // What is not stated is not written: plans without it keep their hash.
+    // Absent fields are not written, so that plans without them keep their hash.
     let none = resolve(&mailbox("[requirement]", "", ""));
     assert!(!none.to_toml().expect("writable").contains("accept_unknown"));
 }
 
 #[test]
-fn an_owner_is_part_of_plans_that_name_one_only() {
+fn only_plans_with_an_owner_contain_it() {
     let text = "[target]\npath = \"/x\"\n[workload.matrix]\nreads = 70\n";
     let plan = |top: &str| Plan::parse(&format!("{top}{text}"), "t").map(|plan| plan.resolve());
     let owned = plan("owner = \"mail team\"\n").unwrap_or_else(|e| panic!("{e}"));
@@ -385,7 +385,7 @@ fn an_owner_is_part_of_plans_that_name_one_only() {
 }
 
 #[test]
-fn the_question_of_a_comparison_is_part_of_plans_that_name_it_only() {
+fn only_plans_with_a_comparison_question_contain_it() {
     let text = "[target]\npath = \"/x\"\n[workload.matrix]\nreads = 70\n";
     let plan = |more: &str| {
         let text = format!("{text}{more}");
@@ -394,7 +394,7 @@ fn the_question_of_a_comparison_is_part_of_plans_that_name_it_only() {
     let (plain, asked) = (plan(""), plan("[compare]\nfactor = [\"kernel\", \"mount-options\"]\n"));
     assert_eq!(asked.compare_factors, ["kernel", "mount-options"]);
     assert_eq!(plan("[compare]\nfactor = \"kernel\"\n").compare_factors, ["kernel"]);
-    // What names nothing is written, and hashed, as it always was.
+    // Empty factors are not written, so that such plans keep their hash.
     assert!(!plain.to_toml().expect("a plan").contains("compare"));
     assert_eq!(plan("[compare]\n").sha256_hex().ok(), plain.sha256_hex().ok());
     assert_ne!(asked.sha256_hex().ok(), plain.sha256_hex().ok());

@@ -1,5 +1,4 @@
-//! Quantities: what is read, what is refused and with which words, and that what is written reads
-//! back as the same.
+//! Quantities: accepted and rejected texts, their messages, and round trips.
 
 #![allow(clippy::expect_used)] // Tests.
 
@@ -52,7 +51,7 @@ fn rates_and_shares_are_read() {
 }
 
 #[test]
-fn refusals_say_what_to_write() {
+fn errors_state_what_to_write() {
     let mut said = String::new();
     let mut say = |what: &str, text: &str, error: Option<plimsoll_plan::UnitError>| {
         let error = error.unwrap_or_else(|| panic!("{what} {text:?} was taken"));
@@ -103,7 +102,7 @@ fn refusals_say_what_to_write() {
 }
 
 #[test]
-fn what_is_shown_is_the_shortest_exact_text() {
+fn formats_the_shortest_exact_text() {
     for (bytes, text) in [
         (0, "0B"),
         (1, "1B"),
@@ -171,7 +170,7 @@ proptest! {
 
     #[test]
     fn decimal_sizes_agree_with_integers(whole in 0u64..1 << 20, eighths in 0u64..8) {
-        // n/8 GiB has at most three decimals and is whole bytes.
+        // n/8 GiB has at most three decimals and is a whole number of bytes.
         let text = format!("{whole}.{:03}GiB", eighths * 125);
         prop_assert_eq!(text.parse(), Ok(SizeBytes((whole << 30) + (eighths << 27))));
     }

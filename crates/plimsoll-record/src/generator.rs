@@ -97,7 +97,7 @@ mod tests {
             count: 2,
             ns_sum: 2 * ns,
             ns_max: ns,
-            times: Packed::of(times),
+            times: Packed::from_buckets(times),
         };
         measured.take(1, (&waits(10, Vec::new()), cpu), (0, 5), &mut intervals);
         measured.take(1, (&waits(20, vec![(10, 2), (20, 2)]), cpu), (0, 10), &mut intervals);

@@ -93,7 +93,7 @@ impl Late {
     /// What was recorded, up to `now_ns`.
     #[must_use]
     pub fn into_snapshot(self, thread: u32, now_ns: u64) -> Snapshot {
-        let packed = |counts: Counts| Packed::of(counts.into_iter().collect());
+        let packed = |counts: Counts| Packed::from_buckets(counts.into_iter().collect());
         let both = self.latency.into_iter().zip(self.service);
         Snapshot {
             thread,

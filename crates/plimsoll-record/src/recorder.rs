@@ -77,7 +77,7 @@ pub struct Waits {
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { count: 0, ns_sum: 0, ns_max: 0, times: Packed::of(Vec::new()) }
+        Self { count: 0, ns_sum: 0, ns_max: 0, times: Packed::from_buckets(Vec::new()) }
     }
 }
 
@@ -246,7 +246,8 @@ mod tests {
         recorder.record(0, 4096, 9, 9);
         let second = recorder.take(0, 1, 120, false);
         assert_eq!((second.start_ns, second.histogram_start_ns), (60, 0));
-        let of = |values: &[u64]| Packed::of(values.iter().map(|value| (*value, 1)).collect());
+        let of =
+            |values: &[u64]| Packed::from_buckets(values.iter().map(|value| (*value, 1)).collect());
         assert_eq!(second.latencies[0].latency, of(&[7, 9]));
         assert_eq!(second.latencies[0].service, of(&[5, 9]));
         assert_eq!(second.classes[0].latency_ns_sum, 9);

@@ -133,7 +133,7 @@ impl Counts {
             let bucket = match (ours.peek(), theirs.peek()) {
                 (Some((a, _)), Some((b, _))) => *a.min(b),
                 (Some((a, _)), None) | (None, Some((a, _))) => *a,
-                (None, None) => return Packed::of(packed),
+                (None, None) => return Packed::from_buckets(packed),
             };
             let here = |next: &&(usize, u64)| next.0 == bucket;
             let count = ours.next_if(here).map_or(0, |(_, count)| *count);
@@ -187,8 +187,8 @@ mod tests {
             (0..times).for_each(|_| tallies.count(1, 5));
             tallies.count(1, 6);
             tallies.count(0, 5);
-            assert_eq!(tallies.take(1).with(&none), Packed::of(vec![(5, times), (6, 1)]));
-            assert_eq!(tallies.take(0).with(&none), Packed::of(vec![(5, 1)]));
+            assert_eq!(tallies.take(1).with(&none), Packed::from_buckets(vec![(5, times), (6, 1)]));
+            assert_eq!(tallies.take(0).with(&none), Packed::from_buckets(vec![(5, 1)]));
             assert!(tallies.overflows.is_empty());
             assert_eq!(tallies.take(1), none);
         }

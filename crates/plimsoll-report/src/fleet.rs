@@ -150,7 +150,7 @@ fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
     let width_ns = fleet.interval_ns.max(1);
     let told = fleet.hosts.iter().filter_map(|host| Some((host, host.run.as_ref()?)));
     let line = |(colour, ((host, run), (bundle, _))): (usize, ((&Host, &HostRun), &_))| {
-        let start_ns = run.began_ns(PhaseKind::Measure)?;
+        let start_ns = run.phase_start_ns(PhaseKind::Measure)?;
         let rates = rates_per_s(bundle, Pick::Transactional, width_ns).into_iter().enumerate();
         let at = |number: usize| start_ns as f64 + (number as f64 + 0.5) * width_ns as f64;
         let points: Vec<_> = rates.map(|(number, rate)| (at(number), Some(rate))).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::{Audit, Credibility, Finding, Gravity, headline};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ const FINDINGS_MAX: usize = 20;
 const EXAMPLES_MAX: usize = 40;
 
 /// The audit of one result.
-pub fn result_document(reported: &Reported, audit: &Audit) -> Document {
+pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
     let mut sections = figures(audit);
     if !reported.remarks.is_empty() {
         let list = Block::List(reported.remarks.clone());
@@ -57,7 +57,7 @@ pub fn figures_text(audit: &Audit, style: &Style) -> String {
 }
 
 /// A result and its audit, for programs.
-pub fn result_json(result: &Reported, audit: &Audit) -> serde_json::Value {
+pub fn result_json(result: &ToolResult, audit: &Audit) -> serde_json::Value {
     let figures = headline(result);
     json!({
         "result": result.label(),
@@ -89,7 +89,7 @@ fn tone(verdict: Credibility) -> Tone {
     }
 }
 
-fn identity(reported: &Reported) -> Vec<(String, String)> {
+fn identity(reported: &ToolResult) -> Vec<(String, String)> {
     let source = &reported.source;
     let version = source.version.clone().unwrap_or_default();
     let tool = format!("{} {version}", source.tool).trim().to_owned();
@@ -98,7 +98,7 @@ fn identity(reported: &Reported) -> Vec<(String, String)> {
     known.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn headline_facts(reported: &Reported) -> Vec<Fact> {
+fn headline_facts(reported: &ToolResult) -> Vec<Fact> {
     let figures = headline(reported);
     let all = [
         ("rate", Unit::Rate, figures.rate_per_s),
@@ -173,7 +173,7 @@ fn supports(audit: &Audit) -> Vec<Section> {
 
 /// A study: a row for each result, which rules found something and how often, the findings themselves.
 pub fn study_document(
-    judged: &[(&Reported, Audit)],
+    judged: &[(&ToolResult, Audit)],
     unreadable: &[String],
     passed_over: usize,
 ) -> Document {
@@ -221,7 +221,7 @@ pub fn study_document(
 }
 
 /// One row for each result.
-pub fn study_table(judged: &[(&Reported, Audit)]) -> Table {
+pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
     let columns = vec![
         Column::words("result", "result"),
         Column::words("verdict", "verdict"),
@@ -248,7 +248,7 @@ pub fn study_table(judged: &[(&Reported, Audit)]) -> Table {
 }
 
 /// Verdicts by form.
-fn verdicts(judged: &[(&Reported, Audit)]) -> Section {
+fn verdicts(judged: &[(&ToolResult, Audit)]) -> Section {
     let mut forms: BTreeMap<&str, [u64; 4]> = BTreeMap::new();
     for (reported, audit) in judged {
         let counts = forms.entry(&reported.source.format).or_default();
@@ -276,7 +276,7 @@ fn verdicts(judged: &[(&Reported, Audit)]) -> Section {
 }
 
 /// Rules that found something, and in how many results.
-fn hits(judged: &[(&Reported, Audit)]) -> Option<Section> {
+fn hits(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     let mut rules: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for (_, audit) in judged {
         for rule in audit.hits() {
@@ -301,8 +301,8 @@ fn hits(judged: &[(&Reported, Audit)]) -> Option<Section> {
 }
 
 /// The findings themselves: the first of each result and rule, all of them on the page.
-fn arithmetic(judged: &[(&Reported, Audit)]) -> Vec<Section> {
-    let told = |reported: &Reported, finding: &Finding| {
+fn arithmetic(judged: &[(&ToolResult, Audit)]) -> Vec<Section> {
+    let told = |reported: &ToolResult, finding: &Finding| {
         let mut line = line(finding);
         line.says = format!("{}: {}", reported.label(), line.says);
         line
@@ -330,12 +330,12 @@ fn arithmetic(judged: &[(&Reported, Audit)]) -> Vec<Section> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Source};
+    use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Source};
     use plimsoll_judge::conservation::{Declared, audit};
 
     use super::*;
 
-    fn result(file: &str, bandwidth: f64) -> Reported {
+    fn result(file: &str, bandwidth: f64) -> ToolResult {
         let operation = Operation {
             rate_per_s: vec![Figure::exact(10_000.0, "iops")],
             size_bytes: Some(Figure::exact(4096.0, "bs")),
@@ -344,7 +344,7 @@ mod tests {
         };
         let source = Source { file: file.into(), format: "a form".into(), ..Source::default() };
         let part = Part { operations: vec![operation], ..Part::default() };
-        Reported { parts: vec![part], ..Reported::of(source) }
+        ToolResult { parts: vec![part], ..ToolResult::new(source) }
     }
 
     #[test]
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn a_study_has_a_row_for_each_and_the_worst_as_its_word() {
         let results = [result("good", 40_960_000.0), result("bad", 50e6)];
-        let judged: Vec<(&Reported, Audit)> =
+        let judged: Vec<(&ToolResult, Audit)> =
             results.iter().map(|r| (r, audit(r, &Declared::default()))).collect();
         let document = study_document(&judged, &["x: it is cut off".into()], 2);
         assert_eq!(document.headline.word, "IMPOSSIBLE");

@@ -36,7 +36,7 @@ pub struct Declared {
 impl Declared {
     /// As the rules of conservation take it.
     pub fn reported(&self) -> conservation::Declared {
-        use plimsoll_evidence::reported::MediaClass;
+        use plimsoll_evidence::tool_result::MediaClass;
         let float = |value: Option<u64>| value.map(|value| value as f64);
         conservation::Declared {
             link_bytes_per_s: float(self.link_bytes_per_s),
@@ -128,7 +128,7 @@ pub fn of_text(name: &str, text: &str, declared: &Declared) -> Result<Pasted, Ru
             .hint("see docs/audit.md for the forms that are known")
     };
     let mut bundles = if is_table {
-        let outstanding = table::Declared { outstanding: declared.outstanding };
+        let outstanding = table::TableDefaults { outstanding: declared.outstanding };
         table::read(text, name, outstanding).map_err(wrong)?
     } else {
         vec![foreign::fio::read(text, name).map_err(wrong)?]
@@ -213,7 +213,7 @@ fn read(file: &Path, declared: &Declared) -> Result<Vec<Bundle>, RunnerError> {
     };
     let short = file.file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned());
     if is_table(file) {
-        let declared = table::Declared { outstanding: declared.outstanding };
+        let declared = table::TableDefaults { outstanding: declared.outstanding };
         return table::read(&text, &short, declared).map_err(wrong);
     }
     foreign::fio::read(&text, &short).map(|bundle| vec![bundle]).map_err(wrong)

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use plimsoll_engine::calibrate::{Calibration, Score, calibrate, score};
-use plimsoll_evidence::environment::{self, Environment, Unknown};
+use plimsoll_evidence::environment::{self, Environment, ObservationGap};
 use plimsoll_sys::clock;
 use serde::{Deserialize, Serialize};
 
@@ -97,10 +97,10 @@ pub fn enter(environment: &mut Environment, places: &Places, progress: &mut dyn 
             Err(error) => error.to_string(),
         }
     };
-    environment.unknown.push(Unknown {
+    environment.unknown.push(ObservationGap {
         what: "this host's own ceilings and its single-core score".to_owned(),
         why,
-        would_show: "plimsoll calibrate".to_owned(),
+        remedy: "plimsoll calibrate".to_owned(),
     });
 }
 

@@ -23,7 +23,7 @@ mod witnesses;
 use std::path::PathBuf;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::ledger::Place;
+use plimsoll_evidence::ledger::LedgerMatch;
 use plimsoll_judge::Verdict;
 use plimsoll_judge::finding::Outcome;
 
@@ -53,7 +53,7 @@ pub struct Custody {
     /// SHA-256 of the seal.
     pub seal_sha256: String,
     /// What the ledger here says.
-    pub place: Place,
+    pub place: LedgerMatch,
     /// `verdict.json`.
     pub verdict: Standing,
     /// `report.html`.

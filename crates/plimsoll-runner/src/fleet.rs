@@ -18,10 +18,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::fleet::{
-    BY_OPERATOR, Common, Fleet, Host, Merged, Part, VERSION, between, merge,
+    BY_OPERATOR, CommonWindow, Fleet, Host, MergedEvidence, Part, VERSION, interpolate_offset,
+    merge,
 };
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_evidence::seal::{self, Sealed};
+use plimsoll_evidence::seal::{self, SealedFiles};
 use plimsoll_evidence::{Bundle, EvidenceError, JOB, signature, strict};
 use plimsoll_import::fio_job::read_job;
 use plimsoll_judge::fleet::{FleetVerdict, judge_fleet};
@@ -73,9 +74,10 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerE
 
 /// By how much a host's times may be wrong.
 fn error_ns(host: &Host) -> u64 {
-    let began = host.run.as_ref().and_then(|run| run.began_ns(PhaseKind::Measure)).unwrap_or(0);
+    let began =
+        host.run.as_ref().and_then(|run| run.phase_start_ns(PhaseKind::Measure)).unwrap_or(0);
     let at_ns = i64::try_from(began).unwrap_or(i64::MAX);
-    between(&host.clock, at_ns).map_or(0, |offset| offset.error_ns)
+    interpolate_offset(&host.clock, at_ns).map_or(0, |offset| offset.error_ns)
 }
 
 /// The evidence of the hosts that left any, in their order.
@@ -102,7 +104,10 @@ pub fn parts(directory: &Path, fleet: &Fleet) -> Result<Vec<Part>, RunnerError> 
 ///
 /// # Errors
 /// Histograms that can't be added.
-pub fn summed(parts: &[Part], fleet: &Fleet) -> Result<Option<(Common, Merged)>, RunnerError> {
+pub fn summed(
+    parts: &[Part],
+    fleet: &Fleet,
+) -> Result<Option<(CommonWindow, MergedEvidence)>, RunnerError> {
     if parts.len() < fleet.hosts.len() {
         return Ok(None);
     }
@@ -185,7 +190,7 @@ pub fn plan_given(text: &str, name: &str, job: Option<&str>) -> Result<Plan, Pla
 }
 
 /// The plan as it was given, and as it was run.
-fn plan_of(all: &Path, sealed: &Sealed) -> Result<(String, ResolvedPlan), RunnerError> {
+fn plan_of(all: &Path, sealed: &SealedFiles) -> Result<(String, ResolvedPlan), RunnerError> {
     const RESOLVED: &str = "resolved.toml";
     let malformed =
         |name: &str, reason: String| EvidenceError::Malformed { path: all.join(name), reason };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::EvidenceError;
 use plimsoll_evidence::ledger::statement::statements;
-use plimsoll_evidence::ledger::{Event, HeadFound, Ledger, Link, Statement};
+use plimsoll_evidence::ledger::{Event, HeadState, Ledger, Link, Statement};
 use plimsoll_evidence::signature::{Signer, public_key};
 use plimsoll_report::ledger::{Changed, CheckedStatement, LedgerChecked};
 use plimsoll_sys::clock;
@@ -88,7 +88,7 @@ pub fn stamp(places: &Places, token: &Path) -> Result<PathBuf, RunnerError> {
 
 fn changed(link: &Link) -> Option<Changed> {
     match &link.entry.head {
-        Some(HeadFound::Differed(says)) => {
+        Some(HeadState::Differed(says)) => {
             Some(Changed { line: link.entry.position, says: says.clone() })
         }
         _ => None,

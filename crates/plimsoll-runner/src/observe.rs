@@ -99,7 +99,7 @@ pub fn carry_out(
         name: NAME,
         plan_sha256: &sha,
         unix_ns: id.started_unix_ns(),
-        question: Some(Question::of(&plan.resolve(), &environment)),
+        question: Some(Question::from_plan(&plan.resolve(), &environment)),
         known: &custody::witnesses(&places.runs),
         experiment: None,
     };
@@ -113,7 +113,7 @@ pub fn carry_out(
             return Err(error);
         }
     };
-    observer.not_neighbours(vec![started.pid()]);
+    observer.exclude_neighbours(vec![started.pid()]);
     let processes = CommandWatch::begin(started.pid());
     let watched = started.watch(observer, processes, observation, signals, listener)?;
     let mut bundle = evidence::of(&plan, &watched);

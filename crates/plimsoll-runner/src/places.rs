@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_evidence::elsewhere;
+use plimsoll_evidence::external_directories;
 use plimsoll_evidence::signature::Signer;
 
 use crate::error::RunnerError;
@@ -45,7 +45,7 @@ impl Places {
         let Some(out) = out else { return Ok(self.runs.clone()) };
         let made = Self::made(out)?;
         // Whoever lists runs looks there too. A state directory that can't be written ends the run soon enough.
-        let _ = elsewhere::note(&self.noted(), &made);
+        let _ = external_directories::add(&self.noted(), &made);
         Ok(made)
     }
 

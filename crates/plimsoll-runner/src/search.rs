@@ -77,7 +77,7 @@ pub fn search(
         let number = tuner.tuning().steps.len() + 1;
         let name = knob.load_name();
         listener.part(&format!("step {number}: {name} {load}, {}", why(purpose)));
-        let step = knob.turned(resolved, load);
+        let step = knob.with_load(resolved, load);
         let request = Request {
             asked: asked::Asked {
                 plan,
@@ -182,7 +182,7 @@ pub fn with_fewest_threads(
     match (found.exit, at) {
         (Exit::Ok | Exit::Fail | Exit::NoVerdict, Some(at)) => {
             listener.part(&format!("{} threads it is", at.load));
-            Ok(Fewest::Known(Knob::Threads.turned(resolved, at.load)))
+            Ok(Fewest::Known(Knob::Threads.with_load(resolved, at.load)))
         }
         (exit, _) => {
             listener

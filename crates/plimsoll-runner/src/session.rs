@@ -322,7 +322,7 @@ impl<'a> Session<'a> {
             plan_sha256: &plan_sha256,
             unix_ns: started,
             experiment: experiment.as_ref().map(|place| place.id.as_str()),
-            question: Some(Question::of(resolved, &environment)),
+            question: Some(Question::from_plan(resolved, &environment)),
             known: &custody::witnesses(&request.asked.places.runs),
         };
         let position = match ledger.start(&entry) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plimsoll_evidence::observed::{Replay, TraceFile};
-use plimsoll_import::trace::{self, Account};
+use plimsoll_import::trace::{self, TraceStatistics};
 use plimsoll_plan::{DurationNs, ResolvedPlan, SizeBytes};
 use plimsoll_record::replay::ToReplay;
 use plimsoll_workload::trace::{Event, Figures, Trace, TraceOperation};
@@ -19,7 +19,7 @@ const VOLUMES_KEPT: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// Its file.
-    pub account: Account,
+    pub account: TraceStatistics,
     /// Its operations.
     pub figures: Figures,
 }
@@ -59,7 +59,7 @@ pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ToReplay>, RunnerError> {
 }
 
 /// What evidence says of the file.
-fn file(path: &str, account: &Account) -> TraceFile {
+fn file(path: &str, account: &TraceStatistics) -> TraceFile {
     let volumes = account.volumes.iter().take(VOLUMES_KEPT);
     TraceFile {
         file: path.to_owned(),
@@ -77,17 +77,17 @@ fn file(path: &str, account: &Account) -> TraceFile {
 }
 
 /// What a record asks for, as the workload's own word.
-fn asked(asked: trace::Asked) -> TraceOperation {
+fn asked(asked: trace::Operation) -> TraceOperation {
     match asked {
-        trace::Asked::Read => TraceOperation::Read,
-        trace::Asked::Write => TraceOperation::Write,
-        trace::Asked::WriteDurable => TraceOperation::WriteDurable,
-        trace::Asked::Sync => TraceOperation::Sync,
-        trace::Asked::DataSync => TraceOperation::DataSync,
+        trace::Operation::Read => TraceOperation::Read,
+        trace::Operation::Write => TraceOperation::Write,
+        trace::Operation::WriteDurable => TraceOperation::WriteDurable,
+        trace::Operation::Sync => TraceOperation::Sync,
+        trace::Operation::DataSync => TraceOperation::DataSync,
     }
 }
 
-fn read(path: &Path) -> Result<(Account, Trace), RunnerError> {
+fn read(path: &Path) -> Result<(TraceStatistics, Trace), RunnerError> {
     let mut events = Vec::new();
     let mut too_many = false;
     let account = trace::read(path, &mut |record| {
@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<(Account, Trace), RunnerError> {
                 offset_bytes: record.offset_bytes,
                 size_bytes: record.size_bytes,
                 volume: record.volume,
-                asked: asked(record.asked),
+                asked: asked(record.operation),
             });
         }
         !too_many

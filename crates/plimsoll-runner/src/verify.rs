@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::mailbox::{StoreCheck, StoreState, check_store, is_mail_store};
 use plimsoll_engine::matrix::{DataCheck, check_data, is_data_set};
-use plimsoll_evidence::ledger::Place;
+use plimsoll_evidence::ledger::LedgerMatch;
 use plimsoll_evidence::seal;
 use plimsoll_report::verified::{DataVerified, EvidenceVerified, RunVerified, StoreVerified};
 
@@ -179,7 +179,7 @@ fn of_evidence(together: &Together, intact: bool) -> EvidenceVerified {
 
 fn of_run(run: &Loaded) -> RunVerified {
     let held = match &run.custody.place {
-        Place::Held(held) => Some(held),
+        LedgerMatch::Recorded(held) => Some(held),
         _ => None,
     };
     RunVerified {
@@ -213,9 +213,9 @@ fn word(standing: Standing) -> &'static str {
     }
 }
 
-fn in_ledger(place: &Place) -> String {
+fn in_ledger(place: &LedgerMatch) -> String {
     match place {
-        Place::Held(held) => {
+        LedgerMatch::Recorded(held) => {
             let later = match held.later_witnesses {
                 0 => "no later bundle here stands for that line".to_owned(),
                 1 => "1 later bundle stands for it".to_owned(),
@@ -223,7 +223,9 @@ fn in_ledger(place: &Place) -> String {
             };
             format!("line {} of {} has this seal; {later}", held.position, held.lines)
         }
-        Place::NotHeld { .. } | Place::Differs { .. } => "does not hold this run".to_owned(),
+        LedgerMatch::Missing { .. } | LedgerMatch::Contradicted { .. } => {
+            "does not hold this run".to_owned()
+        }
     }
 }
 

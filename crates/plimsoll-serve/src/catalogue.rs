@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_catalogue::{Catalogue, CatalogueError, Entry, Lookup, Roots};
-use plimsoll_evidence::ledger::{Kept, Ledger};
+use plimsoll_evidence::ledger::{CachedLedger, Ledger};
 
 use crate::FindRoots;
 use crate::response::Problem;
@@ -27,7 +27,7 @@ pub struct CachedCatalogue {
     fetching: Mutex<()>,
     snapshot: Mutex<Option<Snapshot>>,
     /// The ledger, with what was read of it.
-    ledger: Mutex<Option<Arc<Kept>>>,
+    ledger: Mutex<Option<Arc<CachedLedger>>>,
 }
 
 /// The catalogue as it was read.
@@ -52,16 +52,16 @@ impl CachedCatalogue {
     }
 
     /// The ledger of these runs, whose lines are checked once.
-    pub fn ledger(&self) -> Arc<Kept> {
+    pub fn ledger(&self) -> Arc<CachedLedger> {
         self.ledger_at(&self.roots().ledger)
     }
 
-    fn ledger_at(&self, at: &Path) -> Arc<Kept> {
+    fn ledger_at(&self, at: &Path) -> Arc<CachedLedger> {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = ledger.as_ref().filter(|kept| kept.path() == at) {
             return Arc::clone(kept);
         }
-        Arc::clone(ledger.insert(Arc::new(Kept::new(Ledger::at(at)))))
+        Arc::clone(ledger.insert(Arc::new(CachedLedger::new(Ledger::at(at)))))
     }
 
     /// The team's catalogue, where there is one.

@@ -6,7 +6,7 @@ mod goal;
 mod job;
 mod model_limits;
 
-use plimsoll_plan::{Change, overlay, ready};
+use plimsoll_plan::{Change, gallery_plan, overlay};
 use plimsoll_runner::allow::Allow;
 use toml::Value as Toml;
 
@@ -106,7 +106,7 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
         "matrix" => MATRIX,
         "text" | "fio" => return Some(Vec::new()),
         _ => {
-            ready(kind)?;
+            gallery_plan(kind)?;
             // Empty fields keep the plan's values.
             return Some(COMMON.iter().map(|one| Field { initial: "", ..*one }).collect());
         }
@@ -167,7 +167,7 @@ pub fn text(given: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
         Some((field.name.to_owned(), literal(field.format, given(field.name)?.trim())))
     });
     let all = name.into_iter().chain(place).chain(written);
-    let base = match ready(&kind) {
+    let base = match gallery_plan(&kind) {
         Some(plan) => {
             let changes: Vec<String> =
                 all.map(|(field, value)| format!("{field}={value}")).collect();
@@ -242,7 +242,7 @@ fn toml_string(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_plan::{field_says, gallery};
+    use plimsoll_plan::{field_reference, gallery};
 
     use super::*;
 
@@ -254,7 +254,7 @@ mod tests {
     fn every_field_of_a_form_is_one_of_plans_and_every_first_form_reads_as_a_plan() {
         for field in MAILBOX.iter().chain(MATRIX).chain(COMMON) {
             let latency = field.name.starts_with("requirement.latency_");
-            assert!(latency || field_says(field.name).is_some(), "{}", field.name);
+            assert!(latency || field_reference(field.name).is_some(), "{}", field.name);
         }
         for kind in ["mailbox", "matrix"].into_iter().chain(gallery().iter().map(|one| one.name)) {
             let fields = fields(kind).unwrap();

@@ -1,4 +1,4 @@
-//! An allocator that counts, so that a test can show that a data path doesn't allocate.
+//! Counting allocator, for tests that check that a data path does not allocate.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,29 +7,29 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator with a count of allocations per thread. A test installs it:
-/// `#[global_allocator] static COUNTING: CountingAllocator = CountingAllocator;`
+/// System allocator with a count of allocations per thread. Tests install it: `#[global_allocator]
+/// static COUNTING: CountingAllocator = CountingAllocator;`
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
-/// Allocations and reallocations of the calling thread so far; 0 for ever where [`CountingAllocator`]
-/// isn't installed.
+/// Returns the number of allocations and reallocations of the calling thread; always 0 if
+/// [`CountingAllocator`] is not installed.
 #[must_use]
 pub fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
 
 fn count() {
-    // A thread that is ending has no counter any more, and nobody to read it.
+    // A thread that is ending has no counter, and no reader of one.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call goes to the system's allocator with the caller's own arguments; counting touches
-// a thread-local that never allocates.
+// SAFETY: every call goes to the system allocator with the caller's arguments. Counting uses a
+// thread-local that never allocates.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's promise about `layout` is passed on.
+        // SAFETY: the caller guarantees `layout`.
         unsafe { System.alloc(layout) }
     }
 
@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise that `ptr` came from here with `layout` is passed on.
+        // SAFETY: the caller guarantees that `ptr` came from this allocator with `layout`.
         unsafe { System.dealloc(ptr, layout) }
     }
 

@@ -1,19 +1,20 @@
 //! Page-aligned anonymous memory for I/O buffers.
 //!
-//! Direct I/O wants buffers aligned to the device's block, registered buffers want whole pages, and
-//! large pages make pinning and address translation cheaper: one anonymous mapping serves all three.
+//! Direct I/O needs buffers aligned to the device's block size, and registered buffers need whole
+//! pages. Large pages make pinning and address translation cheaper. One anonymous mapping serves
+//! all three.
 
 use core::ptr::NonNull;
 
 use crate::SysError;
 
-/// Alignment of every arena and the granule in which the ring tracks buffers in flight.
+/// Alignment of every arena, and granularity at which the ring tracks buffers in flight.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Size from which huge pages are advised (one x86-64 or aarch64 huge page of 2 MiB).
+/// Minimum size for huge page advice: one x86-64 or aarch64 huge page of 2 MiB.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Zeroed anonymous memory, page aligned, owned.
+/// Owned, zeroed and page-aligned anonymous memory.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     base: NonNull<u8>,
@@ -22,18 +23,17 @@ pub struct AlignedBuffer {
     huge_advised: bool,
 }
 
-// SAFETY: the mapping is owned by this value alone and has no thread affinity.
+// SAFETY: only this value owns the mapping, which has no thread affinity.
 unsafe impl Send for AlignedBuffer {}
 // SAFETY: shared access only reads; writing needs `&mut`.
 unsafe impl Sync for AlignedBuffer {}
 
-/// A new private mapping of no file, full of zeros, at an address of the kernel's choice. It takes memory where it
-/// is written to.
+/// Creates a private anonymous mapping of zeroes. It uses memory only where it is written to.
 ///
 /// # Errors
-/// Where the system refuses it, such as `ENOMEM`.
+/// The system refuses the mapping, for example with `ENOMEM`.
 pub(crate) fn map_anonymous(len_bytes: usize) -> Result<NonNull<u8>, SysError> {
-    // SAFETY: a fresh anonymous private mapping touches nothing that exists.
+    // SAFETY: a new anonymous private mapping affects no existing memory.
     let base = unsafe {
         libc::mmap(
             core::ptr::null_mut(),
@@ -51,11 +51,10 @@ pub(crate) fn map_anonymous(len_bytes: usize) -> Result<NonNull<u8>, SysError> {
 }
 
 impl AlignedBuffer {
-    /// Maps `len_bytes` (at least one page is mapped), and advises huge pages where it is large
-    /// enough to hold one.
+    /// Maps `len_bytes` (at least one page), and advises huge pages if it is large enough for one.
     ///
     /// # Errors
-    /// `ENOMEM` where the system refuses the mapping.
+    /// `ENOMEM` if the system refuses the mapping.
     pub fn new(len_bytes: usize) -> Result<Self, SysError> {
         let huge = len_bytes >= HUGE_PAGE_BYTES;
         let granule = if huge { HUGE_PAGE_BYTES } else { PAGE_BYTES };
@@ -64,45 +63,46 @@ impl AlignedBuffer {
             .checked_next_multiple_of(granule)
             .ok_or(SysError::new("mmap", libc::ENOMEM))?;
         let base = map_anonymous(mapped_bytes)?;
-        // SAFETY: the range is the mapping made above; advice never changes its content.
+        // SAFETY: the range is the mapping created above; advice never changes its content.
         let huge_advised = huge
             && unsafe { libc::madvise(base.as_ptr().cast(), mapped_bytes, libc::MADV_HUGEPAGE) }
                 == 0;
         Ok(Self { base, len_bytes, mapped_bytes, huge_advised })
     }
 
-    /// Length in bytes, as asked for.
+    /// Requested length in bytes.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Whether the kernel took the huge-page advice.
+    /// True if the kernel accepted the huge page advice.
     #[must_use]
     pub fn is_huge_advised(&self) -> bool {
         self.huge_advised
     }
 
-    /// Faults every page in now, so that no measured operation pays for it. Returns whether the
-    /// kernel could (`MADV_POPULATE_WRITE`, Linux 5.14); without it the pages come on first use.
+    /// Faults in every page, so that no measured operation pays for it. Returns false if the kernel
+    /// cannot (`MADV_POPULATE_WRITE`, Linux 5.14); then pages are faulted on first use.
     pub fn populate(&mut self) -> bool {
-        // SAFETY: the range is this mapping; populating writable anonymous pages keeps content.
+        // SAFETY: the range is this mapping; populating writable anonymous pages preserves their
+        // content.
         unsafe {
             libc::madvise(self.base.as_ptr().cast(), self.mapped_bytes, libc::MADV_POPULATE_WRITE)
                 == 0
         }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the mapping is readable, zero-initialised and lives as long as `self`.
         unsafe { core::slice::from_raw_parts(self.base.as_ptr(), self.len_bytes) }
     }
 
-    /// The bytes, for writing.
+    /// Returns the bytes for writing.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as `as_slice`, and `&mut self` makes the access unique.
+        // SAFETY: as in `as_slice`, and `&mut self` makes the access unique.
         unsafe { core::slice::from_raw_parts_mut(self.base.as_ptr(), self.len_bytes) }
     }
 
@@ -114,7 +114,7 @@ impl AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `new` with this address and length and is unmapped once.
+        // SAFETY: `new` created the mapping with this address and length; it is unmapped once.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped_bytes) };
     }
 }

@@ -1,38 +1,39 @@
-//! A cheap monotonic clock that agrees with `CLOCK_MONOTONIC`.
+//! Low-cost monotonic clock that agrees with `CLOCK_MONOTONIC`.
 //!
-//! [`monotonic_ns`] asks the kernel's vDSO. [`Clock`] counts processor cycles where the time-stamp
-//! counter is constant and never stops, anchored to `CLOCK_MONOTONIC` every few milliseconds, so that
-//! it follows the kernel's own slewing and threads agree within the cost of one reading. The slope is
-//! learnt from anchors at least [`BASELINE_NS`] apart; at a fault of 1 part in 10⁵ between anchors
-//! the error stays below 100 ns. Where the counter can't be trusted, both are the same.
+//! [`monotonic_ns`] calls the kernel's vDSO. [`Clock`] reads the processor's cycle counter if that
+//! has a constant rate and never stops. It is anchored to `CLOCK_MONOTONIC` every few milliseconds,
+//! so that it follows the kernel's slewing, and threads agree within the cost of one reading. The
+//! rate is derived from anchors at least [`BASELINE_NS`] apart. With an error of 1 part in 10⁵
+//! between anchors, the clock is off by less than 100 ns. If the counter is not trusted, both are
+//! the same.
 
-/// How long a counter reading is extrapolated before the kernel is asked again.
+/// Maximum extrapolation from an anchor before the kernel's clock is read again.
 const ANCHOR_NS: u64 = 10_000_000;
-/// Least distance between two anchors whose slope replaces the present one.
+/// Minimum distance of two anchors for a new rate.
 const BASELINE_NS: u64 = 200_000_000;
-/// Length of the first calibration.
+/// Length of the initial calibration.
 const CALIBRATION_NS: u64 = 2_000_000;
 
-/// `CLOCK_MONOTONIC` in nanoseconds.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds.
 #[must_use]
 #[inline]
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Wall-clock time in nanoseconds since 1970, for labels only.
+/// Returns the wall-clock time in nanoseconds since 1970, for labels only.
 #[must_use]
 pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// `CLOCK_BOOTTIME` in nanoseconds: as [`monotonic_ns`], and it goes on while the machine is suspended.
+/// Returns `CLOCK_BOOTTIME` in nanoseconds. Unlike [`monotonic_ns`] it includes suspended time.
 #[must_use]
 pub fn boottime_ns() -> u64 {
     read(libc::CLOCK_BOOTTIME)
 }
 
-/// CPU time of this process, of all its threads, in nanoseconds.
+/// Returns the CPU time of this process with all its threads, in nanoseconds.
 #[must_use]
 pub fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
@@ -52,7 +53,7 @@ pub fn sleep_until_ns(deadline_ns: u64) {
         tv_sec: (deadline_ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (deadline_ns % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: `time` is valid for the call; a remaining time isn't asked for.
+    // SAFETY: `time` is valid for the call; the remaining time is not requested.
     unsafe {
         libc::clock_nanosleep(
             libc::CLOCK_MONOTONIC,
@@ -63,16 +64,16 @@ pub fn sleep_until_ns(deadline_ns: u64) {
     };
 }
 
-/// Where readings come from.
+/// Source of clock readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockSource {
-    /// Processor cycles, anchored to `CLOCK_MONOTONIC`.
+    /// The processor's cycle counter, anchored to `CLOCK_MONOTONIC`.
     CycleCounter,
-    /// The kernel's vDSO (or system call, where its own source is slow).
+    /// The kernel's vDSO, or a system call if its own source is slow.
     Kernel,
 }
 
-/// Whether this processor's counter runs at one rate and never stops, by what the kernel says.
+/// True if, according to the kernel, the processor's counter has a constant rate and never stops.
 #[must_use]
 pub fn cycle_counter_is_trusted() -> bool {
     let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -86,7 +87,7 @@ pub fn cycle_counter_is_trusted() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn cycles() -> u64 {
-    // SAFETY: RDTSC is in every x86-64 processor; it reads a counter and touches no memory.
+    // SAFETY: every x86-64 processor has RDTSC; it reads a counter and accesses no memory.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
@@ -103,7 +104,8 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// The tightest of three readings: an interrupt between the two sources widens one, not all.
+    /// Returns the tightest of three readings: an interrupt between the two sources widens only
+    /// one.
     fn take() -> Self {
         let one = || {
             let before = cycles();
@@ -122,7 +124,7 @@ impl Anchor {
     }
 }
 
-/// A monotonic clock for one thread. See the module for its model.
+/// Monotonic clock for one thread; see the module for its model.
 #[derive(Clone, Debug)]
 pub struct Clock {
     source: ClockSource,
@@ -130,13 +132,13 @@ pub struct Clock {
     baseline: Anchor,
     /// Nanoseconds per cycle, in units of 2⁻³².
     slope: u64,
-    /// Cycles after which the anchor is renewed.
+    /// Cycles until the anchor is renewed.
     renew_cycles: u64,
     last_ns: u64,
 }
 
 impl Clock {
-    /// The cheapest clock this machine allows. Takes about 2 ms to calibrate.
+    /// Creates the cheapest clock that this machine supports. Calibration takes about 2 ms.
     #[must_use]
     pub fn new() -> Self {
         let source = if cycle_counter_is_trusted() {
@@ -147,7 +149,7 @@ impl Clock {
         Self::with_source(source)
     }
 
-    /// A clock on a given source.
+    /// Creates a clock with the given source.
     #[must_use]
     pub fn with_source(source: ClockSource) -> Self {
         let anchor = Anchor::take();
@@ -163,7 +165,7 @@ impl Clock {
         clock
     }
 
-    /// Nanoseconds on `CLOCK_MONOTONIC`'s scale; never less than an earlier reading.
+    /// Returns nanoseconds on the scale of `CLOCK_MONOTONIC`; never less than an earlier reading.
     #[inline]
     pub fn now_ns(&mut self) -> u64 {
         let ns = match self.source {
@@ -181,7 +183,7 @@ impl Clock {
         self.last_ns
     }
 
-    /// Where readings come from.
+    /// Source of the readings.
     #[must_use]
     pub fn source(&self) -> ClockSource {
         self.source
@@ -197,7 +199,7 @@ impl Clock {
         next.ns
     }
 
-    /// Takes the slope between the baseline and `next`, and starts a new baseline there.
+    /// Computes the rate between the baseline and `next`, which becomes the new baseline.
     fn learn(&mut self, next: Anchor) {
         let cycles = next.cycles.wrapping_sub(self.baseline.cycles).max(1);
         let ns = next.ns.saturating_sub(self.baseline.ns).max(1);
@@ -214,20 +216,20 @@ impl Default for Clock {
     }
 }
 
-/// What a clock costs and how fine it is, measured.
+/// Measured cost and resolution of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockQuality {
-    /// Where readings come from.
+    /// Source of the readings.
     pub source: ClockSource,
     /// Mean cost of one reading, in hundredths of a nanosecond.
     pub cost_ns_hundredths: u64,
-    /// Least step above zero seen between consecutive readings.
+    /// Smallest non-zero step between consecutive readings.
     pub resolution_ns: u64,
-    /// Greatest distance from the kernel's clock seen, beyond the reading's own width.
+    /// Largest deviation from the kernel's clock, beyond the width of the reading.
     pub error_ns_max: u64,
 }
 
-/// Measures a clock with `readings` readings (100,000 take about a millisecond).
+/// Measures a clock with `readings` readings (100,000 take about 1 ms).
 #[must_use]
 pub fn measure(clock: &mut Clock, readings: u32) -> ClockQuality {
     let readings = readings.max(2);
@@ -279,7 +281,7 @@ mod tests {
             let before = monotonic_ns();
             let own = clock.now_ns();
             let after = monotonic_ns();
-            // 50 µs allows for a first slope learnt in a short calibration on a busy machine.
+            // 50 µs allows for an initial rate from a short calibration on a busy machine.
             assert!(own + 50_000 >= before && own <= after + 50_000, "{before} {own} {after}");
         }
     }

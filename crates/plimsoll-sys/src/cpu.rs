@@ -1,33 +1,33 @@
-//! Processors: pinning a thread, and the time that threads and processes have used.
+//! Processors: thread affinity, and the CPU time of threads and processes.
 
 use std::path::Path;
 
 use crate::SysError;
 use crate::clock::read;
 
-/// Processors that the calling thread may run on, lowest first.
+/// Returns the processors in the calling thread's affinity mask, in ascending order.
 ///
 /// # Errors
 /// The `errno` of `sched_getaffinity`.
 pub fn allowed() -> Result<Vec<usize>, SysError> {
     // SAFETY: all-zero bytes are a valid empty set.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-    // SAFETY: `set` is valid to fill and of the stated size; 0 is the calling thread.
+    // SAFETY: `set` is valid and of the stated size; 0 is the calling thread.
     let answer = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
     if answer != 0 {
         return Err(SysError::last("sched_getaffinity"));
     }
-    // SAFETY: the index stays below the set's size.
+    // SAFETY: the index is less than the set's size.
     Ok((0..libc::CPU_SETSIZE as usize)
         .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
         .collect())
 }
 
-/// Lets the calling thread (and threads it starts) run on one processor only.
+/// Pins the calling thread, and threads that it starts later, to one processor.
 ///
 /// # Errors
-/// `EINVAL` where there is no such processor or it isn't allowed.
-pub fn pin_to(cpu: usize) -> Result<(), SysError> {
+/// `EINVAL` if the processor does not exist or is not allowed.
+pub fn pin_thread(cpu: usize) -> Result<(), SysError> {
     if cpu >= libc::CPU_SETSIZE as usize {
         return Err(SysError::new("sched_setaffinity", libc::EINVAL));
     }
@@ -41,37 +41,37 @@ pub fn pin_to(cpu: usize) -> Result<(), SysError> {
     if answer == 0 { Ok(()) } else { Err(SysError::last("sched_setaffinity")) }
 }
 
-/// The processor that the calling thread runs on at this moment; `None` where the kernel doesn't tell.
+/// Returns the processor that the calling thread runs on now; `None` if unknown.
 #[must_use]
 pub fn present_cpu() -> Option<u32> {
-    // SAFETY: takes nothing; -1 says that it isn't told.
+    // SAFETY: the call takes no arguments; it returns -1 on failure.
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// Lets timers of the calling thread (and of threads it starts) fire within `slack_ns` of their time;
-/// the kernel's default is 50 µs. Returns whether the kernel took it.
+/// Sets the timer slack of the calling thread, and of threads that it starts later. The kernel's
+/// default is 50 µs. Returns true if the kernel accepted it.
 pub fn set_timer_slack_ns(slack_ns: u64) -> bool {
-    // SAFETY: takes a number; 0 would mean the default, so at least 1 is given.
+    // SAFETY: the call takes a number. 0 would select the default, so at least 1 is passed.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns.max(1) as libc::c_ulong) == 0 }
 }
 
-/// Processor time in nanoseconds.
+/// CPU time in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// In user space.
+    /// Time in user space.
     pub user_ns: u64,
-    /// In the kernel.
+    /// Time in the kernel.
     pub system_ns: u64,
 }
 
 impl CpuTime {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
 
-    /// Time used since `earlier`.
+    /// Returns the time used since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -81,26 +81,26 @@ impl CpuTime {
     }
 }
 
-/// Processor time of the calling thread (its own only, not that of kernel workers).
+/// Returns the CPU time of the calling thread, without kernel workers.
 #[must_use]
 pub fn thread_time() -> CpuTime {
     usage(libc::RUSAGE_THREAD)
 }
 
-/// Processor time of this process with all its threads: those that ended, and the kernel's I/O workers
-/// (io-wq), which are threads of the process, too.
+/// Returns the CPU time of this process with all its threads, including ended ones and the kernel's
+/// I/O workers (io-wq), which are threads of the process.
 #[must_use]
 pub fn process_time() -> CpuTime {
     usage(libc::RUSAGE_SELF)
 }
 
-/// Processor time of children that were waited for.
+/// Returns the CPU time of reaped children.
 #[must_use]
 pub fn children_time() -> CpuTime {
     usage(libc::RUSAGE_CHILDREN)
 }
 
-/// Exact user + system time of the calling thread, in nanoseconds.
+/// Returns the exact user and system time of the calling thread, in nanoseconds.
 #[must_use]
 pub fn thread_total_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -109,7 +109,7 @@ pub fn thread_total_ns() -> u64 {
 fn usage(who: libc::c_int) -> CpuTime {
     // SAFETY: all-zero bytes are a valid `rusage`.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
-    // SAFETY: `usage` is valid to fill; these selectors always exist on Linux.
+    // SAFETY: `usage` is valid; these selectors always exist on Linux.
     unsafe { libc::getrusage(who, &raw mut usage) };
     let ns = |time: libc::timeval| {
         u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
@@ -118,23 +118,24 @@ fn usage(who: libc::c_int) -> CpuTime {
     CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
 }
 
-/// The calling thread's id.
+/// Returns the id of the calling thread.
 #[must_use]
 pub fn thread_id() -> i32 {
-    // SAFETY: takes nothing and can't fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::gettid() }
 }
 
-/// Makes the shortest system call there is, for measuring what entering the kernel costs.
+/// Makes the shortest system call, to measure the cost of entering the kernel.
 #[inline]
 pub fn enter_kernel() {
-    // SAFETY: takes nothing and can't fail; through `syscall`, because the library may cache getppid.
+    // SAFETY: the call takes no arguments and cannot fail. It uses `syscall`, because the library
+    // may cache getppid.
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
-/// The kernel's worker threads (`iou-wrk-…`, `iou-sqp-…`) that carry operations of the ring that
-/// `owner` submits to: how many there are now, and their processor time. Where operations are punted
-/// to them, their time is missing from the owner's. They end after seconds of idleness.
+/// Returns the number and CPU time of the kernel's worker threads (`iou-wrk-…`, `iou-sqp-…`) for
+/// the ring that `owner` submits to. The owner's CPU time does not include operations punted to
+/// them. They exit after seconds of idleness.
 #[must_use]
 pub fn ring_workers(owner: i32) -> (usize, CpuTime) {
     let mut sum = CpuTime::default();
@@ -157,13 +158,14 @@ fn ring_worker_time(task: &Path, owner: i32) -> Option<CpuTime> {
     (of.parse() == Ok(owner)).then_some(time)
 }
 
-/// Name and times of a line of `/proc/…/stat` (proc(5): fields 2, 14 and 15, in clock ticks).
+/// Parses name and times in a line of `/proc/…/stat` (proc(5): fields 2, 14 and 15, in clock
+/// ticks).
 fn parse_stat(stat: &str) -> Option<(&str, CpuTime)> {
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let name = stat.get(open + 1..close)?;
     let mut fields = stat.get(close + 1..)?.split_ascii_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<u64>().ok();
-    // SAFETY: asks for a constant.
+    // SAFETY: reads a constant.
     let per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     let tick_ns = 1_000_000_000 / u64::try_from(per_s).ok()?.max(1);
     let (user_ns, system_ns) = (ticks()? * tick_ns, ticks()? * tick_ns);
@@ -175,13 +177,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pins_and_reports_where_it_may_run() {
+    fn pins_a_thread_and_reads_its_affinity() {
         let before = allowed().unwrap();
         assert!(!before.is_empty());
         std::thread::spawn(move || {
-            pin_to(before[0]).unwrap();
+            pin_thread(before[0]).unwrap();
             assert_eq!(allowed().unwrap(), [before[0]]);
-            assert_eq!(pin_to(usize::MAX).unwrap_err().errno, libc::EINVAL);
+            assert_eq!(pin_thread(usize::MAX).unwrap_err().errno, libc::EINVAL);
         })
         .join()
         .unwrap();

@@ -1,4 +1,4 @@
-//! Where a file lies: its extents (`FIEMAP`) and its data and holes (`SEEK_DATA`).
+//! Layout of a file: its extents (`FIEMAP`), and its data and holes (`SEEK_DATA`).
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -6,7 +6,7 @@ use crate::SysError;
 
 /// `_IOWR('f', 11, struct fiemap)`: read and write, 32 bytes, type `f`, number 11.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-/// Write the file back first, so that delayed allocation is placed.
+/// Writes the file back first, so that delayed allocations get their location.
 const FIEMAP_FLAG_SYNC: u32 = 1;
 const FIEMAP_EXTENT_LAST: u32 = 1;
 const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
@@ -16,7 +16,7 @@ const FIEMAP_EXTENT_DELALLOC: u32 = 4;
 const FIEMAP_EXTENT_ENCODED: u32 = 8;
 const FIEMAP_EXTENT_INLINE: u32 = 0x200;
 
-/// Extents asked for in one call.
+/// Extents per call.
 const BATCH: usize = 256;
 
 #[repr(C)]
@@ -41,30 +41,30 @@ struct Request {
     extents: [RawExtent; BATCH],
 }
 
-/// A contiguous piece of a file on its device.
+/// Contiguous part of a file on its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Where it starts in the file.
+    /// Offset in the file.
     pub logical_bytes: u64,
-    /// Where it starts on the device; meaningless where `placed` is false.
+    /// Offset on the device; meaningless if `placed` is false.
     pub physical_bytes: u64,
-    /// Its length.
+    /// Length.
     pub length_bytes: u64,
-    /// Whether it has a known place (not delayed, inline or unknown).
+    /// True if its location is known (not delayed, inline or unknown).
     pub placed: bool,
-    /// Allocated, never written: reads give zeroes without touching the device.
+    /// True if allocated but never written: reads return zeroes without device I/O.
     pub unwritten: bool,
-    /// Shared with another file or snapshot.
+    /// True if shared with another file or snapshot.
     pub shared: bool,
-    /// Compressed or encrypted: its place is not a plain copy of the data.
+    /// True if compressed or encrypted: the location does not hold a plain copy of the data.
     pub encoded: bool,
 }
 
-/// The extents of a file in file order, at most `extents_max` of them (the second value tells whether
-/// that was all).
+/// Returns the extents of a file in file order, at most `extents_max`. The second value is true if
+/// these are all.
 ///
 /// # Errors
-/// `EOPNOTSUPP` where the file system doesn't tell (tmpfs, NFS).
+/// `EOPNOTSUPP` if the file system does not support it (tmpfs, NFS).
 pub fn extents(fd: &OwnedFd, extents_max: usize) -> Result<(Vec<Extent>, bool), SysError> {
     let mut out = Vec::new();
     let mut start = 0;
@@ -78,7 +78,7 @@ pub fn extents(fd: &OwnedFd, extents_max: usize) -> Result<(Vec<Extent>, bool), 
             reserved: 0,
             extents: [RawExtent::default(); BATCH],
         });
-        // SAFETY: the request has the kernel's layout with room for `extent_count` extents.
+        // SAFETY: the request has the kernel's layout and space for `extent_count` extents.
         let answer = unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FIEMAP, &raw mut *request) };
         if answer != 0 {
             return Err(SysError::last("ioctl(FS_IOC_FIEMAP)"));
@@ -114,14 +114,14 @@ fn extent(raw: &RawExtent) -> Extent {
     }
 }
 
-/// Bytes of the file that are data rather than holes, by `SEEK_DATA` and `SEEK_HOLE`. File systems
-/// without holes count everything as data.
+/// Returns the bytes of data, without holes, by `SEEK_DATA` and `SEEK_HOLE`. On file systems
+/// without holes everything is data.
 ///
 /// # Errors
 /// The `errno` of `lseek`.
 pub fn data_bytes(fd: &OwnedFd) -> Result<u64, SysError> {
     let seek = |at: i64, whence| {
-        // SAFETY: seeking an open descriptor touches no memory.
+        // SAFETY: seeking an open descriptor accesses no memory.
         let to = unsafe { libc::lseek64(fd.as_raw_fd(), at, whence) };
         if to < 0 { Err(SysError::last("lseek")) } else { Ok(to) }
     };
@@ -147,7 +147,7 @@ mod tests {
     use crate::file::{OpenFlags, allocate, open, truncate};
 
     #[test]
-    fn tells_data_from_holes_and_unwritten_space() {
+    fn distinguishes_data_from_holes_and_unwritten_space() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         std::fs::write(&path, vec![1u8; 1 << 16]).unwrap();

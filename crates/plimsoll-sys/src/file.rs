@@ -1,4 +1,4 @@
-//! Opening files for I/O: direct where it can be, and saying why where it can't.
+//! Opening of files for I/O: direct if possible, otherwise with the reason.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -7,60 +7,61 @@ use std::path::Path;
 
 use crate::SysError;
 
-/// Whether to bypass the page cache.
+/// Use of direct I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DirectMode {
-    /// Direct where the file system takes it, buffered otherwise.
+    /// Direct if the file system supports it, buffered otherwise.
     #[default]
     Auto,
-    /// Direct or an error.
+    /// Direct; an error if not supported.
     Required,
-    /// Through the page cache.
+    /// Buffered.
     Off,
 }
 
-/// How to open a file.
+/// Options of opening a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenFlags {
-    /// For writing too.
+    /// Open for writing too.
     pub write: bool,
-    /// Make it where it is missing.
+    /// Create the file if it is missing.
     pub create: bool,
-    /// With `create`: an error where it exists.
+    /// With `create`: fail if the file exists.
     pub exclusive: bool,
     /// Each write completes on stable storage (`O_DSYNC`).
     pub dsync: bool,
-    /// Refuse a mounted block device (`O_EXCL` without `O_CREAT`).
+    /// Fail on a mounted block device (`O_EXCL` without `O_CREAT`).
     pub exclusive_device: bool,
-    /// Whether to bypass the page cache.
+    /// Use of direct I/O.
     pub direct: DirectMode,
 }
 
-/// Why a file is not read and written directly.
+/// Reason for buffered I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotDirect {
-    /// It was not asked for.
+    /// Direct I/O was not requested.
     NotAsked,
-    /// Opening with `O_DIRECT` answered this `errno` (`EINVAL`: the file system has no direct I/O).
+    /// Opening with `O_DIRECT` failed with this `errno` (`EINVAL`: the file system does not support
+    /// it).
     Refused(i32),
 }
 
-/// An open file and what its direct I/O asks for.
+/// Open file with its direct I/O requirements.
 #[derive(Debug)]
-pub struct Opened {
-    /// The descriptor.
+pub struct OpenFile {
+    /// Descriptor.
     pub fd: OwnedFd,
-    /// `None` where the page cache is bypassed.
+    /// Reason for buffered I/O; `None` if I/O is direct.
     pub not_direct: Option<NotDirect>,
-    /// Alignment that direct buffers need in memory, where the kernel tells (`statx`, Linux 6.1).
+    /// Memory alignment that direct I/O requires, if the kernel reports it (`statx`, Linux 6.1).
     pub direct_memory_align_bytes: Option<u32>,
-    /// Alignment that direct offsets and sizes need, where the kernel tells. `Some(0)`: it says that
-    /// this file has no direct I/O although the flag was taken.
+    /// Offset and size alignment that direct I/O requires, if the kernel reports it. `Some(0)`: the
+    /// file does not support direct I/O, although the flag was accepted.
     pub direct_offset_align_bytes: Option<u32>,
 }
 
-impl Opened {
-    /// Whether the page cache is bypassed, as far as the open call tells.
+impl OpenFile {
+    /// True if I/O is direct, according to the open call.
     #[must_use]
     pub fn is_direct(&self) -> bool {
         self.not_direct.is_none()
@@ -70,22 +71,22 @@ impl Opened {
 /// Opens `path`.
 ///
 /// # Errors
-/// The `errno` of `open`, with the path; with [`DirectMode::Required`] also where only `O_DIRECT` is
-/// refused.
-pub fn open(path: &Path, flags: OpenFlags) -> Result<Opened, SysError> {
+/// The `errno` of `open`, with the path; with [`DirectMode::Required`] also if only `O_DIRECT` is
+/// rejected.
+pub fn open(path: &Path, flags: OpenFlags) -> Result<OpenFile, SysError> {
     open_with(flags, |raw| open_raw(path, raw))
 }
 
-/// Opens a file with a function of the caller's, which receives the flags of `open(2)`. It is called a
-/// second time, without `O_DIRECT`, if the file system rejects direct I/O and [`DirectMode::Auto`]
-/// permits buffered I/O.
+/// Opens a file with a function that receives the flags of `open(2)`. The function is called again
+/// without `O_DIRECT` if the file system rejects direct I/O and [`DirectMode::Auto`] permits
+/// buffered I/O.
 ///
 /// # Errors
 /// The error of `opener`.
 pub fn open_with(
     flags: OpenFlags,
     opener: impl Fn(libc::c_int) -> Result<OwnedFd, SysError>,
-) -> Result<Opened, SysError> {
+) -> Result<OpenFile, SysError> {
     let base = libc::O_CLOEXEC
         | if flags.write { libc::O_RDWR } else { libc::O_RDONLY }
         | if flags.create { libc::O_CREAT } else { 0 }
@@ -98,8 +99,8 @@ pub fn open_with(
     match opener(base | libc::O_DIRECT) {
         Ok(fd) => Ok(describe(fd, None)),
         Err(error) if error.errno == libc::EINVAL && flags.direct == DirectMode::Auto => {
-            // Linux makes the file before it refuses O_DIRECT, so an exclusive creation has already
-            // happened and must not be asked for again.
+            // Linux creates the file before it rejects O_DIRECT, so an exclusive creation has
+            // succeeded and must not be requested again.
             let base = base & !if flags.create { libc::O_EXCL } else { 0 };
             let fd = opener(base)?;
             Ok(describe(fd, Some(NotDirect::Refused(error.errno))))
@@ -115,7 +116,7 @@ fn open_raw(path: &Path, flags: libc::c_int) -> Result<OwnedFd, SysError> {
         // SAFETY: `name` is a terminated string that outlives the call.
         let fd = unsafe { libc::open(name.as_ptr(), flags, 0o644) };
         if fd >= 0 {
-            // SAFETY: the descriptor was just made and is owned by nobody else.
+            // SAFETY: the descriptor is new and has no other owner.
             return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
         }
         let error = SysError::last("open").at(path);
@@ -125,10 +126,10 @@ fn open_raw(path: &Path, flags: libc::c_int) -> Result<OwnedFd, SysError> {
     }
 }
 
-fn describe(fd: OwnedFd, not_direct: Option<NotDirect>) -> Opened {
+fn describe(fd: OwnedFd, not_direct: Option<NotDirect>) -> OpenFile {
     // SAFETY: all-zero bytes are a valid `statx`.
     let mut stat: libc::statx = unsafe { core::mem::zeroed() };
-    // SAFETY: an empty path with AT_EMPTY_PATH asks about `fd`; `stat` is valid to fill.
+    // SAFETY: an empty path with AT_EMPTY_PATH refers to `fd`; `stat` is valid.
     let answer = unsafe {
         libc::statx(
             fd.as_raw_fd(),
@@ -139,7 +140,7 @@ fn describe(fd: OwnedFd, not_direct: Option<NotDirect>) -> Opened {
         )
     };
     let told = answer == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0;
-    Opened {
+    OpenFile {
         fd,
         not_direct,
         direct_memory_align_bytes: told.then_some(stat.stx_dio_mem_align),
@@ -151,14 +152,15 @@ fn check(call: &'static str, answer: libc::c_int) -> Result<(), SysError> {
     if answer == 0 { Ok(()) } else { Err(SysError::last(call)) }
 }
 
-/// Whether the kernel can try an operation on this file without blocking (`RWF_NOWAIT`). Where it can't
-/// (tmpfs, many network and user-space file systems), io_uring carries every operation with a worker
-/// thread. Reads one byte, which direct files refuse before any I/O; `None` where the answer is unclear.
+/// Returns whether the kernel can attempt an operation on this file without blocking
+/// (`RWF_NOWAIT`). If not (tmpfs, many network and user-space file systems), io_uring runs every
+/// operation in a worker thread. Reads one byte, which direct files reject before any I/O; `None`
+/// if the result is ambiguous.
 #[must_use]
-pub fn takes_nowait(fd: &OwnedFd) -> Option<bool> {
+pub fn supports_nowait(fd: &OwnedFd) -> Option<bool> {
     let mut byte = [0u8; 1];
     let part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-    // SAFETY: one part that names one byte of this frame.
+    // SAFETY: one part that refers to one byte of this frame.
     let answer = unsafe { libc::preadv2(fd.as_raw_fd(), &raw const part, 1, 0, libc::RWF_NOWAIT) };
     if answer >= 0 {
         return Some(true);
@@ -170,7 +172,7 @@ pub fn takes_nowait(fd: &OwnedFd) -> Option<bool> {
     }
 }
 
-/// Length of a file, or size of a block device, in bytes.
+/// Returns the length of a file, or the size of a block device, in bytes.
 ///
 /// # Errors
 /// The `errno` of `lseek`.
@@ -180,10 +182,10 @@ pub fn size_bytes(fd: &OwnedFd) -> Result<u64, SysError> {
     u64::try_from(end).map_err(|_| SysError::last("lseek"))
 }
 
-/// Reserves space for `size_bytes` from the start, growing the file to that size.
+/// Reserves `size_bytes` from the start, and extends the file to that size.
 ///
 /// # Errors
-/// `ENOSPC`, or `EOPNOTSUPP` where the file system can't reserve (use [`truncate`] and write).
+/// `ENOSPC`, or `EOPNOTSUPP` if the file system cannot reserve (use [`truncate`] and write).
 pub fn allocate(fd: &OwnedFd, size_bytes: u64) -> Result<(), SysError> {
     let size = i64::try_from(size_bytes).map_err(|_| SysError::new("fallocate", libc::EFBIG))?;
     loop {
@@ -196,7 +198,7 @@ pub fn allocate(fd: &OwnedFd, size_bytes: u64) -> Result<(), SysError> {
     }
 }
 
-/// Sets a file's length. New bytes are a hole.
+/// Sets the length of a file. New bytes are a hole.
 ///
 /// # Errors
 /// The `errno` of `ftruncate`.
@@ -206,8 +208,9 @@ pub fn truncate(fd: &OwnedFd, size_bytes: u64) -> Result<(), SysError> {
     check("ftruncate", unsafe { libc::ftruncate64(fd.as_raw_fd(), size) })
 }
 
-/// Asks the kernel to drop the file's clean pages from the cache (`POSIX_FADV_DONTNEED`). Dirty pages
-/// stay: [`sync_data`] first. Whether they went is told by [`crate::residency`].
+/// Requests that the kernel drop the file's clean pages from the page cache
+/// (`POSIX_FADV_DONTNEED`). Dirty pages stay; call [`sync_data`] first. [`crate::residency`] shows
+/// the effect.
 ///
 /// # Errors
 /// The `errno` of `posix_fadvise`.
@@ -220,8 +223,8 @@ pub fn drop_cached(fd: &OwnedFd) -> Result<(), SysError> {
 /// Makes the file's data durable (`fdatasync`).
 ///
 /// # Errors
-/// The `errno`. After one, what was written before is in doubt for ever: a later success proves
-/// nothing about it.
+/// The `errno`. After an error, earlier writes are in doubt forever: a later success proves nothing
+/// about them.
 pub fn sync_data(fd: &OwnedFd) -> Result<(), SysError> {
     // SAFETY: an open descriptor.
     check("fdatasync", unsafe { libc::fdatasync(fd.as_raw_fd()) })
@@ -230,7 +233,7 @@ pub fn sync_data(fd: &OwnedFd) -> Result<(), SysError> {
 /// Makes the file's data and metadata durable (`fsync`); for a directory, its entries.
 ///
 /// # Errors
-/// As [`sync_data`].
+/// See [`sync_data`].
 pub fn sync_all(fd: &OwnedFd) -> Result<(), SysError> {
     // SAFETY: an open descriptor.
     check("fsync", unsafe { libc::fsync(fd.as_raw_fd()) })
@@ -241,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_directly_where_it_can_and_says_why_not() {
+    fn opens_directly_if_possible_or_gives_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         let flags = OpenFlags { write: true, create: true, exclusive: true, ..Default::default() };
@@ -268,16 +271,16 @@ mod tests {
     }
 
     #[test]
-    fn tells_files_that_the_kernel_punts() {
+    fn recognises_files_that_the_kernel_punts() {
         let null = OpenFlags { write: true, direct: DirectMode::Off, ..OpenFlags::default() };
-        assert_eq!(takes_nowait(&open(Path::new("/dev/null"), null).unwrap().fd), Some(true));
+        assert_eq!(supports_nowait(&open(Path::new("/dev/null"), null).unwrap().fd), Some(true));
         let tmpfs = Path::new("/dev/shm");
         if let Ok(folder) = tempfile::tempdir_in(tmpfs) {
             let path = folder.path().join("a");
             std::fs::write(&path, [1]).unwrap();
             let fd = open(&path, OpenFlags::default()).unwrap().fd;
-            // Known since Linux 5.x; a kernel that learns it answers `Some(true)`.
-            assert!(takes_nowait(&fd).is_some());
+            // Known since Linux 5.x; a kernel that supports it returns `Some(true)`.
+            assert!(supports_nowait(&fd).is_some());
         }
     }
 

@@ -1,10 +1,10 @@
-//! Operations in flight: one slot each, and which pages of the arena they hold.
+//! Operations in flight: a slot for each, and the arena pages that it uses.
 //!
-//! The kernel (or a worker thread) reads and writes a buffer while its operation is in flight. Two
-//! rules make that sound behind a safe interface: a buffer's range is checked against the arena when
-//! the operation is taken, and [`Flight::bytes`] hands out no page that an operation in flight holds
-//! (a count per page, so that writes may share one). The slot also carries what is needed to continue
-//! a short transfer and to retry an interrupted one.
+//! The kernel (or a worker thread) accesses a buffer while its operation is in flight. Two rules
+//! make that sound behind a safe interface. A buffer's range is checked against the arena when the
+//! operation starts. [`Flight::bytes`] returns no page that an operation in flight uses; it counts
+//! the users of each page, so that writes may share one. The slot also has what is needed to
+//! continue a short transfer and to retry an interrupted one.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use crate::op::{PushError, RingOp};
 
 const PAGE_SHIFT: u32 = PAGE_BYTES.trailing_zeros();
 
-/// Direct I/O is at least sector-aligned: a direct transfer that stops elsewhere met the file's end.
+/// Direct I/O is at least sector-aligned. A direct transfer that stops elsewhere reached the end of
+/// the file.
 const SECTOR_BYTES: u32 = 512;
 
-/// How often an operation that answers `EAGAIN` or `EINTR` is tried again before that is its result.
+/// Maximum retries of an operation that fails with `EAGAIN` or `EINTR`, before that is its result.
 const TRIES_MAX: u16 = 1000;
 
-/// An operation in flight.
+/// Operation in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub op: RingOp,
@@ -27,12 +28,12 @@ pub(crate) struct Slot {
     pub tries: u16,
 }
 
-/// What follows from one answer of the kernel.
+/// Consequence of one completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum CompletionAction {
     /// The operation has ended and its slot is free.
     Done { user_data: u64, result: Result<u32, i32> },
-    /// The rest of it must be issued again, from the same slot.
+    /// The rest must be issued again from the same slot.
     Again,
 }
 
@@ -40,7 +41,7 @@ pub(crate) enum Settled {
 #[derive(Debug)]
 pub(crate) struct Flight {
     arena: Arc<AlignedBuffer>,
-    /// Operations in flight that hold each page. At most `slots` ≤ 65,535 of them.
+    /// Number of operations in flight per page, at most `slots` ≤ 65,535.
     holders: Box<[u16]>,
     slots: Box<[Slot]>,
     free: Vec<u32>,
@@ -81,7 +82,7 @@ impl Flight {
         self.slots.len()
     }
 
-    /// Takes an operation into a slot, and its pages.
+    /// Assigns a slot and pages to an operation.
     #[inline]
     pub fn begin(&mut self, op: &RingOp) -> Result<u32, PushError> {
         let (offset_bytes, size_bytes) = (op.buffer_offset_bytes, op.size_bytes);
@@ -117,7 +118,7 @@ impl Flight {
     fn pages(&mut self, offset_bytes: u64, size_bytes: u32) -> &mut [u16] {
         let first = (offset_bytes >> PAGE_SHIFT) as usize;
         let end = (offset_bytes + u64::from(size_bytes) + (PAGE_BYTES as u64 - 1)) >> PAGE_SHIFT;
-        // An empty range holds no page, wherever it starts.
+        // An empty range uses no page, wherever it starts.
         let end = if size_bytes == 0 { first } else { end as usize };
         &mut self.holders[first.min(end)..end]
     }
@@ -127,30 +128,30 @@ impl Flight {
         self.slots.get(index as usize)
     }
 
-    /// Address of the byte of `slot`'s buffer at which its transfer goes on.
+    /// Returns the buffer address at which the slot's transfer continues.
     #[inline]
     pub fn address(&self, slot: &Slot) -> *mut u8 {
         let at = slot.op.buffer_offset_bytes as usize + slot.done_bytes as usize;
         self.arena.base().as_ptr().wrapping_add(at)
     }
 
-    /// Applies an answer to a slot: bytes moved, or a negative `errno`.
+    /// Applies a completion to a slot: transferred bytes, or a negative `errno`.
     #[inline]
-    pub fn settle(&mut self, index: u32, answer: i32, direct: bool) -> Settled {
+    pub fn settle(&mut self, index: u32, answer: i32, direct: bool) -> CompletionAction {
         let slot = &mut self.slots[index as usize];
         let op = slot.op;
         let result = if answer < 0 {
             let retry = matches!(-answer, libc::EINTR | libc::EAGAIN);
             if retry && slot.tries < TRIES_MAX {
                 slot.tries += 1;
-                return Settled::Again;
+                return CompletionAction::Again;
             }
             Err(-answer)
         } else {
             slot.done_bytes += answer as u32;
             let short = slot.done_bytes < op.size_bytes && answer > 0;
             if short && (!direct || slot.done_bytes.is_multiple_of(SECTOR_BYTES)) {
-                return Settled::Again;
+                return CompletionAction::Again;
             }
             Ok(slot.done_bytes)
         };
@@ -160,10 +161,10 @@ impl Flight {
                 *holders -= 1;
             }
         }
-        Settled::Done { user_data: op.user_data, result }
+        CompletionAction::Done { user_data: op.user_data, result }
     }
 
-    /// The bytes of a range that lies in the arena and that no operation in flight holds.
+    /// Returns the bytes of a range if it is inside the arena and no operation in flight uses it.
     #[inline]
     pub fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         let end = offset_bytes.checked_add(u64::from(size_bytes))?;
@@ -174,8 +175,8 @@ impl Flight {
             return None;
         }
         // SAFETY: the range is inside the arena's mapping, which lives as long as `self`. No
-        // operation in flight holds any page of it, and none can start while `self` is borrowed, so
-        // neither the kernel nor a worker thread touches it; `&mut self` excludes other borrows.
+        // operation in flight uses any page of it, and none can start while `self` is borrowed, so
+        // neither the kernel nor a worker thread accesses it. `&mut self` excludes other borrows.
         Some(unsafe {
             core::slice::from_raw_parts_mut(
                 self.arena.base().as_ptr().add(offset_bytes as usize),
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_out_no_page_in_flight() {
+    fn returns_no_page_in_flight() {
         let mut flight = flight();
         assert!(flight.bytes(0, 100).is_some());
         let first = flight.begin(&op(100, 8192)).unwrap();
@@ -209,7 +210,7 @@ mod tests {
         assert!(flight.bytes(12288, 4096).is_some());
         assert_eq!(
             flight.settle(first, 8192, false),
-            Settled::Done { user_data: 9, result: Ok(8192) }
+            CompletionAction::Done { user_data: 9, result: Ok(8192) }
         );
         assert!(flight.bytes(4096, 1).is_some(), "freed with its operation");
         assert!(flight.bytes(0, 1).is_none(), "the other operation still holds this page");
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_outside() {
+    fn rejects_ranges_outside_the_arena() {
         let mut flight = flight();
         assert!(matches!(flight.begin(&op(0, 32769)), Err(PushError::OutsideArena { .. })));
         assert!(matches!(flight.begin(&op(u64::MAX, 2)), Err(PushError::OutsideArena { .. })));
@@ -237,23 +238,23 @@ mod tests {
     fn continues_short_transfers_and_retries_interrupted_ones() {
         let mut flight = flight();
         let slot = flight.begin(&op(0, 8192)).unwrap();
-        assert_eq!(flight.settle(slot, 1024, true), Settled::Again);
+        assert_eq!(flight.settle(slot, 1024, true), CompletionAction::Again);
         assert_eq!(flight.slot(slot).unwrap().done_bytes, 1024);
-        assert_eq!(flight.settle(slot, -libc::EINTR, true), Settled::Again);
+        assert_eq!(flight.settle(slot, -libc::EINTR, true), CompletionAction::Again);
         assert_eq!(
             flight.settle(slot, 100, true),
-            Settled::Done { user_data: 9, result: Ok(1124) },
+            CompletionAction::Done { user_data: 9, result: Ok(1124) },
             "a direct transfer that stops inside a sector met the end of the file"
         );
         let slot = flight.begin(&op(0, 8192)).unwrap();
-        assert_eq!(flight.settle(slot, 100, false), Settled::Again);
-        let end = Settled::Done { user_data: 9, result: Ok(100) };
+        assert_eq!(flight.settle(slot, 100, false), CompletionAction::Again);
+        let end = CompletionAction::Done { user_data: 9, result: Ok(100) };
         assert_eq!(flight.settle(slot, 0, false), end);
         let slot = flight.begin(&op(0, 8192)).unwrap();
         for _ in 0..TRIES_MAX {
-            assert_eq!(flight.settle(slot, -libc::EAGAIN, false), Settled::Again);
+            assert_eq!(flight.settle(slot, -libc::EAGAIN, false), CompletionAction::Again);
         }
-        let end = Settled::Done { user_data: 9, result: Err(libc::EAGAIN) };
+        let end = CompletionAction::Done { user_data: 9, result: Err(libc::EAGAIN) };
         assert_eq!(flight.settle(slot, -libc::EAGAIN, false), end);
     }
 }

@@ -1,28 +1,28 @@
-//! Faults that tests make: a thread that panics, or one that hangs. Builds without debug assertions, as
-//! releases are, have none of this.
+//! Fault injection for tests: a thread that panics or hangs. Builds without debug assertions, such
+//! as releases, do not contain it.
 //!
-//! `PLIMSOLL_INJECT=panic:PLACE` makes the first thread that comes to PLACE panic, `hang:PLACE` has it
-//! wait for ever; `panic:PLACE:7` does so the seventh time. A test of the same process can have every thread
-//! that comes to a place do something first ([`on`]).
+//! `PLIMSOLL_INJECT=panic:PLACE` makes the first thread that reaches PLACE panic, and `hang:PLACE`
+//! makes it wait forever. `panic:PLACE:7` takes effect the seventh time. A test in the same process
+//! can register an action for all threads that reach a place ([`on`]).
 
-/// A place where a fault can be made. Does nothing unless a test asked for one here.
+/// Injection point. Does nothing unless a test requested a fault here.
 ///
 /// # Panics
-/// Where a test asked for that.
+/// If a test requested it.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn point(_place: &str) {}
 
-/// A place where a fault can be made. Does nothing unless a test asked for one here.
+/// Injection point. Does nothing unless a test requested a fault here.
 ///
 /// # Panics
-/// Where a test asked for that.
+/// If a test requested it.
 #[cfg(debug_assertions)]
 pub fn point(place: &str) {
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    if let Some(each) = action_at(place) {
+    if let Some(each) = registered_action(place) {
         each();
     }
     static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
@@ -38,23 +38,24 @@ pub fn point(place: &str) {
     }
 }
 
-/// What a test has done at a place.
+/// Action that a test registered.
 #[cfg(debug_assertions)]
 type Action = std::sync::Arc<dyn Fn() + Send + Sync>;
 
 #[cfg(debug_assertions)]
 static ACTION: std::sync::RwLock<Option<(&str, Action)>> = std::sync::RwLock::new(None);
 
-/// Has each thread that comes to `place` do this before it goes on. The last call holds, for all places.
+/// Registers an action for each thread that reaches `place`. It replaces an earlier action at any
+/// place.
 #[cfg(debug_assertions)]
 pub fn on(place: &'static str, each: impl Fn() + Send + Sync + 'static) {
     let mut action = ACTION.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     *action = Some((place, std::sync::Arc::new(each)));
 }
 
-/// Taken out, so that a thread that waits in it holds nothing up.
+/// Returns a clone, so that a thread that waits in the action does not hold the lock.
 #[cfg(debug_assertions)]
-fn action_at(place: &str) -> Option<Action> {
+fn registered_action(place: &str) -> Option<Action> {
     let action = ACTION.read().unwrap_or_else(std::sync::PoisonError::into_inner);
     action.as_ref().filter(|(at, _)| *at == place).map(|(_, each)| Action::clone(each))
 }
@@ -86,17 +87,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_understood() {
+    fn parses_fault_requests() {
         let fault = Fault::parse("hang:driver:7").unwrap();
         assert!(fault.hangs && fault.place == "driver" && fault.number == 7);
         assert_eq!(Fault::parse("panic:driver").unwrap().number, 1);
         assert!(Fault::parse("burn:driver").is_none());
-        // Nothing is asked for here.
+        // No fault is requested here.
         point("driver");
     }
 
     #[test]
-    fn a_test_acts_where_it_said_and_nowhere_else() {
+    fn runs_an_action_only_at_its_place() {
         let (out, came) = std::sync::mpsc::channel();
         on("here", move || out.send(()).unwrap());
         point("there");

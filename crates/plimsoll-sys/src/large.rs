@@ -1,12 +1,12 @@
-//! Large tables: vectors of plain values that are looked up at random.
+//! Large tables: vectors of plain values with random access.
 //!
-//! Most of such a look-up is the walk to the page: in a machine within a machine, each level of it is
-//! itself looked up. Tables from [`MAPPED_BYTES`] on therefore lie in mappings of their own that begin with a
-//! large page (2 MiB) and for which the kernel is asked for large pages (`madvise(2)`, `MADV_HUGEPAGE`): two
-//! hours of a modelled mail store took a tenth less time. What is left over at the end of a table that is filled in
-//! order lies in small pages, as memory that is touched for the first time is dear, too: a host that has to
-//! find and zero it takes 3 to 4 ms for each mebibyte. Where the kernel has no large pages to give, nothing
-//! is lost but their use. Smaller tables are on the heap.
+//! Most of the cost of a random access is the page walk, especially under nested virtualisation.
+//! Tables of at least [`MAPPED_BYTES`] therefore use their own mappings, which begin at a huge page
+//! boundary (2 MiB) and request huge pages (`madvise(2)`, `MADV_HUGEPAGE`). That made two hours of
+//! a modelled mail store 10 % faster. The rest at the end of a table that is filled in order uses
+//! small pages, because first access to memory is expensive too: the host needs 3 to 4 ms per MiB
+//! to find and zero it. If the kernel has no huge pages, only their benefit is lost. Smaller tables
+//! are on the heap.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -15,13 +15,13 @@ use core::ptr::NonNull;
 
 use crate::arena::{HUGE_PAGE_BYTES, map_anonymous};
 
-/// Tables of this size and above are mapped.
+/// Minimum size of mapped tables.
 pub const MAPPED_BYTES: usize = 512 << 10;
 
-/// Mappings are so many bytes, or a multiple: whole pages, however large a system's small ones are.
+/// Mappings are a multiple of this: whole pages for any base page size.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A vector of plain values.
+/// Vector of plain values.
 pub struct Large<T: Copy> {
     start: NonNull<T>,
     len: usize,
@@ -29,12 +29,12 @@ pub struct Large<T: Copy> {
     is_mapped: bool,
 }
 
-// SAFETY: the table owns its memory and hands out references as a vector does.
+// SAFETY: the table owns its memory and returns references as a vector does.
 unsafe impl<T: Copy + Send> Send for Large<T> {}
 // SAFETY: as above.
 unsafe impl<T: Copy + Sync> Sync for Large<T> {}
 
-/// Numbers of which a table can be made without writing to it: their zero is all bits zero.
+/// Numbers whose zero has all bits zero, so that a table of zeroes needs no writes.
 pub trait Zero: Copy + sealed::Zero {}
 impl Zero for u16 {}
 impl Zero for u32 {}
@@ -48,14 +48,14 @@ mod sealed {
 }
 
 impl<T: Copy> Large<T> {
-    /// An empty table.
+    /// Creates an empty table.
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= HUGE_PAGE_BYTES) };
         Self { start: NonNull::dangling(), len: 0, capacity: 0, is_mapped: false }
     }
 
-    /// `len` times `value`.
+    /// Creates a table with `len` copies of `value`.
     #[must_use]
     pub fn filled(value: T, len: usize) -> Self {
         let mut table = Self::new();
@@ -63,14 +63,15 @@ impl<T: Copy> Large<T> {
         table
     }
 
-    /// `len` zeros. Where they are mapped they take no memory until they are written to.
+    /// Creates a table of `len` zeroes. If mapped, they use no memory until they are written to.
     #[must_use]
     pub fn zeros(len: usize) -> Self
     where
         T: Zero,
     {
         let mut table = Self::with_room(len, PIECE_BYTES);
-        // SAFETY: there is room for `len` values, and zero bytes are a value of T. A mapping is zeros.
+        // SAFETY: there is space for `len` values, and zero bytes are a valid T. A mapping is all
+        // zeroes.
         unsafe {
             if !table.is_mapped {
                 table.start.write_bytes(0, len);
@@ -80,9 +81,9 @@ impl<T: Copy> Large<T> {
         table
     }
 
-    /// Makes the table `len` values long or longer, with zeros. Where those are mapped they take no memory
-    /// until they are written to. Mappings are whole large pages here: tables that are written to anywhere grow
-    /// often, and small pages would each be found, zeroed and copied anew.
+    /// Extends the table to at least `len` values with zeroes. If mapped, they use no memory until
+    /// they are written to. These mappings are whole huge pages: tables with random writes grow
+    /// often, and small pages would each have to be found, zeroed and copied again.
     pub fn widen(&mut self, len: usize)
     where
         T: Zero,
@@ -91,14 +92,14 @@ impl<T: Copy> Large<T> {
             return;
         }
         if len <= self.capacity {
-            // SAFETY: there is room for `len` values, and zero bytes are a value of T.
+            // SAFETY: there is space for `len` values, and zero bytes are a valid T.
             unsafe { self.start.add(self.len).write_bytes(0, len - self.len) };
             self.len = len;
             return;
         }
         self.grow_in(len, HUGE_PAGE_BYTES);
         if self.is_mapped {
-            // A mapping that is new: zeros up to its end.
+            // A new mapping is all zeroes up to its end.
             self.len = self.capacity;
         } else {
             self.widen(len);
@@ -111,45 +112,47 @@ impl<T: Copy> Large<T> {
         self.capacity
     }
 
-    /// Adds a value at the end.
+    /// Appends a value.
     #[inline]
     pub fn push(&mut self, value: T) {
         if self.len == self.capacity {
             self.grow(self.len + 1);
         }
-        // SAFETY: there is room for one more.
+        // SAFETY: there is space for one more value.
         unsafe { self.start.add(self.len).write(value) };
         self.len += 1;
     }
 
-    /// Makes the table `len` values long: cuts it, or fills it up with `value`.
+    /// Truncates the table to `len` values, or extends it with copies of `value`.
     pub fn resize(&mut self, len: usize, value: T) {
         if len > self.capacity {
             self.grow(len);
         }
         for at in self.len..len {
-            // SAFETY: there is room for `len` values.
+            // SAFETY: there is space for `len` values.
             unsafe { self.start.add(at).write(value) };
         }
         self.len = len;
     }
 
-    /// Makes room for half as many values more, and for `needed` at least.
+    /// Increases the capacity by half, and to at least `needed`.
     #[cold]
     fn grow(&mut self, needed: usize) {
         self.grow_in(needed, PIECE_BYTES);
     }
 
-    /// The same, in mappings of whole pieces of so many bytes.
+    /// As [`Self::grow`], in mappings that are multiples of `piece_bytes`.
     fn grow_in(&mut self, needed: usize, piece_bytes: usize) {
         let mut grown = Self::with_room(needed.max(self.capacity + self.capacity / 2), piece_bytes);
-        // SAFETY: two memories, both with room for `len` values, of which the first has that many.
+        // SAFETY: two separate allocations with space for `len` values each; the source has that
+        // many.
         unsafe { grown.start.copy_from_nonoverlapping(self.start, self.len) };
         grown.len = self.len;
         *self = grown;
     }
 
-    /// An empty table with room for `capacity` values or more, mapped in whole pieces if it is large.
+    /// Creates an empty table with a capacity of at least `capacity`, mapped in whole pieces if it
+    /// is large.
     fn with_room(capacity: usize, piece_bytes: usize) -> Self {
         let mut table = Self::new();
         let bytes = capacity.saturating_mul(size_of::<T>());
@@ -170,22 +173,22 @@ impl<T: Copy> Large<T> {
         table
     }
 
-    /// How `capacity` values lie on the heap.
+    /// Returns the heap layout of `capacity` values.
     fn layout(capacity: usize) -> Layout {
         match Layout::array::<T>(capacity) {
             Ok(layout) => layout,
-            // More than an address space holds: as a vector says it.
+            // More than an address space: the same panic as a vector's.
             Err(_) => panic!("capacity overflow"),
         }
     }
 
-    /// Bytes of the mapping.
+    /// Size of the mapping in bytes.
     fn mapped_bytes(&self) -> usize {
         (self.capacity * size_of::<T>()).next_multiple_of(PIECE_BYTES)
     }
 }
 
-/// Maps `bytes` or more, in whole pieces, from the beginning of a large page on. `None` where the kernel
+/// Maps at least `bytes` in whole pieces, starting at a huge page boundary. `None` if the kernel
 /// refuses.
 fn map(bytes: usize, piece_bytes: usize) -> Option<(NonNull<u8>, usize)> {
     let bytes = bytes.checked_next_multiple_of(piece_bytes)?;
@@ -193,8 +196,8 @@ fn map(bytes: usize, piece_bytes: usize) -> Option<(NonNull<u8>, usize)> {
     let base = map_anonymous(all).ok()?.as_ptr();
     let before = base.align_offset(HUGE_PAGE_BYTES);
     let after = HUGE_PAGE_BYTES - before;
-    // SAFETY: the parts before and after what is wanted are within the new mapping, and nobody has them. The
-    // advice changes neither content nor protection.
+    // SAFETY: the parts before and after the requested range are inside the new mapping and have no
+    // other user. The advice changes neither content nor protection.
     unsafe {
         let start = base.add(before);
         if before > 0 {
@@ -211,7 +214,7 @@ fn map(bytes: usize, piece_bytes: usize) -> Option<(NonNull<u8>, usize)> {
 impl<T: Copy> Drop for Large<T> {
     fn drop(&mut self) {
         if self.is_mapped {
-            // SAFETY: the mapping that `map` made, whole.
+            // SAFETY: the complete mapping that `map` created.
             unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped_bytes()) };
         } else if self.capacity > 0 {
             let layout = Self::layout(self.capacity);
@@ -226,7 +229,7 @@ impl<T: Copy> Deref for Large<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the first `len` values have been written; the table owns them.
+        // SAFETY: the first `len` values are initialised, and the table owns them.
         unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -248,7 +251,8 @@ impl<T: Copy> Default for Large<T> {
 impl<T: Copy> Clone for Large<T> {
     fn clone(&self) -> Self {
         let mut table = Self::with_room(self.len, PIECE_BYTES);
-        // SAFETY: two memories, both with room for `len` values, of which the first has that many.
+        // SAFETY: two separate allocations with space for `len` values each; the source has that
+        // many.
         unsafe { table.start.copy_from_nonoverlapping(self.start, self.len) };
         table.len = self.len;
         table
@@ -266,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_hold_what_was_put_into_them_whatever_their_size() {
+    fn tables_of_any_size_keep_their_values() {
         for len in [0, 1, 1000, MAPPED_BYTES / 8 - 1, MAPPED_BYTES / 8, 1 << 20] {
             let table = Large::filled(7u64, len);
             assert_eq!(table.len(), len);
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn large_ones_begin_at_a_large_page_and_have_little_to_spare() {
+    fn large_tables_begin_at_a_huge_page_with_little_excess() {
         let mut table = Large::filled([0u64; 3], MAPPED_BYTES / 24 + 1);
         assert!(table.is_mapped);
         assert_eq!(table.as_ptr() as usize % HUGE_PAGE_BYTES, 0);
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_keeps_what_it_holds_when_it_grows() {
+    fn a_table_keeps_its_values_when_it_grows() {
         let mut table = Large::new();
         for value in 0..1_000_000u32 {
             table.push(value);
@@ -325,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_memory_can_hold_is_refused_as_a_vector_refuses_it() {
+    fn panics_like_a_vector_beyond_the_address_space() {
         let refused = std::panic::catch_unwind(|| Large::<u64>::filled(0, usize::MAX / 4));
         assert!(refused.is_err());
     }

@@ -1,9 +1,9 @@
-//! The one crate with `unsafe`: what the engine needs from the kernel and the processor, behind
-//! safe interfaces.
+//! The only crate with `unsafe`: kernel and processor functions for the engine, behind safe
+//! interfaces.
 //!
-//! Everything here takes and returns plain data. Nothing knows a plan, a workload or a bundle. Each
-//! `unsafe` block states why it is sound; a caller in safe code can't break memory safety through
-//! any function of this crate.
+//! Everything here takes and returns plain data, without knowledge of plans, workloads or bundles.
+//! Each `unsafe` block states why it is sound. Safe code cannot violate memory safety through any
+//! function of this crate.
 
 pub mod alloc;
 pub mod arena;

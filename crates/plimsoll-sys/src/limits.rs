@@ -1,29 +1,30 @@
-//! What this process may have: memory, of the machine and of its control groups, and what its shell's limits
-//! leave (`ulimit`). What can't be read limits nothing.
+//! Resource limits of this process: memory of the machine and its control groups, and `ulimit`.
+//! Values that cannot be read do not limit anything.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From here on a limit is none: control groups of version 1 have it in place of one.
+/// Values from here on mean unlimited, as control groups of version 1 represent it.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
-/// Memory that can be had now.
+/// Available memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// How much.
+    /// Available bytes.
     pub bytes: u64,
-    /// What limits it: `the machine`, `its control group`, `ulimit -v` or `ulimit -d`.
+    /// Limiting resource: `the machine`, `its control group`, `ulimit -v` or `ulimit -d`.
     pub limit: &'static str,
 }
 
-/// Memory that this process can still take and use: the least of what the machine has available and what
-/// its control groups leave. `None` where neither can be read.
+/// Returns the memory that this process can still use: the minimum of the machine's available
+/// memory and the rest of its control groups' limits. `None` if neither can be read.
 #[must_use]
 pub fn memory() -> Option<Room> {
     memory_below(Path::new("/"))
 }
 
-/// Memory that it can still map, used or not: `ulimit -v` and `ulimit -d`. `None` where there is no limit.
+/// Returns the memory that the process can still map, used or not: `ulimit -v` and `ulimit -d`.
+/// `None` if unlimited.
 #[must_use]
 pub fn address_space() -> Option<Room> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -38,34 +39,34 @@ pub fn address_space() -> Option<Room> {
     all.into_iter().flatten().min_by_key(|room| room.bytes)
 }
 
-/// The longest file that it may write (`ulimit -f`); `None` where there is no limit.
+/// Returns the maximum file size that the process may write (`ulimit -f`); `None` if unlimited.
 #[must_use]
 pub fn file_bytes() -> Option<u64> {
     limit_of(libc::RLIMIT_FSIZE)
 }
 
-/// I/O priority of a thread, by its class and its level (0 is the highest, 7 the lowest).
+/// I/O priority of a thread: its class and level (0 is the highest, 7 the lowest).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoPriority {
-    /// None is set: it follows from the nice value.
+    /// Not set: derived from the nice value.
     None,
-    /// Before all others.
+    /// Served before all others.
     RealTime(u8),
-    /// In turn with others.
+    /// Served in turn with others.
     BestEffort(u8),
-    /// When nobody else needs the disk.
+    /// Served only if the disk is otherwise idle.
     Idle,
 }
 
-/// I/O priority of the calling thread (`ionice`), which the threads that it starts inherit; `None` if
-/// the kernel does not answer.
+/// Returns the I/O priority of the calling thread (`ionice`), which new threads inherit; `None` if
+/// the kernel does not report it.
 #[must_use]
 pub fn io_priority() -> Option<IoPriority> {
     // kernel: include/uapi/linux/ioprio.h
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_SHIFT: libc::c_long = 13;
     let own: libc::c_int = 0;
-    // SAFETY: the call takes two integers and touches no memory of this process.
+    // SAFETY: the call takes two integers and accesses no memory of this process.
     let answer = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, own) };
     let level = u8::try_from(answer & 7).unwrap_or(0);
     match answer >> CLASS_SHIFT {
@@ -79,7 +80,7 @@ pub fn io_priority() -> Option<IoPriority> {
 
 fn limit_of(resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the structure is the call's own, and outlives it.
+    // SAFETY: the structure is local and outlives the call.
     let answer = unsafe { libc::getrlimit(resource, &raw mut limit) };
     (answer == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
@@ -94,7 +95,8 @@ fn memory_below(root: &Path) -> Option<Room> {
     machine.into_iter().chain(group).min_by_key(|room| room.bytes)
 }
 
-/// What a control group and those above it leave; `line` is one of `/proc/self/cgroup`.
+/// Returns the rest of the limits of a control group and its ancestors. `line` is one of
+/// `/proc/self/cgroup`.
 fn group_bytes(root: &Path, line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':');
     let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -109,7 +111,7 @@ fn group_bytes(root: &Path, line: &str) -> Option<u64> {
     let mut group = top.join(path.trim_start_matches('/'));
     let mut least = None;
     loop {
-        if let Some(left) = left_in(&group, limit, used) {
+        if let Some(left) = remaining_bytes(&group, limit, used) {
             least = Some(least.map_or(left, |least: u64| least.min(left)));
         }
         if group == top || !group.pop() || !group.starts_with(&top) {
@@ -118,12 +120,12 @@ fn group_bytes(root: &Path, line: &str) -> Option<u64> {
     }
 }
 
-fn left_in(group: &Path, limit: &str, used: &str) -> Option<u64> {
+fn remaining_bytes(group: &Path, limit: &str, used: &str) -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()
     };
     let limit = number(limit).filter(|limit| *limit < UNLIMITED_BYTES)?;
-    // The page cache of files that nobody uses makes room.
+    // Inactive page cache can be reclaimed.
     let statistics = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
     let field = |name: &str| statistics.lines().find_map(|line| line.strip_prefix(name));
     let idle = field("total_inactive_file ").or(field("inactive_file "));
@@ -131,7 +133,7 @@ fn left_in(group: &Path, limit: &str, used: &str) -> Option<u64> {
     Some(limit.saturating_sub(number(used)?.saturating_sub(idle)))
 }
 
-/// A field in KiB, as bytes.
+/// Parses a field in KiB as bytes.
 fn kib(text: &str, field: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(field))?;
     let number: u64 = rest.split_ascii_whitespace().next()?.parse().ok()?;

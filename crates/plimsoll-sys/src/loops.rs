@@ -1,4 +1,4 @@
-//! Loop devices: which file one rests on.
+//! Loop devices: identity of the backing file.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -9,14 +9,14 @@ use crate::SysError;
 /// `LOOP_GET_STATUS64` (include/uapi/linux/loop.h).
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 
-/// What the kernel knows of a loop device.
+/// State of a loop device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Number of the file system that holds the backing file, as `stat` gives it.
+    /// Device number of the file system with the backing file, as in `stat`.
     pub device: u64,
     /// Inode of the backing file.
     pub inode: u64,
-    /// Where in the file the device begins.
+    /// Offset of the device in the file.
     pub offset_bytes: u64,
 }
 
@@ -38,11 +38,11 @@ struct Info {
     init: [u64; 2],
 }
 
-/// Asks the device at `path`. Needs the right to open it.
+/// Reads the state of the device at `path`, which the process must be permitted to open.
 ///
 /// # Errors
-/// The `errno` of `open` or of the call: `ENXIO` where nothing is attached, `ENOTTY` where it is no loop
-/// device.
+/// The `errno` of `open` or of the call: `ENXIO` if no file is attached, `ENOTTY` if it is not a
+/// loop device.
 pub fn status(path: &Path) -> Result<Status, SysError> {
     let file = File::open(path).map_err(|error| SysError::from_io("open", &error).at(path))?;
     let mut info = Info {
@@ -60,7 +60,7 @@ pub fn status(path: &Path) -> Result<Status, SysError> {
         encrypt_key: [0; 32],
         init: [0; 2],
     };
-    // SAFETY: the call fills a structure of the kernel's layout that outlives it.
+    // SAFETY: the call fills a structure with the kernel's layout, which outlives it.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) };
     if answer != 0 {
         return Err(SysError::last("ioctl(LOOP_GET_STATUS64)").at(path));
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_loop_device_says_so() {
+    fn reports_a_file_that_is_not_a_loop_device() {
         assert_eq!(status(Path::new("/dev/null")).unwrap_err().errno, libc::ENOTTY);
         assert_eq!(size_of::<Info>(), 232, "as the kernel's");
     }

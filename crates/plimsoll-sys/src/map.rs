@@ -1,8 +1,9 @@
-//! Cells in a mapped file: state that survives the process, such as a verification's generations.
+//! Cells in a mapped file: state that survives the process, such as the generations for
+//! verification.
 //!
-//! A store to a cell reaches the page cache at once, so a killed process loses nothing; only a failing
-//! machine does, up to the last [`CellMap::sync`]. The cells are atomics, so several threads (or
-//! processes) may use one map.
+//! A store to a cell reaches the page cache immediately, so a killed process loses nothing. A
+//! failing machine loses at most the stores since the last [`CellMap::sync`]. The cells are
+//! atomics, so several threads (or processes) may use one map.
 
 use core::ptr::NonNull;
 use std::marker::PhantomData;
@@ -20,11 +21,11 @@ mod sealed {
     impl Cell for super::AtomicU64 {}
 }
 
-/// An atomic that a [`CellMap`] can hold: any bytes are a valid value, in the machine's byte order.
+/// Atomic integer in a [`CellMap`]: all bytes are valid, in the machine's byte order.
 pub trait Cell: sealed::Cell + Sync {}
 impl<T: sealed::Cell + Sync> Cell for T {}
 
-/// A file mapped as cells.
+/// File mapped as cells.
 #[derive(Debug)]
 pub struct CellMap<T> {
     fd: OwnedFd,
@@ -34,30 +35,31 @@ pub struct CellMap<T> {
     _cells: PhantomData<T>,
 }
 
-// SAFETY: the mapping is owned by this value and has no thread affinity; its cells are atomics.
+// SAFETY: this value owns the mapping, which has no thread affinity; its cells are atomics.
 unsafe impl<T: Cell> Send for CellMap<T> {}
 // SAFETY: as above.
 unsafe impl<T: Cell> Sync for CellMap<T> {}
 
 impl<T: Cell> CellMap<T> {
-    /// Maps the first `cells` cells of `path`, which is made or grown (new cells are zero) where it
-    /// is missing or shorter. The space is reserved, so that a store can't fail later.
+    /// Maps the first `cells` cells of `path`. If the file is missing or shorter, it is created or
+    /// extended with zero cells. The space is reserved, so that a store cannot fail later.
     ///
-    /// The file must not be shortened by anybody while it is mapped: a store to a cell that is gone
-    /// ends the process with `SIGBUS`.
+    /// The file must not be truncated while it is mapped: a store to a missing cell ends the
+    /// process with `SIGBUS`.
     ///
     /// # Errors
-    /// `ENOSPC` and what else opening, reserving and mapping answer, with the path.
+    /// `ENOSPC` and other errors of opening, reserving and mapping, with the path.
     pub fn open(path: &Path, cells: usize) -> Result<Self, SysError> {
         let direct = DirectMode::Off;
         let flags = OpenFlags { write: true, create: true, direct, ..OpenFlags::default() };
         Self::of_file(open(path, flags)?.fd, path, cells)
     }
 
-    /// As [`CellMap::open`], of a file that is open for reading and writing. `path` is for messages.
+    /// As [`CellMap::open`], for a file that is open for reading and writing. `path` is for
+    /// messages.
     ///
     /// # Errors
-    /// As [`CellMap::open`].
+    /// See [`CellMap::open`].
     pub fn of_file(fd: OwnedFd, path: &Path, cells: usize) -> Result<Self, SysError> {
         let path = path.to_path_buf();
         let mut map = Self { fd, path, base: NonNull::dangling(), cells: 0, _cells: PhantomData };
@@ -65,29 +67,29 @@ impl<T: Cell> CellMap<T> {
         Ok(map)
     }
 
-    /// Cells that the file at `path` holds, or 0 where it is missing.
+    /// Returns the number of cells in the file at `path`, or 0 if it is missing.
     #[must_use]
     pub fn cells_in(path: &Path) -> u64 {
         std::fs::metadata(path).map_or(0, |meta| meta.len() / size_of::<T>() as u64)
     }
 
-    /// The cells.
+    /// Returns the cells.
     #[must_use]
     #[inline]
     pub fn cells(&self) -> &[T] {
-        // SAFETY: `base` maps `cells` cells, page aligned; any bytes are a valid atomic integer.
+        // SAFETY: `base` maps `cells` cells, page aligned; all bytes are a valid atomic integer.
         unsafe { core::slice::from_raw_parts(self.base.as_ptr(), self.cells) }
     }
 
-    /// Grows to `cells` cells; new ones are zero. Fewer than there are change nothing.
+    /// Extends the map to `cells` cells; new ones are zero. Never shrinks it.
     ///
     /// # Errors
-    /// As [`CellMap::open`]; the map is as before then.
+    /// See [`CellMap::open`]; the map is then unchanged.
     pub fn grow(&mut self, cells: usize) -> Result<(), SysError> {
         if cells <= self.cells { Ok(()) } else { self.remap(cells) }
     }
 
-    /// Makes all stores so far durable (`msync`).
+    /// Makes all previous stores durable (`msync`).
     ///
     /// # Errors
     /// The `errno` of `msync`, with the path.
@@ -113,7 +115,7 @@ impl<T: Cell> CellMap<T> {
                 other => other.map_err(at)?,
             }
         }
-        // SAFETY: a shared mapping of a file we own, at an address of the kernel's choice.
+        // SAFETY: a shared mapping of a file we own, at an address that the kernel chooses.
         let base = unsafe {
             libc::mmap(
                 core::ptr::null_mut(),
@@ -138,7 +140,7 @@ impl<T: Cell> CellMap<T> {
 impl<T> CellMap<T> {
     fn unmap(&mut self) {
         if self.cells > 0 {
-            // SAFETY: the range was mapped by `remap`, is unmapped once, and `&mut self` shows that
+            // SAFETY: `remap` created the mapping, it is unmapped once, and `&mut self` shows that
             // no slice of it is alive.
             unsafe { libc::munmap(self.base.as_ptr().cast(), self.cells * size_of::<T>()) };
             self.cells = 0;

@@ -1,10 +1,9 @@
-//! Operations on names and attributes of local files, each one by the system calls that an application
-//! makes.
+//! Metadata operations on local files, each by the system calls that an application makes.
 //!
 //! | operation | system calls |
 //! |---|---|
 //! | getattr | `statx` of an open data file |
-//! | lookup | `openat` with `O_PATH` of a data file's name, and `close` |
+//! | lookup | `openat` with `O_PATH` on a data file's name, and `close` |
 //! | access | `faccessat` of a data file's name, for reading and writing |
 //! | readdir | `openat` of a directory of small files, `getdents64` once from its start, and `close` |
 //! | create | `openat` with `O_CREAT` and `O_EXCL` of a small file, and `close` |
@@ -12,8 +11,8 @@
 //! | rename | `renameat` of a small file within its directory |
 //! | setattr | `fchmod` of an open data file |
 //!
-//! Small files are named by numbers, in directories below roots that the caller names, and every path is
-//! walked from its root: nothing outside of the roots is touched.
+//! Small files have numeric names, in directories below roots that the caller passes. Every path is
+//! resolved from its root, so nothing outside the roots is accessed.
 
 use std::ffi::CString;
 use std::fmt::Write as _;
@@ -23,72 +22,73 @@ use std::path::{Path, PathBuf};
 
 use crate::SysError;
 
-/// Bytes of the longest path from a root to a small file, with its end.
+/// Maximum path length from a root to a small file, including the terminator.
 const PATH_BYTES: usize = 256;
-/// Bytes of a small file's name at most, with `/` before it and its end: `m`, 10 digits, `-`, 20 digits.
+/// Maximum length of a small file's name, including the leading `/` and the terminator: `m`, 10
+/// digits, `-`, 20 digits.
 const NAME_BYTES: usize = 34;
-/// Bytes asked for with `getdents64`: what the C library asks for.
+/// Buffer size for `getdents64`, as in the C library.
 const DIR_BYTES: usize = 32 * 1024;
-/// Permissions of a small file, and what setattr sets.
+/// Permissions of a small file, also set by setattr.
 const MODE: libc::mode_t = 0o644;
 
-/// What an operation does.
+/// Kind of a metadata operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameKind {
     /// Reads attributes.
     Getattr,
     /// Resolves a name.
     Lookup,
-    /// Asks for permissions.
+    /// Checks permissions.
     Access,
     /// Lists a directory.
     Readdir,
-    /// Makes a file.
+    /// Creates a file.
     Create,
-    /// Removes one.
+    /// Removes a file.
     Remove,
-    /// Renames one.
+    /// Renames a file.
     Rename,
     /// Sets attributes.
     Setattr,
 }
 
-/// One operation.
+/// Metadata operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameOp {
-    /// What it does.
+    /// Kind.
     pub kind: NameKind,
     /// Index of the directory of small files.
     pub directory: u32,
-    /// Index of the directory that a renamed small file is in afterwards.
+    /// Index of the directory of a renamed small file.
     pub new_directory: u32,
     /// Index of the data file.
     pub file: u32,
     /// First number of the small file's name.
     pub client: u32,
-    /// Its second number.
+    /// Second number of the name.
     pub name: u64,
-    /// Its second number after a rename.
+    /// Second number of the name after a rename.
     pub new_name: u64,
 }
 
-/// Directories and files that operations name.
+/// Directories and files of metadata operations.
 #[derive(Debug)]
 pub struct NameTable {
     roots: Vec<OwnedFd>,
-    /// Directories of small files: their root, and their path below it.
+    /// Directories of small files: index of the root, and path below it.
     directories: Vec<(usize, Box<[u8]>)>,
-    /// Data files: their root, and their path below it.
+    /// Data files: index of the root, and path below it.
     files: Vec<(usize, CString)>,
     per_share: u32,
 }
 
 impl NameTable {
-    /// Opens the roots, and notes the directories of small files (`per_share` of them for each share, one
-    /// share after the other) and the data files, each of which lies below a root.
+    /// Opens the roots, and records the directories of small files (`per_share` for each share,
+    /// share by share) and the data files. Each must be below a root.
     ///
     /// # Errors
-    /// The `errno` of `open`; `EINVAL` for a path below none of the roots, or too long.
+    /// The `errno` of `open`; `EINVAL` if a path is below none of the roots or too long.
     pub fn open(
         roots: &[PathBuf],
         small: &[PathBuf],
@@ -99,11 +99,11 @@ impl NameTable {
         Self::beneath(opened.collect::<Result<_, SysError>>()?, small, per_share, data)
     }
 
-    /// The same of roots that are open, each with its path. The caller owns them and everything below
-    /// them: the walk from a root follows links.
+    /// As [`Self::open`], for roots that are already open, with their paths. The caller owns them
+    /// and everything below them: resolution from a root follows links.
     ///
     /// # Errors
-    /// `EINVAL` for a path below none of the roots, or too long.
+    /// `EINVAL` if a path is below none of the roots or too long.
     pub fn beneath(
         roots: Vec<(PathBuf, OwnedFd)>,
         small: &[PathBuf],
@@ -135,13 +135,13 @@ impl NameTable {
         })
     }
 
-    /// Directories of small files that each share has.
+    /// Directories of small files per share.
     #[must_use]
     pub fn per_share(&self) -> u32 {
         self.per_share
     }
 
-    /// Whether the table has what an operation names.
+    /// True if the table has everything that an operation refers to.
     #[must_use]
     pub fn has(&self, op: &NameOp) -> bool {
         match op.kind {
@@ -153,14 +153,14 @@ impl NameTable {
         }
     }
 
-    /// Carries an operation out. `data` is the open data file, for those on its attributes. Returns 0 or
+    /// Executes an operation. `data` is the open data file, for attribute operations. Returns 0 or
     /// a negative `errno`.
     #[must_use]
-    pub fn carry_out(&self, op: &NameOp, data: libc::c_int) -> i32 {
+    pub fn execute(&self, op: &NameOp, data: libc::c_int) -> i32 {
         match op.kind {
             NameKind::Getattr => get_attributes(data),
             NameKind::Setattr => {
-                // SAFETY: the call takes no memory; a wrong descriptor only makes it fail.
+                // SAFETY: the call takes no memory; with an invalid descriptor it only fails.
                 answer(unsafe { libc::fchmod(data, MODE) })
             }
             NameKind::Lookup | NameKind::Access => self.on_data_file(op),
@@ -172,11 +172,11 @@ impl NameTable {
         let Some((root, path)) = self.files.get(op.file as usize) else { return -libc::EBADF };
         let (root, path) = (self.roots[*root].as_raw_fd(), path.as_ptr());
         if op.kind == NameKind::Access {
-            // SAFETY: `path` is a terminated string of the table's.
+            // SAFETY: `path` is a terminated string in the table.
             return answer(unsafe { libc::faccessat(root, path, libc::R_OK | libc::W_OK, 0) });
         }
         let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: `path` is a terminated string of the table's.
+        // SAFETY: `path` is a terminated string in the table.
         opened(unsafe { libc::openat(root, path, flags) }).map_or_else(|errno| errno, |_| 0)
     }
 
@@ -209,7 +209,8 @@ impl NameTable {
     }
 }
 
-/// The path of a small file, or of a directory of them, below its root: terminated, without allocating.
+/// Terminated path of a small file, or of a directory of them, below its root; built without
+/// allocation.
 struct SmallPath {
     bytes: [u8; PATH_BYTES],
     used: usize,
@@ -218,7 +219,7 @@ struct SmallPath {
 impl SmallPath {
     fn of(directory: &[u8], name: Option<(u32, u64)>) -> Self {
         let mut path = Self { bytes: [0; PATH_BYTES], used: directory.len() };
-        // The table takes no directory beside whose path a name has no room.
+        // The table rejects directories whose path leaves too little space for a name.
         path.bytes[..directory.len()].copy_from_slice(directory);
         if let Some((client, number)) = name {
             let _ = write!(path, "/m{client:05}-{number:010}");
@@ -256,13 +257,13 @@ fn opened(fd: libc::c_int) -> Result<OwnedFd, i32> {
     if fd < 0 {
         return Err(last_errno());
     }
-    // SAFETY: the descriptor was just made and is owned by nobody else.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn get_attributes(data: libc::c_int) -> i32 {
     let mut stat = std::mem::MaybeUninit::<libc::statx>::uninit();
-    // SAFETY: an empty path with AT_EMPTY_PATH asks about `data`; `stat` is valid to fill.
+    // SAFETY: an empty path with AT_EMPTY_PATH refers to `data`; `stat` is valid.
     answer(unsafe {
         libc::statx(
             data,
@@ -274,7 +275,8 @@ fn get_attributes(data: libc::c_int) -> i32 {
     })
 }
 
-/// The directory's first entries, through a description of its own: the position is not shared.
+/// Reads the first entries of a directory with a separate descriptor, so that the position is not
+/// shared.
 fn list(root: libc::c_int, path: &SmallPath) -> i32 {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
     // SAFETY: `path` is a terminated string that outlives the call.
@@ -284,7 +286,7 @@ fn list(root: libc::c_int, path: &SmallPath) -> i32 {
     };
     let mut entries = [0u8; DIR_BYTES];
     let (fd, room) = (own.as_raw_fd(), entries.len());
-    // SAFETY: `entries` is valid to fill for its whole length.
+    // SAFETY: `entries` is valid for its whole length.
     let code = unsafe { libc::syscall(libc::SYS_getdents64, fd, entries.as_mut_ptr(), room) };
     if code < 0 { last_errno() } else { 0 }
 }
@@ -303,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_does_what_it_says_and_says_what_fails() {
+    fn every_kind_works_and_reports_errors() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_path_buf();
         let (small, data) = (root.join("a/small"), root.join("f.data"));
@@ -325,7 +327,7 @@ mod tests {
             new_name,
         };
         let does =
-            |kind, name, new_name| table.carry_out(&op(kind, name, new_name), file.as_raw_fd());
+            |kind, name, new_name| table.execute(&op(kind, name, new_name), file.as_raw_fd());
         let names = |of: &Path| -> Vec<String> {
             let entries = std::fs::read_dir(of).unwrap();
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -339,7 +341,7 @@ mod tests {
         assert_eq!(names(&other), [format!("m00003-{}", u64::MAX)]);
         assert_eq!(does(NameKind::Remove, 7, 0), -libc::ENOENT);
         let there = NameOp { directory: 1, ..op(NameKind::Remove, u64::MAX, 0) };
-        assert_eq!(table.carry_out(&there, -1), 0);
+        assert_eq!(table.execute(&there, -1), 0);
         assert!(names(&other).is_empty());
         for kind in [NameKind::Getattr, NameKind::Lookup, NameKind::Access, NameKind::Setattr] {
             assert_eq!(does(kind, 0, 0), 0, "{kind:?}");
@@ -351,7 +353,7 @@ mod tests {
         assert_eq!(does(NameKind::Access, 0, 0), -libc::ENOENT);
         assert!(!table.has(&NameOp { file: 1, ..op(NameKind::Getattr, 0, 0) }));
         assert!(!table.has(&NameOp { directory: 2, ..op(NameKind::Create, 0, 0) }));
-        // What lies below no root, or has no room for a name, is refused.
+        // Paths below no root, or without space for a name, are rejected.
         assert!(open(&["/elsewhere".into()]).is_err());
         assert!(open(&[root.join("x".repeat(PATH_BYTES - NAME_BYTES + 1))]).is_err());
         assert!(NameTable::open(std::slice::from_ref(&data), &[], 1, &[]).is_err());

@@ -1,35 +1,35 @@
-//! One transfer, as the ring and the thread pool take it.
+//! Transfer operation of the ring and the thread pool.
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum OpKind {
-    /// Read into the buffer.
+    /// Reads into the buffer.
     Read,
-    /// Write the buffer.
+    /// Writes the buffer.
     Write,
-    /// Write the buffer and complete when it is on stable storage (`RWF_DSYNC`).
+    /// Writes the buffer, and completes when it is on stable storage (`RWF_DSYNC`).
     WriteDurable,
-    /// `fdatasync` of the file; offset, size and buffer are ignored.
+    /// `fdatasync` of the file; ignores offset, size and buffer.
     Flush,
-    /// `fsync` of the file: data and all metadata. Offset, size and buffer are ignored.
+    /// `fsync` of the file: data and all metadata. Ignores offset, size and buffer.
     Sync,
-    /// Goes through the queue and does nothing: measures the queue's own ceiling.
+    /// No operation: measures the limit of the queue itself.
     Nop,
 }
 
 impl OpKind {
-    /// Whether bytes are moved.
+    /// True if bytes are transferred.
     #[must_use]
     pub fn moves_bytes(self) -> bool {
         matches!(self, Self::Read | Self::Write | Self::WriteDurable)
     }
 }
 
-/// One operation on a file of the table, with its buffer in the arena.
+/// Operation on a file of the file table, with its buffer in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingOp {
-    /// What to do.
+    /// Kind.
     pub kind: OpKind,
     /// Index into the file table.
     pub file: u32,
@@ -39,14 +39,14 @@ pub struct RingOp {
     pub size_bytes: u32,
     /// Byte offset of the buffer in the arena.
     pub buffer_offset_bytes: u64,
-    /// Handed back with the completion.
+    /// Value returned with the completion.
     pub user_data: u64,
 }
 
-/// Why an operation was not taken. Nothing was queued.
+/// Reason why an operation was rejected. Nothing was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// As many operations are in flight as the queue was made for: reap first.
+    /// The queue's maximum of operations is in flight: reap first.
     #[error("the queue is full: reap completions first")]
     Full,
     /// The buffer's range is not inside the arena.
@@ -54,13 +54,13 @@ pub enum PushError {
     OutsideArena {
         /// Start of the range.
         offset_bytes: u64,
-        /// Its length.
+        /// Length of the range.
         size_bytes: u32,
     },
-    /// An operation on names or attributes, which this kind of target does not carry.
+    /// Metadata operation that this kind of target does not support.
     #[error("this kind of target carries no operations on names or attributes")]
     NoNames,
-    /// The file's index is not in the table.
+    /// The file index is not in the table.
     #[error("file {0} is not in the file table")]
     UnknownFile(u32),
     /// The file range ends beyond 2⁶³ - 1.
@@ -68,7 +68,7 @@ pub enum PushError {
     OffsetTooLarge {
         /// Start of the range.
         offset_bytes: u64,
-        /// Its length.
+        /// Length of the range.
         size_bytes: u32,
     },
 }

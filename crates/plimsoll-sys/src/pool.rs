@@ -1,11 +1,11 @@
-//! The fall-back queue: worker threads that each carry one operation with `preadv2`/`pwritev2`.
+//! Fallback queue: worker threads that each execute one operation with `preadv2`/`pwritev2`.
 //!
-//! Same semantics as [`crate::ring::Ring`]. A worker is a slot: the issuing thread fills the slot,
-//! marks it ready and unparks the worker; the worker marks it done, puts itself on the list of those
-//! that are (a Treiber stack: one compare-and-swap) and unparks the issuer if that one waits. The
-//! issuer takes the whole list at once and reverses it, so completions are reaped in the order in which
-//! they came, whatever their slots. Nothing is locked. At depth 1 there is no worker: the issuing
-//! thread does the call itself, which is the plain synchronous engine.
+//! It has the semantics of [`crate::ring::Ring`]. Each worker has a slot. The issuing thread fills
+//! the slot, marks it ready and unparks the worker. The worker marks it done, pushes itself on the
+//! completion list (a Treiber stack: one compare-and-swap), and unparks the issuer if that is
+//! waiting. The issuer takes the whole list at once and reverses it, so that completions are reaped
+//! in order of completion. It uses no locks. At depth 1 there is no worker: the issuing thread
+//! makes the call itself, which is the plain synchronous engine.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -18,18 +18,18 @@ use std::time::Duration;
 
 use crate::SysError;
 use crate::arena::AlignedBuffer;
-use crate::flight::{Flight, Settled};
+use crate::flight::{CompletionAction, Flight};
 use crate::inject;
 use crate::names::{NameOp, NameTable};
 use crate::op::{OpKind, PushError, RingOp};
 
-/// Most worker threads of one pool, and so most operations in flight.
+/// Maximum worker threads of one pool, and so maximum operations in flight.
 pub const DEPTH_MAX: u32 = 1024;
 
-/// Stack of a worker: it makes one system call, which may list a directory into 32 KiB of it.
+/// Stack size of a worker. It makes one system call, which may list a directory into 32 KiB of it.
 const STACK_BYTES: usize = 128 << 10;
 
-/// How long a dropped pool waits for its workers before it leaves them behind.
+/// Timeout for the workers of a dropped pool, after which it leaves them behind.
 const DROP_WAIT_NS: u64 = 1_000_000_000;
 
 const IDLE: u8 = 0;
@@ -37,10 +37,10 @@ const READY: u8 = 1;
 const DONE: u8 = 2;
 const END: u8 = 3;
 
-/// The end of the list of workers that are done.
+/// End marker of the completion list.
 const NOBODY: u32 = u32::MAX;
 
-/// One system call to make.
+/// System call to make.
 #[derive(Clone, Copy)]
 struct Call {
     kind: OpKind,
@@ -49,7 +49,7 @@ struct Call {
     size_bytes: u32,
     offset_bytes: u64,
     answer: i32,
-    /// The operation on names or attributes that is made instead.
+    /// Metadata operation to execute instead.
     name: Option<NameOp>,
 }
 
@@ -64,19 +64,19 @@ impl Call {
         name: None,
     };
 
-    /// Makes the call. Returns bytes moved or a negative `errno`.
+    /// Makes the call. Returns the transferred bytes or a negative `errno`.
     ///
     /// # Safety
-    /// `address` and `size_bytes` name memory that nobody else touches until this returns.
+    /// No other thread may access the memory at `address` and `size_bytes` until this returns.
     #[inline]
     unsafe fn make(&self, names: Option<&NameTable>) -> i32 {
         inject::point("pool-call");
         if let (Some(op), Some(names)) = (&self.name, names) {
-            return names.carry_out(op, self.fd);
+            return names.execute(op, self.fd);
         }
         let (size, offset) = (self.size_bytes as usize, self.offset_bytes as libc::off64_t);
         let buffer = self.address.cast::<libc::c_void>();
-        // SAFETY: the caller vouches for the memory; a wrong descriptor only makes the call fail.
+        // SAFETY: the caller guarantees the memory; an invalid descriptor only makes the call fail.
         let answer = unsafe {
             match self.kind {
                 OpKind::Read => libc::pread64(self.fd, buffer, size, offset),
@@ -98,50 +98,50 @@ impl Call {
     }
 }
 
-struct Seat {
+struct WorkerSlot {
     state: AtomicU8,
     call: UnsafeCell<Call>,
-    /// The worker that was done before this one, on the list.
+    /// Next worker on the completion list, which completed before this one.
     next: AtomicU32,
 }
 
-// SAFETY: `call` is touched by one thread at a time: by the issuer while the state is IDLE or DONE, by
-// the worker while it is READY. Each hand-over is a release store answered by an acquire load.
-unsafe impl Sync for Seat {}
+// SAFETY: one thread at a time accesses `call`: the issuer while the state is IDLE or DONE, the
+// worker while it is READY. Each hand-over is a release store matched by an acquire load.
+unsafe impl Sync for WorkerSlot {}
 // SAFETY: the raw pointer in `call` points into the arena, which the worker keeps alive.
-unsafe impl Send for Seat {}
+unsafe impl Send for WorkerSlot {}
 
-struct Shared {
-    seats: Box<[Seat]>,
+struct PoolState {
+    seats: Box<[WorkerSlot]>,
     issuer: Thread,
     issuer_waits: AtomicBool,
-    /// The worker that was done last, or [`NOBODY`]: the list goes on in its seat.
+    /// Head of the completion list: the worker that completed last, or [`NOBODY`].
     done: AtomicU32,
-    /// Kept for the workers: they may outlive the pool where a call hangs.
+    /// Kept alive for the workers, which may outlive the pool if a call hangs.
     _arena: Arc<AlignedBuffer>,
     _files: Arc<Vec<OwnedFd>>,
     names: Option<NameTable>,
 }
 
-/// Worker threads with a queue. Belongs to the thread that made it, as a ring does.
+/// Worker threads with a queue. Like a ring, it belongs to the thread that created it.
 pub struct Pool {
     flight: Flight,
     files: Arc<Vec<OwnedFd>>,
     direct: Box<[bool]>,
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
     workers: Vec<JoinHandle<()>>,
-    /// Slots pushed and not yet handed to their workers.
+    /// Slots that were pushed but not yet handed to their workers.
     queued: Vec<u32>,
-    /// Slots with their workers.
+    /// Number of slots that workers are executing.
     running: u32,
-    /// Slots whose workers are done, in that order, as far as they were looked for.
+    /// Completed slots in order of completion, as collected from the list.
     done: VecDeque<u32>,
     inline_answer: Option<(u32, i32)>,
-    /// By slot.
+    /// Metadata operation of each slot.
     named: Box<[Option<NameOp>]>,
-    /// Longest wait, where the caller names none.
+    /// Maximum wait if the caller passes no timeout.
     tick_ns: Option<u64>,
-    /// Workers unpark the thread that made the pool, so it must stay there.
+    /// Workers unpark the thread that created the pool, so the pool must stay there.
     _one_thread: PhantomData<*const ()>,
 }
 
@@ -155,11 +155,11 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// Starts `entries` workers (none for one entry, [`DEPTH_MAX`] at most). They inherit the calling
-    /// thread's processor affinity.
+    /// Starts `entries` workers (none for one entry, at most [`DEPTH_MAX`]). They inherit the
+    /// calling thread's CPU affinity.
     ///
     /// # Errors
-    /// `EAGAIN` where the system has no room for that many threads.
+    /// `EAGAIN` if the system cannot start the threads.
     pub fn new(
         entries: u32,
         files: Vec<OwnedFd>,
@@ -169,10 +169,10 @@ impl Pool {
         Self::with_names(entries, files, direct, arena, None)
     }
 
-    /// As [`Pool::new`], with directories for operations on names and attributes.
+    /// As [`Pool::new`], with directories for metadata operations.
     ///
     /// # Errors
-    /// Those of [`Pool::new`].
+    /// See [`Pool::new`].
     pub fn with_names(
         entries: u32,
         files: Vec<OwnedFd>,
@@ -184,12 +184,12 @@ impl Pool {
         direct.resize(files.len(), false);
         let flight = Flight::new(arena, entries, files.len());
         let files = Arc::new(files);
-        let seat = || Seat {
+        let seat = || WorkerSlot {
             state: AtomicU8::new(IDLE),
             call: UnsafeCell::new(Call::NONE),
             next: AtomicU32::new(NOBODY),
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(PoolState {
             seats: (0..entries).map(|_| seat()).collect(),
             issuer: std::thread::current(),
             issuer_waits: AtomicBool::new(false),
@@ -226,25 +226,25 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Operations pushed and not yet reaped.
+    /// Number of operations pushed and not yet reaped.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.flight.in_flight()
     }
 
-    /// Most operations in flight.
+    /// Maximum operations in flight.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.flight.capacity()
     }
 
-    /// Worker threads; 0 where the issuing thread makes the calls.
+    /// Number of worker threads; 0 if the issuing thread makes the calls.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Operations that the next [`Pool::submit_and_wait`] hands over.
+    /// Number of operations that the next [`Pool::submit_and_wait`] hands over.
     #[must_use]
     pub fn queued(&self) -> u32 {
         self.queued.len() as u32
@@ -262,15 +262,15 @@ impl Pool {
         &self.files
     }
 
-    /// As [`crate::ring::Ring::tick_every`]; at depth 1 a call that hangs is waited for all the same.
+    /// As [`crate::ring::Ring::tick_every`]. At depth 1 a call that hangs still blocks.
     pub fn tick_every(&mut self, every_ns: u64) {
         self.tick_ns = self.tick_ns.or(Some(every_ns));
     }
 
-    /// Queues an operation. No system call.
+    /// Queues an operation without a system call.
     ///
     /// # Errors
-    /// [`PushError`]; nothing was queued then.
+    /// [`PushError`]; nothing was queued.
     #[inline]
     pub fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
         let index = self.flight.begin(op)?;
@@ -278,17 +278,17 @@ impl Pool {
         Ok(())
     }
 
-    /// The directories of operations on names and attributes.
+    /// Returns the directories of metadata operations.
     #[must_use]
     pub fn names(&self) -> Option<&NameTable> {
         self.shared.names.as_ref()
     }
 
-    /// Queues an operation on names or attributes. It completes with 0 bytes.
+    /// Queues a metadata operation. It completes with 0 bytes.
     ///
     /// # Errors
-    /// [`PushError::NoNames`] in a pool without directories, [`PushError::UnknownFile`] for what is not
-    /// in its table; nothing was queued then.
+    /// [`PushError::NoNames`] in a pool without directories, [`PushError::UnknownFile`] if its
+    /// table lacks the file; nothing was queued.
     pub fn push_name(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
         let names = self.shared.names.as_ref().ok_or(PushError::NoNames)?;
         if !names.has(op) {
@@ -307,11 +307,11 @@ impl Pool {
         Ok(())
     }
 
-    /// Hands everything queued to the workers and waits until `min_complete` completions are there to
-    /// be reaped, or the timeout. At depth 1 the call is made here, and the timeout has no effect.
+    /// Hands all queued operations to the workers, and waits until `min_complete` completions can
+    /// be reaped or the timeout expires. At depth 1 the call is made here and ignores the timeout.
     ///
     /// # Errors
-    /// None at present; the signature is the ring's.
+    /// None; the signature is that of the ring.
     pub fn submit_and_wait(
         &mut self,
         min_complete: u32,
@@ -320,7 +320,7 @@ impl Pool {
         if self.workers.is_empty() {
             if let Some(index) = self.queued.pop() {
                 let call = self.call(index);
-                // SAFETY: the slot's pages are held by this operation until it is reaped.
+                // SAFETY: this operation holds the slot's pages until it is reaped.
                 self.inline_answer =
                     Some((index, unsafe { call.make(self.shared.names.as_ref()) }));
             }
@@ -330,7 +330,8 @@ impl Pool {
             let index = self.queued[at];
             let call = self.call(index);
             let seat = &self.shared.seats[index as usize];
-            // SAFETY: the slot was free, so its seat is IDLE: its worker doesn't touch the call.
+            // SAFETY: the slot was free, so its seat is IDLE and its worker does not access the
+            // call.
             unsafe { *seat.call.get() = call };
             seat.state.store(READY, Ordering::Release);
             self.workers[index as usize].thread().unpark();
@@ -347,7 +348,7 @@ impl Pool {
             return;
         }
         let deadline_ns = timeout_ns.map(|ns| crate::clock::monotonic_ns().saturating_add(ns));
-        // Before the list is looked at again: a worker puts itself there before it looks at this.
+        // Set this before checking the list again: a worker pushes itself before it checks this.
         self.shared.issuer_waits.store(true, Ordering::SeqCst);
         while self.arrived() < min_complete {
             match deadline_ns {
@@ -389,7 +390,7 @@ impl Pool {
         self.done.len()
     }
 
-    /// Takes the list of workers that are done, which begins with the last of them.
+    /// Takes the completion list, which begins with the last completion.
     fn take_list(&mut self) {
         let known = self.done.len();
         let mut at = self.shared.done.swap(NOBODY, Ordering::SeqCst);
@@ -411,8 +412,8 @@ impl Pool {
             let Some(index) = self.done.pop_front() else { break };
             let seat = &self.shared.seats[index as usize];
             debug_assert_eq!(seat.state.load(Ordering::Acquire), DONE, "listed when it is done");
-            // SAFETY: the worker has handed the call back: it listed itself after its last use of it,
-            // and taking the list acquired that.
+            // SAFETY: the worker has returned the call: it pushed itself on the list after its last
+            // access, and taking the list acquired that.
             let answer = unsafe { (*seat.call.get()).answer };
             seat.state.store(IDLE, Ordering::Relaxed);
             self.running -= 1;
@@ -431,14 +432,14 @@ impl Pool {
         let file = self.flight.slot(index).map_or(0, |slot| slot.op.file);
         let direct = self.direct.get(file as usize).copied().unwrap_or(false);
         match self.flight.settle(index, answer, direct) {
-            Settled::Done { user_data, result } => {
+            CompletionAction::Done { user_data, result } => {
                 if let Some(named) = self.named.get_mut(index as usize) {
                     *named = None;
                 }
                 each(user_data, result);
                 true
             }
-            Settled::Again => {
+            CompletionAction::Again => {
                 self.queued.push(index);
                 false
             }
@@ -452,8 +453,8 @@ impl Pool {
     }
 }
 
-impl Shared {
-    /// Puts a worker on the list of those that are done.
+impl PoolState {
+    /// Pushes a worker on the completion list.
     fn list(&self, index: usize) {
         let mut before = self.done.load(Ordering::Relaxed);
         loop {
@@ -472,17 +473,17 @@ impl Shared {
     }
 }
 
-fn work(shared: &Shared, index: usize) {
+fn work(shared: &PoolState, index: usize) {
     let seat = &shared.seats[index];
     loop {
         match seat.state.load(Ordering::Acquire) {
             READY => {
-                // SAFETY: READY: the issuer has handed the call over and leaves it alone; the pages
-                // of its buffer are held by the operation.
+                // SAFETY: in READY the issuer has handed over the call and does not access it; the
+                // operation holds the pages of its buffer.
                 unsafe {
                     (*seat.call.get()).answer = (*seat.call.get()).make(shared.names.as_ref())
                 };
-                // Not a plain store: the pool may have asked for the end meanwhile.
+                // Not a plain store: the pool may have requested the end meanwhile.
                 let handed =
                     seat.state.compare_exchange(READY, DONE, Ordering::AcqRel, Ordering::Acquire);
                 if handed.is_err() {
@@ -512,11 +513,11 @@ impl Drop for Pool {
             seat.state.store(END, Ordering::Release);
             worker.thread().unpark();
         }
-        // A worker whose call hangs keeps arena and files alive through `Shared`, and isn't waited
-        // for.
+        // A worker whose call hangs keeps arena and files alive through `PoolState`; do not join
+        // it.
         if self.flight.in_flight() == 0 {
             for worker in self.workers.drain(..) {
-                // A worker can't panic: it makes one call and stores its answer.
+                // A worker cannot panic: it makes one call and stores the result.
                 let _ = worker.join();
             }
         }

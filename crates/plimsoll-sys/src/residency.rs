@@ -1,4 +1,4 @@
-//! How much of a file is in the page cache, and emptying the cache.
+//! Page cache residency of files, and dropping of caches.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,19 +10,19 @@ use crate::arena::PAGE_BYTES;
 /// `cachestat(2)`, Linux 6.5; the same number on every architecture.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Bytes mapped at a time for `mincore`.
+/// Window size for `mincore`.
 const WINDOW_BYTES: u64 = 1 << 30;
 
-/// Pages of a file in the page cache.
+/// Page cache residency of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Residency {
-    /// Bytes of it in the cache.
+    /// Cached bytes.
     pub cached_bytes: u64,
-    /// Bytes that are dirty, where the kernel tells (`cachestat`).
+    /// Dirty bytes, if the kernel reports them (`cachestat`).
     pub dirty_bytes: Option<u64>,
-    /// Bytes under write-back, where the kernel tells.
+    /// Bytes under write-back, if the kernel reports them.
     pub writeback_bytes: Option<u64>,
-    /// Bytes of it that were evicted and might have stayed, where the kernel tells.
+    /// Recently evicted bytes, if the kernel reports them.
     pub evicted_bytes: Option<u64>,
 }
 
@@ -42,11 +42,11 @@ struct CacheStat {
     nr_recently_evicted: u64,
 }
 
-/// How much of a file is cached: by `cachestat`, or by `mincore` on older kernels.
+/// Returns the residency of a file by `cachestat`, or by `mincore` on older kernels.
 ///
 /// # Errors
-/// The `errno` of the call; `EPERM` where the file belongs to somebody else and isn't writable, for
-/// which `mincore` would answer "everything".
+/// The `errno` of the call; `EPERM` if another user owns the file and it is not writable, because
+/// `mincore` would report it as fully cached.
 pub fn of_file(fd: &OwnedFd) -> Result<Residency, SysError> {
     match by_cachestat(fd) {
         Err(error) if matches!(error.errno, libc::ENOSYS | libc::EOPNOTSUPP) => by_mincore(fd),
@@ -54,7 +54,7 @@ pub fn of_file(fd: &OwnedFd) -> Result<Residency, SysError> {
     }
 }
 
-/// [`of_file`] by `cachestat` alone.
+/// As [`of_file`], by `cachestat` only.
 ///
 /// # Errors
 /// `ENOSYS` before Linux 6.5.
@@ -77,7 +77,7 @@ pub fn by_cachestat(fd: &OwnedFd) -> Result<Residency, SysError> {
     })
 }
 
-/// [`of_file`] by `mincore` alone, a gibibyte at a time.
+/// As [`of_file`], by `mincore` only, 1 GiB at a time.
 ///
 /// # Errors
 /// The `errno` of `mmap` or `mincore`.
@@ -88,7 +88,7 @@ pub fn by_mincore(fd: &OwnedFd) -> Result<Residency, SysError> {
     let mut present = Vec::new();
     while start < size {
         let len = (size - start).min(WINDOW_BYTES) as usize;
-        // SAFETY: a fresh read-only mapping that is never read, only asked about.
+        // SAFETY: a new read-only mapping that is only queried, never read.
         let base = unsafe {
             libc::mmap(
                 core::ptr::null_mut(),
@@ -104,10 +104,10 @@ pub fn by_mincore(fd: &OwnedFd) -> Result<Residency, SysError> {
         }
         present.clear();
         present.resize(len.div_ceil(page_bytes() as usize), 0u8);
-        // SAFETY: the range is the mapping above; the vector holds one byte per page of it.
+        // SAFETY: the range is the mapping above; the vector has one byte per page of it.
         let answer = unsafe { libc::mincore(base, len, present.as_mut_ptr()) };
         let error = SysError::last("mincore");
-        // SAFETY: unmaps exactly what was mapped above.
+        // SAFETY: unmaps exactly the mapping above.
         unsafe { libc::munmap(base, len) };
         if answer != 0 {
             return Err(error);
@@ -119,19 +119,19 @@ pub fn by_mincore(fd: &OwnedFd) -> Result<Residency, SysError> {
 }
 
 fn page_bytes() -> u64 {
-    // SAFETY: asks for a constant.
+    // SAFETY: reads a constant.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).unwrap_or(PAGE_BYTES as u64)
 }
 
-/// Writes back everything and drops clean page cache, directory entries and inodes of the whole
+/// Writes back all data, and drops the clean page cache, directory entries and inodes of the whole
 /// machine (`/proc/sys/vm/drop_caches`). Needs root.
 ///
 /// # Errors
-/// `EACCES` or `EROFS` without the right.
+/// `EACCES` or `EROFS` without the permission.
 pub fn drop_all_caches() -> Result<(), SysError> {
     let path = std::path::Path::new("/proc/sys/vm/drop_caches");
-    // SAFETY: sync(2) takes nothing and can't fail.
+    // SAFETY: sync(2) takes no arguments and cannot fail.
     unsafe { libc::sync() };
     File::options()
         .write(true)

@@ -1,10 +1,10 @@
-//! A safe io_uring that owns its file table and its buffers.
+//! Safe io_uring that owns its file table and its buffers.
 //!
-//! One ring belongs to one thread (it is not [`Send`]): the kernel is told so, completions are run by
-//! the submitting call itself (`DEFER_TASKRUN`), and files, buffers and the ring's own descriptor are
-//! registered so that no operation pays for looking them up or pinning pages. Each of these is tried
-//! and left out where the kernel or the limits refuse it; [`Ring::report`] says what was used and why
-//! not. Memory that can't be pinned (`RLIMIT_MEMLOCK`) costs speed, never an error.
+//! A ring belongs to one thread (it is not [`Send`]), as the kernel knows. The submitting
+//! call itself runs completions (`DEFER_TASKRUN`). Files, buffers and the ring's own descriptor are
+//! registered, so that no operation has to look them up or pin pages. Each feature is left out if
+//! the kernel or a limit refuses it; [`Ring::report`] has the result. Memory that cannot be pinned
+//! (`RLIMIT_MEMLOCK`) reduces speed, but is never an error.
 //!
 //! Per operation: one slot, one submission entry, one completion entry. Per batch: one system call.
 
@@ -16,42 +16,43 @@ use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::SysError;
 use crate::arena::AlignedBuffer;
-use crate::flight::{Flight, Settled};
+use crate::flight::{CompletionAction, Flight};
 use crate::op::{OpKind, PushError, RingOp};
 
 mod setup;
 
 pub use setup::{RingError, RingReport};
 
-/// How long a dropped ring waits for its operations before it leaves their memory to the kernel.
+/// Timeout for the operations of a dropped ring, after which it leaks their memory.
 const DROP_WAIT_NS: u64 = 1_000_000_000;
 
-/// Largest registered buffer: the kernel takes at most 1 GiB each.
+/// Maximum size of a registered buffer: the kernel accepts up to 1 GiB each.
 const CHUNK_SHIFT: u32 = 30;
 
-/// Most operations in flight of one ring: the kernel's limit is twice that.
+/// Maximum operations in flight of one ring; the kernel's limit is twice that.
 pub const ENTRIES_MAX: u32 = 16_384;
 
-/// What a ring is made from.
+/// Configuration of a ring.
 #[derive(Debug)]
 pub struct RingConfig {
-    /// Most operations in flight, at most [`ENTRIES_MAX`].
+    /// Maximum operations in flight, at most [`ENTRIES_MAX`].
     pub entries: u32,
-    /// The file table: [`RingOp::file`] indexes it.
+    /// File table, indexed by [`RingOp::file`].
     pub files: Vec<OwnedFd>,
-    /// Whether each file bypasses the page cache (then a transfer that stops inside a sector is the
-    /// file's end and isn't continued). Missing entries count as buffered.
+    /// True for each file with direct I/O. A transfer that stops inside a sector is then the end of
+    /// the file and not continued. Missing entries count as buffered.
     pub direct: Vec<bool>,
-    /// The buffers.
+    /// Arena with the buffers.
     pub arena: AlignedBuffer,
-    /// Poll the device for completions. Only devices that can poll take it, and no flushes.
+    /// True to poll the device for completions. Only some devices support it, and flushes do not.
     pub poll_completions: bool,
-    /// Let a kernel thread fetch submissions. Costs a core; slower where cores are shared.
+    /// True to let a kernel thread fetch submissions. It uses a core, and is slower on shared
+    /// cores.
     pub poll_submissions: bool,
 }
 
 impl RingConfig {
-    /// A ring of `entries` over `files` and `arena`, everything else as usual.
+    /// Creates the default configuration for `entries` over `files` and `arena`.
     #[must_use]
     pub fn new(entries: u32, files: Vec<OwnedFd>, arena: AlignedBuffer) -> Self {
         let (poll_completions, poll_submissions) = (false, false);
@@ -59,23 +60,23 @@ impl RingConfig {
     }
 }
 
-/// A timer in the ring that ends a wait now and then.
+/// Timer in the ring that ends a wait periodically.
 struct Tick {
-    /// Read by the kernel when it takes the entry; boxed so that it stays where it is.
+    /// Interval. The kernel reads it when it takes the entry; the box keeps its address stable.
     every: Box<types::Timespec>,
 }
 
-/// User data of the tick's entry: no slot has this index.
+/// User data of the timer's entry: no slot has this index.
 const TICK: u64 = u64::MAX;
 
-/// An io_uring with its files and buffers. Owned by the thread that made it.
+/// io_uring with its files and buffers. It belongs to the thread that created it.
 pub struct Ring {
     ring: Option<IoUring>,
     flight: Flight,
     files: Vec<OwnedFd>,
     direct: Box<[bool]>,
     report: RingReport,
-    /// Entries pushed that the kernel hasn't taken yet.
+    /// Entries pushed that the kernel has not taken yet.
     queued: u32,
     /// Operations on buffers below this offset use registered buffers.
     fixed_below_bytes: u64,
@@ -94,11 +95,11 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// Sets a ring up on the calling thread.
+    /// Sets up a ring for the calling thread.
     ///
     /// # Errors
-    /// [`RingError`] where the kernel has none, forbids it, or is too old; the configuration's files
-    /// and arena come back with it so that the thread pool can take them.
+    /// [`RingError`] if the kernel has no io_uring, forbids it or is too old. The configuration is
+    /// returned with it, so that the thread pool can use its files and arena.
     pub fn new(config: RingConfig) -> Result<Self, Box<(RingError, RingConfig)>> {
         let entries = config.entries.clamp(1, ENTRIES_MAX);
         let (mut ring, mut report) = match setup::build(&config, entries) {
@@ -125,25 +126,25 @@ impl Ring {
         })
     }
 
-    /// What the kernel took.
+    /// Features that the kernel granted.
     #[must_use]
     pub fn report(&self) -> &RingReport {
         &self.report
     }
 
-    /// Operations pushed and not yet reaped.
+    /// Number of operations pushed and not yet reaped.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.flight.in_flight()
     }
 
-    /// Most operations in flight.
+    /// Maximum operations in flight.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.flight.capacity()
     }
 
-    /// Entries pushed that the next [`Ring::submit_and_wait`] hands to the kernel.
+    /// Number of entries that the next [`Ring::submit_and_wait`] hands to the kernel.
     #[must_use]
     pub fn queued(&self) -> u32 {
         self.queued
@@ -161,8 +162,8 @@ impl Ring {
         &self.files
     }
 
-    /// From the next submission on, lets a wait end at least every `every_ns`: a timer in the ring,
-    /// which costs a wait nothing, where a timeout of its own would. Can be set once.
+    /// From the next submission on, ends each wait after at most `every_ns`. It uses a timer in the
+    /// ring, which costs a wait nothing, unlike a timeout of its own. Can be set once.
     pub fn tick_every(&mut self, every_ns: u64) {
         if self.tick.is_some() || self.report.poll_completions {
             return;
@@ -177,30 +178,30 @@ impl Ring {
         self.tick = Some(tick);
     }
 
-    /// Queues an operation. No system call.
+    /// Queues an operation without a system call.
     ///
     /// # Errors
-    /// [`PushError`]; nothing was queued then.
+    /// [`PushError`]; nothing was queued.
     #[inline]
     pub fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
         let index = self.flight.begin(op)?;
         let Some(ring) = &mut self.ring else { return Ok(()) };
         let entry =
             entry(&self.flight, index, &self.files, self.fixed_files, self.fixed_below_bytes);
-        // SAFETY: the entry's buffer lies in the arena, which outlives the operation: `Drop` waits
-        // for it or leaks the arena. `flight` hands out none of its pages until it has completed.
-        // The queue has as many entries as `flight` has slots, so it isn't full.
+        // SAFETY: the entry's buffer is in the arena, which outlives the operation: `Drop` waits
+        // for it or leaks the arena. `flight` returns none of its pages until it has completed. The
+        // queue has as many entries as `flight` has slots, so it is not full.
         let pushed = unsafe { ring.submission().push(&entry) };
         debug_assert!(pushed.is_ok(), "a slot was free, so an entry is");
         self.queued += 1;
         Ok(())
     }
 
-    /// Hands everything queued to the kernel and waits until `min_complete` completions are there to
-    /// be reaped, or the timeout, or a signal: one system call.
+    /// Hands all queued entries to the kernel, and waits until `min_complete` completions can be
+    /// reaped, the timeout expires or a signal arrives, in one system call.
     ///
     /// # Errors
-    /// The `errno` of `io_uring_enter`, except those that only mean "reap, then call again".
+    /// The `errno` of `io_uring_enter`, except for those that only mean "reap, then call again".
     #[inline]
     pub fn submit_and_wait(
         &mut self,
@@ -220,8 +221,8 @@ impl Ring {
                 let args = types::SubmitArgs::new().timespec(&timeout);
                 submitter.submit_with_args(min_complete as usize, &args)
             }
-            // GETEVENTS always: with deferred task work nothing completes without it.
-            // SAFETY: entries were pushed by `push`, whose buffers outlive them; no argument block.
+            // GETEVENTS always: with deferred task work nothing completes without it. SAFETY:
+            // `push` queued the entries, whose buffers outlive them; there is no argument block.
             _ => unsafe {
                 submitter.enter::<libc::sigset_t>(self.queued, min_complete, ENTER_GETEVENTS, None)
             },
@@ -237,7 +238,7 @@ impl Ring {
 
     #[cold]
     fn after_failed_enter(&mut self, error: &std::io::Error) -> Result<(), SysError> {
-        // What the kernel took before it failed is gone from the queue: count what is left.
+        // Entries that the kernel took before it failed are gone from the queue: count the rest.
         if let Some(ring) = &mut self.ring {
             self.queued = ring.submission().len() as u32;
         }
@@ -248,16 +249,18 @@ impl Ring {
         }
     }
 
-    /// Completions that the kernel has posted and [`Ring::reap`] has not taken. No system call.
+    /// Returns the number of completions that the kernel has posted and [`Ring::reap`] has not
+    /// taken, without a system call.
     #[inline]
     pub fn arrived(&mut self) -> usize {
         self.ring.as_mut().map_or(0, |ring| ring.completion().len())
     }
 
-    /// Takes up to `most` of the completions that are there and hands those of operations to `each`, in the order
-    /// in which they came, with user data and bytes or `errno`. Short transfers are queued again for their rest,
-    /// interrupted ones for another try; they and a tick count for `most`, so that what came later than the first
-    /// `most` is never handed out among them. Returns how many were handed out. No system call.
+    /// Takes up to `most` available completions without a system call. It passes those of
+    /// operations to `each` in order of completion, with user data and bytes or `errno`. Short
+    /// transfers are queued again for the rest, interrupted ones for a retry. These and a tick
+    /// count towards `most`, so that later completions than the first `most` are never passed on
+    /// among them. Returns the number of completions passed on.
     #[inline]
     pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         let Some(ring) = &mut self.ring else { return 0 };
@@ -274,11 +277,11 @@ impl Ring {
             let Some(slot) = self.flight.slot(index) else { continue };
             let direct = self.direct.get(slot.op.file as usize).copied().unwrap_or(false);
             match self.flight.settle(index, completion.result(), direct) {
-                Settled::Done { user_data, result } => {
+                CompletionAction::Done { user_data, result } => {
                     ended += 1;
                     each(user_data, result);
                 }
-                Settled::Again => {
+                CompletionAction::Again => {
                     let (fixed, below) = (self.fixed_files, self.fixed_below_bytes);
                     let entry = entry(&self.flight, index, &self.files, fixed, below);
                     // SAFETY: as in `push`; the slot is the same, so an entry is free.
@@ -291,8 +294,8 @@ impl Ring {
         ended
     }
 
-    /// The bytes of a range of the arena, or `None` where it lies outside or an operation in flight
-    /// uses a page of it.
+    /// Returns the bytes of a range of the arena; `None` if it is outside, or an operation in
+    /// flight uses a page of it.
     #[inline]
     pub fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         self.flight.bytes(offset_bytes, size_bytes)
@@ -301,16 +304,16 @@ impl Ring {
 
 const ENTER_GETEVENTS: u32 = 1;
 
-/// Queues the tick's timer and tells whether there was room.
+/// Queues the timer; returns false if there was no space.
 #[cold]
 fn arm(tick: &Tick, submissions: &mut squeue::SubmissionQueue<'_>) -> bool {
     let entry = opcode::Timeout::new(&raw const *tick.every).build().user_data(TICK);
-    // SAFETY: the timespec is boxed in the ring's `tick`, which is never replaced and lives until the
-    // ring is closed; the kernel only reads it.
+    // SAFETY: the timespec is boxed in the ring's `tick`, which is never replaced and lives until
+    // the ring is closed. The kernel only reads it.
     unsafe { submissions.push(&entry) }.is_ok()
 }
 
-/// The submission entry for what is left of a slot's operation.
+/// Returns the submission entry for the rest of a slot's operation.
 #[inline(always)]
 fn entry(
     flight: &Flight,
@@ -373,7 +376,7 @@ impl Drop for Ring {
             self.reap(usize::MAX, &mut |_, _| ());
         }
         if self.flight.in_flight() > 0 {
-            // The kernel may still write to these buffers: they must never be unmapped.
+            // The kernel may still write to these buffers, so they must never be unmapped.
             std::mem::forget(Arc::clone(self.flight.arena()));
         }
         drop(self.ring.take());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_catalogue::{
     Catalogue, CatalogueError, Entry, Lookup, Roots, SyncReport, import, labels_path,
 };
-use plimsoll_evidence::elsewhere;
+use plimsoll_evidence::external_directories;
 
 use crate::custody::Reader;
 use crate::error::CliError;
@@ -22,7 +22,7 @@ pub fn roots(places: &Places) -> Roots {
         places.cache.join("runs"),
         places.imported(),
     ];
-    directories.extend(elsewhere::noted(&places.noted()));
+    directories.extend(external_directories::list(&places.noted()));
     Roots {
         directories,
         ledger: places.ledger(),

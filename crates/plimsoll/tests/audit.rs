@@ -249,7 +249,7 @@ fn statistics_of_ioping_are_held_against_each_other() {
 fn what_is_no_result_is_refused_with_a_reason() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("x.json"), "{\"a\": 1}").unwrap();
-    sandbox.run(&["audit", "x.json"]).expect(2).says("no result of fio");
+    sandbox.run(&["audit", "x.json"]).expect(2).says("not a fio result");
     std::fs::write(sandbox.path("x.csv"), "a,b\n1,2\n").unwrap();
     sandbox.run(&["audit", "x.csv"]).expect(2).says("neither a rate nor a bandwidth");
     sandbox.run(&["audit", "nowhere.json"]).expect(2).says("cannot read");

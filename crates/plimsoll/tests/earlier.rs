@@ -43,7 +43,7 @@ impl Earlier {
             let ran = self.sandbox.run(&command).expect(code);
             ran.says(verdict);
             // Nobody can vouch here for what another machine left.
-            ran.says("there is no ledger here that holds this run");
+            ran.says("no ledger here contains this run");
         }
     }
 }

@@ -369,7 +369,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     differing(&odd, "\"workload.matrix.queue_depth\" = 2");
     by_fleet(&["tune", &odd, "--max", "2", "--steps", "2"])
         .expect(2)
-        .says("it has another queue depth there, which the search turns");
+        .says("its queue depth differs on that host, and the search varies it");
 
     // Targets in turns: the host's own of that name.
     let sides = ["a", "b"].map(|side| (side, sandbox.data().join(format!("{{host}}-{side}"))));

@@ -112,7 +112,7 @@ fn a_run_goes_to_another_machine_with_what_was_noted_of_it() {
     let listed = there.run(&["runs", "--json"]).expect(0).json();
     assert_eq!((&listed[0]["run_id"], &listed[0]["note"]), (&json!(first), &json!("the odd one")));
     assert_eq!(listed[0]["position"], Value::Null, "no ledger there holds it");
-    there.run(&["report", "last"]).says("no ledger here that holds this run");
+    there.run(&["report", "last"]).says("no ledger here contains this run");
     there.run(&["runs", "import", &archive]).expect(2).says("already exists");
     let nothing = there.path("nothing.tar.gz");
     std::fs::write(&nothing, "no archive").unwrap();

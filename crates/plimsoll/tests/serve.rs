@@ -522,7 +522,7 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
         ("include /etc/passwd", "includes another file"),
         ("read_iolog=/etc/passwd", "replays a trace"),
         ("size=${HOME}", "names a variable of the environment"),
-        ("ioengine=external:/tmp/x.so", "is left out: the engine external"),
+        ("ioengine=external:/tmp/x.so", "is omitted: the engine external"),
     ] {
         let job = format!("[a]\ndirectory={place}\nsize=1m\nruntime=1\nrw=read\n{line}\n");
         let form = [("kind", "fio"), ("job", job.as_str())];
@@ -760,7 +760,7 @@ fn the_catalogue_is_read_before_anybody_asks_and_a_ledger_that_is_changed_meanwh
     let text = std::fs::read_to_string(&ledger).unwrap();
     std::fs::write(&ledger, text.replacen("small", "smell", 1)).unwrap();
     support::wait_until("the ledger's defect", || {
-        server.get("/runs").text().contains("the line before it was changed or taken out")
+        server.get("/runs").text().contains("the previous line was changed or removed")
     });
     assert_ne!(shown(&ids[1]).status, 200, "a report is drawn from it no more");
     std::fs::write(&ledger, &text).unwrap();

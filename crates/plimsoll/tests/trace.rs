@@ -199,7 +199,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_written() {
         arguments.extend(more);
         sandbox.run(&arguments).expect(2).stderr
     };
-    assert!(run(&[]).contains("no trace that is known"));
+    assert!(run(&[]).contains("no known trace format"));
     run(&["--size", "4KiB"]);
     std::fs::write(&garbage, "fio version 2 iolog\n/f read 0 4096\n/f read 4096 4096\n").unwrap();
     assert!(run(&[]).contains("as-fast"), "a trace without times has no recorded pace");

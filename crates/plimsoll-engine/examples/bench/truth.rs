@@ -153,7 +153,7 @@ fn tested(gaps_ns: &[f64], mean_ns: f64) -> Value {
 fn away(options: &Options) -> Value {
     let cpu = options.cpu;
     let watch = move || {
-        plimsoll_sys::cpu::pin_to(cpu)?;
+        plimsoll_sys::cpu::pin_thread(cpu)?;
         let mut clock = Clock::new();
         let start_ns = clock.now_ns();
         let (mut last_ns, mut pauses, mut away_ns, mut longest_ns) = (start_ns, 0u64, 0, 0);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_sys::SysError;
 use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::error::describe;
-use plimsoll_sys::file::{self, NotDirect, OpenFlags, Opened};
+use plimsoll_sys::file::{self, NotDirect, OpenFile, OpenFlags};
 use plimsoll_sys::names::NameTable;
 use plimsoll_sys::pool::Pool;
 use plimsoll_sys::ring::{Ring, RingConfig, RingReport};
@@ -165,13 +165,13 @@ fn open_file(
     held: &HeldTarget,
     direct: Direct,
     dsync: bool,
-) -> Result<(PathBuf, Opened), EngineError> {
+) -> Result<(PathBuf, OpenFile), EngineError> {
     let (path, write, create, size_bytes) = match source {
         FileSource::Path { path, write, create, size_bytes } => (path, write, create, size_bytes),
         FileSource::Fd { path, fd, direct } => {
             let not_direct = (!direct).then_some(NotDirect::NotAsked);
             let (memory, offset) = (None, None);
-            let opened = Opened {
+            let opened = OpenFile {
                 fd,
                 not_direct,
                 direct_memory_align_bytes: memory,
@@ -209,7 +209,7 @@ fn grow(fd: &OwnedFd, path: &Path, size_bytes: u64) -> Result<(), EngineError> {
     }
 }
 
-fn report_file(path: &Path, opened: &Opened) -> FileReport {
+fn report_file(path: &Path, opened: &OpenFile) -> FileReport {
     FileReport {
         path: path.display().to_string(),
         size_bytes: file::size_bytes(&opened.fd).unwrap_or(0),
@@ -222,7 +222,7 @@ fn report_file(path: &Path, opened: &Opened) -> FileReport {
         }),
         direct_memory_align_bytes: opened.direct_memory_align_bytes,
         direct_offset_align_bytes: opened.direct_offset_align_bytes,
-        punts_because: (file::takes_nowait(&opened.fd) == Some(false)).then(|| {
+        punts_because: (file::supports_nowait(&opened.fd) == Some(false)).then(|| {
             "its file system takes no RWF_NOWAIT: io_uring carries each operation with a worker \
              thread"
                 .to_owned()

@@ -6,7 +6,7 @@
 //! no cache holds. 1,000 is the reference: one core of an AMD EPYC of the third generation at 2.45 GHz,
 //! as a shared virtual machine had it in late 2026.
 
-use plimsoll_sys::cpu::{enter_kernel, pin_to};
+use plimsoll_sys::cpu::{enter_kernel, pin_thread};
 use serde::{Deserialize, Serialize};
 
 use super::{COLD_BYTES, SLICE_NS, copy_bytes_per_s, rate_per_s, slice};
@@ -66,7 +66,8 @@ pub fn score(cpu: Option<usize>) -> Result<Score, EngineError> {
 
 fn measure(cpu: Option<usize>) -> Result<Score, EngineError> {
     if let Some(cpu) = cpu {
-        pin_to(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))?;
+        pin_thread(cpu)
+            .map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))?;
     }
     let mut null_operations_per_s = 0;
     for _ in 0..5 {

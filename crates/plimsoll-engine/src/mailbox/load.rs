@@ -155,7 +155,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
     ) -> Self {
         let since_ns = running.recording.since_start_ns(started_ns);
         let mut observer = Observer::new(running.stage.directories.clone(), since_ns);
-        observer.look_at_files(&caches::files_below(&running.stage.held));
+        observer.examine_files(&caches::files_below(&running.stage.held));
         observer.watch_metrics(crate::issue::endpoints(&running.mail.plan.observe));
         let next_sample_ns = started_ns + running.stage.interval_ns;
         Self {

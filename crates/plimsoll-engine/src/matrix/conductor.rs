@@ -45,7 +45,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         let since_ns = running.recording.since_start_ns(now_ns);
         let mut observer = Observer::new(running.places.clone(), since_ns);
         if !running.matrix.home.is_null {
-            observer.look_at_files(&running.paths());
+            observer.examine_files(&running.paths());
         }
         if let Some(remote) = &running.matrix.home.remote {
             observer.watch_servers(remote.addresses());

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_sys::SysError;
-use plimsoll_sys::file::{self, OpenFlags, Opened};
+use plimsoll_sys::file::{self, OpenFile, OpenFlags};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, unlinkat};
 use rustix::io::Errno;
 
@@ -208,7 +208,7 @@ impl HeldTarget {
     ///
     /// # Errors
     /// What is not the run's, a link, anything but a regular file.
-    pub fn open(&self, path: &Path, flags: OpenFlags) -> Result<Opened, SysError> {
+    pub fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenFile, SysError> {
         let Held { directories, device } = &*self.0;
         let is_unbound = directories.is_empty() && device.is_none();
         if is_unbound || (path == Path::new(NOTHING) && !flags.write) {

@@ -252,7 +252,7 @@ impl<W: StepWorkload> Part<'_, W> {
         let mut place = self.place;
         match backend.describe().worker_threads {
             // A thread that can't be pinned still works, if less steadily.
-            0 => place.cpu = place.cpu.filter(|cpu| cpu::pin_to(*cpu).is_ok()),
+            0 => place.cpu = place.cpu.filter(|cpu| cpu::pin_thread(*cpu).is_ok()),
             workers => place = Place::with_workers(workers),
         }
         (thread.cpu, thread.why) = (place.cpu.and_then(|cpu| u32::try_from(cpu).ok()), place.why);

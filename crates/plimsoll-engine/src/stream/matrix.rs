@@ -428,7 +428,7 @@ impl Source for MatrixSource {
     }
 
     fn wants_look(&mut self) -> bool {
-        self.profiler.as_mut().is_some_and(|profiler| profiler.wants_content())
+        self.profiler.as_mut().is_some_and(|profiler| profiler.samples_content())
     }
 
     fn look(&mut self, op: &Op, buffer: &[u8]) {

@@ -119,7 +119,7 @@ impl Reference {
         let device = std::thread::spawn(move || {
             if let Some(cpu) = cpu {
                 // Where it can't be, it runs anywhere, and its lateness is in `done`.
-                let _ = plimsoll_sys::cpu::pin_to(cpu);
+                let _ = plimsoll_sys::cpu::pin_thread(cpu);
             }
             device.run()
         });

@@ -1,5 +1,5 @@
-//! Evidence of several hosts as one: counts and sums added, histograms added bucket by bucket, series laid on the
-//! common clock. Nothing is averaged.
+//! Merger of the evidence of several hosts. It adds counts and sums, adds histograms bucket by
+//! bucket, and aligns series on the common clock. It averages nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,31 +7,31 @@ use std::path::Path;
 
 use hdrhistogram::Histogram;
 
-use super::{Class, Common};
+use super::{Class, CommonWindow};
 use crate::bundle::Bundle;
 use crate::error::EvidenceError;
 use crate::latency::{self, Interval, Packed, histogram};
 use crate::run::Phase;
 use crate::series::{Data, Row, drained_class};
 
-/// A host's evidence.
+/// Evidence of one host.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Its bundle.
+    /// The host's bundle.
     pub bundle: Bundle,
-    /// Every interval of its `latency.hlog` that is of the measured phase.
+    /// Intervals of `latency.hlog` within the measured phase.
     pub spans: Vec<Interval>,
-    /// Start of its run on the fleet's clock.
+    /// Start of the run on the fleet's clock.
     pub start_ns: u64,
-    /// By how much that may be wrong.
+    /// Error bound of `start_ns`.
     pub error_ns: u64,
 }
 
 impl Part {
-    /// Reads a host's bundle; its seal is checked.
+    /// Reads a host's bundle and checks its seal.
     ///
     /// # Errors
-    /// As [`Bundle::read`].
+    /// See [`Bundle::read`].
     pub fn read(directory: &Path, start_ns: u64, error_ns: u64) -> Result<Self, EvidenceError> {
         let bundle = Bundle::read(directory)?;
         let path = directory.join("latency.hlog");
@@ -48,32 +48,32 @@ impl Part {
     }
 }
 
-/// What hosts did together.
+/// Merged evidence of all hosts.
 #[derive(Clone, Debug, Default)]
-pub struct Merged {
-    /// By part, in their order: what it did within the window, and for how long it did so.
+pub struct MergedEvidence {
+    /// Totals within the window and measured time of each host, in the order of the parts.
     pub hosts: Vec<(Vec<Class>, u64)>,
-    /// All of them together.
+    /// Totals of all hosts.
     pub classes: Vec<Class>,
     /// Latencies by tag.
     pub latency: BTreeMap<String, Histogram<u64>>,
-    /// The same interval by interval.
+    /// Latencies by tag and interval.
     pub intervals: Vec<Interval>,
-    /// Class rows of all hosts together; the only phase is the window.
+    /// Class rows summed over all hosts. Phase 0 is the window.
     pub series: Vec<Row>,
 }
 
-/// Where a host's measured phase lies on the fleet's clock.
-fn measured(part: &Part) -> Option<(u64, u64)> {
+/// Returns start and end of a host's measured phase on the fleet's clock.
+fn measured_span(part: &Part) -> Option<(u64, u64)> {
     let phase: &Phase = part.bundle.run.measure()?;
     let start_ns = part.start_ns + phase.start_ns;
     Some((start_ns, start_ns + phase.duration_ns))
 }
 
-/// The intervals that all hosts measured. Those of a host are cut away that lie outside, interval by interval: a host
-/// counts an I/O in the interval in which it completed.
-fn common(parts: &[Part], interval_ns: u64) -> Option<Common> {
-    let spans: Vec<(u64, u64)> = parts.iter().map(measured).collect::<Option<_>>()?;
+/// Computes the window in which all hosts measured. Intervals outside it are cut whole, because a
+/// host counts an I/O in the interval in which it completed.
+fn common_window(parts: &[Part], interval_ns: u64) -> Option<CommonWindow> {
+    let spans: Vec<(u64, u64)> = parts.iter().map(measured_span).collect::<Option<_>>()?;
     let start = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.0).reduce(pick);
     let end = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.1).reduce(pick);
     let (first_ns, start_ns) = (start(u64::min)?, start(u64::max)?);
@@ -82,7 +82,7 @@ fn common(parts: &[Part], interval_ns: u64) -> Option<Common> {
     let (start_skew_ns, end_skew_ns) = (start_ns - first_ns, last_ns - end_ns);
     let mut errors: Vec<u64> = parts.iter().map(|part| part.error_ns).collect();
     errors.sort_unstable();
-    Some(Common {
+    Some(CommonWindow {
         start_ns,
         duration_ns,
         start_skew_ns,
@@ -93,14 +93,18 @@ fn common(parts: &[Part], interval_ns: u64) -> Option<Common> {
     })
 }
 
-/// Adds up what hosts did in the time in which all of them measured. `None` where there is no such time, or no host.
+/// Merges the hosts' totals over their common window. Returns `None` without a common window
+/// or no host.
 ///
 /// # Errors
-/// A histogram whose values have no place in the sum's.
-pub fn merge(parts: &[Part], interval_ns: u64) -> Result<Option<(Common, Merged)>, String> {
+/// A histogram value does not fit the merged histogram.
+pub fn merge(
+    parts: &[Part],
+    interval_ns: u64,
+) -> Result<Option<(CommonWindow, MergedEvidence)>, String> {
     let interval_ns = interval_ns.max(1);
-    let Some(window) = common(parts, interval_ns) else { return Ok(None) };
-    let mut merged = Merged::default();
+    let Some(window) = common_window(parts, interval_ns) else { return Ok(None) };
+    let mut merged = MergedEvidence::default();
     let mut rows: BTreeMap<(u64, String), (u64, u64, u64, u64)> = BTreeMap::new();
     let mut spans: BTreeMap<(u64, String), Histogram<u64>> = BTreeMap::new();
     for part in parts {
@@ -150,16 +154,16 @@ pub fn merge(parts: &[Part], interval_ns: u64) -> Result<Option<(Common, Merged)
     Ok(Some((window, merged)))
 }
 
-/// The window's intervals, as a host's fall into them.
+/// Mapping of one host's intervals to those of the window.
 struct Grid<'p> {
-    window: Common,
+    window: CommonWindow,
     interval_ns: u64,
     part: &'p Part,
 }
 
 impl Grid<'_> {
-    /// The window's interval that a host's belongs to: that in which its middle lies. Where nothing is cut away, what
-    /// reaches beyond an end belongs to the first or last.
+    /// Returns the window interval that contains the middle of a host's interval. If nothing is
+    /// cut, intervals beyond the window count towards its first or last one.
     fn number(&self, start_ns: u64, duration_ns: u64) -> Option<u64> {
         let middle_ns = self.part.start_ns + start_ns + duration_ns / 2;
         let number = middle_ns.checked_sub(self.window.start_ns).map(|ns| ns / self.interval_ns);
@@ -171,7 +175,7 @@ impl Grid<'_> {
         }
     }
 
-    /// The rows of the measured phase's own classes.
+    /// Returns the class rows of the measured phase, without drained I/Os.
     fn rows(&self) -> impl Iterator<Item = (u64, &Row)> {
         let run = &self.part.bundle.run;
         let phase = run.phases.iter().position(|p| p.kind == crate::run::PhaseKind::Measure);
@@ -185,13 +189,13 @@ impl Grid<'_> {
         rows.filter_map(|row| Some((self.number(row.start_ns, row.duration_ns)?, row)))
     }
 
-    /// The histograms of the measured phase.
+    /// Returns the histograms of the measured phase.
     fn spans(&self) -> impl Iterator<Item = (u64, &Interval)> {
         let spans = self.part.spans.iter();
         spans.filter_map(|span| Some((self.number(span.start_ns, span.duration_ns)?, span)))
     }
 
-    /// What the host did, by class, and for how long.
+    /// Returns the host's totals by class, and the time that they cover.
     fn classes(&self) -> (Vec<Class>, u64) {
         let run = &self.part.bundle.run;
         let whole_ns = run.measure().map_or(0, |phase| phase.duration_ns);
@@ -244,7 +248,7 @@ mod tests {
     const PLAN: &str = "version = 1\nname = \"p\"\n[target]\npath = \"/x\"\n[workload.matrix]\n\
         file_size = \"1GiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
 
-    /// A host that did `per_second` reads in each of `seconds`, from its run's first second on, each `latency_ns` long.
+    /// Returns a host with `per_second` reads of `latency_ns` each in every one of `seconds`.
     fn part(start_ns: u64, seconds: u64, per_second: u64, latency_ns: u64) -> Part {
         let mut run = run();
         run.phases = vec![Phase {
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_measured_together_are_added_whole() {
+    fn adds_hosts_that_measured_together_completely() {
         let parts = [part(0, 4, 100, 2_000_000), part(3_000_000, 4, 50, 9_000_000)];
         let (window, merged) = merge(&parts, SECOND).unwrap().unwrap();
         assert!(!window.cut);
@@ -316,7 +320,8 @@ mod tests {
         assert_eq!(all.latency_ns_max, 9_000_000);
         let read = &merged.latency["load.read"];
         assert_eq!(read.len(), 600);
-        // The worst third is the slow host's: a percentile of both is none that either has, averaged.
+        // The slow host has the worst third. The merged percentile equals neither host's, nor their
+        // mean.
         assert!(read.equivalent(read.value_at_quantile(0.6), 2_000_000));
         assert!(read.equivalent(read.value_at_quantile(0.7), 9_000_000));
         assert_eq!(merged.series.len(), 4);
@@ -325,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn of_hosts_that_lie_apart_only_the_common_intervals_count() {
+    fn counts_only_the_common_intervals_of_skewed_hosts() {
         let parts = [part(0, 4, 100, 2_000_000), part(SECOND + 5_000_000, 4, 50, 9_000_000)];
         let (window, merged) = merge(&parts, SECOND).unwrap().unwrap();
         assert!(window.cut);
@@ -338,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_never_measured_together_have_no_sum() {
+    fn hosts_without_a_common_window_have_no_sum() {
         let parts = [part(0, 4, 100, 2_000_000), part(9 * SECOND, 4, 50, 9_000_000)];
         assert!(merge(&parts, SECOND).unwrap().is_none());
         assert!(merge(&[], SECOND).unwrap().is_none());

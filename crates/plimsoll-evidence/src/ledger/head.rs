@@ -1,11 +1,12 @@
-//! `ledger.head`: how many lines the ledger has, and the SHA-256 of the last.
+//! `ledger.head`: the number of lines of the ledger and the SHA-256 of the last.
 //!
-//! The chain guards each line by the one after it, so that nothing in it guards the last. The head does: a last
-//! line that was changed or taken off no longer is what the head says. It is replaced after each line, under the
-//! ledger's lock. A writer that was cut off between the two, or that met a full disk, leaves a head that is
-//! behind, and never one that is ahead.
+//! In the chain, each line is protected by the next one, so nothing protects the last. The head
+//! does: if the last line is changed or removed, it no longer matches the head. The head is
+//! replaced after each line, under the ledger's lock. A writer that is killed between the two, or
+//! meets a full disk, leaves a head that is behind, never one that is ahead.
 //!
-//! Whoever can write the ledger can write the head too. What a signed statement adds is that its owner can't.
+//! A person who can write the ledger can write the head too. A signed statement protects against
+//! that.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,52 +16,52 @@ use serde::{Deserialize, Serialize};
 
 use super::Link;
 
-/// What is said of a head that should be there and is not.
-const TAKEN_AWAY: &str = "its head was taken away: nothing guards its last line";
+/// Message for a missing head.
+const TAKEN_AWAY: &str = "its head is missing: its last line is not protected";
 
-/// What the head says.
+/// Content of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Lines.
+    /// Number of lines.
     pub lines: u64,
-    /// SHA-256 of the last of them.
+    /// SHA-256 of the last line.
     pub last_sha256: String,
 }
 
-/// How a line's writer found the head, before it wrote.
+/// State of the head before a line was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum HeadFound {
-    /// It was there, and the ledger was what it said.
+pub enum HeadState {
+    /// The ledger matched the head.
     Held,
-    /// The ledger was not what the head said: a sentence.
+    /// The ledger did not match the head, with the reason in words.
     Differed(String),
 }
 
-/// Where the head of a ledger lies.
+/// Returns the path of a ledger's head.
 #[must_use]
 pub fn path_of(ledger: &Path) -> PathBuf {
     ledger.with_extension("head")
 }
 
 impl Head {
-    /// What the head of this chain has to say; `None`: it is empty.
+    /// Returns the head of a chain; `None` if the chain is empty.
     #[must_use]
     pub fn of(chain: &[Link]) -> Option<Self> {
         let last = chain.last()?;
         Some(Self { lines: chain.len() as u64, last_sha256: last.sha256.clone() })
     }
 
-    /// Its text: one form only.
+    /// Returns the text of the file. Each head has exactly one text.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{} {}\n", self.lines, self.last_sha256)
     }
 
-    /// Puts it in the place of the one before.
+    /// Replaces the head on disk.
     ///
     /// # Errors
-    /// A file that can't be written.
+    /// The file cannot be written.
     pub fn write(&self, ledger: &Path) -> std::io::Result<()> {
         let path = path_of(ledger);
         let new = ledger.with_extension("head.new");
@@ -81,54 +82,59 @@ impl Head {
         (head.text() == text).then_some(head)
     }
 
-    /// Whether a chain is what the head says: at the number of the line that is not, and why not.
-    fn holds_for(&self, chain: &[Link]) -> Result<(), (u64, String)> {
+    /// Checks that a chain matches the head. The error has the number of the line that does not,
+    /// and the reason.
+    fn check(&self, chain: &[Link]) -> Result<(), (u64, String)> {
         let has = chain.len() as u64;
         if has < self.lines {
             let says =
-                format!("it was cut short: its head says {} lines, and it has {has}", self.lines);
+                format!("it was cut short: its head says {} lines, but it has {has}", self.lines);
             return Err((has + 1, says));
         }
         let last = usize::try_from(self.lines).ok().and_then(|n| chain.get(n.checked_sub(1)?));
         match last.is_some_and(|link| link.sha256 == self.last_sha256) {
             true => Ok(()),
-            false => {
-                Err((self.lines, "its head has another line there: one of both was changed".into()))
-            }
+            false => Err((
+                self.lines,
+                "its head has a different line there: the line or the head was \
+                    changed"
+                    .into(),
+            )),
         }
     }
 }
 
-/// What lies where the head belongs.
+/// Head as found on disk.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum StoredHead {
     Nothing,
     Head(Head),
-    /// Something else, or what can't be read.
+    /// Another content, or an unreadable file.
     Other(String),
 }
 
-/// Reads the head. It is read before the ledger: what is appended meanwhile then leaves it behind.
-pub(super) fn find(ledger: &Path) -> Found {
+/// Reads the head. Callers read it before the ledger, so that lines appended in between only leave
+/// it behind.
+pub(super) fn read(ledger: &Path) -> StoredHead {
     match fs::read(path_of(ledger)) {
         Ok(bytes) => match std::str::from_utf8(&bytes).ok().and_then(Head::parse) {
-            Some(head) => Found::Head(head),
-            None => Found::Other("its head is not in the form in which it is written".into()),
+            Some(head) => StoredHead::Head(head),
+            None => StoredHead::Other("its head has the wrong format".into()),
         },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Found::Nothing,
-        Err(error) => Found::Other(format!("its head can't be read: {error}")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => StoredHead::Nothing,
+        Err(error) => StoredHead::Other(format!("its head cannot be read: {error}")),
     }
 }
 
-/// Holds a chain against what lies where its head belongs. `None`: it has no head, and never had one.
-pub(super) fn hold(found: &Found, chain: &[Link]) -> Option<Result<(), (u64, String)>> {
+/// Checks a chain against its head. Returns `None` if the ledger never had a head.
+pub(super) fn check(found: &StoredHead, chain: &[Link]) -> Option<Result<(), (u64, String)>> {
     match found {
-        Found::Head(head) => Some(head.holds_for(chain)),
-        Found::Other(says) => Some(Err((0, says.clone()))),
-        Found::Nothing if chain.iter().any(|link| link.entry.head.is_some()) => {
+        StoredHead::Head(head) => Some(head.check(chain)),
+        StoredHead::Other(says) => Some(Err((0, says.clone()))),
+        StoredHead::Nothing if chain.iter().any(|link| link.entry.head.is_some()) => {
             Some(Err((0, TAKEN_AWAY.to_owned())))
         }
-        Found::Nothing => None,
+        StoredHead::Nothing => None,
     }
 }
 
@@ -161,28 +167,28 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_can_not_be_changed_or_taken_off() {
+    fn detects_a_changed_or_removed_last_line() {
         let (_directory, ledger) = three();
         assert_eq!(ledger.read().unwrap().len(), 3);
         let text = fs::read_to_string(ledger.path()).unwrap();
         fs::write(ledger.path(), text.replace("\"c\"", "\"x\"")).unwrap();
-        says(&ledger, 3, "its head has another line");
+        says(&ledger, 3, "its head has a different line");
         let two: String = text.lines().take(2).map(|line| format!("{line}\n")).collect();
         fs::write(ledger.path(), &two).unwrap();
-        says(&ledger, 3, "cut short: its head says 3 lines, and it has 2");
+        says(&ledger, 3, "cut short: its head says 3 lines, but it has 2");
         fs::remove_file(ledger.path()).unwrap();
-        says(&ledger, 1, "cut short: its head says 3 lines, and it has 0");
-        // The next line says what its writer found, and the chain goes on.
+        says(&ledger, 1, "cut short: its head says 3 lines, but it has 0");
+        // The next line records the mismatch, and the chain continues.
         fs::write(ledger.path(), &two).unwrap();
         enter(&ledger, "d");
         let entries = ledger.read().unwrap();
         assert_eq!(entries.len(), 3);
         let found = entries[2].head.clone();
-        assert!(matches!(found, Some(HeadFound::Differed(says)) if says.contains("cut short")));
+        assert!(matches!(found, Some(HeadState::Differed(says)) if says.contains("cut short")));
     }
 
     #[test]
-    fn a_head_that_was_changed_or_taken_away_is_told() {
+    fn reports_a_changed_or_removed_head() {
         let (_directory, ledger) = three();
         let path = path_of(ledger.path());
         let text = fs::read_to_string(&path).unwrap();
@@ -196,19 +202,19 @@ mod tests {
             assert!(ledger.read().is_err(), "{other:?}");
         }
         fs::remove_file(&path).unwrap();
-        says(&ledger, 0, "taken away");
+        says(&ledger, 0, "its head is missing");
         enter(&ledger, "d");
-        assert_eq!(ledger.read().unwrap()[3].head, Some(HeadFound::Differed(TAKEN_AWAY.into())));
+        assert_eq!(ledger.read().unwrap()[3].head, Some(HeadState::Differed(TAKEN_AWAY.into())));
     }
 
     #[test]
-    fn a_head_that_is_behind_or_not_there_yet_accuses_nobody() {
+    fn a_stale_or_missing_head_is_not_an_error() {
         let (_directory, ledger) = three();
         let path = path_of(ledger.path());
         let chain = ledger.read_chain().unwrap();
         Head::of(&chain[..2]).unwrap().write(ledger.path()).unwrap();
         assert_eq!(ledger.read().unwrap().len(), 3);
-        // A ledger of an older version, or one whose first writer was cut off.
+        // A ledger of an older version, or one whose first writer was killed.
         let first = fs::read_to_string(ledger.path()).unwrap().lines().next().unwrap().to_owned();
         fs::write(ledger.path(), format!("{first}\n")).unwrap();
         fs::remove_file(&path).unwrap();
@@ -216,6 +222,6 @@ mod tests {
         enter(&ledger, "b");
         enter(&ledger, "c");
         let found: Vec<_> = ledger.read().unwrap().into_iter().map(|entry| entry.head).collect();
-        assert_eq!(found, [None, None, Some(HeadFound::Held)]);
+        assert_eq!(found, [None, None, Some(HeadState::Held)]);
     }
 }

@@ -1,5 +1,5 @@
-//! What a run asks of which system, coarsely enough that a new name, another directory of the same
-//! file system or a few more KiB do not make another question of it.
+//! Workload and system of a run, compared loosely. A new name, another directory on the same file
+//! system or a few more KiB do not make a different question.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, Mount};
 
-/// Numbers that differ by no more than this share of the larger are alike.
+/// Largest relative difference at which two numbers are alike.
 const TOLERANCE: f64 = 0.1;
-/// Shares in percent that differ by no more than this are alike.
+/// Largest difference at which two percentages are alike, in percentage points.
 const TOLERANCE_PERCENT: f64 = 10.0;
 
-/// What a run asks of which system.
+/// Workload that a run applies to a system.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The system under test: file system and device, export, bucket, model.
+    /// System under test: file system and device, export, bucket or model.
     pub target: String,
     /// `mailbox` or `matrix`.
     pub workload: String,
-    /// True where the plan requires something.
+    /// True if the plan has a requirement.
     pub required: bool,
-    /// What else tells two questions apart, with the unit in the name. Without a requirement the load
-    /// (clients, threads, rate) is among them; with one it is not, as it is what may be tuned.
+    /// Further numbers that distinguish questions, with the unit in the name. Without a requirement
+    /// they include the load (clients, threads, rate). With one they do not, because the load may
+    /// be tuned to meet it.
     pub numbers: BTreeMap<String, f64>,
     /// SHA-256 of the resolved plan without its requirement, claims and names; absent in lines of
     /// earlier versions.
@@ -37,17 +38,17 @@ pub struct Question {
 }
 
 impl Question {
-    /// The question of a plan on the host as it is.
+    /// Derives the question of a plan on the host in its current state.
     #[must_use]
-    pub fn of(plan: &ResolvedPlan, environment: &Environment) -> Self {
+    pub fn from_plan(plan: &ResolvedPlan, environment: &Environment) -> Self {
         let mut targets: Vec<String> =
             plan.targets.iter().map(|target| system(target, environment)).collect();
         targets.sort();
         targets.dedup();
         let mut numbers = BTreeMap::new();
         match &plan.workload {
-            Workload::Mailbox(store) => of_mailbox(store, &mut numbers),
-            Workload::Matrix(matrix) => of_matrix(matrix, &mut numbers),
+            Workload::Mailbox(store) => add_mailbox_numbers(store, &mut numbers),
+            Workload::Matrix(matrix) => add_matrix_numbers(matrix, &mut numbers),
         }
         let required = plan.requirement.as_ref();
         if let Some(requirement) = required {
@@ -74,9 +75,10 @@ impl Question {
         }
     }
 
-    /// Whether another run put the same workload on the same system, and required something else of it.
+    /// True if another run applied the same workload to the same system with a different
+    /// requirement.
     #[must_use]
-    pub fn requires_otherwise(&self, other: &Self) -> bool {
+    pub fn has_other_requirement(&self, other: &Self) -> bool {
         let (Some(own), Some(others)) = (&self.requirement_sha256, &other.requirement_sha256)
         else {
             return false;
@@ -96,7 +98,7 @@ impl Question {
         own != others && (same_plan || workload(self).is_alike(&workload(other)))
     }
 
-    /// Whether another run asked the same: of the same system, with every number that both state alike.
+    /// True if another run is alike: same system, and every number that both have is alike.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         let near = |(name, a): (&String, &f64)| {
@@ -112,7 +114,7 @@ impl Question {
     }
 }
 
-/// The plan with nothing in it of what is required, or of whose it is.
+/// Returns the plan without its requirement, claims and names.
 fn without_requirement(plan: &ResolvedPlan) -> ResolvedPlan {
     ResolvedPlan {
         name: String::new(),
@@ -131,14 +133,14 @@ fn hash_of(requirement: &Requirement) -> Option<String> {
     Some(super::sha256_hex(&text))
 }
 
-/// The system that a target is, however it is called in the plan.
+/// Identifies the system of a target, independent of its name in the plan.
 fn system(target: &Target, environment: &Environment) -> String {
     match &target.kind {
         TargetKind::Directories { databases, logs } => {
-            of_paths(databases.iter().chain(logs), environment)
+            identify_paths(databases.iter().chain(logs), environment)
         }
-        TargetKind::Path { path } => of_paths(std::iter::once(path), environment),
-        TargetKind::Device { device } => of_paths(std::iter::once(device), environment),
+        TargetKind::Path { path } => identify_paths(std::iter::once(path), environment),
+        TargetKind::Device { device } => identify_paths(std::iter::once(device), environment),
         TargetKind::Nfs { exports, .. } => {
             let mut exports = exports.clone();
             exports.sort();
@@ -157,11 +159,14 @@ fn system(target: &Target, environment: &Environment) -> String {
     }
 }
 
-/// What is mounted below paths; the paths themselves where that is not known.
-fn of_paths<'a>(paths: impl Iterator<Item = &'a String>, environment: &Environment) -> String {
+/// Identifies the mounts of paths. Falls back to the paths if a mount is unknown.
+fn identify_paths<'a>(
+    paths: impl Iterator<Item = &'a String>,
+    environment: &Environment,
+) -> String {
     let below = |path: &String| {
         let known = environment.mounts.iter().find(|mount| mount_of(mount, path));
-        known.and_then(mounted).unwrap_or_else(|| path.clone())
+        known.and_then(identify_mount).unwrap_or_else(|| path.clone())
     };
     let mut systems: Vec<String> = paths.map(below).collect();
     systems.sort();
@@ -169,15 +174,16 @@ fn of_paths<'a>(paths: impl Iterator<Item = &'a String>, environment: &Environme
     systems.join(", ")
 }
 
-/// Whether the observed path is the plan's: Plimsoll works in a directory of its own below it.
+/// True if the mount was observed for a path of the plan. Plimsoll works in its own directory below
+/// that path.
 fn mount_of(mount: &Mount, path: &str) -> bool {
     let below = mount.path.strip_prefix(path.trim_end_matches('/'));
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// File system, source and devices. A source without a device (an overlay, memory) is told apart by
-/// where it is mounted.
-fn mounted(mount: &Mount) -> Option<String> {
+/// Returns file system, source and devices. A source without a device (an overlay, memory) is
+/// identified by its mount point.
+fn identify_mount(mount: &Mount) -> Option<String> {
     let kind = mount.file_system.as_deref().unwrap_or("no file system");
     let source = mount.source.as_deref().unwrap_or_default();
     let own = match (&mount.devices[..], source.contains(['/', ':'])) {
@@ -188,7 +194,7 @@ fn mounted(mount: &Mount) -> Option<String> {
     Some(format!("{kind} on {}", own.trim()))
 }
 
-fn of_mailbox(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
+fn add_mailbox_numbers(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
     let capacity = store.database_initial_bytes.saturating_mul(u64::from(store.databases));
     let named = [
         ("mailboxes", store.mailboxes as f64),
@@ -199,8 +205,8 @@ fn of_mailbox(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
     numbers.extend(named.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// Totals over the streams: one stream cut into two asks the same.
-fn of_matrix(matrix: &Matrix, numbers: &mut BTreeMap<String, f64>) {
+/// Adds totals over the streams, so that splitting a stream in two does not change the question.
+fn add_matrix_numbers(matrix: &Matrix, numbers: &mut BTreeMap<String, f64>) {
     let streams = &matrix.streams;
     let clients = |at: usize| f64::from(streams[at].clients.max(1));
     let all: f64 = (0..streams.len()).map(clients).sum::<f64>().max(1.0);
@@ -248,7 +254,7 @@ mod tests {
             ..Mount::default()
         };
         let mounts = mounts.iter().map(mount).collect();
-        Question::of(&plan, &Environment { mounts, ..Environment::default() })
+        Question::from_plan(&plan, &Environment { mounts, ..Environment::default() })
     }
 
     fn matrix(name: &str, path: &str, more: &str) -> String {
@@ -262,19 +268,19 @@ mod tests {
         [("/mnt/a/plimsoll-p", "/dev/sda1", "sda"), ("/mnt/b/plimsoll-q", "/dev/sda1", "sda")];
 
     #[test]
-    fn a_name_a_directory_and_4_kib_make_no_other_question() {
+    fn name_directory_and_4_kib_do_not_change_the_question() {
         let first = question(&matrix("p", "/mnt/a", "file_size = \"1GiB\""), &BELOW);
         let named = question(&matrix("q", "/mnt/b", "file_size = \"1048580KiB\""), &BELOW);
         assert_eq!(first.target, "ext4 on /dev/sda1 sda");
         assert_ne!(first.numbers, named.numbers);
         assert!(first.is_alike(&named) && named.is_alike(&first));
-        // The load is what may be tuned to meet a requirement.
+        // The load may be tuned to meet a requirement.
         let deeper = matrix("p", "/mnt/a", "file_size = \"1GiB\"\nqueue_depth = 32");
         assert!(first.is_alike(&question(&deeper, &BELOW)));
     }
 
     #[test]
-    fn another_system_requirement_or_workload_is_another_question() {
+    fn system_requirement_or_workload_change_the_question() {
         let plan = matrix("p", "/mnt/a", "file_size = \"1GiB\"");
         let first = question(&plan, &BELOW);
         let other = [("/mnt/a", "/dev/sdb1", "sdb")];
@@ -284,13 +290,13 @@ mod tests {
         }
         let measured = plan.replace("[requirement]\niops = 1000\n", "");
         assert!(!first.is_alike(&question(&measured, &BELOW)));
-        // Without a requirement the load is part of what is measured.
+        // Without a requirement, the load is part of the question.
         let deeper = format!("{measured}\nqueue_depth = 32");
         assert!(!question(&measured, &BELOW).is_alike(&question(&deeper, &BELOW)));
     }
 
     #[test]
-    fn a_requirement_that_was_changed_is_told_from_one_that_was_not() {
+    fn distinguishes_a_changed_requirement() {
         let plan = matrix("p", "/mnt/a", "file_size = \"1GiB\"");
         let first = question(&plan, &BELOW);
         assert!(first.workload_sha256.is_some() && first.requirement_sha256.is_some());
@@ -299,11 +305,11 @@ mod tests {
             plan.replace("iops = 1000", "iops = 10"),
             plan.replace("iops = 1000", "read_latency_p99 = \"20ms\""),
             plan.replace("iops = 1000", "iops = 1000\nread_latency_p99 = \"20ms\""),
-            // A little more data and another name make no other workload.
+            // Slightly more data and another name are the same workload.
             plan.replace("iops = 1000", "iops = 900").replace("1GiB", "1048580KiB"),
         ] {
             let other = question(&other, &BELOW);
-            assert!(first.requires_otherwise(&other) && other.requires_otherwise(&first));
+            assert!(first.has_other_requirement(&other) && other.has_other_requirement(&first));
         }
         for same in [
             plan.clone(),
@@ -312,12 +318,12 @@ mod tests {
             plan.replace("iops = 1000", "iops = 900").replace("4KiB", "64KiB"),
             plan.replace("iops = 1000", "iops = 900").replace("[70]", "[0]"),
         ] {
-            assert!(!first.requires_otherwise(&question(&same, &BELOW)), "{same}");
+            assert!(!first.has_other_requirement(&question(&same, &BELOW)), "{same}");
         }
         let elsewhere = [("/mnt/a", "/dev/sdb1", "sdb")];
         let other = plan.replace("iops = 1000", "iops = 900");
-        assert!(!first.requires_otherwise(&question(&other, &elsewhere)), "another disk");
+        assert!(!first.has_other_requirement(&question(&other, &elsewhere)), "another disk");
         let earlier = Question { requirement_sha256: None, ..question(&other, &BELOW) };
-        assert!(!first.requires_otherwise(&earlier), "an earlier version recorded none");
+        assert!(!first.has_other_requirement(&earlier), "an earlier version recorded none");
     }
 }

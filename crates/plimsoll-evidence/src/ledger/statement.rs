@@ -1,9 +1,10 @@
-//! Signed statements of a ledger: how long it was, what its last line was. A ledger whose owner has given a
-//! statement away can't be cut short or rewritten before that line any more without being found out.
+//! Signed statements of a ledger: its length and the hash of its last line. Once the owner has
+//! given a statement away, the ledger cannot be truncated or rewritten before that line without
+//! detection.
 //!
-//! A statement is a small text file, `ledger-000057.txt`, with a signature beside it that minisign checks
-//! (`ledger-000057.txt.minisig`) and, where its owner fetched one, an RFC 3161 timestamp token
-//! (`ledger-000057.txt.tsr`), which shows that the statement existed at a time.
+//! A statement is a small text file, `ledger-000057.txt`, with a signature that minisign checks
+//! (`ledger-000057.txt.minisig`). Its owner can add an RFC 3161 timestamp token
+//! (`ledger-000057.txt.tsr`), which proves when the statement existed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,32 +17,32 @@ use crate::signature::{self, Signer};
 /// First line of a statement.
 const TITLE: &str = "Plimsoll ledger statement 1";
 
-/// What was stated of a ledger.
+/// Signed statement of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// Its file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// When the ledger's first line was written, nanoseconds since 1970.
+    /// Time of the ledger's first line, nanoseconds since 1970.
     pub began_unix_ns: u64,
     /// SHA-256 of the first line.
     pub first_sha256: String,
-    /// Lines.
+    /// Number of lines.
     pub lines: u64,
-    /// SHA-256 of the last of them.
+    /// SHA-256 of the last line.
     pub last_sha256: String,
-    /// The public key that signed it, by its own word.
+    /// Public key, as named in the statement.
     pub key: String,
-    /// When it was signed, by the signer's clock, nanoseconds since 1970.
+    /// Time of signing on the signer's clock, nanoseconds since 1970.
     pub signed_unix_ns: u64,
     text: String,
     signature: String,
 }
 
 impl Statement {
-    /// States and signs what a ledger is, as files in `directory`, which is made.
+    /// Writes and signs a statement of the ledger in `directory`, which it creates.
     ///
     /// # Errors
-    /// An empty ledger, a key that can't sign, files that can't be written.
+    /// The ledger is empty, the key cannot sign, or the files cannot be written.
     pub fn sign(
         chain: &[Link],
         ledger: &Path,
@@ -70,21 +71,21 @@ impl Statement {
         };
         fs::create_dir_all(directory).map_err(io("create", directory))?;
         let path = directory.join(format!("ledger-{:06}.txt", chain.len()));
-        let beside = with(&path, signature::SUFFIX);
+        let beside = with_suffix(&path, signature::SUFFIX);
         fs::write(&path, &text).map_err(io("write", &path))?;
         fs::write(&beside, &signature).map_err(io("write", &beside))?;
         Self::read(&path)
     }
 
-    /// Reads a statement and checks its signature with the key that it names. Whose key that is, only
-    /// somebody who has it from elsewhere can tell.
+    /// Reads a statement and checks its signature with the key that it names. To know whose key
+    /// that is, the reader must have it from another source.
     ///
     /// # Errors
-    /// No statement, or a signature that does not hold.
+    /// The file is not a statement, or the signature is not valid.
     pub fn read(path: &Path) -> Result<Self, EvidenceError> {
         let io = |error| EvidenceError::io("read", path, error);
         let text = fs::read_to_string(path).map_err(io)?;
-        let beside = with(path, signature::SUFFIX);
+        let beside = with_suffix(path, signature::SUFFIX);
         let signature = fs::read_to_string(&beside)
             .map_err(|error| EvidenceError::io("read", &beside, error))?;
         let malformed = |reason: &str| EvidenceError::Malformed {
@@ -93,7 +94,7 @@ impl Statement {
         };
         let lines: Vec<&str> = text.lines().collect();
         let [TITLE, rest @ ..] = &lines[..] else {
-            return Err(malformed("it is no statement of a ledger of this version"));
+            return Err(malformed("it is not a ledger statement of this version"));
         };
         let names =
             ["began_unix_ns", "first_sha256", "lines", "last_sha256", "key", "signed_unix_ns"];
@@ -105,9 +106,9 @@ impl Statement {
         let Some([began, first, count, last, key, signed]) =
             values.as_deref().filter(|_| rest.len() == names.len())
         else {
-            return Err(malformed("it does not say what a statement says"));
+            return Err(malformed("a line is missing or in the wrong order"));
         };
-        let number = |text: &str| text.parse().map_err(|_| malformed("a number in it is none"));
+        let number = |text: &str| text.parse().map_err(|_| malformed("it has an invalid number"));
         signature::check(key, text.as_bytes(), &signature)
             .map_err(|reason| EvidenceError::Signature { path: path.to_path_buf(), reason })?;
         Ok(Self {
@@ -123,80 +124,79 @@ impl Statement {
         })
     }
 
-    /// Whether a ledger still is what was stated of it.
+    /// Checks that the ledger still matches the statement.
     ///
     /// # Errors
-    /// A sentence that says what became of it.
+    /// The mismatch in words.
     pub fn holds_for(&self, chain: &[Link]) -> Result<(), String> {
         let lines = chain.len() as u64;
         if chain.first().is_some_and(|first| first.sha256 != self.first_sha256) {
-            return Err(
-                "it is another ledger than the one that was signed: it was begun anew".into()
-            );
+            return Err("it is not the ledger that was signed: the ledger was restarted".into());
         }
         if lines < self.lines {
             return Err(format!(
-                "it was cut short: {} lines were signed, and it has {lines}",
+                "it was cut short: {} lines were signed, but it has {lines}",
                 self.lines
             ));
         }
         let last = usize::try_from(self.lines).ok().and_then(|n| chain.get(n.checked_sub(1)?));
         match last.is_some_and(|link| link.sha256 == self.last_sha256) {
             true => Ok(()),
-            false => {
-                Err(format!("it was rewritten: line {} is not the one that was signed", self.lines))
-            }
+            false => Err(format!(
+                "it was rewritten: line {} is not the line that was signed",
+                self.lines
+            )),
         }
     }
 
-    /// Whether this key signed it.
+    /// True if this key signed it.
     #[must_use]
     pub fn is_signed_by(&self, public: &str) -> bool {
         self.key == public
             && signature::check(public, self.text.as_bytes(), &self.signature).is_ok()
     }
 
-    /// The timestamp token beside it, if there is one.
+    /// Returns the path of the timestamp token, if there is one.
     #[must_use]
     pub fn token(&self) -> Option<PathBuf> {
-        Some(with(&self.path, ".tsr")).filter(|path| path.is_file())
+        Some(with_suffix(&self.path, ".tsr")).filter(|path| path.is_file())
     }
 
-    /// Puts a timestamp token (RFC 3161) beside the statement. That it is about this statement is seen from
-    /// the SHA-256 in it; the authority's signature is checked with `openssl ts -verify`.
+    /// Copies a timestamp token (RFC 3161) next to the statement. It only checks that the token
+    /// holds the statement's SHA-256. Check the authority's signature with `openssl ts -verify`.
     ///
     /// # Errors
-    /// A token that can't be read, or is of something else.
+    /// The token cannot be read or belongs to another file.
     pub fn stamp(&self, token: &Path) -> Result<PathBuf, EvidenceError> {
         let bytes = fs::read(token).map_err(|error| EvidenceError::io("read", token, error))?;
         let imprint = imprint(self.text.as_bytes());
         if !bytes.windows(imprint.len()).any(|window| window == imprint) {
             let reason = format!(
-                "it does not hold the SHA-256 of {}: it is the token of something else",
+                "it does not contain the SHA-256 of {}: it is a token for another file",
                 self.path.display()
             );
             return Err(EvidenceError::Malformed { path: token.to_path_buf(), reason });
         }
-        let beside = with(&self.path, ".tsr");
+        let beside = with_suffix(&self.path, ".tsr");
         fs::write(&beside, &bytes).map_err(|error| EvidenceError::io("write", &beside, error))?;
         Ok(beside)
     }
 }
 
-/// A message imprint as the token holds it: the hash as a DER octet string of 32 bytes.
+/// Returns the message imprint in a token: the hash as a DER octet string of 32 bytes.
 fn imprint(bytes: &[u8]) -> Vec<u8> {
     let hex = sha256_hex(bytes);
     let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
     [0x04, 0x20].into_iter().chain((0..64).step_by(2).map(byte)).collect()
 }
 
-fn with(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// The statements in a directory, the oldest first, each as it could be read.
+/// Reads the statements in a directory, oldest first.
 #[must_use]
 pub fn statements(directory: &Path) -> Vec<Result<Statement, EvidenceError>> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -213,13 +213,13 @@ mod tests {
     use super::super::{Ledger, Start, head};
     use super::*;
 
-    struct Kept {
+    struct Fixture {
         directory: tempfile::TempDir,
         ledger: Ledger,
         signer: Signer,
     }
 
-    impl Kept {
+    impl Fixture {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
@@ -249,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_holds_while_the_ledger_grows() {
-        let kept = Kept::new();
+    fn a_statement_stays_valid_while_the_ledger_grows() {
+        let kept = Fixture::new();
         let statement = kept.sign();
         assert_eq!((statement.lines, statement.began_unix_ns), (1, 5));
         kept.enter("b");
@@ -264,30 +264,30 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_that_was_cut_rewritten_or_begun_anew_is_not_the_one_that_was_signed() {
-        let kept = Kept::new();
+    fn a_truncated_rewritten_or_restarted_ledger_does_not_match_its_statement() {
+        let kept = Fixture::new();
         kept.enter("b");
         let statement = kept.sign();
         let text = fs::read_to_string(kept.ledger.path()).unwrap();
         let first = text.lines().next().unwrap();
-        // By somebody who knows of the head.
+        // An attacker who knows of the head.
         let head = head::path_of(kept.ledger.path());
         fs::write(kept.ledger.path(), format!("{first}\n")).unwrap();
         fs::remove_file(&head).unwrap();
-        kept.says(&statement, "cut short: 2 lines were signed, and it has 1");
+        kept.says(&statement, "cut short: 2 lines were signed, but it has 1");
         kept.enter("c");
         kept.says(&statement, "rewritten: line 2");
         fs::remove_file(kept.ledger.path()).unwrap();
         kept.enter("d");
-        kept.says(&statement, "begun anew");
+        kept.says(&statement, "restarted");
         fs::remove_file(kept.ledger.path()).unwrap();
         fs::remove_file(&head).unwrap();
-        kept.says(&statement, "cut short: 2 lines were signed, and it has 0");
+        kept.says(&statement, "cut short: 2 lines were signed, but it has 0");
     }
 
     #[test]
-    fn a_statement_that_was_changed_is_none() {
-        let statement = Kept::new();
+    fn rejects_a_changed_statement() {
+        let statement = Fixture::new();
         let path = statement.sign().path;
         let text = fs::read_to_string(&path).unwrap();
         for (from, to) in
@@ -301,12 +301,12 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_to_be_of_the_statement() {
-        let kept = Kept::new();
+    fn rejects_a_token_of_another_file() {
+        let kept = Fixture::new();
         let statement = kept.sign();
         let token = kept.directory.path().join("token");
         fs::write(&token, b"a token of something else").unwrap();
-        assert!(statement.stamp(&token).unwrap_err().to_string().contains("something else"));
+        assert!(statement.stamp(&token).unwrap_err().to_string().contains("another file"));
         assert_eq!(statement.token(), None);
         let imprint = imprint(&fs::read(&statement.path).unwrap());
         fs::write(&token, [b"DER".to_vec(), imprint].concat()).unwrap();

@@ -1,8 +1,8 @@
-//! What the operations themselves were.
+//! Profile of the issued I/O.
 
 use serde::{Deserialize, Serialize};
 
-/// What the operations themselves were.
+/// Profile of the issued I/O.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AccessProfile {
     /// Distinct bytes read.
@@ -12,60 +12,60 @@ pub struct AccessProfile {
     /// Distinct bytes read, written, or both. Absent in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
-    /// Bytes of those 256ths of the data in which at least one operation landed. Absent in bundles of
+    /// Bytes of all 256ths of the data that at least one operation touched. Absent in bundles of
     /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach_bytes: Option<u64>,
-    /// Share of reads that continued where the stream's last read ended.
+    /// Share of reads that start at the end of the stream's previous read.
     pub read_sequential_share: Option<f64>,
-    /// Share of writes that continued where the stream's last write ended.
+    /// Share of writes that start at the end of the stream's previous write.
     pub write_sequential_share: Option<f64>,
-    /// Share of log writes that continued where the last ended.
+    /// Share of log writes that start at the end of the previous one.
     pub log_sequential_share: Option<f64>,
-    /// Compressed over original size of sampled content, LZ4 in 64 KiB pieces.
+    /// Ratio of compressed to original size of sampled content, with LZ4 in 64 KiB pieces.
     pub compressed_share: Option<f64>,
-    /// Share of sampled 4 KiB blocks that were all zero.
+    /// Share of sampled 4 KiB blocks that are all zero.
     pub zero_share: Option<f64>,
-    /// Share of sampled 4 KiB blocks that had been seen before.
+    /// Share of sampled 4 KiB blocks that are duplicates.
     pub duplicate_share: Option<f64>,
-    /// 4 KiB blocks that the content's figures rest on.
+    /// Number of sampled 4 KiB blocks.
     #[serde(default)]
     pub blocks_sampled: u64,
-    /// Bits of information per byte of the sampled content, from the frequencies of its bytes.
+    /// Entropy of the sampled content in bits per byte, from its byte frequencies.
     #[serde(default)]
     pub entropy_bits_per_byte: Option<f64>,
-    /// Data operations seen.
+    /// Number of reads.
     #[serde(default)]
     pub reads: Option<u64>,
-    /// Of them writes.
+    /// Number of writes.
     #[serde(default)]
     pub writes: Option<u64>,
-    /// Bytes of a read, mean.
+    /// Mean read size in bytes.
     #[serde(default)]
     pub read_size_bytes_avg: Option<f64>,
-    /// Bytes of a write, mean.
+    /// Mean write size in bytes.
     #[serde(default)]
     pub write_size_bytes_avg: Option<f64>,
-    /// Smallest transfer.
+    /// Smallest transfer in bytes.
     #[serde(default)]
     pub size_bytes_min: Option<u64>,
-    /// Largest transfer.
+    /// Largest transfer in bytes.
     #[serde(default)]
     pub size_bytes_max: Option<u64>,
-    /// Share of transfers that did not begin and end on a 4 KiB boundary.
+    /// Share of transfers that do not start and end on a 4 KiB boundary.
     #[serde(default)]
     pub misaligned_share: Option<f64>,
-    /// Share of reads that a cache of this size with least-recently-used replacement would miss,
-    /// from spatially sampled reuse distances; ascending sizes.
+    /// Share of reads that miss in an LRU cache, for ascending cache sizes, from spatially sampled
+    /// reuse distances.
     #[serde(default)]
     pub miss_ratio: Vec<MissRatio>,
 }
 
-/// A point of the miss-ratio curve.
+/// Point of the miss-ratio curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MissRatio {
-    /// Size of the cache.
+    /// Cache size in bytes.
     pub cache_bytes: u64,
-    /// Share of accesses that miss it, those to blocks never seen before included.
+    /// Share of accesses that miss, including the first access to each block.
     pub miss_share: f64,
 }

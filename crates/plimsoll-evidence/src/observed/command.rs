@@ -1,112 +1,114 @@
-//! The command that was watched, its processes, its files and its result.
+//! The observed command: its processes, its files and its result.
 
 use serde::{Deserialize, Serialize};
 
-use super::Moved;
+use super::IoBytes;
 
-/// A command under our eyes: its processes with all that they started.
+/// Observed command with all processes that it started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// Processes that were seen.
+    /// Number of observed processes.
     pub processes_seen: u64,
-    /// Those that had data open, then those that moved most; at most 64.
+    /// Processes with open data files first, then those with the most I/O; at most 64.
     pub processes: Vec<CommandProcess>,
-    /// Processes whose counters and files belong to another user.
+    /// Number of processes whose counters and files belong to another user.
     pub unreadable: u64,
-    /// Processes that went on when the command had ended.
+    /// Processes that still ran when the command had ended.
     pub left_running: Vec<String>,
-    /// Libraries that processes of it were started with before all others (`LD_PRELOAD`), with whose they were.
+    /// Libraries preloaded into its processes (`LD_PRELOAD`), with the process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preloaded: Vec<String>,
-    /// Executable files that its processes had mapped and that are neither their programs nor the
-    /// distribution's libraries, with the process and the reason.
+    /// Mapped executable files that are neither the programs themselves nor libraries of the
+    /// distribution, with process and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<String>,
-    /// What all of them moved to and from storage, those too that nobody saw.
-    pub moved: Option<Moved>,
-    /// The same of the time alone that the result says it measured, last of all, less what was taken back.
+    /// Storage I/O of all its processes, including short-lived ones that were never sampled.
+    pub moved: Option<IoBytes>,
+    /// Storage I/O in the time that the result claims to have measured (the last part of the run),
+    /// without cancelled writes.
     #[serde(default)]
-    pub moved_measured: Option<Moved>,
-    /// Of what they wrote, what was taken back before it was written.
+    pub moved_measured: Option<IoBytes>,
+    /// Bytes that were dirtied and then discarded before write-back.
     pub cancelled_bytes: Option<u64>,
-    /// Files of a MiB and more, and block devices, that were seen open.
+    /// Number of opened block devices and files of 4 KiB or more.
     pub files_seen: u64,
-    /// The largest of them; at most 64.
+    /// The largest of these files; at most 64.
     pub files: Vec<OpenedFile>,
-    /// Other hosts that they were connected to.
+    /// Other hosts that the processes had connections to.
     pub remote: Vec<String>,
-    /// The result that the figures are of; `None` where none was named.
+    /// The command's result file; `None` if none was named.
     pub result: Option<ResultFile>,
 }
 
-/// A process of the command.
+/// Process of the command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandProcess {
-    /// Its name and number.
+    /// Name and process id.
     pub name: String,
-    /// What it was last seen to have moved, with processes that it waited for.
-    pub moved: Option<Moved>,
-    /// The files that it had open, as numbers in [`Command::files`].
+    /// Storage I/O at the last sample, including reaped child processes.
+    pub moved: Option<IoBytes>,
+    /// Open files, as indices into [`Command::files`].
     pub files: Vec<u64>,
 }
 
-/// A file or block device that the command had open.
+/// File or block device that the command opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedFile {
-    /// Its name when it was opened.
+    /// Path at the time of opening.
     pub path: String,
-    /// Whether it is a block device.
+    /// True for a block device.
     pub device: bool,
-    /// Whether it was there when the command had ended.
+    /// True if it still existed when the command had ended.
     pub there: bool,
-    /// Opened for reading.
+    /// True if opened for reading.
     pub read: bool,
-    /// Opened for writing.
+    /// True if opened for writing.
     pub written: bool,
-    /// Whether each time past the page cache (`O_DIRECT`).
+    /// True if every open used direct I/O (`O_DIRECT`).
     pub direct: Option<bool>,
-    /// Its largest size.
+    /// Largest observed size in bytes.
     pub size_bytes: Option<u64>,
-    /// What was last allocated of it.
+    /// Last observed allocation in bytes.
     pub allocated_bytes: Option<u64>,
-    /// Names of the devices that it lies on directly.
+    /// Names of the devices directly under it.
     pub on: Vec<String>,
-    /// Its file system.
+    /// File system.
     pub file_system: Option<String>,
-    /// Where that is mounted.
+    /// Mount point of the file system.
     pub mount_point: Option<String>,
 }
 
-/// The result of a command, as a file.
+/// Result file of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultFile {
-    /// Its name.
+    /// Path.
     pub path: String,
-    /// The files, directories and devices that it says it is about, as they are found here.
+    /// Existing files, directories and devices that the result names as its target.
     pub about: Vec<String>,
-    /// Whether it was written while the command ran.
+    /// True if it was written while the command ran.
     pub written_meanwhile: Option<bool>,
-    /// How far the time that it says it was made is outside of the command's: 0 within.
+    /// Distance of the result's own timestamp from the command's run time; 0 if within.
     pub off_ns: Option<u64>,
-    /// How long it says that it measured.
+    /// Measured time that the result states.
     pub measured_ns: Option<u64>,
-    /// How long the command ran.
+    /// Run time of the command.
     pub ran_ns: u64,
 }
 
 impl ResultFile {
-    /// Whether the result is about an opened file: it names the file, or a directory above it, or a job
-    /// whose files are called after it (`JOB.0.0`). A name that is not a whole path is the end of one.
+    /// True if the result concerns an opened file: it names the file, a directory above it, or a
+    /// job whose files have its name as prefix (`JOB.0.0`). A relative name matches the end of a
+    /// path.
     #[must_use]
     pub fn is_about(&self, file: &OpenedFile) -> bool {
-        self.about.iter().any(|name| file.is_called(name))
+        self.about.iter().any(|name| file.matches_name(name))
     }
 }
 
 impl OpenedFile {
-    /// Whether a result means this file by `name`, as [`ResultFile::is_about`].
+    /// True if `name` in a result means this file, as in [`ResultFile::is_about`].
     #[must_use]
-    pub fn is_called(&self, name: &str) -> bool {
+    pub fn matches_name(&self, name: &str) -> bool {
         let name = name.trim_end_matches('/');
         let ends = |rest: &str| rest.is_empty() || rest.starts_with(['/', '.']);
         if name.starts_with('/') {

@@ -1,86 +1,87 @@
-//! The target's files, and the file systems and loop devices beneath.
+//! Files of the target, and the underlying file systems and loop devices.
 
 use serde::{Deserialize, Serialize};
 
-/// How much of the target's files the host held in its page cache.
+/// Residency of the target's files in the host's page cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCache {
-    /// Bytes of the files that were asked about.
+    /// Size of the examined files in bytes.
     pub files_bytes: Option<u64>,
-    /// Resident before the measured phase.
+    /// Bytes resident before the measured phase.
     pub resident_bytes_before: Option<u64>,
-    /// Resident after it.
+    /// Bytes resident after the measured phase.
     pub resident_bytes_after: Option<u64>,
-    /// Whether the system's caches were dropped before the measurement, where asked.
+    /// True if the system's caches were dropped before the measurement; `None` if the plan did not
+    /// request it.
     pub system_dropped: Option<bool>,
 }
 
-/// Extents of the target's files (`FIEMAP`, or `SEEK_HOLE` where that is missing).
+/// Extents of the target's files (`FIEMAP`, or `SEEK_HOLE` if the file system lacks it).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extents {
-    /// Apparent size.
+    /// Apparent size in bytes.
     pub size_bytes: u64,
-    /// Holes.
+    /// Bytes in holes.
     pub hole_bytes: u64,
-    /// Allocated, never written; `None` where only holes are told.
+    /// Bytes allocated but never written; `None` if only holes are known.
     pub unwritten_bytes: Option<u64>,
-    /// Extents in all.
+    /// Number of extents.
     pub extents: Option<u64>,
-    /// Shared with other files or snapshots.
+    /// Bytes shared with other files or snapshots.
     #[serde(default)]
     pub shared_bytes: Option<u64>,
-    /// Stored compressed or encrypted.
+    /// Bytes stored compressed or encrypted.
     #[serde(default)]
     pub encoded_bytes: Option<u64>,
-    /// Allocated (`st_blocks`). It is blind to what was never written.
+    /// Allocated bytes (`st_blocks`). They include extents that were never written.
     #[serde(default)]
     pub allocated_bytes: Option<u64>,
-    /// Hole and unwritten bytes within the working set; `None` where that is not told apart.
+    /// Bytes in holes and unwritten extents within the working set; `None` if unknown.
     #[serde(default)]
     pub empty_in_working_set_bytes: Option<u64>,
 }
 
-/// What a file system beneath is set to do with data.
+/// Data settings of an underlying file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSystem {
-    /// The path that lies on it.
+    /// Path on the file system.
     pub path: String,
-    /// Such as `btrfs`.
+    /// Type, such as `btrfs`.
     pub kind: Option<String>,
-    /// Compression that applies to the target's files, such as `zstd:3`; empty: none; `None`: not
-    /// known.
+    /// Compression that applies to the target's files, such as `zstd:3`; empty for none; `None` if
+    /// unknown.
     pub compression: Option<String>,
-    /// Whether data carries checksums of the file system.
+    /// True if the file system checksums data.
     pub checksums: Option<bool>,
-    /// What direct I/O on a file of the target has to be aligned to (`statx`, Linux 6.1); 0: the file
-    /// system takes the flag and buffers all the same; `None`: it does not say.
+    /// Alignment that direct I/O requires on a file of the target (`statx`, Linux 6.1). 0: the file
+    /// system accepts the flag but buffers anyway. `None`: unknown.
     #[serde(default)]
     pub direct_align_bytes: Option<u32>,
-    /// Whether the file system lies in memory (tmpfs, ramfs, a RAM disk).
+    /// True if the file system is in memory (tmpfs, ramfs, a RAM disk).
     pub memory: Option<bool>,
-    /// Its size.
+    /// Size in bytes.
     pub size_bytes: Option<u64>,
-    /// Free when the measurement began.
+    /// Free bytes at the start of the measurement.
     pub free_bytes: Option<u64>,
 }
 
-/// The file that a loop device rests on.
+/// Backing file of a loop device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackingFile {
     /// Kernel name of the loop device.
     pub device: String,
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Its size.
+    /// Size in bytes.
     pub size_bytes: Option<u64>,
-    /// How much of it the page cache held when the measurement began.
+    /// Bytes in the page cache at the start of the measurement.
     pub resident_bytes_before: Option<u64>,
-    /// And when it ended.
+    /// Bytes in the page cache at the end.
     pub resident_bytes_after: Option<u64>,
-    /// Dirty or under write-back when it began; `None` before Linux 6.5.
+    /// Bytes dirty or under write-back at the start; `None` before Linux 6.5.
     pub dirty_bytes_before: Option<u64>,
-    /// And when it ended.
+    /// Bytes dirty or under write-back at the end.
     pub dirty_bytes_after: Option<u64>,
-    /// What direct I/O on it has to be aligned to, as [`FileSystem::direct_align_bytes`].
+    /// Alignment that direct I/O requires, as in [`FileSystem::direct_align_bytes`].
     pub direct_align_bytes: Option<u32>,
 }

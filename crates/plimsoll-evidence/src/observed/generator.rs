@@ -1,88 +1,86 @@
-//! CPU, memory and threads of the load generator itself.
+//! CPU, memory and threads of the load generator.
 
 use serde::{Deserialize, Serialize};
 
-/// The load generator's own footprint.
+/// Resource usage of the load generator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// User CPU time of the process with all its threads.
+    /// User CPU time of the process, all threads.
     pub user_ns: Option<u64>,
-    /// System CPU time, the kernel's I/O workers included.
+    /// System CPU time, including the kernel's I/O workers.
     pub system_ns: Option<u64>,
-    /// Bytes that the process caused to be read from storage (`/proc/self/io`).
+    /// Bytes that the process read from storage (`/proc/self/io`).
     pub storage_read_bytes: Option<u64>,
-    /// Bytes that the process caused to be written to storage: written past the page cache, or made
-    /// dirty in it.
+    /// Bytes that the process wrote to storage: written directly, or dirtied in the page cache.
     pub storage_written_bytes: Option<u64>,
-    /// Bytes of those that were dirty and taken back before they were written.
+    /// Part of the written bytes that was discarded before write-back.
     #[serde(default)]
     pub storage_cancelled_bytes: Option<u64>,
-    /// Most memory resident.
+    /// Peak resident memory.
     pub resident_bytes_max: Option<u64>,
-    /// Largest time that the generator itself was late.
+    /// Largest delay that the generator itself caused.
     pub lag_ns_max: Option<u64>,
-    /// How long operations that could start stood in the generator before they were handed over, in
-    /// the measured phase: taking completions one after the other, making content, waiting for a
-    /// CPU. It is no part of a closed loop's latency. `None` where it wasn't recorded. Its histogram
-    /// is `generator.lag` of `latency.hlog`.
+    /// Time that startable operations spent in the generator before submission, in the measured
+    /// phase. Causes are completions handled one after another, content generation, and waits for a
+    /// CPU. A closed loop's latency does not include it. `None` if not recorded. The histogram is
+    /// `generator.lag` in `latency.hlog`.
     #[serde(default)]
     pub lag: Option<Lag>,
-    /// The same of operations that waited because as many were in flight as may be: the target's
-    /// lateness, in open loops and under rate caps.
+    /// Same for operations that waited because the in-flight limit was reached. The target causes
+    /// this delay, in open loops and under rate limits.
     #[serde(default)]
     pub held: Option<Lag>,
-    /// Starts that a schedule asked for and that were never given: the measurement ended before.
+    /// Scheduled starts that were never submitted because the measurement ended first.
     #[serde(default)]
     pub starts_never_given: Option<u64>,
-    /// The threads that issued, in order.
+    /// Issuing threads, in order.
     #[serde(default)]
     pub threads: Vec<GeneratorThread>,
-    /// Largest share of its CPU that one of its threads used.
+    /// CPU share of the busiest generator thread, of one CPU.
     #[serde(default)]
     pub busiest_thread_share: Option<f64>,
-    /// Page faults that had to read.
+    /// Page faults that required a read.
     #[serde(default)]
     pub major_faults: Option<u64>,
-    /// Times that it gave its CPU up.
+    /// Voluntary context switches.
     #[serde(default)]
     pub switches_voluntary: Option<u64>,
-    /// Times that its CPU was taken from it.
+    /// Involuntary context switches.
     #[serde(default)]
     pub switches_forced: Option<u64>,
 }
 
-/// How long operations waited before they were handed over.
+/// Time that operations waited before submission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lag {
-    /// Operations handed over.
+    /// Number of submitted operations.
     pub operations: u64,
-    /// Sum of their waits.
+    /// Sum of the waits.
     pub wait_ns_sum: u64,
-    /// Median.
+    /// Median wait.
     pub wait_ns_p50: u64,
-    /// 99th percentile.
+    /// 99th percentile of the waits.
     pub wait_ns_p99: u64,
-    /// Longest.
+    /// Longest wait.
     pub wait_ns_max: u64,
 }
 
-/// A thread of the load generator that issued operations.
+/// Thread of the load generator that issued operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratorThread {
-    /// Its name.
+    /// Thread name.
     pub name: String,
-    /// The CPU that it was pinned to; `None`: the scheduler placed it.
+    /// CPU that the thread was pinned to; `None` if the scheduler placed it.
     pub cpu: Option<u32>,
-    /// Why.
+    /// Reason for the placement.
     pub why: String,
-    /// CPUs that it was seen on at the ends of intervals, ascending.
+    /// CPUs that it ran on at the ends of intervals, ascending.
     pub ran_on: Vec<u32>,
     /// User CPU time in the measured phase.
     pub user_ns: u64,
-    /// System CPU time in the measured phase, without that of the kernel's I/O workers.
+    /// System CPU time in the measured phase, without the kernel's I/O workers.
     pub system_ns: u64,
-    /// Time in the measured phase in which it watched the clock for a start that was near, and would
-    /// have taken work: busy by the CPU's account, and not at its limit. `None` where it wasn't
-    /// recorded.
+    /// Time in the measured phase that the thread spent busy-waiting before a start. It counts as
+    /// busy CPU time, but the thread could have taken work. `None` if not recorded.
     pub spun_ns: Option<u64>,
 }

@@ -1,171 +1,171 @@
-//! The host: processors, memory, clocks, and who else used its storage.
+//! CPUs, memory and clocks of the host, and other users of its storage.
 
 use serde::{Deserialize, Serialize};
 
-use super::Moved;
+use super::IoBytes;
 
 /// CPU of the host, as shares of all its CPUs (0 to 1), from one-second samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Mean busy share.
+    /// Mean share of busy time.
     pub busy_avg: Option<f64>,
-    /// Least of the samples.
+    /// Smallest sample.
     pub busy_min: Option<f64>,
-    /// Largest of the samples.
+    /// Largest sample.
     pub busy_max: Option<f64>,
-    /// Mean share stolen by the hypervisor.
+    /// Mean share of time stolen by the hypervisor.
     pub steal_avg: Option<f64>,
-    /// Largest share stolen.
+    /// Largest share of stolen time.
     pub steal_max: Option<f64>,
-    /// Busiest single CPU, mean.
+    /// Mean share of the busiest single CPU.
     pub busiest_cpu_avg: Option<f64>,
-    /// Lowest of the samples of the CPUs' mean frequency; `None` where the kernel shows none.
+    /// Lowest sample of the CPUs' mean frequency; `None` if the kernel does not report it.
     #[serde(default)]
     pub frequency_hz_min: Option<u64>,
-    /// Highest of them.
+    /// Highest sample of the CPUs' mean frequency.
     #[serde(default)]
     pub frequency_hz_max: Option<u64>,
-    /// Time that this control group's tasks were kept from running by its CPU quota.
+    /// Time that the control group's CPU quota throttled its tasks.
     #[serde(default)]
     pub throttled_ns: Option<u64>,
 }
 
-/// What answers for a target, where it is not this host's kernel.
+/// Server of a target, if the host's kernel does not serve it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
-    /// What it serves: an address, or the FUSE mount.
+    /// Address or FUSE mount that it serves.
     pub serves: String,
-    /// Whether it is on this very host; `None`: not told.
+    /// True if the server is on this host; `None` if unknown.
     pub local: Option<bool>,
-    /// The processes of this host that answer, with their numbers.
+    /// Names and ids of the server processes on this host.
     pub processes: Vec<String>,
-    /// What those moved to and from storage; `None` where that could not be read.
-    pub moved: Option<Moved>,
-    /// Whether they have connections to other hosts, and may pass on what they are asked.
+    /// Storage I/O of the server processes; `None` if it could not be read.
+    pub moved: Option<IoBytes>,
+    /// True if the server processes have connections to other hosts and may forward requests.
     pub relays: bool,
-    /// What processes moved that they are connected to through sockets of this host's own, and may pass on to;
-    /// absent where there are none.
+    /// Storage I/O of processes connected to the server by local sockets, to which it may forward
+    /// requests. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<Moved>,
-    /// Connections that others have to them: what they moved need not be for this process alone.
+    pub beside: Option<IoBytes>,
+    /// Number of connections from other clients. The server's I/O may be partly for them.
     #[serde(default)]
     pub others: u64,
 }
 
-/// What disks of this host moved that are not beneath the target.
+/// Storage I/O of this host's disks that are not behind the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Elsewhere {
-    /// Devices that rest on no other.
-    pub disks: Moved,
-    /// Devices that are memory.
-    pub memory: Moved,
+pub struct OtherDisks {
+    /// Physical devices.
+    pub disks: IoBytes,
+    /// Devices in memory.
+    pub memory: IoBytes,
 }
 
-/// The host's memory at the start and the end of the measured phase.
+/// Memory of the host at the start and end of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Page cache when it began.
+    /// Page cache at the start.
     pub cached_bytes_before: Option<u64>,
-    /// Page cache when it ended.
+    /// Page cache at the end.
     pub cached_bytes_after: Option<u64>,
-    /// Dirty and under write-back when it began.
+    /// Bytes dirty or under write-back at the start.
     pub dirty_bytes_before: Option<u64>,
-    /// Dirty and under write-back when it ended.
+    /// Bytes dirty or under write-back at the end.
     pub dirty_bytes_after: Option<u64>,
-    /// Largest of the samples of that.
+    /// Largest sample of dirty bytes.
     pub dirty_bytes_max: Option<u64>,
 }
 
-/// Shares of the measured phase in which tasks of the host waited (`/proc/pressure`).
+/// Pressure stall information of the host (`/proc/pressure`), as shares of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pressure {
-    /// Some task waited for I/O.
+    /// Share of time in which at least one task was blocked on I/O.
     pub io_some_share: Option<f64>,
-    /// All tasks that could have run waited for I/O.
+    /// Share of time in which all runnable tasks were blocked on I/O.
     pub io_full_share: Option<f64>,
-    /// Some task waited for a CPU.
+    /// Share of time in which at least one task was runnable without a CPU.
     pub cpu_some_share: Option<f64>,
-    /// Some task waited for memory.
+    /// Share of time in which at least one task was blocked on memory.
     pub memory_some_share: Option<f64>,
 }
 
-/// Storage I/O of processes other than the load generator (`/proc/PID/io`), on any device.
+/// Storage I/O of other processes (`/proc/PID/io`), on any device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbours {
-    /// Bytes that they had read from storage; `None` where no process could be asked.
+    /// Bytes read from storage; `None` if no process was readable.
     pub storage_read_bytes: Option<u64>,
-    /// Bytes that they had written to storage.
+    /// Bytes written to storage.
     pub storage_written_bytes: Option<u64>,
-    /// The process that moved most, with its id.
+    /// Name and id of the process with the most I/O.
     pub largest: Option<String>,
-    /// Processes whose counters could not be read.
+    /// Number of processes whose counters could not be read.
     pub unreadable: u64,
-    /// Whether there are processes that do not even show: those outside of a container.
+    /// True if processes outside a container are invisible.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside_unseen: bool,
 }
 
 impl Neighbours {
-    /// Whether each process of the host could be asked.
+    /// True if all processes of the host were readable.
     pub fn is_whole(&self) -> bool {
         self.storage_read_bytes.is_some() && self.unreadable == 0 && !self.outside_unseen
     }
 }
 
-/// The clocks against each other, and whether the process ran all the time.
+/// Comparison of the clocks, and pauses of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockWatch {
-    /// Largest jump of the wall clock between two samples, less what slewing can do.
+    /// Largest step of the wall clock between two samples, beyond possible slewing.
     pub step_ns_max: Option<u64>,
-    /// Change of the kernel's clock source during the phase, if there was one.
+    /// Change of the kernel's clock source during the phase, if any.
     pub source_changed: Option<String>,
-    /// How long it was watched, by the clock that the run goes by.
+    /// Observed time on the run's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_ns: Option<u64>,
-    /// The same by the kernel's own account (`/proc/uptime`), which counts time in suspension as well.
+    /// Observed time on the kernel's clock (`/proc/uptime`), which includes suspension.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_ns: Option<u64>,
-    /// Time in which the process was stopped, frozen or suspended with its machine, in pauses of a second or
-    /// more; absent where nothing watched for that.
+    /// Total time in pauses of 1 s or more in which the process was stopped, frozen, or suspended
+    /// with its machine. Absent if not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_ns: Option<u64>,
-    /// Pauses of a second or more in which a thread that only sleeps did not come to run, the first hundred.
+    /// Pauses of 1 s or more in which a sleeping watchdog thread was not woken; the first hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<Pause>,
 }
 
-/// A time in which a thread that had nothing to wait for did not run.
+/// Time in which a runnable thread did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// When it began, since the run's start.
+    /// Start, from the start of the run.
     pub at_ns: u64,
-    /// How long it was, by the clock that tells most of it.
+    /// Duration, on the clock that shows most of it.
     pub duration_ns: u64,
-    /// What it was.
+    /// Cause.
     pub kind: PauseKind,
-    /// Part of it that the thread waited for a CPU, or the hypervisor or a quota withheld one; absent where
-    /// the kernel does not tell.
+    /// Part of the pause in which the thread was runnable without a CPU, or the hypervisor or a
+    /// quota withheld one. Absent if the kernel does not report it.
     pub withheld_ns: Option<u64>,
 }
 
-/// Why a thread did not run.
+/// Reason why a thread did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PauseKind {
-    /// A signal stopped the process, and SIGCONT let it go on.
+    /// A signal stopped the process until SIGCONT.
     Signalled,
-    /// It neither ran nor waited for a CPU: a freezer, a debugger, or the machine itself stood still.
+    /// The thread was neither running nor runnable: a freezer, a debugger or a paused machine.
     Frozen,
     /// The machine was suspended.
     Suspended,
-    /// The CPU was busy with others, stolen or withheld by a quota: the process was not stopped.
+    /// The CPU was busy, stolen or throttled by a quota. The process was not stopped.
     Busy,
-    /// It can't be told which.
+    /// The cause is unknown.
     Unknown,
 }
 
 impl PauseKind {
-    /// Whether the process was stopped, and did not merely wait for its turn.
+    /// True if the process was stopped, and not only waiting for a CPU.
     pub fn is_stop(self) -> bool {
         matches!(self, Self::Signalled | Self::Frozen | Self::Suspended)
     }

@@ -1,77 +1,79 @@
-//! Network interfaces and TCP of the network namespace that the process is in.
+//! Network interfaces and TCP of the process's network namespace.
 
 use serde::{Deserialize, Serialize};
 
-/// Interfaces and TCP over the measured phase. They count what every program of the namespace moved.
+/// Interfaces and TCP over the measured phase. The counters include all programs of the namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
-    /// The namespace, such as `net:[4026531840]`: what processes of one machine have in common that see the same
-    /// interfaces.
+    /// Namespace, such as `net:[4026531840]`. Processes of one machine in the same namespace see
+    /// the same interfaces.
     pub namespace: Option<String>,
-    /// When the counters were first read, from the start of the run: a moment after the phase began.
+    /// Time of the first reading, from the start of the run, shortly after the phase began.
     pub from_ns: u64,
-    /// When they were last read: a moment after it ended, with what was in flight then.
+    /// Time of the last reading, shortly after the phase ended. It includes I/O that was in flight
+    /// then.
     pub to_ns: u64,
-    /// The interfaces, by name. Virtual ones that moved nothing are left out.
+    /// Interfaces by name, without idle virtual ones.
     pub interfaces: Vec<Interface>,
-    /// TCP, of all interfaces together; `None` where it could not be read.
+    /// TCP counters of all interfaces; `None` if not readable.
     pub tcp: Option<Tcp>,
 }
 
-/// A network interface.
+/// Network interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interface {
-    /// Its name, such as `eth0`.
+    /// Name, such as `eth0`.
     pub name: String,
-    /// Whether it is the loopback: what it counts never left this host.
+    /// True for the loopback interface, whose traffic never leaves the host.
     pub loopback: bool,
-    /// Whether a device of the hardware or of a hypervisor is behind it; `None` where `/sys` shows another
+    /// True if a hardware or hypervisor device is behind it; `None` if `/sys` shows another
     /// namespace.
     pub hardware: Option<bool>,
-    /// Interfaces of this namespace that it hands its packets to (slaves of a bond, ports of a bridge, what a VLAN
-    /// lies on): these count its bytes too. `None` where `/sys` shows another namespace.
+    /// Underlying interfaces in this namespace (slaves of a bond, ports of a bridge, parent of a
+    /// VLAN). These count the same bytes. `None` if `/sys` shows another namespace.
     pub below: Option<Vec<String>>,
-    /// Speed when the phase ended, each way; `None` where the kernel does not tell, as of most virtual ones.
+    /// Speed per direction at the end of the phase; `None` if the kernel does not report it, as for
+    /// most virtual interfaces.
     pub speed_bits_per_s: Option<u64>,
-    /// `full` or `half`; `None` where the kernel does not tell.
+    /// `full` or `half`; `None` if the kernel does not report it.
     pub duplex: Option<String>,
-    /// Times that the link came up or went down; `None` where the kernel does not count.
+    /// Number of link state changes; `None` if the kernel does not count them.
     pub carrier_changes: Option<u64>,
-    /// What it counted; `None` where it came, went or was set back in the phase.
+    /// Counters over the phase; `None` if the interface appeared, vanished or was reset during it.
     pub counters: Option<LinkCounters>,
 }
 
-/// What an interface counted (`/proc/net/dev`), link-layer headers included.
+/// Counters of an interface (`/proc/net/dev`), including link-layer headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounters {
     /// Bytes received.
     pub received_bytes: u64,
-    /// Packets received; several that arrived together may count as one.
+    /// Packets received. Several packets that arrived together may count as one.
     pub received_packets: u64,
-    /// Packets that arrived damaged.
+    /// Received packets with errors.
     pub received_errors: u64,
-    /// Packets that arrived and found no room, or that nobody took.
+    /// Received packets that were dropped for lack of space or of a receiver.
     pub received_drops: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
     /// Packets sent.
     pub sent_packets: u64,
-    /// Packets that could not be sent.
+    /// Send errors.
     pub sent_errors: u64,
-    /// Packets that were to be sent and found no room.
+    /// Packets dropped before sending for lack of space.
     pub sent_drops: u64,
 }
 
-/// Segments of TCP (`/proc/net/snmp`; RFC 4022).
+/// TCP segments (`/proc/net/snmp`; RFC 4022).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tcp {
     /// Segments received.
     pub received_segments: u64,
-    /// Segments sent, those that were sent again included.
+    /// Segments sent, including retransmissions.
     pub sent_segments: u64,
-    /// Segments sent again: those before did not arrive, or seemed not to.
+    /// Retransmitted segments.
     pub sent_again_segments: u64,
-    /// Segments that came before one that was due (`TCPOFOQueue` of `/proc/net/netstat`): one was lost on the way
-    /// here, or overtaken. `None` where the kernel does not count.
+    /// Segments received out of order (`TCPOFOQueue` in `/proc/net/netstat`): an earlier segment
+    /// was lost or overtaken. `None` if the kernel does not count them.
     pub early_segments: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! A trace that was replayed: which one, how it was laid onto the target, what was left out, and how far behind its times
-//! its operations began.
+//! Replay of a trace: the trace, its mapping to the target, skipped operations, and lag behind the
+//! recorded times.
 
 use std::collections::BTreeMap;
 
@@ -7,72 +7,73 @@ use serde::{Deserialize, Serialize};
 
 use super::Lag;
 
-/// The trace's file.
+/// Trace file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceFile {
-    /// Its path.
+    /// Path.
     pub file: String,
-    /// Its SHA-256.
+    /// SHA-256 of the file.
     pub sha256: String,
-    /// Its form, for people.
+    /// Format name for people.
     pub format: String,
-    /// Its bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// Its lines.
+    /// Number of lines.
     pub lines: u64,
-    /// Lines that could not be read.
+    /// Number of lines that could not be parsed.
     pub unreadable_lines: u64,
-    /// Which events stand for the operations, where it has several for each: `Q`, `D` or `C`.
+    /// Event type that represents an operation, if the trace records several per operation: `Q`,
+    /// `D` or `C`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
-    /// Its devices or files, the first 32, with their reads and writes.
+    /// The first 32 devices or files, with their reads and writes.
     pub volumes: BTreeMap<String, u64>,
-    /// How many devices or files it has.
+    /// Number of devices or files.
     pub volumes_count: u64,
-    /// What was left out, by name.
+    /// Skipped records, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Operations that it has written down after a later one.
+    /// Operations recorded after a later one.
     pub out_of_order: u64,
 }
 
-/// How its operations were laid onto the target.
+/// Mapping of the trace's addresses to the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceMapping {
-    /// The rule that was applied.
+    /// Mapping rule.
     pub rule: String,
-    /// Bytes of the target.
+    /// Size of the target in bytes.
     pub target_bytes: u64,
-    /// Bytes of the trace's address space.
+    /// Size of the trace's address space in bytes.
     pub extent_bytes: u64,
-    /// Bytes of the pieces of 1 MiB that it touches.
+    /// Bytes of all 1 MiB pieces that the trace touches.
     pub touched_bytes: u64,
-    /// Bytes of the 1 MiB pieces of the target that its operations reach. Absent in bundles of earlier
-    /// versions.
+    /// Bytes of all 1 MiB pieces of the target that the operations touch. Absent in bundles of
+    /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped_bytes: Option<u64>,
-    /// Operations that went to another place than their own.
+    /// Operations that were moved to another offset.
     pub moved: u64,
-    /// Operations whose place other places of the trace fall on too.
+    /// Operations whose target offset is shared with other offsets of the trace.
     pub folded: u64,
-    /// Operations whose offset or size was rounded to the boundary.
+    /// Operations whose offset or size was rounded to the block size.
     pub rounded: u64,
-    /// Operations left out, as they lie beyond the target.
+    /// Operations beyond the end of the target, which were skipped.
     pub outside: u64,
 }
 
-/// What of the trace was due in the measured phase.
+/// Operations due in the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceDue {
     /// Reads and writes.
     pub operations: u64,
     /// Reads.
     pub reads: u64,
-    /// Flushes, which are begun at their times like reads and writes.
+    /// Flushes. They start at their recorded times, like reads and writes.
     #[serde(default, skip_serializing_if = "is_none")]
     pub flushes: u64,
     /// Bytes of reads and writes.
     pub size_bytes: u64,
-    /// From the first one to the last.
+    /// Time from the first operation to the last.
     pub span_ns: u64,
 }
 
@@ -80,40 +81,42 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// What was begun of it.
+/// Operations submitted in the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceBegun {
-    /// Reads, writes and flushes that were handed to the target.
+    /// Reads, writes and flushes submitted to the target.
     pub operations: u64,
-    /// How many were never handed to it although they were due.
+    /// Operations that were due but never submitted.
     pub never: u64,
-    /// How many threads gave them: one gives them in the order of the trace.
+    /// Number of submitting threads. A single thread keeps the order of the trace.
     pub threads: u32,
-    /// From the first one's time to when the last one was begun; with [`never`](Self::never) to the end of the run.
+    /// Time from the first operation's due time to the last submission; to the end of the run if
+    /// [`never`](Self::never) is not 0.
     pub took_ns: Option<u64>,
-    /// How long after their times operations were begun, whoever's fault it was; `None` where they had none.
+    /// Lag of submissions behind their due times, whatever the cause; `None` if nothing was timed.
     pub lag: Option<Lag>,
-    /// The same of the last one; where some never began, how long the first of them had waited at the end of the run.
+    /// Lag of the last submission. If some operations were never submitted: wait of the first of
+    /// those at the end of the run.
     pub lag_end_ns: Option<u64>,
 }
 
-/// A trace that was replayed.
+/// Replayed trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
     /// The trace.
     pub trace: TraceFile,
-    /// Reads and writes of it.
+    /// Number of reads and writes.
     pub operations: u64,
-    /// From its first to its last one.
+    /// Time from the first operation to the last.
     pub span_ns: u64,
-    /// How many times as fast as recorded; `None`: as fast as the target went.
+    /// Speed relative to the recording; `None`: as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// How it was laid onto the target.
+    /// Mapping to the target.
     pub mapping: TraceMapping,
-    /// What was due of it.
+    /// Operations due.
     pub due: TraceDue,
-    /// What was begun of it; `None`: the measured phase was not reached.
+    /// Operations submitted; `None` if the run did not reach the measured phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<TraceBegun>,
 }

@@ -1,6 +1,6 @@
 //! Finds drives and remote accesses among a model's stations and nodes.
 
-use plimsoll_evidence::inside::Inside;
+use plimsoll_evidence::model_statistics::ModelStatistics;
 use plimsoll_judge::inside::shares;
 
 /// Whether a station is a drive, by the names that models give them.
@@ -9,7 +9,7 @@ pub(super) fn is_drive(station: &str) -> bool {
 }
 
 /// Share of reads that another node answered.
-pub(super) fn remote_share(inside: &Inside) -> f64 {
+pub(super) fn remote_share(inside: &ModelStatistics) -> f64 {
     let remote: u64 = inside.nodes.iter().map(|node| node.remote_reads.ios).sum();
     let count: u64 = shares(inside, false).iter().map(|(_, tally, _)| tally.ios).sum();
     remote as f64 / count.max(1) as f64

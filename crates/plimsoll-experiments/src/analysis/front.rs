@@ -3,7 +3,7 @@
 //! served from memory or unwritten space.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::inside::{Inside, Station};
+use plimsoll_evidence::model_statistics::{ModelStatistics, Station};
 use plimsoll_judge::figures::{NS_PER_S, Pick, measured, totals};
 use plimsoll_judge::inside::shares;
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,7 @@ struct Drives {
     latency_ns: Option<f64>,
 }
 
-fn of_model(inside: &Inside, seconds: f64) -> Option<Drives> {
+fn of_model(inside: &ModelStatistics, seconds: f64) -> Option<Drives> {
     let drives: Vec<&Station> = inside.stations.iter().filter(|s| is_drive(&s.name)).collect();
     if drives.is_empty() {
         return None;

@@ -2,7 +2,7 @@
 //! how busy the drives were, how much of a latency was queueing, and what is full first.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::inside::{Inside, Path};
+use plimsoll_evidence::model_statistics::{ModelStatistics, Path};
 use plimsoll_judge::figures::measured;
 use plimsoll_judge::inside::{Contribution, Stations, bottleneck, contributions, shares, stations};
 
@@ -70,7 +70,7 @@ pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
 }
 
 /// Where reads came from and writes went.
-fn sources(inside: &Inside) -> Vec<String> {
+fn sources(inside: &ModelStatistics) -> Vec<String> {
     let from = |writes: bool| -> Vec<(String, f64)> {
         let all = shares(inside, writes).into_iter();
         all.filter(|(_, _, share)| *share >= SHARE_LEAST).map(|(at, _, s)| (at, s)).collect()
@@ -104,7 +104,7 @@ fn sources(inside: &Inside) -> Vec<String> {
 }
 
 /// How busy the drives were, each kind for itself.
-fn drives(inside: &Inside, window_ns: u64) -> Vec<String> {
+fn drives(inside: &ModelStatistics, window_ns: u64) -> Vec<String> {
     let worth =
         |group: &Stations| is_drive(&group.name) && group.utilisation.is_some_and(|u| u >= 0.01);
     let one = |group: Stations| {
@@ -150,7 +150,7 @@ pub(super) fn path(path: &Path) -> Option<String> {
 }
 
 /// The utilisation law: what is full first, and at which multiple of this load.
-fn full_first(inside: &Inside, window_ns: u64) -> Option<String> {
+fn full_first(inside: &ModelStatistics, window_ns: u64) -> Option<String> {
     let most = bottleneck(inside, window_ns)?;
     let utilisation = most.utilisation_max.filter(|u| *u > 0.0)?;
     Some(format!(
@@ -184,25 +184,25 @@ fn outside(bundle: &Bundle) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_evidence::inside::{Node, Tally};
+    use plimsoll_evidence::model_statistics::{Node, Tally};
 
     #[test]
     fn places_are_told_with_their_shares_and_all_is_said_as_all() {
         let tally = |ios| Tally { ios, size_bytes: ios * 4096 };
-        let of = |dram, hdd, remote| Inside {
+        let of = |dram, hdd, remote| ModelStatistics {
             nodes: vec![Node {
                 reads: [("dram".to_owned(), tally(dram)), ("hdd".to_owned(), tally(hdd))].into(),
                 writes: [("log".to_owned(), tally(7))].into(),
                 remote_reads: tally(remote),
                 ..Node::default()
             }],
-            ..Inside::default()
+            ..ModelStatistics::default()
         };
         let says = sources(&of(12, 88, 40));
         let reads = "88 % of reads came from disks, 12 % from memory; 40 % needed another node.";
         assert_eq!(says, [reads, "All writes became durable in the write log."]);
         assert_eq!(sources(&of(0, 5, 0))[0], "All reads came from disks.");
-        assert_eq!(sources(&Inside::default()), Vec::<String>::new());
+        assert_eq!(sources(&ModelStatistics::default()), Vec::<String>::new());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
-// After `XmlResultParser.cpp` of diskspd 2.2.
+// Modelled on `XmlResultParser.cpp` of diskspd 2.2.
 const XML: &str = r#"<Results>
 <System><ComputerName>x</ComputerName><Tool><Version>2.2.0</Version></Tool></System>
 <Profile><TimeSpans><TimeSpan><Duration>10</Duration><Targets><Target><Path>f</Path><BlockSize>4096</BlockSize>

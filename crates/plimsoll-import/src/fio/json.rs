@@ -1,39 +1,41 @@
-//! fio's JSON (`--output-format=json` and `json+`), of one host or of clients with their total.
+//! fio's JSON (`--output-format=json` and `json+`), of one host or of clients with a total.
 
-use plimsoll_evidence::reported::{
-    Bin, Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Latency, Operation,
-    Part, Percentile, Point, Quantity, Reported, Sampled, Series, Source, Stage, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Bin, Complaint, CounterReset, DeviceCounts, Figure, Formula, Kind, Latency,
+    Operation, Part, Percentile, Point, Quantity, SampleStatistics, Series, Source, Stage,
+    ToolResult, Weight,
 };
 
 use super::options::Options;
-use crate::json::{self, At};
+use crate::json::{self, JsonNode};
 
 /// Bytes in a KiB: fio's `bw` is in KiB/s (`bw_bytes >> 10`).
 const KIB: f64 = 1024.0;
 const NS_PER_MS: f64 = 1e6;
 const SECTOR_BYTES: f64 = 512.0;
-/// Percentiles are the middle of bins of 1/64 of the power of two below them (`FIO_IO_U_PLAT_BITS`).
+/// Bins per octave: percentiles are the middle of bins of 1/64 of the power of two below them
+/// (`FIO_IO_U_PLAT_BITS`).
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// Latencies from about here on share the last bin (`FIO_IO_U_PLAT_GROUP_NR`: 29 octaves of ns in version
-/// 3, 19 of us before it): what is printed there is a lower bound.
+/// Latencies from about here on share the last bin, so that percentiles there are lower bounds.
+/// `FIO_IO_U_PLAT_GROUP_NR` is 29 octaves of ns in version 3, and 19 of us before it.
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
-/// Stands for "no upper bound" in a figure, which has to be finite.
+/// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
 
-/// True where the object is a result of fio.
+/// True if the object is a fio result.
 #[must_use]
-pub fn is(root: &At<'_, '_>) -> bool {
+pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("fio version").exists()
         && (root.key("jobs").exists() || root.key("client_stats").exists())
 }
 
-/// Reads all results of a text: one object, or one after the other. Reports of a running job
-/// (`--status-interval`) are one result, which is the last of them.
+/// Reads all results of a text, one object after another. Reports of a running job
+/// (`--status-interval`) are one result: the last report counts.
 ///
 /// # Errors
-/// A text without a result of fio.
-pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
-    let (mut all, mut reports, mut at) = (Vec::<Reported>::new(), 1, 0);
+/// The text has no fio result.
+pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
+    let (mut all, mut reports, mut at) = (Vec::<ToolResult>::new(), 1, 0);
     loop {
         let (json, range) = match json::first_object(&text[at..]) {
             Ok(found) => found,
@@ -41,18 +43,18 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
             Err(error) if error.cut_off => return Err(error.to_string()),
             Err(_) => break,
         };
-        let root = At::root(&json);
+        let root = JsonNode::root(&json);
         let places = [root.clone(), root.key("raw").key("result")];
         let Some(found) = places.iter().find(|place| is(place)) else {
             if all.is_empty() {
-                return Err("it has a \"fio version\" and no jobs".into());
+                return Err("it has a \"fio version\" but no jobs".into());
             }
             break;
         };
         let mut reported = read(found, file);
         if all.is_empty() && !text[..range.start].trim().is_empty() {
             let lines = text[..range.start].lines().count();
-            reported.remarks.push(format!("{lines} lines of other text stand before the JSON"));
+            reported.remarks.push(format!("{lines} lines of other text precede the JSON"));
         }
         match all.last_mut() {
             Some(last) if continues(last, &reported) => {
@@ -76,8 +78,9 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     Ok(all)
 }
 
-/// True if a report is a later one of the same run: the same jobs and options, with counters that only grew.
-fn continues(earlier: &Reported, later: &Reported) -> bool {
+/// True if a report continues an earlier one of the same run: same jobs and options, and counters
+/// that only increased.
+fn continues(earlier: &ToolResult, later: &ToolResult) -> bool {
     let sum = |part: &Part, of: fn(&Operation) -> Option<&Figure>| -> f64 {
         part.operations.iter().filter_map(of).map(|figure| figure.value).sum()
     };
@@ -87,11 +90,11 @@ fn continues(earlier: &Reported, later: &Reported) -> bool {
         a.name == b.name && a.host == b.host && time(a) <= time(b) && bytes(a) <= bytes(b)
     };
     let alike = earlier.options == later.options && earlier.parts.len() == later.parts.len();
-    let time = |reported: &Reported| reported.source.taken_unix_s;
+    let time = |reported: &ToolResult| reported.source.taken_unix_s;
     let in_order = time(earlier).zip(time(later)).is_none_or(|(a, b)| {
         let longest = later.parts.iter().filter_map(|part| part.window_ns.as_ref());
         let longest_s = longest.map(|window| window.value / 1e9).fold(0.0, f64::max);
-        // The whole run lies before the later report.
+        // The whole run ended before the later report.
         a <= b && b - a <= longest_s + 2.0
     });
     alike && in_order && earlier.parts.iter().zip(&later.parts).all(grew)
@@ -99,8 +102,8 @@ fn continues(earlier: &Reported, later: &Reported) -> bool {
 
 /// Reads a result.
 #[must_use]
-pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
-    let mut reported = Reported::of(Source {
+pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
+    let mut reported = ToolResult::new(Source {
         tool: "fio".into(),
         version: root.key("fio version").text().map(str::to_owned),
         format: "fio JSON".into(),
@@ -109,7 +112,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
         taken_unix_s: root.key("timestamp").number(),
     });
     let clients = root.key("client_stats");
-    let jobs: Vec<At<'_, '_>> =
+    let jobs: Vec<JsonNode<'_, '_>> =
         if clients.exists() { clients.items() } else { root.key("jobs").items() }.collect();
     for job in &jobs {
         let options = options_of(root, job);
@@ -126,7 +129,7 @@ pub fn read(root: &At<'_, '_>, file: &str) -> Reported {
     reported
 }
 
-fn options_of(root: &At<'_, '_>, job: &At<'_, '_>) -> Options {
+fn options_of(root: &JsonNode<'_, '_>, job: &JsonNode<'_, '_>) -> Options {
     let mut options = Options::default();
     for list in [root.key("global options"), job.key("job options")] {
         for (name, value) in list.entries() {
@@ -136,9 +139,9 @@ fn options_of(root: &At<'_, '_>, job: &At<'_, '_>) -> Options {
     options
 }
 
-/// How many clones an entry holds: those of a group report are summed into one.
-fn clones(jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) -> Option<f64> {
-    let same = |other: &&At<'_, '_>| {
+/// Returns the number of clones in an entry. A group report sums them into one.
+fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) -> Option<f64> {
+    let same = |other: &&JsonNode<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
             .iter()
             .all(|name| other.key(name).shown() == job.key(name).shown())
@@ -147,12 +150,12 @@ fn clones(jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) -> Option<f6
     let stated = options.clones().map(|clones| clones.value);
     if options.get("group_reporting").is_none_or(|value| value == "0") {
         return match stated {
-            // Each clone has its own entry, unless the entry was shown with its group.
+            // Each clone has its own entry, except in a group report.
             Some(count) if listed < count && listed == 1.0 => running(job).map(|n| n.max(count)),
             _ => Some(1.0),
         };
     }
-    // Several sections may share a group, and only the first one's options are repeated.
+    // Several sections may share a group, which repeats only the first one's options.
     match (running(job), stated) {
         (Some(running), stated) => Some(running.max(stated.unwrap_or(1.0))),
         (None, Some(stated)) => Some(stated),
@@ -160,8 +163,8 @@ fn clones(jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) -> Option<f6
     }
 }
 
-/// Threads by the time that they ran in sum.
-fn running(job: &At<'_, '_>) -> Option<f64> {
+/// Returns the number of threads, from their total run time.
+fn running(job: &JsonNode<'_, '_>) -> Option<f64> {
     let sum = job.key("job_runtime").number().filter(|ms| *ms > 0.0)?;
     let longest = DIRECTIONS.iter().filter_map(|(name, _)| job.key(name).key("runtime").number());
     let longest = longest.fold(0.0, f64::max);
@@ -171,7 +174,12 @@ fn running(job: &At<'_, '_>) -> Option<f64> {
 const DIRECTIONS: [(&str, Kind); 4] =
     [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
 
-fn take_job(reported: &mut Reported, jobs: &[At<'_, '_>], job: &At<'_, '_>, options: &Options) {
+fn take_job(
+    reported: &mut ToolResult,
+    jobs: &[JsonNode<'_, '_>],
+    job: &JsonNode<'_, '_>,
+    options: &Options,
+) {
     let name = job.key("jobname").text().unwrap_or_default();
     let mut part = Part {
         name: name.to_owned(),
@@ -221,8 +229,9 @@ fn take_job(reported: &mut Reported, jobs: &[At<'_, '_>], job: &At<'_, '_>, opti
     reported.parts.push(part);
 }
 
-/// Flushes. Some versions leave `total_ios` at 0 beside a histogram of flushes; its `N` is the count then.
-fn flushes(sync: &At<'_, '_>) -> Option<Operation> {
+/// Reads flushes. Some versions leave `total_ios` at 0 next to a histogram of flushes, whose `N` is
+/// then the count.
+fn flushes(sync: &JsonNode<'_, '_>) -> Option<Operation> {
     let mut operation = Operation::of(Kind::Sync);
     operation.latencies.extend(latency(sync, "lat", Stage::Total));
     let counted = |figure: &Figure| figure.value > 0.0;
@@ -232,7 +241,7 @@ fn flushes(sync: &At<'_, '_>) -> Option<Operation> {
     Some(operation)
 }
 
-fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
+fn direction(side: &JsonNode<'_, '_>, kind: Kind) -> Operation {
     let mut operation = Operation::of(kind);
     let mut take = |to: fn(&mut Operation) -> &mut Vec<Figure>, figure: Option<Figure>| {
         to(&mut operation).extend(figure);
@@ -245,7 +254,7 @@ fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
             take(|o| &mut o.bytes, Some(kib.scaled(KIB)));
         }
         None => {
-            // Others leave fields out: what is left tells the version, or nothing does.
+            // Some outputs omit fields. The remaining fields identify the version, or nothing does.
             let any = |names: &[&str]| names.iter().any(|name| side.key(name).exists());
             let bytes = if any(&["bw_bytes", "slat_ns", "clat_ns", "lat_ns"]) {
                 side.key("io_bytes").exact()
@@ -273,8 +282,8 @@ fn direction(side: &At<'_, '_>, kind: Kind) -> Operation {
     operation
 }
 
-/// Latencies of a direction: in ns since version 3.0 (`clat_ns`), in us before (`clat`).
-fn latency(side: &At<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
+/// Reads the latencies of a direction: in ns since version 3.0 (`clat_ns`), in us before (`clat`).
+fn latency(side: &JsonNode<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
     let now = side.key(&format!("{name}_ns"));
     let (at, unit) = if now.exists() { (now, 1.0) } else { (side.key(name), 1e3) };
     if !at.exists() {
@@ -303,7 +312,7 @@ fn latency(side: &At<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
         }
     }
     latency.bins = bins(&at.key("bins"), unit);
-    // A latency that was not measured (`gtod_reduce`, `disable_clat`) is printed as zero.
+    // Unmeasured latencies (`gtod_reduce`, `disable_clat`) are printed as zero.
     let nothing =
         |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value == 0.0);
     let measured =
@@ -311,7 +320,7 @@ fn latency(side: &At<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
     measured.then_some(latency)
 }
 
-/// A percentile, which is the middle of the bin that it fell into.
+/// Widens a percentile to its bin, of which it is the middle.
 fn binned(figure: Figure, unit: f64) -> Figure {
     let octave = if figure.value >= 1.0 { figure.value.log2().floor().exp2() } else { 1.0 };
     let width = (octave / BINS_PER_OCTAVE).max(1.0);
@@ -324,7 +333,7 @@ fn binned(figure: Figure, unit: f64) -> Figure {
     figure
 }
 
-fn bins(at: &At<'_, '_>, unit: f64) -> Vec<Bin> {
+fn bins(at: &JsonNode<'_, '_>, unit: f64) -> Vec<Bin> {
     let mut bins: Vec<Bin> = at
         .entries()
         .filter_map(|(name, count)| {
@@ -338,13 +347,18 @@ fn bins(at: &At<'_, '_>, unit: f64) -> Vec<Bin> {
     bins
 }
 
-fn sampled(side: &At<'_, '_>, name: &str, stddev: &str, unit: f64) -> Option<Sampled> {
+fn sampled(
+    side: &JsonNode<'_, '_>,
+    name: &str,
+    stddev: &str,
+    unit: f64,
+) -> Option<SampleStatistics> {
     let at = |end: &str| side.key(&format!("{name}_{end}"));
     let scaled = |figure: Option<Figure>| figure.map(|figure| figure.scaled(unit));
     // Without samples fio prints zeroes.
     let samples = at("samples").exact();
     let max = scaled(at("max").truncated()).filter(|max| max.value > 0.0)?;
-    Some(Sampled {
+    Some(SampleStatistics {
         min: scaled(at("min").truncated()),
         mean: scaled(at("mean").rounded()),
         max: Some(max),
@@ -353,7 +367,7 @@ fn sampled(side: &At<'_, '_>, name: &str, stddev: &str, unit: f64) -> Option<Sam
     })
 }
 
-fn device(at: &At<'_, '_>) -> DeviceCounts {
+fn device(at: &JsonNode<'_, '_>) -> DeviceCounts {
     let bytes = |name: &str| at.key(name).exact().map(|sectors| sectors.scaled(SECTOR_BYTES));
     DeviceCounts {
         name: at.key("name").text().unwrap_or_default().to_owned(),
@@ -367,12 +381,12 @@ fn device(at: &At<'_, '_>) -> DeviceCounts {
     }
 }
 
-/// One value a second of a job that ran until it was steady.
-fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
+/// Reads one value per second of a job that ran until steady.
+fn steady_state(job: &JsonNode<'_, '_>) -> Vec<Series> {
     let data = job.key("steadystate").key("data");
     let of = |name: &str, quantity: Quantity, unit: f64| {
         let at = data.key(name);
-        let value = |(index, item): (usize, At<'_, '_>)| {
+        let value = |(index, item): (usize, JsonNode<'_, '_>)| {
             item.number().map(|value| Point { at_s: (index + 1) as f64, value: value * unit })
         };
         let points: Vec<Point> = at.items().enumerate().filter_map(value).collect();
@@ -385,22 +399,23 @@ fn steady_state(job: &At<'_, '_>) -> Vec<Series> {
             field,
             interval_s: Some(1.0),
             points,
-            // The window that was steady, and not the whole run.
+            // Only the steady window, not the whole run.
             partial: true,
             understates: true,
         })
     };
     let rate = of("iops", Quantity::RatePerS, 1.0);
-    // In bytes, unlike `bw` elsewhere (`steadystate_alloc` and `steadystate_check` of fio's steadystate.c).
+    // In bytes, unlike other `bw` values (`steadystate_alloc` and `steadystate_check` in fio's
+    // steadystate.c).
     let bandwidth = of("bw", Quantity::BandwidthPerS, 1.0);
     rate.into_iter().chain(bandwidth).collect()
 }
 
-/// The entry `All clients` sums those of the clients.
-fn take_totals(reported: &mut Reported) {
+/// The entry `All clients` is the sum of the clients.
+fn take_totals(reported: &mut ToolResult) {
     let Some(total) = reported.parts.iter().find(|part| part.is_total) else { return };
-    type Of = fn(&Operation) -> Option<&Figure>;
-    let quantities: [(&str, Of); 3] = [
+    type FigureOf = fn(&Operation) -> Option<&Figure>;
+    let quantities: [(&str, FigureOf); 3] = [
         ("operations", |o| o.count.first()),
         ("bytes", |o| o.bytes.first()),
         ("bandwidth", |o| o.bandwidth_per_s.first()),
@@ -414,12 +429,12 @@ fn take_totals(reported: &mut Reported) {
         for (what, of) in quantities {
             let figures: Vec<Figure> = parts().filter_map(|o| of(o).cloned()).collect();
             if let Some(figure) = of(operation).filter(|_| !figures.is_empty()) {
-                combined.push(Combined {
+                combined.push(Aggregate {
                     what: format!("{} {what} of all clients", operation.kind.word()),
-                    how: How::Sum,
+                    formula: Formula::Sum,
                     total: figure.clone(),
                     of: figures,
-                    // Each client's bandwidth is by its own runtime, the total's by the longest.
+                    // Each client's bandwidth uses its own run time, the total's uses the longest.
                     slack: if what == "bandwidth" { 0.05 } else { 0.0 },
                 });
             }
@@ -434,7 +449,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_of_amounts_is_told_from_the_fields_around_them() {
+    fn derives_the_unit_of_amounts_from_other_fields() {
         for (fields, bytes) in [
             (r#""io_kbytes": 4000, "io_bytes": 4096000"#, Some(4_096_000.0)),
             (r#""lat_ns": {"mean": 5.0}, "io_bytes": 4096000"#, Some(4_096_000.0)),
@@ -443,7 +458,7 @@ mod tests {
         ] {
             let text = format!("{{{fields}}}");
             let (json, _) = json::parse(&text).unwrap();
-            let operation = direction(&At::root(&json), Kind::Read);
+            let operation = direction(&JsonNode::root(&json), Kind::Read);
             assert_eq!(operation.bytes.first().map(|bytes| bytes.value), bytes, "{fields}");
         }
     }

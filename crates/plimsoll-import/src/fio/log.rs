@@ -1,24 +1,26 @@
-//! fio's logs beside a result: `NAME_bw.1.log`, `_iops`, `_lat`, `_clat`, `_slat`, `_clat_hist`.
+//! fio's log files of a result: `NAME_bw.1.log`, `_iops`, `_lat`, `_clat`, `_slat`, `_clat_hist`.
 //!
-//! One line is `time in ms, value, direction, block size or offset …`: bandwidth in KiB/s, latency in ns
-//! (in us before version 3). With `log_avg_msec` a line is the mean of an interval and stands at its end;
-//! without it is one operation.
+//! Each line is `time in ms, value, direction, block size or offset …`. Bandwidth is in KiB/s,
+//! latency in ns (in us before version 3). With `log_avg_msec` a line is the mean of the interval
+//! that ends at its time. Without it, a line is one operation.
 
-use plimsoll_evidence::reported::{Bin, Kind, Latency, Point, Quantity, Reported, Series, Stage};
+use plimsoll_evidence::tool_result::{
+    Bin, Kind, Latency, Point, Quantity, Series, Stage, ToolResult,
+};
 
 use crate::number;
 
 const KIB: f64 = 1024.0;
-/// Lines that are looked at to tell a log from a table of numbers.
+/// Number of lines used to distinguish a log from a table of numbers.
 const LINES_SNIFFED: usize = 20;
-/// Points kept of one log at most; more are averaged by intervals of a second.
+/// Maximum points kept of one log. More are averaged over intervals of a second.
 const POINTS_MAX: usize = 20_000;
-/// Bins of an octave of a histogram (`FIO_IO_U_PLAT_BITS`).
+/// Bits for the bins of a histogram octave (`FIO_IO_U_PLAT_BITS`).
 const PLAT_BITS: u32 = 6;
 
-/// What a log is of, by the name that fio gives it.
+/// Quantity of a log, from its file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum LogQuantity {
     /// `_bw`.
     Bandwidth,
     /// `_iops`.
@@ -29,22 +31,22 @@ pub enum What {
     Histogram,
 }
 
-/// A log and the place that its name gives it.
+/// Log, with the assignment in its file name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// Its name without what fio adds to the option.
+    /// File name without the suffix that fio appends.
     pub stem: String,
-    /// What it is of; `None` where the name does not say.
-    pub what: Option<What>,
-    /// Number of the job, from 1; `None` where all jobs write one log.
+    /// Quantity; `None` if the name does not state it.
+    pub what: Option<LogQuantity>,
+    /// Number of the job, from 1; `None` if all jobs write one log.
     pub job: Option<usize>,
-    /// Time, value and direction of each line; histograms keep their bins.
+    /// Time, value and direction of each line; empty for histograms.
     lines: Vec<Line>,
-    /// Counts of all intervals of a histogram, by direction.
+    /// Sum of all intervals of a histogram, by direction.
     bins: [Vec<f64>; 3],
-    /// True where the time runs backwards: several runs wrote into one file.
+    /// True if the time goes backwards, because several runs wrote to one file.
     pub several_runs: bool,
 }
 
@@ -55,13 +57,13 @@ struct Line {
     direction: u8,
 }
 
-/// True where the first lines are those of a log.
+/// True if the first lines are those of a log.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
     let mut seen = 0;
     while let Some(line) = lines.next() {
-        // The last one may be cut off.
+        // The last line may be truncated.
         if lines.peek().is_none() && seen > 0 || seen >= LINES_SNIFFED {
             break;
         }
@@ -84,8 +86,8 @@ fn split(line: &str) -> Option<(Line, std::str::Split<'_, char>)> {
         .then(|| (Line { ms, value, direction: direction as u8 }, line.split(',')))
 }
 
-/// Reads a log. Lines that are none (the last one may be cut off) are left out and counted by the caller
-/// by the points that are missing.
+/// Reads a log, and skips invalid lines (the last may be truncated). The caller detects missing
+/// points.
 #[must_use]
 pub fn read(text: &str, file: &str) -> Log {
     let name = file.rsplit('/').next().unwrap_or(file);
@@ -100,8 +102,8 @@ pub fn read(text: &str, file: &str) -> Log {
         several_runs: false,
     };
     for line in text.lines() {
-        // A histogram's second column is its direction.
-        if what == Some(What::Histogram) {
+        // The second column of a histogram is the direction.
+        if what == Some(LogQuantity::Histogram) {
             log.take_bins(line);
             continue;
         }
@@ -113,20 +115,20 @@ pub fn read(text: &str, file: &str) -> Log {
     log
 }
 
-/// `randread-1-16_bw.3.log` is the bandwidth of job 3 of `randread-1-16`.
-fn named(name: &str) -> (String, Option<What>, Option<usize>) {
+/// Parses a file name: `randread-1-16_bw.3.log` is the bandwidth of job 3 of `randread-1-16`.
+fn named(name: &str) -> (String, Option<LogQuantity>, Option<usize>) {
     let name = name.strip_suffix(".log").unwrap_or(name);
     let (name, job) = match name.rsplit_once('.') {
         Some((rest, number)) if number.parse::<usize>().is_ok() => (rest, number.parse().ok()),
         _ => (name, None),
     };
     let ends = [
-        ("_clat_hist", What::Histogram),
-        ("_bw", What::Bandwidth),
-        ("_iops", What::Rate),
-        ("_slat", What::Latency(Stage::Submission)),
-        ("_clat", What::Latency(Stage::Completion)),
-        ("_lat", What::Latency(Stage::Total)),
+        ("_clat_hist", LogQuantity::Histogram),
+        ("_bw", LogQuantity::Bandwidth),
+        ("_iops", LogQuantity::Rate),
+        ("_slat", LogQuantity::Latency(Stage::Submission)),
+        ("_clat", LogQuantity::Latency(Stage::Completion)),
+        ("_lat", LogQuantity::Latency(Stage::Total)),
     ];
     for (end, what) in ends {
         if let Some(stem) = name.strip_suffix(end) {
@@ -150,19 +152,19 @@ impl Log {
         }
     }
 
-    /// The log as series, one for each direction. `interval_ms` is what the options state; `version` decides
-    /// over the unit of latencies.
+    /// Returns the log as one series per direction. `interval_ms` is from the options; `version`
+    /// determines the unit of latencies.
     #[must_use]
     pub fn series(&self, interval_ms: Option<f64>, version: Option<&str>) -> Vec<Series> {
         let (quantity, stage, unit) = match self.what {
-            Some(What::Bandwidth) => (Quantity::BandwidthPerS, Stage::Total, KIB),
-            Some(What::Rate) => (Quantity::RatePerS, Stage::Total, 1.0),
-            Some(What::Latency(stage)) => {
+            Some(LogQuantity::Bandwidth) => (Quantity::BandwidthPerS, Stage::Total, KIB),
+            Some(LogQuantity::Rate) => (Quantity::RatePerS, Stage::Total, 1.0),
+            Some(LogQuantity::Latency(stage)) => {
                 let old = version
                     .is_some_and(|version| version.contains("fio-2") || version.contains("fio-1"));
                 (Quantity::LatencyNs, stage, if old { 1e3 } else { 1.0 })
             }
-            Some(What::Histogram) | None => return Vec::new(),
+            Some(LogQuantity::Histogram) | None => return Vec::new(),
         };
         let directions = [Kind::Read, Kind::Write, Kind::Trim];
         let mut all = Vec::new();
@@ -173,30 +175,34 @@ impl Log {
             if points.is_empty() {
                 continue;
             }
-            let interval_s =
-                interval_ms.map(|ms| ms / 1e3).filter(|s| *s > 0.0).or_else(|| regular(&points));
+            let interval_s = interval_ms
+                .map(|ms| ms / 1e3)
+                .filter(|s| *s > 0.0)
+                .or_else(|| regular_interval(&points));
             all.push(Series {
                 quantity,
                 kind,
                 stage,
                 field: self.file.clone(),
                 interval_s,
-                points: thinned(points),
+                points: average_by_second(points),
                 partial: false,
-                // fio divides an interval's amount by the time since a mark that lags behind its samples
-                // (`__add_samples`: the mark moves on by the interval, not to the sample).
-                understates: self.what != Some(What::Latency(stage)),
+                // fio divides an interval's amount by the time since a mark that lags behind its
+                // samples (in `__add_samples` the mark advances by the interval, not to the
+                // sample).
+                understates: self.what != Some(LogQuantity::Latency(stage)),
             });
         }
         all
     }
 
-    /// The histogram of one direction.
+    /// Returns the histogram of one direction.
     fn histogram(&self, direction: usize, version: Option<&str>) -> Vec<Bin> {
         let counts = &self.bins[direction];
         let old = version.is_some_and(|version| version.contains("fio-2"));
         let unit = if old { 1e3 } else { 1.0 };
-        // Groups of 64 bins: 29 octaves since version 3, 19 before; fewer bins were merged by twos.
+        // Groups of 64 bins: 29 octaves since version 3, 19 before. Fewer bins were merged in
+        // pairs.
         let full = if old { 19 } else { 29 } << PLAT_BITS;
         let merged =
             (full as f64 / counts.len().max(1) as f64).log2().round().exp2().max(1.0) as usize;
@@ -209,7 +215,7 @@ impl Log {
     }
 }
 
-/// The least value of a bin (`plat_idx_to_val` without its half).
+/// Returns the smallest value of a bin (`plat_idx_to_val` without its half).
 fn value_of(index: usize) -> f64 {
     let per_octave = 1usize << PLAT_BITS;
     if index < per_octave * 2 {
@@ -221,8 +227,8 @@ fn value_of(index: usize) -> f64 {
     base as f64 + step as f64 * (error_bits as f64).exp2()
 }
 
-/// The interval of a log whose lines stand at regular times.
-fn regular(points: &[Point]) -> Option<f64> {
+/// Returns the interval of a log with regular times.
+fn regular_interval(points: &[Point]) -> Option<f64> {
     let mut gaps: Vec<f64> = points.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
     gaps.sort_by(f64::total_cmp);
     let median = *gaps.get(gaps.len() / 2)?;
@@ -230,8 +236,8 @@ fn regular(points: &[Point]) -> Option<f64> {
     (median > 0.0 && near * 10 >= gaps.len() * 9).then_some(median)
 }
 
-/// A log of every operation, averaged by seconds where it is long.
-fn thinned(points: Vec<Point>) -> Vec<Point> {
+/// Averages a long per-operation log by seconds.
+fn average_by_second(points: Vec<Point>) -> Vec<Point> {
     if points.len() <= POINTS_MAX {
         return points;
     }
@@ -249,15 +255,15 @@ fn thinned(points: Vec<Point>) -> Vec<Point> {
     seconds.into_iter().map(point).collect()
 }
 
-/// Puts logs with the results that name them in their options and lie in the same directory. Gives back the
-/// ones that belong to none.
+/// Attaches logs to the results in the same directory whose options name them. Returns the logs
+/// that belong to no result.
 #[must_use]
-pub fn attach(results: &mut [Reported], logs: Vec<Log>) -> Vec<Log> {
+pub fn attach(results: &mut [ToolResult], logs: Vec<Log>) -> Vec<Log> {
     let mut by_directory: std::collections::BTreeMap<String, Vec<usize>> =
         std::collections::BTreeMap::new();
-    let of_fio = |result: &&Reported| result.source.tool == "fio";
+    let of_fio = |result: &&ToolResult| result.source.tool == "fio";
     for (index, result) in results.iter().enumerate().filter(|(_, result)| of_fio(result)) {
-        // People keep the logs of `randread.out` beside it, or in `randread`.
+        // The logs of `randread.out` are usually in the same directory, or in `randread`.
         let file = &result.source.file;
         let own = file.rsplit_once('.').map_or(file.as_str(), |(stem, _)| stem);
         for place in [directory(file), own] {
@@ -282,9 +288,9 @@ pub fn attach(results: &mut [Reported], logs: Vec<Log>) -> Vec<Log> {
     left
 }
 
-/// The job that a log is of by its name, where the result does not say how it called its logs: fio's text leaves
-/// that out. `randread-SDA_bw.log` beside `randread.out` is of the job `SDA`.
-fn named_part(result: &Reported, log: &Log) -> Option<usize> {
+/// Returns the job of a log from its file name, if the result does not list its logs, as in fio's
+/// text. `randread-SDA_bw.log` next to `randread.out` belongs to the job `SDA`.
+fn named_part(result: &ToolResult, log: &Log) -> Option<usize> {
     const OPTIONS: [&str; 4] =
         ["write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log"];
     if result.source.format != "fio text"
@@ -302,7 +308,7 @@ fn named_part(result: &Reported, log: &Log) -> Option<usize> {
         .enumerate()
         .filter(|(_, part)| part.name == stem || rest == Some(part.name.as_str()));
     let (index, part) = of_name.next()?;
-    // A part that stands for several jobs has a log of each, or one of all of them with lines of each.
+    // A part of several jobs has one log per job, or one log with lines of all of them.
     let alone = part.setting.threads.as_ref().is_some_and(|jobs| jobs.value == 1.0);
     let first = log.job.is_none_or(|job| job == index + 1 || result.parts.len() == 1);
     (alone && first && of_name.next().is_none()).then_some(index)
@@ -312,12 +318,12 @@ fn directory(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-fn names(result: &Reported, log: &Log) -> bool {
+fn names(result: &ToolResult, log: &Log) -> bool {
     let option = match log.what {
-        Some(What::Bandwidth) => "write_bw_log",
-        Some(What::Rate) => "write_iops_log",
-        Some(What::Latency(_)) => "write_lat_log",
-        Some(What::Histogram) => "write_hist_log",
+        Some(LogQuantity::Bandwidth) => "write_bw_log",
+        Some(LogQuantity::Rate) => "write_iops_log",
+        Some(LogQuantity::Latency(_)) => "write_lat_log",
+        Some(LogQuantity::Histogram) => "write_hist_log",
         None => return false,
     };
     let Some(value) = result.options.get(option) else { return false };
@@ -328,11 +334,11 @@ fn names(result: &Reported, log: &Log) -> bool {
     stem == log.stem
 }
 
-fn put(result: &mut Reported, log: &Log, named: Option<usize>) {
+fn put(result: &mut ToolResult, log: &Log, named: Option<usize>) {
     let interval = result.options.get("log_avg_msec").and_then(|text| text.parse::<f64>().ok());
     let version = result.source.version.clone();
     let parts = result.parts.len();
-    // A log of all jobs belongs to a part only where there is one.
+    // A log of all jobs is attached only if there is a single part.
     let index = match (named, log.job) {
         (Some(index), _) => index,
         (None, Some(job)) if parts > 1 => job - 1.min(job),
@@ -341,7 +347,7 @@ fn put(result: &mut Reported, log: &Log, named: Option<usize>) {
     };
     let Some(part) = result.parts.get_mut(index) else { return };
     part.series.extend(log.series(interval, version.as_deref()));
-    if log.what == Some(What::Histogram) {
+    if log.what == Some(LogQuantity::Histogram) {
         for (direction, kind) in [Kind::Read, Kind::Write, Kind::Trim].iter().enumerate() {
             let bins = log.histogram(direction, version.as_deref());
             let operation = part.operations.iter_mut().find(|operation| operation.kind == *kind);
@@ -358,12 +364,12 @@ fn put(result: &mut Reported, log: &Log, named: Option<usize>) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::{Figure, Part, Source};
+    use plimsoll_evidence::tool_result::{Figure, Part, Source};
 
     use super::*;
 
     #[test]
-    fn a_log_is_told_from_other_numbers() {
+    fn distinguishes_a_log_from_other_numbers() {
         assert!(is("999, 104972, 1, 0, 0\n2000, 92887, 1, 0"));
         assert!(is("1,2,0,4096\n"));
         for text in ["", "a,b,c,d", "1,2,3,4", "1.5,2,0,4096", "1,2,0", "# x\n1,2,0,4096"] {
@@ -372,16 +378,16 @@ mod tests {
     }
 
     #[test]
-    fn names_say_what_a_log_is_of() {
-        assert_eq!(named("r-1_bw.3.log"), ("r-1".into(), Some(What::Bandwidth), Some(3)));
-        assert_eq!(named("d_clat_hist.log"), ("d".into(), Some(What::Histogram), None));
-        assert_eq!(named("x_lat"), ("x".into(), Some(What::Latency(Stage::Total)), None));
+    fn derives_the_quantity_of_a_log_from_its_name() {
+        assert_eq!(named("r-1_bw.3.log"), ("r-1".into(), Some(LogQuantity::Bandwidth), Some(3)));
+        assert_eq!(named("d_clat_hist.log"), ("d".into(), Some(LogQuantity::Histogram), None));
+        assert_eq!(named("x_lat"), ("x".into(), Some(LogQuantity::Latency(Stage::Total)), None));
         assert_eq!(named("other.log"), ("other".into(), None, None));
     }
 
     #[test]
     fn bins_have_the_values_that_fio_gives_them() {
-        // The middle of fio's bins, from `plat_idx_to_val` of version 3.33.
+        // Middle values of fio's bins, from `plat_idx_to_val` of version 3.33.
         for (index, middle) in
             [(0, 0.0), (63, 63.0), (128, 129.0), (200, 290.0), (1000, 1_712_128.0)]
         {
@@ -391,8 +397,8 @@ mod tests {
     }
 
     #[test]
-    fn a_log_goes_to_the_result_whose_option_names_it() {
-        let mut result = Reported::of(Source {
+    fn attaches_a_log_to_the_result_that_names_it() {
+        let mut result = ToolResult::new(Source {
             tool: "fio".into(),
             version: Some("fio-3.33".into()),
             file: "dir/r.json".into(),
@@ -414,13 +420,13 @@ mod tests {
     }
 
     #[test]
-    fn a_log_beside_a_text_goes_to_the_job_that_it_is_named_after() {
+    fn attaches_a_log_to_the_job_in_its_name() {
         let part = |name: &str, jobs: f64| {
             let mut part = Part { name: name.into(), ..Part::default() };
             part.setting.threads = Some(Figure::exact(jobs, "jobs"));
             part
         };
-        let mut result = Reported::of(Source {
+        let mut result = ToolResult::new(Source {
             tool: "fio".into(),
             format: "fio text".into(),
             version: Some("fio-3.33".into()),

@@ -1,18 +1,18 @@
-//! What a fio job's options say of the load, in words that belong to no tool.
+//! Load described by a fio job's options, in tool-independent terms.
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{
+use plimsoll_evidence::tool_result::{
     CounterReset, Durability, Figure, MediaClass, Outstanding, Pattern, Setting,
 };
 
-/// Options of one job, its own and those of the whole file.
+/// Options of one job, including the global ones.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     stated: BTreeMap<String, (String, String)>,
 }
 
-/// Engines that do one operation at a time, whatever their depth says (fio's manual, "I/O engine").
+/// Engines with one operation at a time, whatever their depth (fio's manual, "I/O engine").
 const SYNCHRONOUS: [&str; 10] = [
     "sync",
     "psync",
@@ -26,7 +26,7 @@ const SYNCHRONOUS: [&str; 10] = [
     "filecreate",
 ];
 
-/// Options that keep a job from having its full depth in flight all the time.
+/// Options with which a job does not always keep its full depth in flight.
 const PACED: [&str; 16] = [
     "rate",
     "rate_iops",
@@ -47,7 +47,7 @@ const PACED: [&str; 16] = [
 ];
 
 impl Options {
-    /// Adds an option with the place where it stands; an earlier one of the same name is replaced.
+    /// Adds an option with its location. It replaces an earlier one of the same name.
     pub fn set(&mut self, name: &str, value: &str, field: &str) {
         let name = match name {
             "readwrite" => "rw",
@@ -58,13 +58,13 @@ impl Options {
         self.stated.insert(name.to_owned(), (value.to_owned(), field.to_owned()));
     }
 
-    /// The value of an option; empty for one that is given without a value.
+    /// Returns the value of an option; empty if it was given without a value.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.stated.get(name).map(|(value, _)| value.as_str())
     }
 
-    /// All of them.
+    /// Returns all options.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, String> {
         self.stated.iter().map(|(name, (value, _))| (name.clone(), value.clone())).collect()
@@ -80,7 +80,7 @@ impl Options {
         Some(Figure::exact(number, field))
     }
 
-    /// A size, in fio's way: `4k` is 4096 and `4kib` is 4000 unless `kb_base` is 1000.
+    /// Parses a size as fio does: unless `kb_base` is 1000, `4k` is 4096 and `4kib` is 4000.
     fn bytes(&self, name: &str) -> Option<Figure> {
         let (value, field) = self.stated.get(name)?;
         Some(Figure::exact(self.size_of(value)?, field))
@@ -100,7 +100,7 @@ impl Options {
         Some(number * power.powi(exponent as i32))
     }
 
-    /// A time, in fio's way: seconds where no unit is given.
+    /// Parses a time as fio does: seconds without a unit.
     fn time_ns(&self, name: &str) -> Option<Figure> {
         let (value, field) = self.stated.get(name)?;
         let text = value.trim().to_ascii_lowercase();
@@ -117,7 +117,7 @@ impl Options {
         Some(Figure::exact(digits.parse::<f64>().ok()? * factor, field))
     }
 
-    /// Size of a transfer of reads (0), writes (1) or trims (2), where all have the same.
+    /// Returns the transfer size of reads (0), writes (1) or trims (2), if it is constant.
     #[must_use]
     pub fn transfer_bytes(&self, direction: usize) -> Option<Figure> {
         let mixed = ["bsrange", "blocksize_range", "bssplit", "bs_unaligned", "verify", "zonemode"];
@@ -126,19 +126,19 @@ impl Options {
         }
         let (value, field) = self.stated.get("bs")?;
         let sizes: Vec<&str> = value.split(',').collect();
-        // Of fewer than three the last one holds for the rest.
+        // The last of fewer than three sizes applies to the rest.
         let text = sizes.get(direction).or(sizes.last()).filter(|text| !text.is_empty())?;
         let bytes = self.size_of(text).filter(|bytes| *bytes > 0.0)?;
         Some(Figure::exact(bytes, field))
     }
 
-    /// Clones of the job, where that is stated.
+    /// Returns the stated number of clones.
     #[must_use]
     pub fn clones(&self) -> Option<Figure> {
         self.whole("numjobs")
     }
 
-    /// Operations that one clone has in flight at most.
+    /// Returns the maximum operations in flight of one clone.
     fn depth(&self) -> Option<Figure> {
         let engine = self.get("ioengine")?;
         if SYNCHRONOUS.contains(&engine) {
@@ -147,12 +147,12 @@ impl Options {
         }
         match self.stated.get("iodepth") {
             Some(_) => self.whole("iodepth"),
-            // One is fio's default, and stated by leaving it out beside an engine that is stated.
+            // One is fio's default. It is stated implicitly if the engine is stated.
             None => Some(Figure::exact(1.0, "iodepth")),
         }
     }
 
-    /// The setting of a part of `clones` jobs, or of an unknown number of them.
+    /// Returns the setting of a part with `clones` jobs, or with an unknown number.
     #[must_use]
     pub fn setting(&self, clones: Option<f64>) -> Setting {
         let rw = self.get("rw");
@@ -188,7 +188,8 @@ impl Options {
         }
     }
 
-    /// `ramp_time` resets the counters when it ends, and `latency_target` at each step of its search.
+    /// `ramp_time` resets the counters at its end, and `latency_target` does at each step of its
+    /// search.
     fn counter_reset(&self) -> CounterReset {
         let resets = ["ramp_time", "ramp_size", "latency_target"];
         match resets.iter().any(|name| self.on(name) == Some(true)) {
@@ -225,7 +226,7 @@ impl Options {
 
     fn working_set(&self, clones: Option<f64>) -> Option<Figure> {
         let size = self.bytes("size").filter(|size| size.value > 0.0)?;
-        // Clones share a file that is named, and have their own where only a directory is.
+        // Clones share a named file. With only a directory, each has its own.
         let shared = self.get("filename").is_some();
         Some(if shared { size } else { size.scaled(clones?) })
     }
@@ -243,7 +244,7 @@ impl Options {
         if at_end {
             return Some(Durability::AtEnd);
         }
-        // Only where options are listed at all does their absence say something.
+        // An absent option is significant only if options are listed at all.
         (!self.stated.is_empty()).then_some(Durability::Nothing)
     }
 
@@ -256,8 +257,8 @@ impl Options {
     }
 }
 
-/// What a device's name says of its medium: an NVMe namespace is flash on PCIe. Other names say nothing:
-/// `sda` may be a disk, an SSD, or a volume of an array.
+/// Returns the media class from a device name. An NVMe namespace is flash on PCIe. Other names are
+/// ambiguous: `sda` may be a disk, an SSD or an array volume.
 fn media_of(target: &str) -> Option<MediaClass> {
     let nvme = target.split(':').all(|path| path.starts_with("/dev/nvme"));
     nvme.then_some(MediaClass::Nvme)
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_counts_for_engines_that_have_one() {
+    fn depth_applies_to_asynchronous_engines() {
         let most = |list: &[(&str, &str)]| {
             let setting = options(list).setting(Some(4.0));
             setting.outstanding.map(|o| (o.most.value, o.kept))
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stated_stays_unknown() {
+    fn missing_options_stay_unknown() {
         let setting = Options::default().setting(None);
         assert_eq!(setting, Setting::default());
         let setting =

@@ -1,19 +1,19 @@
-//! Lines and numbers as fio prints them on a terminal.
+//! Parser of lines and numbers in fio's text output.
 
-use plimsoll_evidence::reported::{
-    Figure, Kind, Latency, Operation, Part, Percentile, Sampled, Stage,
+use plimsoll_evidence::tool_result::{
+    Figure, Kind, Latency, Operation, Part, Percentile, SampleStatistics, Stage,
 };
 
 use super::options::Options;
 use crate::number;
 
-/// Percentiles are taken from bins of 1/64 of the power of two below them.
+/// Bins per octave: percentiles are from bins of 1/64 of the power of two below them.
 const BINS_PER_OCTAVE: f64 = 64.0;
 /// Latencies from here on share the last bin.
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
 const UNBOUNDED_NS: f64 = 1e18;
 pub(super) const NS_PER_MS: f64 = 1e6;
-/// Kinds by the word that a line begins with.
+/// Kinds of operation by the first word of a line.
 pub(super) const DIRECTIONS: [(&str, Kind); 4] =
     [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
 
@@ -21,7 +21,7 @@ pub(super) fn field(number: usize, name: &str) -> String {
     format!("line {number} ({name})")
 }
 
-/// The value of `name=` in a list of such; what stands in brackets after it is left out.
+/// Returns the value of `name=` in a list, without brackets after it.
 pub(super) fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let mut from = 0;
     loop {
@@ -38,14 +38,15 @@ pub(super) fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     }
 }
 
-/// What the digits after the point of a shortened number are worth (`num2str` of fio's versions).
+/// Precision of the digits after the point of a shortened number (`num2str` in fio's versions).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// Before 2.20: the remainder of a division by 1024, shortened to fit, and no decimal fraction.
+    /// Before 2.20: the remainder of a division by 1024, shortened to fit, which is not a decimal
+    /// fraction.
     Nothing,
     /// Before 3.26: a fraction that rounds up to one is printed as zero.
     LostCarry,
-    /// As it should be.
+    /// Correct decimal fraction.
     Sound,
 }
 
@@ -78,7 +79,8 @@ impl Tail {
     }
 }
 
-/// A number as fio shortens it: `4935.4K` is 4,935,400, cut off or rounded in its last digit.
+/// Parses a number as fio shortens it: `4935.4K` is 4,935,400, with the last digit truncated or
+/// rounded.
 pub(super) fn figure(text: &str, unit: f64, field: &str, tail: Tail) -> Option<Figure> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -91,15 +93,15 @@ pub(super) fn figure(text: &str, unit: f64, field: &str, tail: Tail) -> Option<F
     };
     let number = number::plain(digits.trim())?;
     if factor == 1.0 {
-        // Not shortened: whole, or with the digits of a `%f`.
+        // Not shortened: whole, or with the digits of `%f`.
         let step = if number.step == 1.0 { 0.0 } else { number.step };
         return Some(Figure::within(number.value, step, field).scaled(unit));
     }
     Some(tail.figure(number, field).scaled(factor * unit))
 }
 
-/// An amount with its unit: `2393.0MB` and `40810KB/s` of version 2 are powers of 1024, as are `43.9MiB/s` of
-/// version 3; its `46.0MB/s` are powers of 1000 (in brackets, and not read).
+/// Parses an amount with its unit. `2393.0MB` and `40810KB/s` of version 2 are powers of 1024, as
+/// is `43.9MiB/s` of version 3. Its `46.0MB/s` is a power of 1000 (in brackets, and ignored).
 pub(super) fn amount(text: &str, field: &str, tail: Tail) -> Option<Figure> {
     let text = text.trim_end_matches("/s");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -112,7 +114,7 @@ pub(super) fn amount(text: &str, field: &str, tail: Tail) -> Option<Figure> {
     Some(tail.figure(number, field).scaled(factor))
 }
 
-pub(super) fn announced_options(text: &str, number: usize) -> Options {
+pub(super) fn parse_announced_options(text: &str, number: usize) -> Options {
     let mut options = Options::default();
     let place = |name: &str| format!("line {number} ({name})");
     for name in ["rw", "ioengine", "iodepth"] {
@@ -121,14 +123,15 @@ pub(super) fn announced_options(text: &str, number: usize) -> Options {
         }
     }
     if let Some((_, sizes)) = text.split_once("bs=") {
-        // `4K-4K/4K-4K/4K-4K`, or `(R) 4096B-4096B, (W) 4096B-4096B, (T) …`; a range has no one size.
+        // `4K-4K/4K-4K/4K-4K`, or `(R) 4096B-4096B, (W) 4096B-4096B, (T) …`. A range has no single
+        // size.
         let sizes = sizes.split(", ioengine").next().unwrap_or(sizes);
         let ranges: Vec<&str> = sizes
             .split(['/', ','])
             .map(|range| range.trim().trim_start_matches(|c| "(RWT) ".contains(c)).trim())
             .filter(|range| !range.is_empty())
             .collect();
-        // As printed `KiB` is 1024, which as an option is written `k`.
+        // `KiB` is 1024 as printed, but as an option 1024 is `k`.
         let option = |size: &str| size.trim_end_matches('B').trim_end_matches('i').to_owned();
         let one = |range: &&str| match range.split_once('-') {
             Some((from, to)) if from == to => Some(option(from)),
@@ -143,14 +146,14 @@ pub(super) fn announced_options(text: &str, number: usize) -> Options {
     options
 }
 
-/// `io=2393.0MB, bw=40810KB/s, iops=39, runt= 60045msec`, or
-/// `IOPS=11.2k, BW=43.9MiB/s (46.0MB/s)(2634MiB/60001msec)`.
+/// Parses `io=2393.0MB, bw=40810KB/s, iops=39, runt= 60045msec`, or `IOPS=11.2k, BW=43.9MiB/s
+/// (46.0MB/s)(2634MiB/60001msec)`.
 pub(super) fn direction(kind: Kind, text: &str, number: usize, tail: Tail) -> Operation {
     let mut operation = Operation::of(kind);
     let at = |name: &str| field(number, name);
     let rate = value(text, "IOPS").or_else(|| value(text, "iops"));
     operation.rate_per_s.extend(rate.and_then(|text| {
-        // A rate is cut off to a whole number before it is shortened.
+        // A rate is truncated to a whole number before it is shortened.
         let figure = figure(text, 1.0, &at("iops"), tail)?;
         Some(Figure { most: figure.most + 1.0, ..figure })
     }));
@@ -173,8 +176,8 @@ pub(super) fn direction(kind: Kind, text: &str, number: usize, tail: Tail) -> Op
     operation
 }
 
-/// `issued rwts: total=1,0,0,0 short=0,0,0,0 dropped=0,0,0,0`, or
-/// `issued    : total=r=2393/w=0/d=0, short=r=0/w=0/d=0, drop=r=0/w=0/d=0`.
+/// Parses `issued rwts: total=1,0,0,0 short=0,0,0,0 dropped=0,0,0,0`, or `issued    :
+/// total=r=2393/w=0/d=0, short=r=0/w=0/d=0, drop=r=0/w=0/d=0`.
 pub(super) fn issued(part: &mut Part, text: &str, number: usize) {
     let of = |name: &str| -> Vec<f64> {
         let Some((_, rest)) = text.split_once(&format!("{name}=")) else { return Vec::new() };
@@ -214,7 +217,7 @@ pub(super) fn unit_of(text: &str) -> Option<f64> {
     }
 }
 
-/// `clat (usec): min=14, max=…`: the stage, the unit in ns, and what follows.
+/// Parses `clat (usec): min=14, max=…` into the stage, the unit in ns, and the rest.
 pub(super) fn latency_line(line: &str) -> Option<(Stage, f64, &str)> {
     let (word, rest) = line.split_once(" (")?;
     let (unit, rest) = rest.split_once(')')?;
@@ -233,7 +236,7 @@ pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: 
         value(rest, name)
             .and_then(|t| figure(t, unit, &field(number, &format!("{word} {name}")), tail))
     };
-    // The extremes are cut off when they are brought to the unit.
+    // Minimum and maximum are truncated to the unit.
     let cut = |figure: Option<Figure>| {
         figure.map(|f| if unit > 1.0 { Figure { most: f.most + unit, ..f } } else { f })
     };
@@ -276,7 +279,7 @@ pub(super) fn percentiles(
         };
         let ns = parsed.value * unit;
         let octave = if ns >= 1.0 { ns.log2().floor().exp2() } else { 1.0 };
-        // The bin, and the rounding up to the unit that is shown.
+        // Width of the bin, plus the rounding to the displayed unit.
         let width = octave / BINS_PER_OCTAVE + if unit > 1.0 { unit } else { 1.0 };
         let most = if ns >= LAST_BIN_NS { UNBOUNDED_NS } else { ns + width };
         let field = field(number, &format!("{percent}th percentile"));
@@ -287,7 +290,7 @@ pub(super) fn percentiles(
     }
 }
 
-/// `bw (KB  /s): min= 2659, max=21787, per=18.38%, avg=7501.19, stdev=3806.99`.
+/// Parses `bw (KB  /s): min= 2659, max=21787, per=18.38%, avg=7501.19, stdev=3806.99`.
 pub(super) fn bandwidth_samples(line: &str) -> Option<(f64, &str)> {
     let (unit, rest) = line.strip_prefix("bw")?.trim_start().strip_prefix('(')?.split_once(')')?;
     let unit: String = unit.chars().filter(|c| !c.is_whitespace()).collect();
@@ -295,7 +298,7 @@ pub(super) fn bandwidth_samples(line: &str) -> Option<(f64, &str)> {
     Some((one, rest.trim_start().strip_prefix(':')?))
 }
 
-pub(super) fn sampled(rest: &str, unit: f64, number: usize, word: &str) -> Sampled {
+pub(super) fn sampled(rest: &str, unit: f64, number: usize, word: &str) -> SampleStatistics {
     let of = |name: &str| {
         let figure = figure(
             value(rest, name)?,
@@ -303,14 +306,14 @@ pub(super) fn sampled(rest: &str, unit: f64, number: usize, word: &str) -> Sampl
             &field(number, &format!("{word} {name}")),
             Tail::Sound,
         )?;
-        // Whole numbers are cut off.
+        // Whole numbers are truncated.
         Some(if figure.least == figure.most {
             Figure { most: figure.most + unit, ..figure }
         } else {
             figure
         })
     };
-    Sampled {
+    SampleStatistics {
         min: of("min"),
         mean: of("avg"),
         max: of("max"),

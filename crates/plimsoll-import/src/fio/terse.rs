@@ -1,8 +1,8 @@
-//! fio's terse output (`--minimal`), versions 2 to 5: one line of semicolons a job.
+//! fio's terse output (`--minimal`), versions 2 to 5: one line per job with semicolons.
 
-use plimsoll_evidence::reported::{
+use plimsoll_evidence::tool_result::{
     Complaint, CounterReset, DeviceCounts, Figure, Kind, Latency, Operation, Part, Percentile,
-    Reported, Sampled, Source, Stage, Weight,
+    SampleStatistics, Source, Stage, ToolResult, Weight,
 };
 
 use crate::number;
@@ -12,21 +12,22 @@ const NS_PER_US: f64 = 1e3;
 const NS_PER_MS: f64 = 1e6;
 const PERCENTILES: usize = 20;
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// Fields of one direction: amounts, three latencies, percentiles, samples; version 5 has six more.
+/// Fields of one direction: amounts, three latencies, percentiles, samples; six more in version 5.
 const FIELDS: usize = 4 + 4 + 4 + PERCENTILES + 4 + 5;
 
 /// Fields between the directions and the disks: CPU, depths, latencies in us and in ms.
 const AFTER_DIRECTIONS: usize = 5 + 7 + 10 + 12;
-/// Fields of a disk: name, requests, merges and times of reads and writes, time in queue, utilisation.
+/// Fields of a disk: name, requests, merges and times of reads and writes, time in queue,
+/// utilisation.
 const DISK_FIELDS: usize = 9;
 
-/// True where a line is terse output.
+/// True if a line is terse output.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| of_line(line).is_some())
 }
 
-/// Version and the index of the first direction's first field.
+/// Returns the version, and the index of the first direction's first field.
 fn of_line(line: &str) -> Option<(u32, usize)> {
     let mut cells = line.split(';');
     let version: u32 = cells.next()?.trim().parse().ok()?;
@@ -41,9 +42,9 @@ fn of_line(line: &str) -> Option<(u32, usize)> {
 /// Reads all lines of a file.
 ///
 /// # Errors
-/// A file without such a line.
-pub fn read(text: &str, file: &str) -> Result<Reported, String> {
-    let mut reported = Reported::of(Source {
+/// The file has no such line.
+pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
+    let mut reported = ToolResult::new(Source {
         tool: "fio".into(),
         format: "fio terse".into(),
         file: file.to_owned(),
@@ -57,7 +58,7 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
         }
         let name = cells[first - 3];
         let mut part = Part { name: name.to_owned(), ..Part::default() };
-        // Terse lines hold no option.
+        // Terse lines contain no options.
         part.setting.counter_reset = CounterReset::Unknown;
         if cells[first - 1] != "0" {
             reported.complaints.push(Complaint {
@@ -91,18 +92,18 @@ pub fn read(text: &str, file: &str) -> Result<Reported, String> {
     Ok(reported)
 }
 
-/// Milliseconds by which a report of a running job is later than the one before. Clones of a job end closer.
+/// Minimum time between two reports of a running job, in ms. Clones of a job end closer together.
 const REPORT_MS_MIN: f64 = 90.0;
 
-/// Keeps the last of several reports of the same jobs (`--status-interval`): their names repeat, and the time
-/// and bytes of each job grow from report to report.
-fn keep_last_report(reported: &mut Reported) {
+/// Keeps the last of several reports of the same jobs (`--status-interval`). In such reports the
+/// names repeat, and time and bytes of each job increase.
+fn keep_last_report(reported: &mut ToolResult) {
     let parts = &reported.parts;
     let time = |part: &Part| part.window_ns.as_ref().map_or(0.0, |window| window.value);
     let bytes = |part: &Part| -> f64 {
         part.operations.iter().filter_map(|o| o.bytes.first()).map(|bytes| bytes.value).sum()
     };
-    // A cycle of names that repeats through the file is one report each.
+    // Each repetition of the cycle of names is one report.
     let cycle = (1..=parts.len() / 2).find(|length| {
         parts.len() % length == 0
             && parts.iter().zip(&parts[*length..]).all(|(earlier, later)| {
@@ -120,7 +121,7 @@ fn keep_last_report(reported: &mut Reported) {
     }
 }
 
-/// Disk statistics at the end of a line.
+/// Parses disk statistics at the end of a line.
 fn devices(cells: &[&str], from: usize, line: usize) -> Vec<DeviceCounts> {
     let of = |(number, disk): (usize, &[&str])| {
         let place = |index: usize, name: &str| {
@@ -177,7 +178,7 @@ impl Direction<'_> {
             stddev_ns: self.rounded(from + 3, NS_PER_US, &name("deviation")),
             ..Latency::default()
         };
-        // One that was not measured is printed as zeroes.
+        // An unmeasured latency is printed as zeroes.
         latency.mean_ns.as_ref().is_some_and(|mean| mean.value > 0.0).then_some(latency)
     }
 
@@ -199,7 +200,7 @@ impl Direction<'_> {
         operation.latencies.extend(self.latency(12 + PERCENTILES, Stage::Total, "lat"));
         let samples = 16 + PERCENTILES;
         let max = self.cut(samples + 1, KIB, "bw max").filter(|max| max.value > 0.0);
-        operation.bandwidth_sampled = max.map(|max| Sampled {
+        operation.bandwidth_sampled = max.map(|max| SampleStatistics {
             min: self.cut(samples, KIB, "bw min"),
             mean: self.rounded(samples + 3, KIB, "bw mean"),
             max: Some(max),
@@ -209,7 +210,7 @@ impl Direction<'_> {
         operation
     }
 
-    /// `99.000000%=1234`, in us, out of bins.
+    /// Parses `99.000000%=1234`, in us, from bins.
     fn percentiles(&self, from: usize) -> Vec<Percentile> {
         let cells = self.fields.get(from..from + PERCENTILES).unwrap_or_default();
         let read = |(index, cell): (usize, &&str)| {
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn other_semicolons_are_not_terse() {
+    fn other_semicolons_are_not_terse_output() {
         assert!(!is("2;a;b;c\n3;fio-3;x"));
         assert!(!is(&line(3).replace("fio-", "")));
     }

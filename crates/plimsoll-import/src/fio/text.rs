@@ -1,27 +1,28 @@
-//! fio's text, as it is shown on a terminal: versions 2 and 3, of one host or of clients.
+//! fio's text output of versions 2 and 3, of one host or of clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_evidence::reported::{
-    Combined, Complaint, CounterReset, DeviceCounts, Figure, How, Kind, Operation, Part, Reported,
-    Source, Stage, Weight,
+use plimsoll_evidence::tool_result::{
+    Aggregate, Complaint, CounterReset, DeviceCounts, Figure, Formula, Kind, Operation, Part,
+    Source, Stage, ToolResult, Weight,
 };
 
 use super::options::Options;
 use super::printed::{
-    DIRECTIONS, NS_PER_MS, Tail, amount, announced_options, bandwidth_samples, direction, field,
-    figure, issued, latency, latency_line, percentiles, percentiles_header, sampled, value,
+    DIRECTIONS, NS_PER_MS, Tail, amount, bandwidth_samples, direction, field, figure, issued,
+    latency, latency_line, parse_announced_options, percentiles, percentiles_header, sampled,
+    value,
 };
 use crate::runs;
 
-/// True where the text holds the line that begins a job's figures.
+/// True if the text has the first line of a job's figures.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| job_line(bare(line)).is_some())
-        || text.lines().any(|line| announced(bare(line)).is_some())
+        || text.lines().any(|line| parse_announcement(bare(line)).is_some())
 }
 
-/// A line without the client's name that stands before it in angle brackets.
+/// Removes the client's name in angle brackets from a line.
 fn bare(line: &str) -> &str {
     let trimmed = line.trim_start();
     match trimmed.strip_prefix('<').and_then(|rest| rest.split_once("> ")) {
@@ -35,7 +36,7 @@ fn client(line: &str) -> Option<&str> {
     Some(name)
 }
 
-/// `name: (groupid=0, jobs=4): err= 0: pid=8290: Wed Feb 28 13:36:48 2018`.
+/// Parses `name: (groupid=0, jobs=4): err= 0: pid=8290: Wed Feb 28 13:36:48 2018`.
 fn job_line(line: &str) -> Option<(&str, &str, f64, f64)> {
     let (name, rest) = line.split_once(": (groupid=")?;
     let (group, rest) = rest.split_once(", jobs=")?;
@@ -45,25 +46,25 @@ fn job_line(line: &str) -> Option<(&str, &str, f64, f64)> {
     Some((name.trim(), group, jobs.trim().parse().ok()?, error.parse().ok()?))
 }
 
-/// `name: (g=0): rw=randread, bs=(R) 4096B-4096B, …, ioengine=libaio, iodepth=32`: what is announced before
-/// the run begins.
-fn announced(line: &str) -> Option<(&str, &str, &str)> {
+/// Parses the line of a job before the run starts: `name: (g=0): rw=randread, bs=(R) 4096B-4096B,
+/// …, ioengine=libaio, iodepth=32`.
+fn parse_announcement(line: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = line.split_once(": (g=")?;
     let (group, rest) = rest.split_once("): ")?;
     rest.starts_with("rw=").then_some((name.trim(), group, rest))
 }
 
-/// Reads all runs of a text: what is announced after figures is another run.
+/// Reads all runs of a text. An announcement after figures starts another run.
 ///
 /// # Errors
-/// A text without the figures of a job.
-pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
-    // Clients announce their jobs one after the other.
+/// The text has no figures of a job.
+pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
+    // Clients announce their jobs one after another.
     let clients = text.lines().any(|line| client(line).is_some());
     let (mut any, mut figures) = (false, false);
     let begins = |line: &str| {
         figures |= job_line(line).is_some();
-        let new = announced(line).is_some() && !clients && (figures || !any);
+        let new = parse_announcement(line).is_some() && !clients && (figures || !any);
         any |= new;
         figures &= !new;
         new
@@ -71,8 +72,8 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<Reported>, String> {
     runs::read_each(text, begins, |text| read(text, file))
 }
 
-/// Lines that begin a report of all jobs: the first one, and each in which a job appears again with the
-/// same process.
+/// Returns the first lines of reports of all jobs: the first line, and each in which a job appears
+/// again with the same process id.
 fn report_lines(text: &str) -> Vec<usize> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let mut starts = Vec::new();
@@ -80,7 +81,7 @@ fn report_lines(text: &str) -> Vec<usize> {
         let Some((name, group, _, _)) = job_line(bare(whole)) else { continue };
         let pid = value_after(whole, "pid=").unwrap_or_default();
         let job = format!("{} {name} {group} {pid}", client(whole).unwrap_or_default());
-        // Without a process two jobs of one name look the same.
+        // Without a process id, two jobs with one name look the same.
         let again = !pid.is_empty() && seen.contains(&job);
         if starts.is_empty() || again {
             starts.push(index);
@@ -99,14 +100,14 @@ fn value_after<'l>(line: &'l str, name: &str) -> Option<&'l str> {
 /// Reads all jobs of one run.
 ///
 /// # Errors
-/// A text without the figures of a job.
-fn read(text: &str, file: &str) -> Result<Reported, String> {
+/// The text has no figures of a job.
+fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let version = text.lines().map(bare).find_map(|line| {
         let version = line.trim();
         version.starts_with("fio-").then(|| version.split_whitespace().next().unwrap_or(version))
     });
     let mut reader = Reader {
-        reported: Reported::of(Source {
+        reported: ToolResult::new(Source {
             tool: "fio".into(),
             version: version.map(str::to_owned),
             format: "fio text".into(),
@@ -122,7 +123,7 @@ fn read(text: &str, file: &str) -> Result<Reported, String> {
         tail: Tail::of(version),
     };
     let reports = report_lines(text);
-    // Reports of a running job hold the same counters again; the last one holds them all.
+    // Reports of a running job repeat the same counters; the last one is complete.
     let interim = match &reports[..] {
         [first, .., last] => *first..*last,
         _ => 0..0,
@@ -138,23 +139,23 @@ fn read(text: &str, file: &str) -> Result<Reported, String> {
         ));
     }
     if reader.reported.parts.is_empty() {
-        return Err("it announces jobs of fio and has no figures of any".into());
+        return Err("it announces fio jobs but has no figures".into());
     }
     reader.sum();
     Ok(reader.reported)
 }
 
 struct Reader {
-    reported: Reported,
+    reported: ToolResult,
     /// Options by name and group.
     announced: BTreeMap<(String, String), Options>,
     part: Option<Part>,
     group: String,
-    /// Index of the operation that lines are of.
+    /// Index of the operation that the lines describe.
     direction: Option<usize>,
-    /// Stage and unit of the percentiles that follow.
+    /// Stage and unit of the next percentiles.
     percentiles: Option<(Stage, f64)>,
-    /// Bytes and bandwidth of the jobs of each group, by direction.
+    /// Bytes and bandwidth of each group's jobs, by direction.
     totals: BTreeMap<(String, Kind), (Vec<Figure>, Vec<Figure>)>,
     tail: Tail,
 }
@@ -162,9 +163,11 @@ struct Reader {
 impl Reader {
     fn line(&mut self, whole: &str, number: usize) {
         let line = bare(whole);
-        if let Some((name, group, options)) = announced(line) {
-            self.announced
-                .insert((name.to_owned(), group.to_owned()), announced_options(options, number));
+        if let Some((name, group, options)) = parse_announcement(line) {
+            self.announced.insert(
+                (name.to_owned(), group.to_owned()),
+                parse_announced_options(options, number),
+            );
             return;
         }
         if let Some((name, group, jobs, error)) = job_line(line) {
@@ -204,7 +207,7 @@ impl Reader {
         setting.threads = Some(Figure::exact(jobs, format!("line {number} (jobs)")));
         // The text does not print `ramp_time` and `latency_target`.
         setting.counter_reset = CounterReset::Unknown;
-        // The text leaves out what would keep fewer in flight (`rate_iops`, `thinktime`).
+        // The text omits options that reduce the number in flight (`rate_iops`, `thinktime`).
         if let Some(outstanding) = &mut setting.outstanding {
             outstanding.kept = false;
         }
@@ -236,7 +239,7 @@ impl Reader {
             {
                 operation.size_bytes = options.transfer_bytes(index);
             }
-            // What the job's time is: the longest of its directions.
+            // The job's run time is the longest of its directions.
             let longest = part.window_ns.as_ref().map_or(0.0, |window| window.value);
             part.window_ns =
                 operation.window_ns.clone().filter(|w| w.value > longest).or(part.window_ns.take());
@@ -307,7 +310,7 @@ impl Reader {
         }
     }
 
-    /// A line below `Run status group`.
+    /// Reads a line of `Run status group`.
     fn group_line(&mut self, line: &str, number: usize) {
         let (word, rest) = line.split_once(": ").unwrap_or((line, ""));
         let Some((_, kind)) = DIRECTIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word))
@@ -315,7 +318,8 @@ impl Reader {
             return;
         };
         let mut total = Operation::of(kind.clone());
-        // Version 3 writes `bw=`, version 2 `aggrb=`; times as `run=60001-60002msec` or `maxt=60045msec`.
+        // Version 3 prints `bw=`, version 2 `aggrb=`; times are `run=60001-60002msec` or
+        // `maxt=60045msec`.
         let bandwidth = value(rest, "bw").or_else(|| value(rest, "aggrb"));
         total
             .bandwidth_per_s
@@ -331,9 +335,9 @@ impl Reader {
         });
         let key = (self.group.clone(), kind.clone());
         if let (Some(sum), Some((bytes, _))) = (total.bytes.first(), self.totals.get(&key)) {
-            self.reported.combined.push(Combined {
+            self.reported.combined.push(Aggregate {
                 what: format!("bytes of {} of group {}", kind.word(), self.group),
-                how: How::Sum,
+                formula: Formula::Sum,
                 total: sum.clone(),
                 of: bytes.clone(),
                 slack: 0.0,
@@ -351,7 +355,8 @@ impl Reader {
         });
     }
 
-    /// A line below `Disk stats`: `nvme0n1: ios=0/12, merge=0/0, ticks=0/5, in_queue=5, util=99.10%`.
+    /// Reads a line of `Disk stats`: `nvme0n1: ios=0/12, merge=0/0, ticks=0/5, in_queue=5,
+    /// util=99.10%`.
     fn device_line(&mut self, line: &str, number: usize) {
         let Some((name, rest)) = line.split_once(": ios=") else { return };
         let rest = format!("ios={rest}");
@@ -384,7 +389,7 @@ impl Reader {
     }
 
     fn sum(&mut self) {
-        // The total of clients sums what each of them did.
+        // The total of clients is the sum of all clients.
         let Some(total) = self.reported.parts.iter().find(|part| part.name == "All clients") else {
             return;
         };
@@ -395,9 +400,9 @@ impl Reader {
                 clients.flat_map(|part| &part.operations).filter(|o| o.kind == operation.kind);
             let bytes: Vec<Figure> = same.filter_map(|o| o.bytes.first().cloned()).collect();
             if let Some(sum) = operation.bytes.first().filter(|_| !bytes.is_empty()) {
-                combined.push(Combined {
+                combined.push(Aggregate {
                     what: format!("bytes of {} of all clients", operation.kind.word()),
-                    how: How::Sum,
+                    formula: Formula::Sum,
                     total: sum.clone(),
                     of: bytes,
                     slack: 0.0,
@@ -457,7 +462,7 @@ mod tests {
         );
         assert!(reported.parts[1].is_total);
         assert_eq!(reported.combined[0].of.len(), 1);
-        // What is not printed is not known.
+        // Values that are not printed are unknown.
         assert_eq!(part.setting.direct, None);
     }
 

@@ -1,73 +1,79 @@
-//! What ends a fio job: its runtime, what it did, or a steady state.
+//! End of a fio job: its run time, its amount of work, or a steady state.
 
-use super::steady::{ROUNDS, Steady};
+use super::steady::{ROUNDS, SteadyState};
 use super::stream::Reader;
 use super::values;
 
 const S: u64 = 1_000_000_000;
-/// A shorter window of a steady state has too few intervals to tell anything by.
+/// Minimum window of a steady state. A shorter one has too few intervals.
 const WINDOW_NS_MIN: u64 = 2 * S;
 
 impl Reader<'_> {
-    /// What ends a job after so much work, where it has no length in time beside it.
+    /// Notes the amount of work that ends a job, if it states no run time.
     pub(super) fn endings(&mut self) {
         let timed =
             self.text_of("runtime").and_then(|t| values::time(t, S)).is_some_and(|ns| ns > 0);
         for name in ["io_size", "number_ios", "loops"] {
             let counts = self.text_of(name).is_some_and(|t| !matches!(t.trim(), "0" | "1"));
             if counts && timed {
-                self.remark(name, "would have ended the job by what it did; here runtime does");
-            } else if counts {
-                self.refuse(
+                self.remark(
                     name,
-                    "ends the job by what it did; here what is measured has a length in time",
-                    "state runtime= beside it, or in place of it",
+                    "would have ended the job by its amount of work; here runtime \
+                    does",
+                );
+            } else if counts {
+                self.reject(
+                    name,
+                    "ends the job by its amount of work; a plan's measurement has a length in \
+                        time",
+                    "add runtime=, or use it instead",
                 );
             }
         }
         if self.get("read_iolog").is_some() {
-            self.refuse(
+            self.reject(
                 "read_iolog",
-                "replays a trace, so that nothing of what the job says beside it is done",
-                "replay it as it is: plimsoll run --trace FILE",
+                "replays a trace, so the job's other options have no effect",
+                "replay the trace directly: plimsoll run --trace FILE",
             );
         }
         if self.get("wait_for").is_some() {
-            self.refuse(
+            self.reject(
                 "wait_for",
-                "waits for one job of several; here sections run together, or wait for all before them",
-                "write stonewall in its place",
+                "waits for one of several jobs; here sections run together, or wait for all \
+                    before them",
+                "use stonewall instead",
             );
         }
         if self.text_of("latency_target").is_some_and(|t| t.trim() != "0") {
-            self.refuse(
+            self.reject(
                 "latency_target",
-                "searches for the depth that keeps a latency, so that no depth of the job is the one measured",
-                "take it away, state the latency in [requirement] of the plan, and run: plimsoll tune",
+                "searches for the depth that meets a latency, so the measured depth is not one \
+                    of the job's",
+                "remove it, state the latency in [requirement] of the plan, and run: plimsoll \
+                    tune",
             );
         }
     }
 
-    /// Whether the job ends when it is steady, and within which window.
-    pub(super) fn steady(&mut self) -> Option<Steady> {
+    /// Returns the window of the steady state that ends the job, if there is one.
+    pub(super) fn steady(&mut self) -> Option<SteadyState> {
         let criterion = self.text_of("steadystate")?;
         let followed = criterion.split([':', ',']).next().unwrap_or("").trim();
         let window = self.time("steadystate_duration", S).unwrap_or(0);
         let ramp_ns = self.time("steadystate_ramp_time", S).unwrap_or(0);
         if window == 0 {
-            self.remark(
-                "steadystate",
-                "has no effect without steadystate_duration, in fio as here",
-            );
+            self.remark("steadystate", "has no effect without steadystate_duration, as in fio");
             return None;
         }
         match followed {
             "iops" | "iops_slope" | "bw" | "bw_slope" => {}
             "lat" | "lat_slope" => {
-                self.refuse(
+                self.reject(
                     "steadystate",
-                    "ends the job by its latency; here a measurement ends by its rate of operations",
-                    "write iops:LIMIT or iops_slope:LIMIT, or take it away and state runtime=",
+                    "ends the job by its latency; here only the rate of operations can end a \
+                        measurement",
+                    "use iops:LIMIT or iops_slope:LIMIT, or remove it and state runtime=",
                 );
                 return None;
             }
@@ -77,27 +83,28 @@ impl Reader<'_> {
             }
         }
         if window < WINDOW_NS_MIN {
-            self.refuse(
+            self.reject(
                 "steadystate_duration",
-                "is too short a window to tell anything by",
-                "write 2s or more",
+                "is too short a window to detect a steady state",
+                "use 2s or more",
             );
             return None;
         }
         let longest = self.text_of("runtime").and_then(|text| values::time(text, S));
         if longest.is_some_and(|ns| ns > 0 && ns < window) {
-            self.refuse(
+            self.reject(
                 "steadystate_duration",
-                "is longer than the job's runtime: it could never be found steady",
-                "write a shorter window, or a longer runtime=",
+                "is longer than the job's runtime: a steady state could never be detected",
+                "use a shorter window, or a longer runtime=",
             );
             return None;
         }
         self.remark(
             "steadystate",
-            "is carried over as measure = \"until-steady\": by SNIA's rule (five rounds within 20 % of their mean, with \
-             a slope of 10 % at most) over the same window, in place of the job's own limit",
+            "is converted to measure = \"until-steady\": by SNIA's rule (five rounds within 20 % \
+                of their mean, with a slope of 10 % at most) over the same window, instead of the \
+                job's own limit",
         );
-        Some(Steady { round_ns: window / ROUNDS, ramp_ns })
+        Some(SteadyState { round_ns: window / ROUNDS, ramp_ns })
     }
 }

@@ -1,4 +1,4 @@
-//! A fio job file as text: sections of options, with what `[global]` said before each.
+//! fio job file as text: sections with their options, including those of `[global]` before each.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,16 +7,16 @@ use super::options::canonical;
 use super::prepare::include_of;
 use plimsoll_plan::PlanError;
 
-/// An option as written.
+/// Option as written.
 #[derive(Clone, Debug)]
 pub(super) struct Opt {
-    /// Its value; `1` for an option that stands alone.
+    /// Value; `1` for an option without one.
     pub(super) value: String,
-    /// Where it is.
+    /// Position in the text.
     pub(super) span: Range<usize>,
 }
 
-/// A job with every option that holds for it.
+/// Job with all options that apply to it.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     /// Name of the section.
@@ -25,15 +25,15 @@ pub(super) struct Job {
     pub(super) options: BTreeMap<String, Opt>,
 }
 
-/// Jobs at most: fio itself stops far below.
+/// Maximum number of jobs. fio's own limit is far lower.
 const JOBS_MAX: usize = 1024;
-/// Options of all jobs at most, those of `[global]` counted for each job that has them: whoever sends a job takes no
-/// more memory than that.
+/// Maximum number of options of all jobs, counting those of `[global]` for each job. It limits the
+/// memory that a foreign job can use.
 const OPTIONS_MAX: usize = 1 << 16;
-/// Faults that are told at most: each looks for its line.
+/// Maximum number of errors reported. Finding the line of each takes time.
 const FAULTS_MAX: usize = 100;
 
-/// Splits a job file. A line is a header or an option; what follows `#` or `;` is a comment.
+/// Splits a job file. A line is a header or an option; `#` or `;` starts a comment.
 pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
     let mut globals: BTreeMap<String, Opt> = BTreeMap::new();
     let mut jobs: Vec<Job> = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
     let mut start = 0;
     let mut held = 0;
     for raw in text.split_inclusive('\n') {
-        // As fio does, wherever it stands.
+        // A comment can start anywhere in a line, as in fio.
         let line = raw.split([';', '#']).next().unwrap_or(raw).trim();
         let from = start + (raw.len() - raw.trim_start().len()).min(raw.len());
         let span = from..from + line.len();
@@ -95,7 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
                 text,
                 &span,
                 String::new(),
-                "stands before any section".to_owned(),
+                "is before any section".to_owned(),
                 "begin with [global] or a job's name in brackets".to_owned(),
             )),
         }

@@ -6,13 +6,13 @@ use super::stream::{Direction, Reader, SYNCHRONOUS};
 use super::values;
 use plimsoll_plan::{DurationNs, SizeBytes};
 
-/// Sizes with their shares in percent.
+/// Sizes with their percentages.
 type Sizes = Vec<(u64, f64)>;
-/// Reads one direction of an option of sizes; the number is `kb_base`.
+/// Parser for one direction of an option of sizes; the number is `kb_base`.
 type ReadSizes = fn(&str, u64) -> Option<Sizes>;
 
 impl Reader<'_> {
-    /// Sizes of reads; where the job writes only, of writes.
+    /// Returns the sizes of reads, or of writes if the job only writes.
     pub(super) fn sizes(&mut self, direction: Direction) -> Sizes {
         let kb_base = self.kb_base;
         let (name, parse): (&str, ReadSizes) = if self.get("bssplit").is_some() {
@@ -25,7 +25,7 @@ impl Reader<'_> {
         if name == "bsrange" {
             self.remark(
                 "bsrange",
-                "is carried over as equal parts of each multiple of the least size",
+                "is converted to equal shares of each multiple of the smallest size",
             );
         }
         let text = self.text_of(name).unwrap_or("4k");
@@ -36,10 +36,10 @@ impl Reader<'_> {
             if text.trim().is_empty() { Some(vec![(4096, 100.0)]) } else { parse(text, kb_base) }
         };
         if name == "bsrange" && [read_text, write_text].iter().any(|t| is_wide(t, kb_base)) {
-            self.refuse(
+            self.reject(
                 "bsrange",
-                "holds more than 64 multiples of its least size",
-                "state a greater least size, or the sizes that matter with bssplit",
+                "has more than 64 multiples of its smallest size",
+                "use a larger smallest size, or list the important sizes with bssplit",
             );
             return vec![(4096, 100.0)];
         }
@@ -86,7 +86,7 @@ impl Reader<'_> {
         if direction.reads && direction.writes && of_writes.is_some_and(|other| other != share) {
             self.remark(
                 "percentage_random",
-                "differs for reads and writes in fio; here writes take the order of the reads",
+                "differs for reads and writes in fio; here writes have the order of the reads",
             );
         }
         let share = if direction.reads { share } else { of_writes.unwrap_or(share) };
@@ -105,10 +105,11 @@ impl Reader<'_> {
         let number =
             value.and_then(|v| v.parse::<f64>().ok()).filter(|v| v.is_finite() && *v >= 0.0);
         if parts.next().is_some() && matches!(kind, "zipf" | "pareto" | "normal") {
-            self.remark("random_distribution", "is centred elsewhere than stated");
+            self.remark("random_distribution", "has another centre than stated");
         }
         match (kind, number) {
-            // Without norandommap fio covers each block once per pass; it can't with several sizes.
+            // Without norandommap fio covers each block once per pass. With several sizes it
+            // cannot.
             ("random", _) if one_size && !self.is_set("norandommap") => {
                 if self.get("filename").is_some()
                     && self.text_of("numjobs").is_some_and(|n| n != "1")
@@ -126,7 +127,7 @@ impl Reader<'_> {
                 self.set("zipf_exponent", theta);
             }
             ("pareto", Some(h)) if h > 0.0 && h < 1.0 => {
-                self.remark("random_distribution", "is carried over as two parts, hot and cold");
+                self.remark("random_distribution", "is converted to two parts, hot and cold");
                 self.set("patterns", "hot-cold");
                 self.set("hot_space", h);
                 self.set("hot_access", 1.0 - h);
@@ -135,23 +136,23 @@ impl Reader<'_> {
                 self.set("patterns", "normal");
                 self.set("normal_deviation", deviation / 100.0);
             }
-            ("sequence", _) => self.refuse(
+            ("sequence", _) => self.reject(
                 "random_distribution",
-                "visits blocks in a sequence of its own, which no pattern here has",
-                "write random, zipf:THETA, pareto:H or normal:DEVIATION, or take it away",
+                "uses a sequence that no pattern here has",
+                "use random, zipf:THETA, pareto:H or normal:DEVIATION, or remove it",
             ),
             ("zoned" | "zoned_abs", _) => {
-                self.refuse(
+                self.reject(
                     "random_distribution",
-                    "gives parts of the file shares of their own, which no pattern here has",
-                    "write zipf:THETA, pareto:H or normal:DEVIATION, or take it away",
+                    "gives parts of the file their own shares, which no pattern here has",
+                    "use zipf:THETA, pareto:H or normal:DEVIATION, or remove it",
                 );
             }
             _ => self.fail("random_distribution", "a distribution such as zipf:1.2"),
         }
     }
 
-    /// One after the other, or with holes of one size between them.
+    /// Sets a sequential pattern, or one with gaps of constant size.
     fn sequential(&mut self) {
         let rw = self.text_of("rw").unwrap_or("read");
         let Some((_, holes)) = rw.split_once(':') else {
@@ -165,29 +166,30 @@ impl Reader<'_> {
                 self.set("patterns", "strided");
                 self.set("stride", SizeBytes(transfer.saturating_add(hole)));
             }
-            _ if holes.starts_with('-') => self.refuse(
+            _ if holes.starts_with('-') => self.reject(
                 "rw",
-                "goes backwards through the file, which no pattern here does",
-                "take what follows the colon away, or leave this job out",
+                "runs backwards through the file, which no pattern here does",
+                "remove the part after the colon, or omit this job",
             ),
-            _ => self.fail("rw", "a direction with the size of a hole, such as read:8k"),
+            _ => self.fail("rw", "a direction with a gap size, such as read:8k"),
         }
     }
 
-    /// Sets the depth; true for an engine that has one I/O at a time.
+    /// Sets the depth. Returns true for an engine with one I/O at a time.
     pub(super) fn depth(&mut self, engine: &str) -> bool {
         let stated = self.positive("iodepth").unwrap_or(1);
         let is_synchronous = SYNCHRONOUS.contains(&engine);
         let one_by_one = is_synchronous || engine::is_one_by_one(engine);
         if one_by_one && stated > 1 {
-            self.remark("iodepth", "has no effect with a synchronous engine, in fio as here");
+            self.remark("iodepth", "has no effect with a synchronous engine, as in fio");
         }
         // Linux's native AIO blocks in io_submit() unless I/O is direct.
-        let blocks = engine == "libaio" && stated > 1 && !self.asks_direct();
+        let blocks = engine == "libaio" && stated > 1 && !self.is_direct();
         if blocks {
             self.remark(
                 "iodepth",
-                "has no effect with libaio and buffered I/O, which is one operation at a time; here 1 too",
+                "has no effect with libaio and buffered I/O, which runs one operation at a time; \
+                    here 1 too",
             );
         }
         let depth = if one_by_one || blocks { 1 } else { stated };
@@ -197,7 +199,7 @@ impl Reader<'_> {
             Some(n) if n > 1 => {
                 self.remark(
                     "iodepth_batch_complete_min",
-                    "would have waited for so many completions",
+                    "would have waited for several completions",
                 );
             }
             _ => {}
@@ -215,7 +217,7 @@ impl Reader<'_> {
             b / mean.max(1.0)
         });
         if from_bytes.is_some() {
-            self.remark("rate", "is carried over as operations per second at the mean size");
+            self.remark("rate", "is converted to operations per second at the mean size");
         }
         let Some(rate) = per_job.or(from_bytes).filter(|r| *r > 0.0) else {
             if think > 0 {
@@ -228,7 +230,7 @@ impl Reader<'_> {
         self.set("rate", rate * clients as f64);
         if is_poisson || is_offload {
             self.set("arrival", if is_poisson { "poisson" } else { "constant" });
-            let text = "is carried over as an open loop: latency counts from the intended start";
+            let text = "is converted to an open loop: latency counts from the intended start";
             self.remark(if is_poisson { "rate_process" } else { "io_submit_mode" }, text);
             if think > 0 {
                 self.remark("thinktime", "would have paused between operations of a stated rate");
@@ -238,7 +240,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A rate of a job, both directions together: fio caps each on its own.
+    /// Returns the rate of a job for both directions together. fio limits each separately.
     fn rate_of(
         &mut self,
         name: &str,
@@ -257,13 +259,14 @@ impl Reader<'_> {
         };
         if both && (read == 0.0) != (write == 0.0) {
             let alone = if read == 0.0 { "writes" } else { "reads" };
-            self.remark(name, &format!("caps {alone} alone in fio; here neither is capped"));
+            self.remark(name, &format!("limits only {alone} in fio; here neither is limited"));
             return None;
         }
         if both {
             self.remark(
                 name,
-                "would have capped reads and writes each; here both together, in the stated mix",
+                "would have limited reads and writes separately; here both together, in the \
+                    stated mix",
             );
         }
         let read = if direction.reads { read } else { 0.0 };
@@ -271,7 +274,7 @@ impl Reader<'_> {
     }
 }
 
-/// True for a range of more sizes than are carried over.
+/// True for a range with too many sizes to convert.
 fn is_wide(text: &str, kb_base: u64) -> bool {
     let ends = text.split_once(['-', ':']);
     let ends = ends.map(|(a, b)| (values::size(a, kb_base), values::size(b, kb_base)));

@@ -1,11 +1,12 @@
-//! What could not be carried over, gathered so that the same remark is made once for all jobs.
+//! Notes on options that could not be converted, collected so that equal notes of several jobs
+//! appear once.
 
-/// Remarks with the jobs that they are about.
+/// Notes with the jobs that they concern.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes(Vec<(String, Vec<String>)>);
 
 impl Notes {
-    /// A remark about a job.
+    /// Adds a note about a job.
     pub(super) fn add(&mut self, job: &str, text: String) {
         match self.0.iter_mut().find(|(known, _)| *known == text) {
             Some((_, jobs)) => jobs.push(job.to_owned()),
@@ -13,12 +14,12 @@ impl Notes {
         }
     }
 
-    /// A remark about the whole job file.
+    /// Adds a note about the whole job file.
     pub(super) fn general(&mut self, text: &str) {
         self.0.push((text.to_owned(), Vec::new()));
     }
 
-    /// One sentence each.
+    /// Returns one sentence per note.
     pub(super) fn into_sentences(self) -> Vec<String> {
         let sentence = |(text, mut jobs): (String, Vec<String>)| {
             jobs.dedup();

@@ -1,17 +1,17 @@
-//! Every option of fio 3.33 and what becomes of it.
+//! All options of fio 3.33 and their conversion.
 
-/// What becomes of an option.
+/// Conversion of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Carried over, or noted by the code that reads it.
+pub(super) enum Conversion {
+    /// Converted, or noted by the code that reads it.
     Read,
-    /// Shapes only what fio prints or keeps; has no bearing on the I/O.
+    /// Affects only fio's output, not the I/O.
     Output,
-    /// Not carried over: what it would have meant.
+    /// Not converted, with its meaning.
     Lost(&'static str),
 }
 
-/// Other names of an option, and the name used here.
+/// Aliases of options, and the canonical names.
 const ALIASES: &[(&str, &str)] = &[
     ("readwrite", "rw"),
     ("blocksize", "bs"),
@@ -34,31 +34,31 @@ const ALIASES: &[(&str, &str)] = &[
     ("ss_interval", "steadystate_check_interval"),
 ];
 
-/// The name that an option goes by here.
+/// Returns the canonical name of an option.
 pub(super) fn canonical(name: &str) -> String {
     let found = ALIASES.iter().find(|(alias, _)| *alias == name);
     found.map_or(name, |(_, canonical)| canonical).to_owned()
 }
 
-/// What becomes of an option, by its canonical name; `None` when it is not known.
-pub(super) fn fate(name: &str) -> Option<Fate> {
+/// Returns the conversion of an option by its canonical name; `None` if it is unknown.
+pub(super) fn conversion(name: &str) -> Option<Conversion> {
     if READ.contains(&name) {
-        return Some(Fate::Read);
+        return Some(Conversion::Read);
     }
     if OUTPUT.contains(&name) {
-        return Some(Fate::Output);
+        return Some(Conversion::Output);
     }
-    LOST.iter().find(|(n, _)| *n == name).map(|(_, meaning)| Fate::Lost(meaning))
+    LOST.iter().find(|(n, _)| *n == name).map(|(_, meaning)| Conversion::Lost(meaning))
 }
 
-/// The fates of all options as Markdown, for the reference.
+/// Returns the conversion of all options as Markdown, for the reference.
 pub(crate) fn options_markdown() -> String {
     let listed = |names: &[&str]| {
         names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     };
     let mut text = format!(
-        "Carried over: {}.\n\nWithout bearing on the I/O: {}.\n\nNot carried over, and listed when a \
-         job has them:\n\n| option | what it would have meant |\n|---|---|\n",
+        "Converted: {}.\n\nNo effect on the I/O: {}.\n\nNot converted, but listed if a job has \
+            them:\n\n| option | meaning in fio |\n|---|---|\n",
         listed(READ),
         listed(OUTPUT)
     );
@@ -181,7 +181,7 @@ const OUTPUT: &[&str] = &[
     "write_lat_log",
 ];
 
-/// Options that are not carried over, and what they would have meant.
+/// Options that are not converted, with their meaning.
 const LOST: &[(&str, &str)] = &[
     ("allow_file_create", "would have refused to make files"),
     (
@@ -210,7 +210,7 @@ const LOST: &[(&str, &str)] = &[
     ("cmdprio_percentage", "would have given some I/Os a high priority"),
     (
         "continue_on_error",
-        "would have gone on after errors; here the first error ends the run INVALID",
+        "would have continued after errors; here the first error ends the run INVALID",
     ),
     ("cpumask", "would have pinned the job to cores"),
     (
@@ -259,7 +259,7 @@ const LOST: &[(&str, &str)] = &[
     ("ioscheduler", "would have set the device's scheduler; set it before the run"),
     ("job_max_open_zones", "would have limited open zones"),
     ("latency_percentile", "would have set the percentile of latency_target"),
-    ("latency_run", "would have gone on adjusting the depth"),
+    ("latency_run", "would have continued to adjust the depth"),
     ("latency_window", "would have set the window of latency_target"),
     ("lockfile", "would have locked files between jobs"),
     ("lockmem", "would have locked memory"),
@@ -350,21 +350,21 @@ const LOST: &[(&str, &str)] = &[
 mod tests {
     use super::*;
 
-    /// Names that `fio --cmdhelp=all` and `fio --enghelp=io_uring` of fio 3.33 print.
+    /// Names printed by `fio --cmdhelp=all` and `fio --enghelp=io_uring` of fio 3.33.
     const GOLDEN: &str = include_str!("../../tests/golden/fio-3.33-options.txt");
 
     #[test]
-    fn every_option_of_fio_has_a_fate() {
+    fn every_option_of_fio_has_a_conversion() {
         let missing: Vec<&str> = GOLDEN
             .lines()
             .filter(|line| !line.starts_with('#'))
-            .filter(|name| fate(&canonical(name)).is_none())
+            .filter(|name| conversion(&canonical(name)).is_none())
             .collect();
         assert!(missing.is_empty(), "{missing:?}");
     }
 
     #[test]
-    fn no_option_has_two_fates() {
+    fn no_option_has_two_conversions() {
         let mut names: Vec<&str> = READ.iter().chain(OUTPUT).copied().collect();
         names.extend(LOST.iter().map(|(name, _)| *name));
         names.sort_unstable();

@@ -1,28 +1,28 @@
-//! Where a fio job works.
+//! Target of a fio job.
 
 use std::fmt;
 
-/// A target, as a job names it.
+/// Target in a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A folder in which files are made.
+    /// Directory for files.
     Folder(String),
-    /// A block device.
+    /// Block device.
     Device(String),
     /// An NFS export (`ioengine=nfs`).
     Nfs(String),
-    /// A bucket (`ioengine=http`, `http_mode=s3`).
+    /// Bucket (`ioengine=http`, `http_mode=s3`).
     S3 {
         /// `s3://bucket/prefix`.
         url: String,
-        /// Where it answers.
+        /// URL of the object store.
         endpoint: String,
         /// Region in the signature.
         region: Option<String>,
     },
-    /// Nothing (`ioengine=null`).
+    /// No target (`ioengine=null`).
     Null,
-    /// Not named: fio works where it was started.
+    /// Not stated: fio uses its working directory.
     WorkingDirectory,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Names of a `filename` option: separated by colons, and `\:` is a colon of the name.
+/// Returns the names in a `filename` option. Colons separate them, and `\:` is a literal colon.
 pub(super) fn names(filename: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut chars = filename.chars().peekable();
@@ -63,7 +63,7 @@ pub(super) fn names(filename: &str) -> Vec<String> {
     names
 }
 
-/// The place that `directory` and the first file name make.
+/// Returns the target from `directory` and the first file name.
 pub(super) fn of(directory: Option<&str>, first: Option<&str>) -> Place {
     if let Some(device) = first.filter(|name| name.starts_with("/dev/")) {
         return Place::Device(device.to_owned());

@@ -1,20 +1,20 @@
-//! What fio does to the text of a job before it reads it: files that it includes, variables of the environment.
+//! Preprocessing of a job's text as in fio: included files and environment variables.
 
-/// Files within files at most, as in fio.
+/// Maximum include depth, as in fio.
 const DEPTH_MAX: u32 = 16;
-/// A job with all that it includes is text of at most this size.
+/// Maximum size of a job with all included files.
 const TEXT_MAX_BYTES: usize = 1 << 20;
 
-/// Gives the text of an included file by its name in the job, or a sentence why it can't.
+/// Returns the text of an included file by its name in the job, or the reason why it cannot.
 pub type Include<'i> = dyn Fn(&str) -> Result<String, String> + 'i;
-/// The value of a variable of the environment.
+/// Returns the value of an environment variable.
 pub type Variable<'v> = dyn Fn(&str) -> Option<String> + 'v;
 
-/// The text with its files and variables in place.
+/// Returns the text with included files and variables inserted.
 ///
 /// # Errors
-/// A file that can't be read, files that include each other, a variable that is not set: fio would take it for an
-/// empty text, with which a job means something else.
+/// A file cannot be read, files include each other, or a variable is not set. fio would replace the
+/// latter by an empty text, which changes the job's meaning.
 pub fn prepare(
     text: &str,
     include: &Include<'_>,
@@ -24,7 +24,7 @@ pub fn prepare(
     expanded(&whole, variable)
 }
 
-/// The name of the file that a line includes.
+/// Returns the name of the file that a line includes.
 pub(super) fn include_of(line: &str) -> Option<&str> {
     let rest = line.trim().strip_prefix("include")?;
     rest.starts_with([' ', '\t']).then(|| rest.trim())

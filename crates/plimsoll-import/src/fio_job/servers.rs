@@ -1,4 +1,5 @@
-//! What a job on servers, and one on names, says: where an NFS client or an S3 client works, and which operation it is.
+//! Jobs on servers and metadata jobs: the target of an NFS or S3 client, and the metadata
+//! operation.
 
 use super::place::{self, Place};
 use super::setting::Setting;
@@ -8,25 +9,26 @@ use super::stream::Reader;
 const OPERATIONS: [&str; 8] =
     ["getattr", "lookup", "access", "readdir", "create", "remove", "rename", "setattr"];
 impl Reader<'_> {
-    /// The servers of an engine that has some; `None` where the job does not name them, which is an error.
+    /// Returns the servers of an NFS or S3 engine; `None` if the job does not name them, which is
+    /// an error.
     pub(super) fn servers(&mut self, engine: &str) -> Option<Place> {
         if engine == "nfs" {
             let url = self.text_of("nfs_url").map(|url| url.split('?').next().unwrap_or(url));
             let Some(url) = url.filter(|url| url.starts_with("nfs://")) else {
-                self.refuse("ioengine", "names no export", "write nfs_url=nfs://host/export");
+                self.reject("ioengine", "names no export", "write nfs_url=nfs://host/export");
                 return None;
             };
             return Some(Place::Nfs(url.trim_end_matches('/').to_owned()));
         }
         if self.text_of("http_mode") != Some("s3") {
-            let why = "speaks WebDAV or Swift, which nothing here does";
-            self.refuse("ioengine", why, "write http_mode=s3 where the store speaks it");
+            let why = "uses WebDAV or Swift, which Plimsoll does not support";
+            self.reject("ioengine", why, "use http_mode=s3 if the store supports it");
             return None;
         }
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
         let path = names.first().map(|name| name.trim_matches('/').to_owned());
         let Some(bucket) = path.as_deref().and_then(|path| path.split('/').next()) else {
-            self.refuse("ioengine", "names no bucket", "write filename=/bucket/object");
+            self.reject("ioengine", "names no bucket", "use filename=/bucket/object");
             return None;
         };
         let scheme = match self.text_of("https") {
@@ -34,11 +36,11 @@ impl Reader<'_> {
             Some(_) => "https",
         };
         if self.text_of("https") == Some("insecure") {
-            self.remark("https", "would have taken any certificate; here it is checked");
+            self.remark("https", "would have accepted any certificate; here it is checked");
         }
         if self.get("http_s3_key").is_some() || self.get("http_s3_keyid").is_some() {
             let text =
-                "holds a key, which is not carried over: credentials come from the environment";
+                "contains a key, which is not converted: credentials come from the environment";
             self.note(text);
         }
         let host = self.text_of("http_host").unwrap_or("localhost");
@@ -49,14 +51,14 @@ impl Reader<'_> {
         })
     }
 
-    /// Sets what an engine on names does.
+    /// Sets the operation of a metadata engine.
     pub(super) fn names(&mut self, operation: &'static str) {
         let share = |word: &'static str| (word, if word == operation { 100.0 } else { 0.0 });
         self.set("metadata", 100_u64);
         self.set("metadata_mix", Setting::Shares(OPERATIONS.map(share).to_vec()));
         self.remark(
             "ioengine",
-            "is carried over as metadata operations, for a length of time and not once for each file",
+            "is converted to metadata operations for a length of time, not once per file",
         );
     }
 }

@@ -1,20 +1,20 @@
-//! Values of fields of a plan, as a job states them.
+//! Plan field values derived from a job.
 
 use std::fmt;
 
 use plimsoll_plan::{DurationNs, SizeBytes};
 use toml::{Table, Value};
 
-/// A value.
+/// Value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Setting {
     Whole(u64),
     Number(f64),
     Text(String),
     Yes,
-    /// Sizes with their shares in percent.
+    /// Sizes with their percentages.
     Mix(Vec<(u64, f64)>),
-    /// Words with their shares in percent.
+    /// Words with their percentages.
     Shares(Vec<(&'static str, f64)>),
 }
 
@@ -48,7 +48,7 @@ impl From<DurationNs> for Setting {
     }
 }
 
-/// Shares rounded to a millionth; the last takes the rest.
+/// Rounds percentages to a millionth; the last one gets the rest.
 fn rounded(sizes: &[(u64, f64)]) -> Vec<(String, f64)> {
     let mut rest = 100.0;
     let one = |(i, (bytes, share)): (usize, &(u64, f64))| {
@@ -59,7 +59,7 @@ fn rounded(sizes: &[(u64, f64)]) -> Vec<(String, f64)> {
     sizes.iter().enumerate().map(one).collect()
 }
 
-/// A number without a fraction is a whole one, as people write it.
+/// Writes a number without a fraction as an integer.
 fn number(number: f64) -> Value {
     let whole = number as i64;
     if whole as f64 == number { Value::Integer(whole) } else { Value::Float(number) }
@@ -91,7 +91,7 @@ impl From<&Setting> for Value {
     }
 }
 
-/// As it stands in a plan.
+/// Formats the value as in a plan.
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

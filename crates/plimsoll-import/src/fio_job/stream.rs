@@ -1,35 +1,35 @@
-//! One fio job as one stream of the matrix.
+//! Conversion of one fio job to a stream of the matrix.
 
 use super::engine;
 use super::job::{Job, Opt};
 use super::notes::Notes;
-use super::options::{Fate, fate};
+use super::options::{Conversion, conversion};
 use super::place::{self, Place};
 use super::setting::Setting;
-use super::steady::Steady;
+use super::steady::SteadyState;
 use super::values;
 use plimsoll_plan::{PlanError, SizeBytes, one_line, printable};
 use toml::Table;
 
 const S: u64 = 1_000_000_000;
-/// fio's own default; it ignores `iodepth` as all of its kind do.
+/// fio's default engine. Like all synchronous ones it ignores `iodepth`.
 const DEFAULT_ENGINE: &str = "psync";
 pub(super) const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2"];
 const ASYNCHRONOUS: &[&str] = &["libaio", "io_uring", "posixaio", "null"];
 
-/// A stream as fields of `[workload.matrix]`, and what the job says of the rest of a plan.
+/// Stream as fields of `[workload.matrix]`, with the job's settings for the rest of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(super) name: String,
-    /// Fields with their values, in the order in which they are shown.
+    /// Fields with their values, in display order.
     pub(super) fields: Vec<(&'static str, Setting)>,
     pub(super) place: Place,
-    /// Whether it waits for the jobs before it (`stonewall`).
+    /// True if it waits for the jobs before it (`stonewall`).
     pub(super) begins_stage: bool,
     pub(super) measure_ns: Option<u64>,
     pub(super) warm_up_ns: Option<u64>,
-    /// Whether it ends when it is steady.
-    pub(super) steady: Option<Steady>,
+    /// Steady state that ends it, if any.
+    pub(super) steady: Option<SteadyState>,
     pub(super) verify: bool,
     pub(super) description: Option<String>,
     pub(super) seed: Option<u64>,
@@ -39,7 +39,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// As fields of `[workload.matrix]`.
+    /// Returns the fields of `[workload.matrix]`.
     pub(super) fn table(&self) -> Table {
         let name = ("name".to_owned(), toml::Value::String(self.name.clone()));
         let field = |(name, value): &(&str, Setting)| ((*name).to_owned(), value.into());
@@ -47,7 +47,7 @@ impl Draft {
     }
 }
 
-/// The job as a stream; `None` when it can't be carried over at all, which is noted.
+/// Converts the job to a stream; `None` if that is impossible, which is noted.
 pub(super) fn draft(
     job: &Job,
     text: &str,
@@ -66,7 +66,7 @@ pub(super) fn draft(
     reader.mix(direction);
     reader.pattern(direction, sizes.len() == 1);
     let is_synchronous = reader.depth(&engine);
-    match engine::on_names(&engine) {
+    match engine::metadata_operation(&engine) {
         Some(operation) => {
             reader.names(operation);
             reader.small_files(operation);
@@ -95,7 +95,7 @@ pub(super) fn draft(
     let seed = reader.int("randseed");
     let (io_poll, sq_poll) = (reader.is_set("hipri"), reader.is_set("sqthread_poll"));
     let (fields, name) = (reader.fields, job.name.trim().to_owned());
-    // A class of operations is called by it, and its latencies are logged under that name.
+    // The name becomes a class of operations and a tag in the latency log.
     let bare = |c: char| if c == ' ' || c == ',' { '-' } else { c };
     let name: String = one_line(&name).chars().map(bare).collect();
     let name = if name.is_empty() { "job".to_owned() } else { name };
@@ -116,7 +116,7 @@ pub(super) fn draft(
     })
 }
 
-/// Reads, writes or both; random or not.
+/// Reads, writes or both; random or sequential.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Direction {
     pub(super) reads: bool,
@@ -124,7 +124,7 @@ pub(super) struct Direction {
     pub(super) is_random: bool,
 }
 
-/// Reads the options of one job.
+/// Reader of the options of one job.
 pub(super) struct Reader<'j> {
     job: &'j Job,
     text: &'j str,
@@ -144,7 +144,7 @@ impl<'j> Reader<'j> {
     }
 
     /// True if the job opens its files with O_DIRECT.
-    pub(super) fn asks_direct(&self) -> bool {
+    pub(super) fn is_direct(&self) -> bool {
         match self.text_of("direct") {
             Some(text) => values::flag(text),
             None => self.text_of("buffered").is_some_and(|text| !values::flag(text)),
@@ -164,19 +164,19 @@ impl<'j> Reader<'j> {
         let field = format!("{}.{name}", self.job.name);
         let shown = printable(&opt.value);
         let message = format!("\"{shown}\" is not {wanted}");
-        let help = format!("mend the job: {name} takes {wanted}");
+        let help = format!("correct the job: {name} requires {wanted}");
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help));
     }
 
-    /// Refuses an option without which something else would be measured.
-    pub(super) fn refuse(&mut self, name: &str, why: &str, help: &str) {
+    /// Records an error for an option that changes what is measured.
+    pub(super) fn reject(&mut self, name: &str, why: &str, help: &str) {
         let Some(opt) = self.get(name) else { return };
         let field = format!("{}.{name}", self.job.name);
         let message = format!("\"{}\" {why}", printable(&opt.value));
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help.to_owned()));
     }
 
-    /// Notes what an option would have meant.
+    /// Notes the meaning of an option that is not converted.
     pub(super) fn remark(&mut self, name: &str, meaning: &str) {
         let value = self.text_of(name).unwrap_or("");
         self.notes.add(&self.job.name, format!("`{name}={value}` {meaning}"));
@@ -197,20 +197,20 @@ impl<'j> Reader<'j> {
 
     pub(super) fn int(&mut self, name: &str) -> Option<u64> {
         if self.text_of(name).is_some_and(|text| text.trim().starts_with('$')) {
-            self.refuse_keyword(name);
+            self.reject_keyword(name);
             return None;
         }
         self.parsed(name, "a whole number", values::int)
     }
 
-    /// Refuses a keyword of fio, whose value is that of the host that fio runs on.
-    fn refuse_keyword(&mut self, name: &str) {
+    /// Rejects a fio keyword, whose value depends on the host that runs fio.
+    fn reject_keyword(&mut self, name: &str) {
         let text = self.text_of(name).unwrap_or("").trim().to_owned();
         if ["$ncpus", "$mb_memory", "$pagesize"].iter().any(|keyword| text.contains(keyword)) {
-            self.refuse(
+            self.reject(
                 name,
-                "holds a keyword that fio replaces by a figure of its host",
-                "write the number that the host has",
+                "contains a keyword that fio replaces by a value of its host",
+                "write the host's number",
             );
         } else {
             self.fail(name, "a whole number");
@@ -219,7 +219,7 @@ impl<'j> Reader<'j> {
 
     pub(super) fn positive(&mut self, name: &str) -> Option<u64> {
         if self.text_of(name).is_some_and(|text| text.trim().starts_with('$')) {
-            self.refuse_keyword(name);
+            self.reject_keyword(name);
             return None;
         }
         let wanted = "a whole number from 1";
@@ -235,14 +235,14 @@ impl<'j> Reader<'j> {
         self.parsed(name, "a size", |t| values::size(t, kb_base))
     }
 
-    /// Options that no other function here reads.
+    /// Notes the options that no other function reads.
     fn note_others(&mut self) {
         let mut output = Vec::new();
         for name in self.job.options.keys() {
-            match fate(name) {
-                Some(Fate::Read) => {}
-                Some(Fate::Output) => output.push(format!("`{name}`")),
-                Some(Fate::Lost(meaning)) => self.remark(name, meaning),
+            match conversion(name) {
+                Some(Conversion::Read) => {}
+                Some(Conversion::Output) => output.push(format!("`{name}`")),
+                Some(Conversion::Lost(meaning)) => self.remark(name, meaning),
                 None => self.remark(name, "is not an option of fio 3.33 that Plimsoll knows"),
             }
         }
@@ -252,29 +252,29 @@ impl<'j> Reader<'j> {
             if self.kb_base == 1024 && self.text_of(name).is_some_and(is_iec) {
                 self.remark(
                     name,
-                    "counts in powers of 1000, as fio has `kib` without kb_base=1000",
+                    "counts in powers of 1000, as `kib` does in fio without kb_base=1000",
                 );
             }
         }
         if !output.is_empty() {
-            let text = format!("{} shaped only what fio prints and keeps", output.join(", "));
+            let text = format!("{} affected only fio's output", output.join(", "));
             self.notes.add(&self.job.name, text);
         }
     }
 
     fn direction(&mut self, engine: &str) -> Option<Direction> {
-        if engine::on_names(engine).is_some() {
-            // Nothing goes on beside them, but a direction has to be named.
+        if engine::metadata_operation(engine).is_some() {
+            // The job has no data I/O, but the plan needs a direction.
             return Some(Direction { reads: true, writes: false, is_random: true });
         }
-        if let Some(why) = engine::why_not(engine) {
-            self.notes.add(&self.job.name, format!("is left out: the engine {engine}: {why}"));
+        if let Some(why) = engine::missing_equivalent_reason(engine) {
+            self.notes.add(&self.job.name, format!("is omitted: the engine {engine}: {why}"));
             return None;
         }
         let is_local = SYNCHRONOUS.contains(&engine) || ASYNCHRONOUS.contains(&engine);
         if !is_local && !engine::is_known(engine) {
             let text = format!(
-                "is left out: the engine {engine} is none of {}, {}",
+                "is omitted: the engine {engine} is not one of {}, {}",
                 SYNCHRONOUS.join(", "),
                 ASYNCHRONOUS.join(", ")
             );
@@ -284,10 +284,10 @@ impl<'j> Reader<'j> {
         let rw = self.text_of("rw").unwrap_or("read");
         let (word, every) = rw.split_once(':').map_or((rw, None), |(w, n)| (w, Some(n)));
         if word.starts_with("rand") && every.is_some_and(|n| values::int(n) != Some(1)) {
-            self.refuse(
+            self.reject(
                 "rw",
-                "draws a new offset only every so many operations, which no pattern here does",
-                "take what follows the colon away",
+                "chooses a new offset only after several operations, which no pattern here does",
+                "remove the part after the colon",
             );
         }
         let (reads, writes, is_random) = match word {
@@ -298,7 +298,7 @@ impl<'j> Reader<'j> {
             "rw" | "readwrite" => (true, true, false),
             "randrw" => (true, true, true),
             "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-                self.notes.add(&self.job.name, format!("is left out: `rw={rw}` discards blocks"));
+                self.notes.add(&self.job.name, format!("is omitted: `rw={rw}` discards blocks"));
                 return None;
             }
             _ => {
@@ -314,15 +314,15 @@ impl<'j> Reader<'j> {
             return Place::Null;
         }
         if matches!(engine, "nfs" | "http") {
-            // Without one nothing comes of the job: an error is noted.
+            // Without a target the job is useless; an error has been recorded.
             return self.servers(engine).unwrap_or(Place::WorkingDirectory);
         }
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
         let directories = self.text_of("directory").map(place::names).unwrap_or_default();
         if directories.len() > 1 {
-            self.refuse(
+            self.reject(
                 "directory",
-                "names several directories, which fio deals to the clones",
+                "names several directories, which fio assigns to the clones",
                 "write a job for each directory",
             );
         }
@@ -338,7 +338,7 @@ impl<'j> Reader<'j> {
                 self.remark("filename", "names several devices; a plan's target is the first");
             }
             Place::Folder(_) if !names.is_empty() => {
-                self.remark("filename", "names files; Plimsoll makes files of its own beside them");
+                self.remark("filename", "names files; Plimsoll creates its own files next to them");
             }
             _ => {}
         }
@@ -354,12 +354,12 @@ impl<'j> Reader<'j> {
         place
     }
 
-    /// Remarks on the job without the value of an option.
+    /// Adds a note about the job without the value of an option.
     pub(super) fn note(&mut self, text: &str) {
         self.notes.add(&self.job.name, text.to_owned());
     }
 
-    /// The files beside operations on names: those whose attributes are read, or one.
+    /// Sets the files for metadata operations: those whose attributes are read, or a single one.
     fn small_files(&mut self, operation: &str) {
         let files = if operation == "getattr" { self.positive("nrfiles").unwrap_or(1) } else { 1 };
         let bytes = self.size("filesize").filter(|bytes| *bytes > 0).unwrap_or(4096);
@@ -385,7 +385,7 @@ impl<'j> Reader<'j> {
             let largest = t.rsplit(['-', ':']).next().unwrap_or(t);
             values::size(largest, kb_base)
         });
-        // 0 is what is there: the whole device.
+        // 0 stands for the whole device.
         let filesize = filesize.filter(|s| *s > 0);
         if self.text_of("filesize").is_some_and(|t| t.contains(['-', ':'])) {
             self.remark("filesize", "is a range; every file has the largest size");
@@ -399,11 +399,11 @@ impl<'j> Reader<'j> {
         if let Some(bytes) = filesize.or(sized) {
             self.set("file_size", SizeBytes(bytes));
         } else if !is_device && self.text_of("size").is_none() {
-            let text = "states no size, which fio takes from files that are there; here 1 GiB";
+            let text = "states no size, which fio takes from existing files; here 1 GiB";
             self.notes.add(&self.job.name, text.to_owned());
         }
         if !is_device {
-            // Each clone has files of its own, unless they are named.
+            // Each clone has its own files, unless they are named.
             let is_local = matches!(place, Place::Folder(_) | Place::WorkingDirectory);
             if names.is_empty() && is_local {
                 self.set("shares", clients);
@@ -456,7 +456,8 @@ impl<'j> Reader<'j> {
         if let Some(percent) =
             self.parsed("buffer_compress_percentage", "a percentage", values::percent)
         {
-            // What is left of a block of which so much is constant; 1000:1 is the most a plan takes.
+            // Convert the constant percentage of a block to a ratio. The maximum of a plan is
+            // 1000:1.
             let ratio = (100.0 / (100.0 - percent).max(0.1)).clamp(1.0, 1000.0);
             self.set("compressibility", ratio);
         } else if self.is_set("zero_buffers") {
@@ -481,18 +482,18 @@ impl<'j> Reader<'j> {
             (None, Some(_)) => !self.is_set("buffered"),
             (None, None) => false,
         };
-        // What lies on servers passes no page cache of this host.
+        // Files on servers do not use this host's page cache.
         if !matches!(engine, "null" | "nfs" | "http") {
             self.set("direct", if is_direct { "required" } else { "off" });
         }
     }
 
-    /// True when what was written is to be checked at the end.
+    /// True if the written data must be checked at the end.
     fn verification(&mut self, direction: Direction) -> bool {
         if !self.text_of("verify").is_some_and(|method| method != "0" && method != "null") {
             return false;
         }
-        self.remark("verify", "is carried over as a check of Plimsoll's own stamps");
+        self.remark("verify", "is converted to a check of Plimsoll's own stamps");
         if direction.reads && !direction.writes {
             self.set("verify_reads", Setting::Yes);
         }

@@ -1,19 +1,19 @@
-//! The text of an imported plan.
+//! Text of an imported plan.
 
 use std::fmt::Write as _;
 
 use super::FioJob;
 use super::place::Place;
-use super::steady::Steady;
+use super::steady::SteadyState;
 use super::stream::Draft;
 use plimsoll_plan::{DurationNs, one_line};
 
-/// A TOML string.
+/// Returns a TOML string.
 pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// The streams alone.
+/// Returns only the streams.
 pub(super) fn streams(drafts: &[Draft]) -> String {
     let mut text = String::new();
     for draft in drafts {
@@ -27,14 +27,14 @@ pub(super) fn streams(drafts: &[Draft]) -> String {
     text
 }
 
-/// The whole plan. Writing to a string can't fail.
+/// Returns the whole plan. Writing to a string cannot fail.
 pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
     let stem = std::path::Path::new(job_name).file_stem().and_then(|s| s.to_str());
     let name = stem.filter(|s| !s.trim().is_empty()).unwrap_or("fio-job");
     let name = one_line(name);
     let mut text = format!("# From the fio job {name}.\n");
     if !job.notes.is_empty() {
-        text.push_str("# What differs from what fio would do:\n");
+        text.push_str("# Differences from fio:\n");
     }
     for note in &job.notes {
         let _ = writeln!(text, "# - {note}");
@@ -74,14 +74,14 @@ pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
         let _ = writeln!(text, "measure = \"{}\"", DurationNs(measure));
     }
     let _ = writeln!(text, "verify = {}", job.verify);
-    let least = job.steady.map(Steady::window_ns).or(job.measure_ns);
+    let least = job.steady.map(SteadyState::window_ns).or(job.measure_ns);
     if let Some(short) = least.filter(|ns| *ns < DurationNs::s(600).0) {
-        // The job decided how long it runs; the plan says so, and the report that it is short.
+        // The job chose its run time. The plan states it, and the report says that it is short.
         let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{}\"", DurationNs(short));
         if short < DurationNs::s(1).0 {
             let _ = writeln!(text, "interval = \"10ms\"");
         } else if job.steady.is_some() && short < DurationNs::s(20).0 {
-            // Twenty intervals at least tell whether it is steady.
+            // Detecting a steady state needs at least twenty intervals.
             let _ = writeln!(text, "interval = \"100ms\"");
         }
     }

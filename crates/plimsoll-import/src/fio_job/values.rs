@@ -1,14 +1,14 @@
-//! Values as fio writes them.
+//! Parsers of fio's values.
 //!
-//! Sizes: with `kb_base=1024`, the default, `k` and `kb` are 1024 and `kib` is 1000, the other way
-//! round than in the standards; `kb_base=1000` has them as the standards do. `ki` without a `b` is
-//! `k`, against fio's manual but as fio 3.33 does. Case does not matter. Times: seconds unless the
-//! option says otherwise, with `d h m s ms us`.
+//! Sizes: with `kb_base=1024`, the default, `k` and `kb` are 1024 and `kib` is 1000, the reverse of
+//! the standards. `kb_base=1000` follows the standards. `ki` without a `b` equals `k`, unlike in
+//! fio's manual but as in fio 3.33. Case does not matter. Times: seconds unless the option has
+//! another unit, with `d h m s ms us`.
 
-/// Sizes of a range that are carried over at most.
+/// Maximum number of sizes in a range that are converted.
 pub(super) const RANGE_SIZES_MAX: u64 = 64;
 
-/// A size in bytes; `None` when the text is not a size.
+/// Parses a size in bytes; `None` if it is not valid.
 pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     if let Some(hex) = text.strip_prefix("0x") {
@@ -35,7 +35,7 @@ pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
     number.checked_mul(base.pow(power)).filter(|n| *n <= i64::MAX as u64)
 }
 
-/// A time in nanoseconds; a bare number counts `default_ns` each.
+/// Parses a time in nanoseconds. A bare number counts in units of `default_ns`.
 pub(super) fn time(text: &str, default_ns: u64) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -53,23 +53,24 @@ pub(super) fn time(text: &str, default_ns: u64) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor).filter(|n| *n <= i64::MAX as u64)
 }
 
-/// A whole number.
+/// Parses an integer.
 pub(super) fn int(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|n| *n <= i64::MAX as u64)
 }
 
-/// Whether a flag is set; one that stands alone has the value `1`.
+/// Parses a flag. One without a value has the value `1`.
 pub(super) fn flag(text: &str) -> bool {
     !matches!(text.trim(), "0" | "false")
 }
 
-/// A percentage.
+/// Parses a percentage.
 pub(super) fn percent(text: &str) -> Option<f64> {
     let number: f64 = text.trim().trim_end_matches('%').parse().ok()?;
     (0.0..=100.0).contains(&number).then_some(number)
 }
 
-/// `4k/10:64k/50:32k/40` as sizes and percentages; a blank percentage is an even part of the rest.
+/// Parses `4k/10:64k/50:32k/40` into sizes and percentages. Blank percentages share the rest
+/// equally.
 pub(super) fn split(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let mut parts = Vec::new();
     for part in text.split(':') {
@@ -86,8 +87,8 @@ pub(super) fn split(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     Some(parts.into_iter().map(|(bytes, share)| (bytes, share.unwrap_or(rest))).collect())
 }
 
-/// `1k-4k` or `1k:4k` as sizes in equal parts: every multiple of the least, as fio rounds to it.
-/// At most 64 sizes; `None` beyond that or when the text is not a range.
+/// Parses `1k-4k` or `1k:4k` into sizes with equal shares: every multiple of the smallest, to which
+/// fio rounds. At most 64 sizes; `None` for more, or if it is not a range.
 pub(super) fn range(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let (low, high) = text.split_once(['-', ':'])?;
     let (a, b) = (size(low, kb_base)?, size(high, kb_base)?);
@@ -104,7 +105,7 @@ pub(super) fn range(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
 mod tests {
     use super::*;
 
-    /// What fio 3.33 itself makes of them; tests/golden/fio-sizes.py asked it.
+    /// Results of fio 3.33 itself, from tests/golden/fio-sizes.py.
     const GOLDEN: &str = include_str!("../../tests/golden/fio-3.33-sizes.csv");
 
     #[test]
@@ -113,7 +114,7 @@ mod tests {
         for line in GOLDEN.lines().filter(|line| !line.starts_with('#')) {
             let cells: Vec<&str> = line.split(',').collect();
             let [text, base, bytes] = cells.as_slice() else { panic!("{line}") };
-            // A hexadecimal number with a unit: fio drops the unit, we refuse the number.
+            // A hexadecimal number with a unit: fio ignores the unit, Plimsoll rejects the number.
             let expected = if *text == "0x10k" { None } else { bytes.parse().ok() };
             assert_eq!(size(text, base.parse().expect("a base")), expected, "{line}");
             seen += 1;

@@ -1,11 +1,11 @@
 //! fio's JSON (`--output-format=json` or `json+`; fio: HOWTO, stat.c) as evidence.
 //!
-//! The job is rebuilt from the options that the result repeats and read as `plimsoll plan import`
-//! reads one. Latencies are `lat_ns`, from submission to completion; histograms come from the bins of
-//! `json+`. What fio saw of the device (`disk_util`) is taken over where it says how many bytes they were.
+//! The job is reconstructed from the options in the result, and parsed like `plimsoll plan import`
+//! does. Latencies are `lat_ns`, from submission to completion. Histograms are from the bins of
+//! `json+`. Device statistics (`disk_util`) are used if they give byte counts.
 //!
-//! What the result does not say stays unknown. fio leaves options that stand without a value
-//! (`refill_buffers`) out, so that an option that is not there may have been set all the same.
+//! Missing values stay unknown. fio omits options without a value (`refill_buffers`), so an absent
+//! option may have been set.
 
 mod devices;
 mod jobs;
@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::ZERO_BUFFERS;
-use plimsoll_evidence::reported::Part;
 use plimsoll_evidence::run::PathEngine;
+use plimsoll_evidence::tool_result::Part;
 use serde_json::{Map, Value};
 
 use super::{ForeignError, bundle};
@@ -23,45 +23,45 @@ use crate::fio_job::import_fio;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Engines that have one operation in flight, whatever the depth (fio: HOWTO, I/O engine).
+/// Engines with one operation in flight, whatever the depth (fio: HOWTO, I/O engine).
 const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
-/// Engines that keep as many as the depth says in flight, and go through the kernel's block layer.
+/// Engines that keep the stated depth in flight and use the kernel's block layer.
 const ASYNCHRONOUS: [&str; 3] = ["libaio", "io_uring", "posixaio"];
-/// Engines that `plimsoll plan import` knows.
+/// Engines that `plimsoll plan import` supports.
 const IMPORTED: [&str; 9] =
     ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "null"];
-/// fio's own choice on Linux.
+/// fio's default on Linux.
 const DEFAULT_ENGINE: &str = "psync";
 
-/// Reads a result. `name` is that of the file.
+/// Reads a result. `name` is the file name.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// The reason in words.
 pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let wrong = |says: String| ForeignError(says);
-    // The figures are those of the audit; only what the job was is read here.
+    // The audit reads the figures; this reads only the job.
     if text.trim().is_empty() {
         return Err(wrong("it is empty".into()));
     }
     let mut reports = match crate::fio::json::read_all(text, name) {
         Ok(reports) => reports,
         Err(_) if crate::json::first_object(text).is_ok() => {
-            let says = "it is no result of fio: it has no \"fio version\" and \"jobs\"";
+            let says = "it is not a fio result: it has no \"fio version\" and \"jobs\"";
             return Err(wrong(says.into()));
         }
-        Err(says) => return Err(wrong(format!("it is no JSON: {says}"))),
+        Err(says) => return Err(wrong(format!("it is not JSON: {says}"))),
     };
     let (Some(figures), true) = (reports.pop(), reports.is_empty()) else {
-        return Err(wrong("it holds several results; have the command leave one".into()));
+        return Err(wrong("it has several results; make the command write only one".into()));
     };
-    let root = last_object(text).ok_or_else(|| wrong("it is no JSON object of fio".into()))?;
+    let root = last_object(text).ok_or_else(|| wrong("it is not a JSON object of fio".into()))?;
     let jobs = root.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let Some(jobs) = jobs.filter(|_| root.get("fio version").is_some()) else {
-        return Err(wrong("it is no result of fio: it has no \"fio version\" and \"jobs\"".into()));
+        return Err(wrong("it is not a fio result: it has no \"fio version\" and \"jobs\"".into()));
     };
     let job_text = job_text(&root, jobs);
     let plan = import_fio(&job_text, name)
-        .map_err(|errors| wrong(format!("its job cannot be carried over:\n{errors}")))?
+        .map_err(|errors| wrong(format!("its job cannot be converted:\n{errors}")))?
         .plan;
     let duration_ms = jobs.iter().map(jobs::runtime_ms).max().unwrap_or(0);
     let mut bundle =
@@ -79,7 +79,8 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     Ok(bundle)
 }
 
-/// The last object of a text that is a result. Warnings may stand before it, reports of the running job too.
+/// Returns the last result object of a text. Warnings and reports of the running job may precede
+/// it.
 fn last_object(text: &str) -> Option<Value> {
     let (mut last, mut at) = (None, 0);
     while let Some(start) = text[at..].find('{').map(|found| at + found) {
@@ -91,7 +92,7 @@ fn last_object(text: &str) -> Option<Value> {
                     last = Some(value);
                 }
             }
-            // A bracket of a warning, and not of an object.
+            // This bracket is part of a warning, not of an object.
             _ => at = start + 1,
         }
         if last.is_some() && !text[at..].contains("\"fio version\"") {
@@ -113,14 +114,15 @@ fn options<'v>(value: &'v Value, name: &str) -> Option<&'v Map<String, Value>> {
     value.get(name).and_then(Value::as_object)
 }
 
-/// The job file that the options came from. Clones of a job (numjobs) are listed one by one.
+/// Returns the job file that the options came from. Clones of a job (numjobs) are listed one by
+/// one.
 fn job_text(root: &Value, jobs: &[Value]) -> String {
     let mut text = String::new();
     let mut section = |name: &str, options: &Map<String, Value>| {
         text.push_str(&format!("[{name}]\n"));
         for (key, value) in options.iter().filter(|(key, _)| *key != "name") {
             match value.as_str() {
-                // What the operations were does not depend on how they were sent.
+                // The operations do not depend on the engine that submits them.
                 Some(engine) if key == "ioengine" && !IMPORTED.contains(&engine) => {
                     text.push_str("ioengine=libaio\n");
                 }
@@ -144,14 +146,14 @@ fn job_text(root: &Value, jobs: &[Value]) -> String {
     text
 }
 
-/// An option of a job: its own, or the global one. `None`: the result does not have it.
+/// Returns an option of a job, or the global one; `None` if the result lacks it.
 fn option(root: &Value, job: &Value, name: &str) -> Option<String> {
     let own = options(job, "job options").and_then(|options| options.get(name));
     let global = || options(root, "global options").and_then(|options| options.get(name));
     own.or_else(global).map(|value| value.as_str().unwrap_or_default().to_owned())
 }
 
-/// Whether a switch is set: bare, or to anything but 0. `None`: the result does not have it.
+/// Returns a switch: true if bare, or set to anything but 0; `None` if the result lacks it.
 fn switch(root: &Value, job: &Value, name: &str) -> Option<bool> {
     option(root, job, name).map(|value| value != "0")
 }
@@ -160,12 +162,12 @@ fn engine_of(root: &Value, job: &Value) -> String {
     option(root, job, "ioengine").unwrap_or_else(|| DEFAULT_ENGINE.to_owned())
 }
 
-/// Whether an engine is one of this host's files and block devices.
+/// True if an engine accesses this host's files and block devices.
 fn is_local(engine: &str) -> bool {
     SYNCHRONOUS.contains(&engine) || ASYNCHRONOUS.contains(&engine) || engine == "null"
 }
 
-/// What follows from the options and not from the figures.
+/// Sets the values that follow from the options, not from the figures.
 fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let engine = &mut bundle.run.engine;
     engine.kind = engine_of(root, &jobs[0]);
@@ -183,7 +185,7 @@ fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
         let direct = switch(root, job, "direct").or(buffered.map(|buffered| !buffered));
         let why = match direct {
             Some(true) => "",
-            Some(false) => "the job asks for buffered I/O",
+            Some(false) => "the job requests buffered I/O",
             None => "the result does not say that I/O was direct",
         };
         if !engine.paths.iter().any(|known| known.path == path) {
@@ -230,7 +232,7 @@ mod tests {
      "disk_util": [{"name": "sda", "read_ios": 600100, "read_merges": 0, "write_ios": 3}]}"#;
 
     #[test]
-    fn a_result_becomes_evidence_and_nothing_is_added() {
+    fn converts_a_result_without_inventing_values() {
         let bundle = read(RESULT, "result.json").unwrap();
         let class = &bundle.run.classes[0];
         assert_eq!((class.count, class.is_read), (600_000, true));
@@ -245,10 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_says_so() {
-        for (text, says) in
-            [("", "empty"), ("{", "no JSON"), ("{\"a\": 1}", "no result of fio"), ("x", "no JSON")]
-        {
+    fn rejects_text_without_a_result() {
+        for (text, says) in [
+            ("", "empty"),
+            ("{", "not JSON"),
+            ("{\"a\": 1}", "not a fio result"),
+            ("x", "not JSON"),
+        ] {
             let error = read(text, "x").unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
         }

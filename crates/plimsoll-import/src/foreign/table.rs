@@ -1,12 +1,12 @@
-//! A published table (CSV) as evidence: one bundle for each row.
+//! A published table (CSV) as evidence: one bundle per row.
 //!
-//! Written as [`plimsoll_evidence::cells`] reads it. The columns that are known, in any order: the transfer
+//! Parsed by [`plimsoll_evidence::cells`]. Known columns, in any order: the transfer size
 //! (`io_bytes`, `io_kib`, `size`), the rate (`ops_per_s`, `iops`), the bandwidth
-//! (`bandwidth_bytes_per_s`, `bandwidth_mb_per_s` of 1,000,000 bytes, `bandwidth_mib_per_s`), the mean
-//! latency (`latency_ns`, `latency_us`, `latency_ms`), `read_percent`, or the rates of reads and of
-//! writes of data (`read_ops_per_s`, `write_ops_per_s`: the rest of the rate is operations on names),
-//! `pattern` (random or sequential), the operations in flight (`outstanding`), the length (`seconds`).
-//! Others are passed over.
+//! (`bandwidth_bytes_per_s`, `bandwidth_mb_per_s` of 1,000,000 bytes, `bandwidth_mib_per_s`), the
+//! mean latency (`latency_ns`, `latency_us`, `latency_ms`), `read_percent`, or the rates of data
+//! reads and writes (`read_ops_per_s`, `write_ops_per_s`; the rest of the rate is metadata
+//! operations), `pattern` (random or sequential), the operations in flight (`outstanding`), and the
+//! length (`seconds`). Other columns are ignored.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::cells::{Cells, Line, TableError};
@@ -15,23 +15,23 @@ use plimsoll_plan::Plan;
 
 use super::{ForeignError, bundle, class};
 
-/// A row's length where it states none: only ratios are made of it.
+/// Default length of a row. Only ratios are derived from it.
 const LENGTH_NS: u64 = 1_000_000_000;
 
 const SECTOR_BYTES: f64 = 512.0;
 
-/// What a table says beside its rows.
+/// Facts that apply to all rows of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Declared {
-    /// Operations in flight, all clients together.
+pub struct TableDefaults {
+    /// Total operations in flight of all clients.
     pub outstanding: Option<u64>,
 }
 
-/// Reads a table. Each bundle is named by its line.
+/// Reads a table. Each bundle is named after its line.
 ///
 /// # Errors
-/// A sentence that says what is wrong, with its line.
-pub fn read(text: &str, name: &str, declared: Declared) -> Result<Vec<Bundle>, ForeignError> {
+/// The line number and the reason.
+pub fn read(text: &str, name: &str, declared: TableDefaults) -> Result<Vec<Bundle>, ForeignError> {
     let cells = Cells::read(text)?;
     let rates = RATES.into_iter().chain(BANDWIDTHS.map(|(name, _)| name));
     if !rates.into_iter().any(|name| cells.has(name)) {
@@ -57,11 +57,11 @@ const BANDWIDTHS: [(&str, f64); 3] = [
 const SIZES: [(&str, f64); 2] = [("io_bytes", 1.0), ("io_kib", 1024.0)];
 const LATENCIES: [(&str, f64); 3] = [("latency_ns", 1.0), ("latency_us", 1e3), ("latency_ms", 1e6)];
 
-/// Operations per second of a row by what they are.
+/// Operations per second of a row, by kind.
 struct Parts {
     read_per_s: f64,
     write_per_s: f64,
-    /// On names and attributes: they move no data.
+    /// Metadata operations, which move no data.
     names_per_s: f64,
 }
 
@@ -79,7 +79,7 @@ impl Row<'_> {
         Ok(None)
     }
 
-    fn bundle(&self, name: &str, declared: Declared) -> Result<Bundle, ForeignError> {
+    fn bundle(&self, name: &str, declared: TableDefaults) -> Result<Bundle, ForeignError> {
         let size = match self.first_of(&SIZES)? {
             Some(bytes) => Some(bytes),
             None => self.line.text("size").map(|text| self.size(text)).transpose()?,
@@ -90,21 +90,21 @@ impl Row<'_> {
         let seconds = self.line.number("seconds")?;
         let length_ns = seconds.map_or(LENGTH_NS, |s| (s * 1e9) as u64).max(1);
         let length_s = length_ns as f64 / 1e9;
-        // What one column lacks follows from the other two; then there is nothing to check there.
+        // A missing column is derived from the other two; then they cannot contradict each other.
         let (rate, bandwidth) = match (rate, bandwidth, size) {
             (Some(rate), Some(bandwidth), _) => (rate, bandwidth),
             (Some(rate), None, Some(size)) => (rate, rate * size),
             (None, Some(bandwidth), Some(size)) if size > 0.0 => (bandwidth / size, bandwidth),
             _ => {
                 let says = "neither a rate nor a bandwidth with a size";
-                return Err(self.line.wrong(says).into());
+                return Err(self.line.error(says).into());
             }
         };
         let outstanding =
             self.line.number("outstanding")?.map(|n| n as u64).or(declared.outstanding);
         let parts = self.parts(rate, reads)?;
         let data_rate = parts.read_per_s + parts.write_per_s;
-        // A fill, or a mix of sizes, states none; a plan has transfers of whole sectors.
+        // A mix of sizes has no single size. A plan needs transfers of whole sectors.
         let whole = |bytes: f64| (bytes / SECTOR_BYTES).round().max(1.0) * SECTOR_BYTES;
         let size = size.or((data_rate > 0.0).then(|| whole(bandwidth / data_rate)));
         let reads = if data_rate > 0.0 { parts.read_per_s / data_rate * 100.0 } else { reads };
@@ -143,8 +143,7 @@ impl Row<'_> {
         Ok(bundle)
     }
 
-    /// What the rate is made of: by the rates of reads and writes where the table has them, else by the
-    /// share of reads.
+    /// Splits the rate by the columns for reads and writes, or else by the read percentage.
     fn parts(&self, rate: f64, read_percent: f64) -> Result<Parts, ForeignError> {
         let [read, write] =
             [self.line.number("read_ops_per_s")?, self.line.number("write_ops_per_s")?];
@@ -157,7 +156,7 @@ impl Row<'_> {
         Ok(Parts { read_per_s, write_per_s, names_per_s })
     }
 
-    /// `4KiB`, `64k` (1024, as tables mean it), `4096`.
+    /// Parses `4KiB`, `64k` (1024, as usual in tables), or `4096`.
     fn size(&self, text: &str) -> Result<f64, ForeignError> {
         let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -170,7 +169,7 @@ impl Row<'_> {
         if bytes.is_finite() && bytes > 0.0 {
             return Ok(bytes);
         }
-        Err(self.line.wrong(format!("size is {text:?}")).into())
+        Err(self.line.error(format!("size is {text:?}")).into())
     }
 
     fn plan(&self, size: Option<f64>, reads: f64, outstanding: Option<u64>) -> String {
@@ -179,7 +178,8 @@ impl Row<'_> {
             _ => "random",
         };
         let size = size.map_or(String::new(), |bytes| format!("sizes = \"{}B\"\n", bytes as u64));
-        // Where nothing is said of it, pauses keep the law of queues from being applied.
+        // If the number in flight is unknown, the plan has pauses, so that Little's law is not
+        // applied.
         let load = match outstanding {
             Some(count) => format!("queue_depth = {}\n", count.max(1)),
             None => "think_time = \"1ns\"\n".to_owned(),
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn each_row_is_a_bundle() {
-        let rows = read(TABLE, "t.csv", Declared { outstanding: Some(8) }).unwrap();
+        let rows = read(TABLE, "t.csv", TableDefaults { outstanding: Some(8) }).unwrap();
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].run.run_id, "t.csv:3");
         assert_eq!(rows[0].run.classes.len(), 1);
@@ -213,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_reads_and_writes_leave_the_rest_to_names() {
+    fn the_rest_of_a_rate_is_metadata_operations() {
         let text = "size,iops,bandwidth_mb_per_s,latency_ms,read_ops_per_s,write_ops_per_s\n\
             4k,1000,3.8912,1,700,250\n,500,32.768,1,,500\n";
-        let rows = read(text, "t", Declared::default()).unwrap();
+        let rows = read(text, "t", TableDefaults::default()).unwrap();
         let counts = |row: &Bundle| row.run.classes.iter().map(|c| c.count).collect::<Vec<_>>();
         assert_eq!(counts(&rows[0]), [700, 250, 50]);
         assert_eq!(rows[0].run.classes[2].size_bytes, 0);
-        // Without a size it follows from the others, and the row is of writes alone.
+        // Without a size it is derived from the others. This row has only writes.
         let stream = &rows[1].plan.workload.matrix().unwrap().streams[0];
         assert_eq!((stream.sizes[0].size_bytes, stream.read_percent), (65_536, 0.0));
         assert_eq!(counts(&rows[1]), [500]);
@@ -228,14 +228,15 @@ mod tests {
 
     #[test]
     fn sizes_may_be_written_as_people_do() {
-        let rows = read("size,iops\n8k,100\n1MiB,5\n512,7\n", "t", Declared::default()).unwrap();
+        let rows =
+            read("size,iops\n8k,100\n1MiB,5\n512,7\n", "t", TableDefaults::default()).unwrap();
         let bytes: Vec<u64> = rows.iter().map(|row| row.run.classes[0].size_bytes).collect();
         assert_eq!(bytes, [819_200, 5 << 20, 3584]);
     }
 
     #[test]
     fn the_line_that_is_wrong_is_named() {
-        let error = |text: &str| read(text, "t", Declared::default()).unwrap_err().to_string();
+        let error = |text: &str| read(text, "t", TableDefaults::default()).unwrap_err().to_string();
         assert!(error("iops,size\n100,4k\nx,4k\n").starts_with("line 3"));
         assert!(error("iops,size\n100\n").contains("1 cell where the header names 2"));
         assert!(error("a,b\n1,2\n").contains("neither a rate nor a bandwidth"));

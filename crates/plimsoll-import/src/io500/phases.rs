@@ -1,16 +1,17 @@
-//! The output of a phase beside the result: the score of the phase is a figure of it.
+//! Output of a phase next to the result: the phase's score is one of its figures.
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Combined, Figure, How, Kind, Reported};
+use plimsoll_evidence::tool_result::{Aggregate, Figure, Formula, Kind, ToolResult};
 
 use super::{normal, score_of};
 
-/// Share by which a score may lie off the figure that it was taken from. In 1,133 phases of public submissions
-/// they differ by less than 0.01 %; in one early submission, which timed phases by itself, by up to 0.1 %.
+/// Maximum relative deviation of a score from its source figure. In 1,133 phases of public
+/// submissions they differ by less than 0.01 %. In one early submission, which measured times
+/// itself, they differ by up to 0.1 %.
 const SLACK: f64 = 0.01;
 
-/// Operations of mdtest by the last word of the phase's name.
+/// mdtest operations by the last word of the phase's name.
 const OPERATIONS: &[(&str, &str)] = &[
     ("write", "file creation"),
     ("stat", "file stat"),
@@ -22,8 +23,8 @@ fn split(file: &str) -> (&str, &str) {
     file.rsplit_once('/').unwrap_or(("", file))
 }
 
-/// Holds each score against the output of its phase in the same directory.
-pub fn hold(results: &mut [Reported]) {
+/// Checks each score against the output of its phase in the same directory.
+pub fn check_scores(results: &mut [ToolResult]) {
     let mut outputs: BTreeMap<(String, String), Figure> = BTreeMap::new();
     for output in results.iter() {
         let (home, name) = split(&output.source.file);
@@ -45,17 +46,17 @@ pub fn hold(results: &mut [Reported]) {
             let Some(output) = outputs.get(&(home.clone(), name.clone())) else { continue };
             let Some(score) = score_of(result, &name).cloned() else { continue };
             let what = format!("the score of {name} against its own output");
-            let (how, of) = (How::Sum, vec![output.clone()]);
-            result.combined.push(Combined { what, how, total: score, of, slack: SLACK });
+            let (formula, of) = (Formula::Sum, vec![output.clone()]);
+            result.combined.push(Aggregate { what, formula, total: score, of, slack: SLACK });
         }
     }
 }
 
-/// The greatest bandwidth as it is printed, or that of the one iteration.
-fn of_ior(output: &Reported, phase: &str) -> Option<Figure> {
+/// Returns the printed maximum bandwidth, or that of a single iteration.
+fn of_ior(output: &ToolResult, phase: &str) -> Option<Figure> {
     let kind = if phase.ends_with("read") { Kind::Read } else { Kind::Write };
     let word = if kind == Kind::Read { "read" } else { "write" };
-    let greatest = |c: &&Combined| c.how == How::Max && c.what.contains(word);
+    let greatest = |c: &&Aggregate| c.formula == Formula::Max && c.what.contains(word);
     if let Some(combined) = output.combined.iter().find(greatest) {
         return Some(combined.total.clone());
     }
@@ -66,7 +67,7 @@ fn of_ior(output: &Reported, phase: &str) -> Option<Figure> {
     }
 }
 
-fn of_mdtest(output: &Reported, phase: &str) -> Option<Figure> {
+fn of_mdtest(output: &ToolResult, phase: &str) -> Option<Figure> {
     let word = phase.rsplit('-').next()?;
     let (_, name) = OPERATIONS.iter().find(|(of, _)| *of == word)?;
     let part = output.parts.iter().find(|part| part.name == *name)?;
@@ -80,7 +81,7 @@ mod tests {
     use crate::{io500, mdtest};
 
     #[test]
-    fn a_score_is_the_figure_of_its_phase() {
+    fn a_score_equals_the_figure_of_its_phase() {
         let mdtest = "mdtest-3.4.0 was launched with 2 total task(s) on 1 node(s)\nSUMMARY rate: (of 1 iterations)\n   \
             File stat          20000.500      20000.500      20000.500          0.000\n";
         for (score, fits) in [("20.000500", true), ("200.005000", false)] {
@@ -90,12 +91,12 @@ mod tests {
                 io500::read_result(&result, "a/result.txt").unwrap(),
                 mdtest::read(mdtest, "a/mdtest-easy-stat.txt").unwrap(),
             ];
-            hold(&mut results);
+            check_scores(&mut results);
             let held = results[0].combined.iter().find(|c| c.what.contains("against")).unwrap();
             assert_eq!((held.total.value - held.of[0].value).abs() < 1.0, fits);
             results[1].source.file = "b/mdtest-easy-stat.txt".into();
             results[0].combined.clear();
-            hold(&mut results);
+            check_scores(&mut results);
             assert!(results[0].combined.is_empty(), "that lies elsewhere");
         }
     }

@@ -1,16 +1,16 @@
-//! What the columns of a table hold, by their headings.
+//! Columns of a table, identified by their headings.
 
-use plimsoll_evidence::reported::Kind;
+use plimsoll_evidence::tool_result::Kind;
 
 use super::unit_of;
 use crate::number::{self, Measure, Unit};
 
-/// What a column holds.
+/// Content of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Role {
     Rate,
     Bandwidth,
-    Latency(Which),
+    Latency(LatencyStatistic),
     Size,
     Depth,
     Threads,
@@ -21,33 +21,35 @@ pub(super) enum Role {
     Name,
 }
 
-/// Which latency.
+/// Statistic of a latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Which {
+pub(super) enum LatencyStatistic {
     Mean,
     Min,
     Max,
     Stddev,
-    /// A quantile.
+    /// Quantile.
     At(f64),
 }
 
-/// A column whose heading is known.
+/// Column with a known heading.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Column {
     pub role: Role,
-    /// Of reads or writes alone; `None` where the heading does not say.
+    /// Reads or writes only; `None` if the heading does not state it.
     pub kind: Option<Kind>,
     pub unit: Option<Unit>,
-    /// True for a mean of samples, whose product with another one is not quite the mean of the products.
+    /// True for a mean of samples. The product of two such means is not exactly the mean of the
+    /// products.
     pub sampled: bool,
     pub heading: String,
 }
 
-/// What each heading says; `None` where it says nothing that is known, or what cannot be told apart.
+/// Returns the column of each heading; `None` if it is unknown or ambiguous.
 pub(super) fn columns(header: &[String]) -> Vec<Option<Column>> {
     let mut columns: Vec<Option<Column>> = header.iter().map(|heading| column(heading)).collect();
-    // Two columns are one figure in two units, or two things: `Disk read (MB/s)` beside `Cache read (MB/s)`.
+    // Two columns may be one figure in two units, or different things: `Disk read (MB/s)` next to
+    // `Cache read (MB/s)`.
     for role in [Role::Rate, Role::Bandwidth] {
         for kind in [None, Some(Kind::Read), Some(Kind::Write)] {
             let alike: Vec<usize> = (0..columns.len())
@@ -71,14 +73,14 @@ pub(super) fn columns(header: &[String]) -> Vec<Option<Column>> {
     columns
 }
 
-/// Words of a heading.
+/// Returns the words of a heading.
 fn words_of(name: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     let words = lower.split(|c: char| !(c.is_alphanumeric() || c == '%' || c == '.'));
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Words of a heading that are no unit and do not say what is measured: what tells two columns apart.
+/// Returns the words that are neither unit nor quantity, which distinguish two columns.
 fn qualifiers(heading: &str) -> Vec<String> {
     const MEASURES: [&str; 21] = [
         "iops",
@@ -112,10 +114,11 @@ fn qualifiers(heading: &str) -> Vec<String> {
     words
 }
 
-/// Splits off a unit in brackets, after a comma or slash-less underscore, then knows the rest by its words.
+/// Splits off a unit in brackets, after a comma or after an underscore, and identifies the rest by
+/// its words.
 fn column(heading: &str) -> Option<Column> {
     let lower = heading.trim().to_lowercase();
-    // `ops_per_s` as `ops/s`.
+    // Treat `ops_per_s` as `ops/s`.
     let spelled = heading.trim().replace("_per_s", "/s");
     let (name, unit) = split_heading(&spelled);
     let unit = unit.and_then(unit_of);
@@ -141,9 +144,9 @@ fn column(heading: &str) -> Option<Column> {
     {
         Role::Rate
     } else if has(&["latency", "lat", "response", "resp", "rt", "clat"])
-        || which_alone(&words).is_some()
+        || parse_lone_statistic(&words).is_some()
     {
-        Role::Latency(which(&words))
+        Role::Latency(parse_statistic(&words))
     } else if has(&["bw", "bandwidth", "throughput", "speed"])
         || measure == Some(Measure::BytesPerS)
     {
@@ -187,7 +190,7 @@ fn column(heading: &str) -> Option<Column> {
         }
         _ => false,
     };
-    // Extremes and deviations of a rate's samples are figures of their own.
+    // Extremes and deviations of rate samples are separate figures.
     let of_samples = [
         "stddev",
         "std",
@@ -206,13 +209,13 @@ fn column(heading: &str) -> Option<Column> {
         return None;
     }
     let sampled = matches!(role, Role::Rate | Role::Bandwidth) && has(&["mean", "avg", "average"]);
-    // `io_kib` is the size of an operation; `Throughput (ms)` is nothing that is known.
+    // `io_kib` is an operation size; `Throughput (ms)` is unknown.
     let sized = role == Role::Rate && measure == Some(Measure::Bytes);
     let role = if sized { Role::Size } else { role };
     (!wrong).then(|| Column { role, kind, unit, sampled, heading: heading.to_owned() })
 }
 
-/// `BW (MB/s)`, `BW [MB/s]`, `lat_us`, `bandwidth MiB/s`, `MB/s`.
+/// Splits `BW (MB/s)`, `BW [MB/s]`, `lat_us`, `bandwidth MiB/s` or `MB/s`.
 fn split_heading(heading: &str) -> (&str, Option<&str>) {
     for (open, close) in [('(', ')'), ('[', ']')] {
         if let Some((name, rest)) = heading.split_once(open) {
@@ -231,8 +234,8 @@ fn split_heading(heading: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// `p99`, `99th`, `99%`, `median`: headings that need no word of latency.
-fn which_alone(words: &[String]) -> Option<f64> {
+/// Recognises `p99`, `99th`, `99%` and `median`, which need no word for latency.
+fn parse_lone_statistic(words: &[String]) -> Option<f64> {
     words.iter().find_map(|word| {
         let digits = word
             .strip_prefix('p')
@@ -246,16 +249,16 @@ fn which_alone(words: &[String]) -> Option<f64> {
     })
 }
 
-fn which(words: &[String]) -> Which {
+fn parse_statistic(words: &[String]) -> LatencyStatistic {
     let has = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
-    if let Some(quantile) = which_alone(words) {
-        return Which::At(quantile);
+    if let Some(quantile) = parse_lone_statistic(words) {
+        return LatencyStatistic::At(quantile);
     }
     match () {
-        () if has(&["median"]) => Which::At(0.5),
-        () if has(&["max", "maximum", "worst"]) => Which::Max,
-        () if has(&["min", "minimum", "best"]) => Which::Min,
-        () if has(&["stddev", "std", "stdev", "deviation"]) => Which::Stddev,
-        () => Which::Mean,
+        () if has(&["median"]) => LatencyStatistic::At(0.5),
+        () if has(&["max", "maximum", "worst"]) => LatencyStatistic::Max,
+        () if has(&["min", "minimum", "best"]) => LatencyStatistic::Min,
+        () if has(&["stddev", "std", "stdev", "deviation"]) => LatencyStatistic::Stddev,
+        () => LatencyStatistic::Mean,
     }
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 
-fn one(text: &str) -> Reported {
+fn one(text: &str) -> ToolResult {
     assert!(is(text), "{text}");
     read(text, "t").unwrap().remove(0)
 }
@@ -36,7 +36,7 @@ fn depths_are_of_each_issuer_or_of_all() {
 }
 
 #[test]
-fn reads_and_writes_and_bits_are_told_apart() {
+fn distinguishes_reads_writes_and_flag_bits() {
     let text =
         "test,read iops,write iops,read bw (Gb/s),write latency (ms)\nrandrw,1M,500k,32.8,1.5\n";
     let part = &one(text).parts[0];
@@ -48,7 +48,7 @@ fn reads_and_writes_and_bits_are_told_apart() {
 }
 
 #[test]
-fn small_letters_and_totals_with_operations_on_names_accuse_nobody() {
+fn ambiguous_units_and_metadata_totals_have_no_findings() {
     let text = "io_kib,ops_per_s,bandwidth_mb_per_s,read_ops_per_s,write_ops_per_s,read_percent\n\
             8,150283,1157,71379,71402,50\n";
     let part = &one(text).parts[0];
@@ -63,7 +63,7 @@ fn small_letters_and_totals_with_operations_on_names_accuse_nobody() {
 }
 
 #[test]
-fn what_is_no_table_of_results_is_none() {
+fn ignores_tables_without_results() {
     for text in [
         "a,b\n1,2\n",
         "name,price\nx,3\n",
@@ -76,11 +76,11 @@ fn what_is_no_table_of_results_is_none() {
     }
     assert!(read("iops,latency (ms)\nnone,none\n", "x").is_err());
     let both = "iops,latency (ms)\n\"1.000,5\",\"1,000.5\"\n";
-    assert!(read(both, "x").unwrap_err().contains("two ways"));
+    assert!(read(both, "x").unwrap_err().contains("ambiguous"));
 }
 
 #[test]
-fn deviations_extremes_and_other_things_restate_nothing() {
+fn deviations_and_extremes_do_not_repeat_a_rate() {
     let rates = |text: &str| -> Vec<(String, f64)> {
         let reported = one(text);
         let all = reported.parts[0].operations.iter();
@@ -90,7 +90,7 @@ fn deviations_extremes_and_other_things_restate_nothing() {
     };
     let text = "bs,Read IOPS,Read IOPS Stddev,Read IOPS min,Read lat (ms)\n4k,699,86.4,500,1\n";
     assert_eq!(rates(text), [("line 2 (Read IOPS)".to_owned(), 699.0)]);
-    // A disk with and without a cache are two things; a figure in two units is one.
+    // A disk with and without a cache are different things; a figure in two units is one.
     let two = "name,Disk Read (MB/s),Cache Disk Read (MB/s),lat (ms),qd\nx,41.89,39.02,3,1\n";
     assert!(rates(two).is_empty());
     let units = "bs,read MB/s,read MiB/s\n4k,104.9,100\n";

@@ -1,8 +1,8 @@
-//! The block traces of Alibaba's cloud (Li et al., "An in-depth analysis of cloud block storage workloads", IISWC 2020):
-//! `device_id,opcode,offset,length,timestamp`.
+//! Block traces of Alibaba's cloud (Li et al., "An in-depth analysis of cloud block storage
+//! workloads", IISWC 2020): `device_id,opcode,offset,length,timestamp`.
 
 use super::fields::whole;
-use super::{Asked, Form, Line};
+use super::{Form, Line, Operation};
 
 const US: u64 = 1_000;
 
@@ -37,7 +37,7 @@ impl Form for Alibaba {
         }
         let Some([device, word, offset, size, at]) = fields(line) else { return Line::Unreadable };
         let Some(is_read) = is_read(word) else { return Line::Unreadable };
-        let asked = if is_read { Asked::Read } else { Asked::Write };
+        let operation = if is_read { Operation::Read } else { Operation::Write };
         let at_ns = whole(at).and_then(|us| us.checked_mul(US));
         let (Some(at_ns), Some(offset_bytes), Some(size_bytes)) =
             (at_ns, whole(offset), whole(size))
@@ -45,6 +45,6 @@ impl Form for Alibaba {
             return Line::Unreadable;
         };
         volume.push_str(device);
-        Line::Moves { at_ns, offset_bytes, size_bytes, asked, flush_before: false }
+        Line::Moves { at_ns, offset_bytes, size_bytes, operation, flush_before: false }
     }
 }

@@ -1,17 +1,17 @@
-//! What blkparse prints by default: `major,minor cpu sequence time pid action rwbs sector + sectors [process]`
-//! (blkparse(1)). One operation has several lines, one for each stage; one of these stands for it.
+//! Default output of blkparse: `major,minor cpu sequence time pid action rwbs sector + sectors
+//! [process]` (blkparse(1)). An operation has one line per stage; a single stage represents it.
 
 use super::fields::{seconds_ns, whole};
-use super::{Asked, Form, Line, Stage};
+use super::{Form, Line, Operation, Stage};
 
-/// Sectors of the block layer.
+/// Sector size of the block layer.
 const SECTOR_BYTES: u64 = 512;
 
 pub(super) struct Blkparse {
     stage: char,
 }
 
-/// The parts of a line that has all of them up to its action.
+/// Fields of a line up to its action.
 struct Event<'l> {
     device: &'l str,
     at_ns: u64,
@@ -38,7 +38,8 @@ fn event(line: &str) -> Option<Event<'_>> {
     Some(Event { device, at_ns, action, rwbs, rest: words })
 }
 
-/// The stage of a line, where it is one of blkparse with a read or write at a stage that can stand for it.
+/// Returns the stage of a blkparse line with a read or write, if the stage can represent an
+/// operation.
 pub(super) fn stage(line: &str) -> Option<Stage> {
     let event = event(line)?;
     let stages = [Stage::Queued, Stage::Issued, Stage::Completed];
@@ -57,22 +58,22 @@ impl Form for Blkparse {
         if !event.action.chars().eq([self.stage]) {
             return Line::Nothing;
         }
-        // Flags in their order: a flush before it, discard or write or read, forced to media, ahead, barrier, synchronous,
-        // metadata.
+        // Flags in order: preceding flush; discard, write or read; forced to media; ahead; barrier;
+        // synchronous; metadata.
         let rwbs = event.rwbs.as_bytes();
         let flushes = rwbs.first() == Some(&b'F');
         let flush = |volume: &mut String| {
             volume.push_str(event.device);
-            Line::Flushes { at_ns: event.at_ns, asked: Asked::DataSync }
+            Line::Flushes { at_ns: event.at_ns, operation: Operation::DataSync }
         };
         let at = rwbs.iter().position(|flag| matches!(flag, b'R' | b'W' | b'D' | b'N' | b'Z'));
-        let asked = match at.map(|at| rwbs[at]) {
+        let operation = match at.map(|at| rwbs[at]) {
             Some(b'D') => return Line::Left("discards"),
             Some(b'Z') => return Line::Left("operations on zones"),
-            Some(b'R') => Asked::Read,
+            Some(b'R') => Operation::Read,
             Some(b'W') => {
                 let after = at.map_or(&[][..], |at| &rwbs[at + 1..]);
-                if after.contains(&b'F') { Asked::WriteDurable } else { Asked::Write }
+                if after.contains(&b'F') { Operation::WriteDurable } else { Operation::Write }
             }
             _ if flushes => return flush(volume),
             _ => return Line::Left("commands that move no data"),
@@ -91,11 +92,17 @@ impl Form for Blkparse {
             return flush(volume);
         }
         volume.push_str(event.device);
-        Line::Moves { at_ns: event.at_ns, offset_bytes, size_bytes, asked, flush_before: flushes }
+        Line::Moves {
+            at_ns: event.at_ns,
+            offset_bytes,
+            size_bytes,
+            operation,
+            flush_before: flushes,
+        }
     }
 }
 
-/// The summary at the end, and what else blkparse says, is no event.
+/// Classifies lines that are not events, such as the summary at the end.
 fn other(line: &str) -> Line {
     let line = line.trim();
     let summary =

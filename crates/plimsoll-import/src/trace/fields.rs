@@ -1,12 +1,12 @@
-//! Numbers of traces.
+//! Number parsers for traces.
 
-/// Whole numbers without a sign.
+/// Parses an unsigned integer.
 pub(super) fn whole(text: &str) -> Option<u64> {
     let text = text.trim();
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// Seconds with up to nine digits behind the point, in nanoseconds.
+/// Parses seconds with up to nine decimals, as nanoseconds.
 pub(super) fn seconds_ns(text: &str) -> Option<u64> {
     let (seconds, rest) = text.split_once('.').unwrap_or((text, ""));
     let digits = rest.len();

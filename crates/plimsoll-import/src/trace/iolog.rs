@@ -1,20 +1,20 @@
-//! What fio writes by `write_iolog` (fio(1), "Trace file format"): version 2 has no times but the waits between
-//! operations, version 3 has a time for each, in microseconds.
+//! fio's `write_iolog` (fio(1), "Trace file format"). Version 2 has no times, only waits between
+//! operations. Version 3 has a time for each operation, in microseconds.
 
 use super::fields::whole;
-use super::{Asked, Form, Line};
+use super::{Form, Line, Operation};
 
 const US: u64 = 1_000;
 
-/// A line without its time.
+/// Line without its time.
 enum Action<'l> {
-    /// A file is added, opened or closed.
+    /// File added, opened or closed.
     File,
     /// File, action, offset, length.
     Io(&'l str, &'l str, u64, u64),
 }
 
-/// File names may hold blanks, so that a line is read from its end.
+/// File names may contain spaces, so parse a line from its end.
 fn action(line: &str) -> Option<Action<'_>> {
     let line = line.trim_end();
     let (rest, last) = line.rsplit_once(char::is_whitespace)?;
@@ -28,24 +28,24 @@ fn action(line: &str) -> Option<Action<'_>> {
 }
 
 fn io(volume: &mut String, at_ns: u64, file: &str, word: &str, offset: u64, length: u64) -> Line {
-    let asked = match word {
-        "read" => Asked::Read,
-        "write" => Asked::Write,
-        "sync" => Asked::Sync,
-        "datasync" => Asked::DataSync,
-        // It waits for writes, and flushes no device (sync_file_range(2)).
+    let operation = match word {
+        "read" => Operation::Read,
+        "write" => Operation::Write,
+        "sync" => Operation::Sync,
+        "datasync" => Operation::DataSync,
+        // It waits for writes but does not flush the device (sync_file_range(2)).
         "sync_file_range" => return Line::Left("sync_file_range"),
         "trim" => return Line::Left("discards"),
         _ => return Line::Unreadable,
     };
     volume.push_str(file);
-    if !asked.moves() {
-        return Line::Flushes { at_ns, asked };
+    if !operation.moves() {
+        return Line::Flushes { at_ns, operation };
     }
-    Line::Moves { at_ns, offset_bytes: offset, size_bytes: length, asked, flush_before: false }
+    Line::Moves { at_ns, offset_bytes: offset, size_bytes: length, operation, flush_before: false }
 }
 
-/// Version 2.
+/// Parser for version 2.
 #[derive(Default)]
 pub(super) struct V2 {
     now_ns: u64,
@@ -71,7 +71,7 @@ impl Form for V2 {
     }
 }
 
-/// Version 3.
+/// Parser for version 3.
 pub(super) struct V3;
 
 impl Form for V3 {

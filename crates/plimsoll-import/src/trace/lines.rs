@@ -1,11 +1,11 @@
-//! Lines of a file of any size, without its being held.
+//! Line reader for files of any size, without loading them.
 
 use std::io::{BufRead, BufReader, Read};
 
-/// A line of a trace is not longer than this.
+/// Maximum length of a line.
 const LINE_BYTES_MAX: usize = 16 << 10;
 
-/// Gives lines one after the other.
+/// Iterator over lines.
 pub(super) struct Lines<R> {
     source: BufReader<R>,
     line: Vec<u8>,
@@ -16,7 +16,8 @@ impl<R: Read> Lines<R> {
         Self { source: BufReader::with_capacity(256 << 10, source), line: Vec::new() }
     }
 
-    /// The next line without its end; `None` within where it is none of text: too long, or not UTF-8.
+    /// Returns the next line without its end. The inner value is `None` if the line is too long or
+    /// not UTF-8.
     pub(super) fn next_line(&mut self) -> std::io::Result<Option<Option<&str>>> {
         self.line.clear();
         let (mut any, mut too_long) = (false, false);

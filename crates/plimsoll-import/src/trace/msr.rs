@@ -1,10 +1,11 @@
-//! The traces of Microsoft Research Cambridge (Narayanan, Donnelly and Rowstron, "Write off-loading", FAST 2008), as
-//! SNIA's IOTTA repository has them: `timestamp,host,disk,type,offset,size,response time`.
+//! Traces of Microsoft Research Cambridge (Narayanan, Donnelly and Rowstron, "Write off-loading",
+//! FAST 2008), in the form of SNIA's IOTTA repository:
+//! `timestamp,host,disk,type,offset,size,response time`.
 
 use super::fields::whole;
-use super::{Asked, Form, Line};
+use super::{Form, Line, Operation};
 
-/// Windows counts in units of 100 ns.
+/// Windows file times have units of 100 ns.
 const TICK_NS: u64 = 100;
 
 pub(super) struct Msr;
@@ -40,7 +41,7 @@ impl Form for Msr {
             return Line::Unreadable;
         };
         let Some(is_read) = is_read(word) else { return Line::Unreadable };
-        let asked = if is_read { Asked::Read } else { Asked::Write };
+        let operation = if is_read { Operation::Read } else { Operation::Write };
         let at_ns = whole(at).and_then(|ticks| ticks.checked_mul(TICK_NS));
         let (Some(at_ns), Some(offset_bytes), Some(size_bytes)) =
             (at_ns, whole(offset), whole(size))
@@ -50,6 +51,6 @@ impl Form for Msr {
         volume.push_str(host);
         volume.push('.');
         volume.push_str(disk);
-        Line::Moves { at_ns, offset_bytes, size_bytes, asked, flush_before: false }
+        Line::Moves { at_ns, offset_bytes, size_bytes, operation, flush_before: false }
     }
 }

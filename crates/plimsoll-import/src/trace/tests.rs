@@ -21,7 +21,7 @@ fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-fn all(bytes: &[u8]) -> Result<(Account, Vec<Record>), ImportError> {
+fn all(bytes: &[u8]) -> Result<(TraceStatistics, Vec<Record>), ImportError> {
     let mut records = Vec::new();
     let account = read(file(bytes).path(), &mut |record| {
         records.push(*record);
@@ -31,24 +31,27 @@ fn all(bytes: &[u8]) -> Result<(Account, Vec<Record>), ImportError> {
 }
 
 fn record(at_ns: u64, offset_bytes: u64, size_bytes: u32, is_read: bool) -> Record {
-    let asked = if is_read { Asked::Read } else { Asked::Write };
-    Record { at_ns, volume: 0, offset_bytes, size_bytes, asked }
+    let operation = if is_read { Operation::Read } else { Operation::Write };
+    Record { at_ns, volume: 0, offset_bytes, size_bytes, operation }
 }
 
-fn count(records: &[Record], asked: Asked) -> usize {
-    records.iter().filter(|record| record.asked == asked).count()
+fn count(records: &[Record], operation: Operation) -> usize {
+    records.iter().filter(|record| record.operation == operation).count()
 }
 
 #[test]
-fn blkparse_text_is_taken_at_the_stage_that_stands_for_the_application() {
+fn reads_queue_events_of_blkparse() {
     let (account, records) = all(BLKPARSE.as_bytes()).unwrap();
     assert_eq!((account.format, account.stage), (Format::Blkparse, Some(Stage::Queued)));
     // Queued, not issued or completed; sectors of 512 bytes.
     assert_eq!(records[0], record(9_507_758, 223_490 * 512, 8 * 512, false));
     assert_eq!(account.volumes.iter().map(|volume| volume.operations).sum::<u64>(), 5);
-    assert_eq!((count(&records, Asked::Read), count(&records, Asked::WriteDurable)), (3, 1));
-    // One by itself, and one that goes before a write.
-    assert_eq!((count(&records, Asked::DataSync), account.flushes), (2, 2));
+    assert_eq!(
+        (count(&records, Operation::Read), count(&records, Operation::WriteDurable)),
+        (3, 1)
+    );
+    // A separate flush, and one before a write.
+    assert_eq!((count(&records, Operation::DataSync), account.flushes), (2, 2));
     let left: Vec<(&str, u64)> = account.left_out.iter().map(|(k, v)| (k.as_str(), *v)).collect();
     let expected = [("commands that move no data", 1), ("discards", 1)];
     assert_eq!(left, expected);
@@ -57,7 +60,7 @@ fn blkparse_text_is_taken_at_the_stage_that_stands_for_the_application() {
 }
 
 #[test]
-fn what_was_only_issued_is_taken_as_issued() {
+fn uses_issue_events_if_queue_events_are_missing() {
     let issued: String =
         BLKPARSE.lines().filter(|line| !line.contains(" Q ")).map(|l| format!("{l}\n")).collect();
     let (account, records) = all(issued.as_bytes()).unwrap();
@@ -69,7 +72,7 @@ fn fio_logs_of_both_versions_have_their_times_in_microseconds() {
     let (account, records) = all(IOLOG_V3.as_bytes()).unwrap();
     assert_eq!(account.format, Format::IologV3);
     assert_eq!(records[0], record(203_000, 1_011_712, 4096, true));
-    assert_eq!((records.len(), account.flushes, count(&records, Asked::Sync)), (5, 1, 1));
+    assert_eq!((records.len(), account.flushes, count(&records, Operation::Sync)), (5, 1, 1));
     assert!(account.left_out.is_empty(), "{:?}", account.left_out);
     assert_eq!(account.volumes[0].name, "/mnt/with blank/f");
     let v2 = "fio version 2 iolog\n/a b add\n/a b open\n/a b read 0 4096\n/a b wait 1500 0\n\
@@ -82,14 +85,14 @@ fn fio_logs_of_both_versions_have_their_times_in_microseconds() {
 }
 
 #[test]
-fn tables_of_msr_and_alibaba_are_told_by_their_fields() {
+fn recognises_msr_and_alibaba_traces() {
     let (account, records) = all(MSR.as_bytes()).unwrap();
     assert_eq!(account.format, Format::Msr);
     assert_eq!(records[0].at_ns, 12_816_637_200_306_162_900);
     let volumes: Vec<&str> = account.volumes.iter().map(|volume| volume.name.as_str()).collect();
     assert_eq!(volumes, ["usr.0", "usr.1"]);
-    assert_eq!((records[1].size_bytes, records[1].asked), (4096, Asked::Write));
-    // Written down after a later one: the order of the file is kept here.
+    assert_eq!((records[1].size_bytes, records[1].operation), (4096, Operation::Write));
+    // Recorded after a later operation: the file order is kept.
     assert!(records[2].at_ns < records[1].at_ns);
     let (account, records) = all(ALIBABA.as_bytes()).unwrap();
     assert_eq!((account.format, account.volumes.len()), (Format::Alibaba, 3));
@@ -99,7 +102,7 @@ fn tables_of_msr_and_alibaba_are_told_by_their_fields() {
 }
 
 #[test]
-fn a_gzipped_trace_is_the_same_and_its_digest_is_that_of_the_file() {
+fn a_gzipped_trace_reads_the_same_with_the_files_digest() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(MSR.as_bytes()).unwrap();
     let packed = packed.finish().unwrap();
@@ -116,14 +119,15 @@ fn garbage_is_refused_with_a_sentence_and_never_panics() {
         [&b""[..], b"\n\n", b"hello\nworld\n", &[0xff; 4096], b"a,b,c,d,e\n", b"{\"jobs\": []}"]
     {
         let error = all(bytes).unwrap_err();
-        assert!(error.says.contains("no trace that is known"), "{error}");
+        assert!(error.says.contains("no known trace format"), "{error}");
     }
-    // Begins well and goes on as something else.
+    // A valid start with other content after it.
     let broken = format!("{MSR}{}", "not a line\n".repeat(40));
     assert!(all(broken.as_bytes()).unwrap_err().says.contains("40 of its 43 lines are not"));
     let empty = "fio version 3 iolog\n0 /f add\n1 /f open\n2 /f close\n";
     assert!(all(empty.as_bytes()).unwrap_err().says.contains("no read or write"));
-    // One long line, cut numbers, numbers beyond any device or transfer: counted, and left out.
+    // A long line, truncated numbers, and numbers beyond any device or transfer are counted and
+    // skipped.
     let long = format!("{MSR}{}\n", "9".repeat(1 << 20));
     assert_eq!(all(format!("{}{long}", MSR.repeat(20)).as_bytes()).unwrap().0.unreadable, 1);
     let huge = format!(
@@ -136,7 +140,7 @@ fn garbage_is_refused_with_a_sentence_and_never_panics() {
 }
 
 proptest::proptest! {
-    /// Any bytes behind any good beginning.
+    /// Any bytes after a valid start.
     #[test]
     fn no_bytes_panic(
         head in proptest::sample::select(vec!["", MSR, ALIBABA, BLKPARSE, IOLOG_V3]),
@@ -147,7 +151,7 @@ proptest::proptest! {
         let _ = all(&bytes);
     }
 
-    /// A good text with a few bytes changed.
+    /// A valid text with a few changed bytes.
     #[test]
     fn no_change_panics(
         text in proptest::sample::select(vec![MSR, ALIBABA, BLKPARSE, IOLOG_V3]),

@@ -1,6 +1,6 @@
 //! An equation between figures, and which figure is wrong where it fails.
 
-use plimsoll_evidence::reported::Figure;
+use plimsoll_evidence::tool_result::Figure;
 
 use super::{Finding, Gravity, Span, words};
 

@@ -1,6 +1,6 @@
 //! The figures that stand for a result in a table.
 
-use plimsoll_evidence::reported::{Kind, Operation, Part, Reported};
+use plimsoll_evidence::tool_result::{Kind, Operation, Part, ToolResult};
 use serde::Serialize;
 
 use super::rules::{bandwidth, rate, usable, window};
@@ -21,7 +21,7 @@ pub struct Headline {
 }
 
 /// The figures that stand for a result.
-pub fn headline(reported: &Reported) -> Headline {
+pub fn headline(reported: &ToolResult) -> Headline {
     let totals: Vec<&Part> = reported.parts.iter().filter(|part| part.is_total).collect();
     let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
     let parts = match (&parts[..], &totals[..]) {
@@ -71,7 +71,7 @@ fn side_by_side(parts: &[&Part]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::Figure;
+    use plimsoll_evidence::tool_result::Figure;
 
     use super::*;
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn jobs_of_one_run_add_up_and_phases_do_not() {
-        let of = |parts| headline(&Reported { parts, ..Reported::default() }).rate_per_s;
+        let of = |parts| headline(&ToolResult { parts, ..ToolResult::default() }).rate_per_s;
         assert_eq!(of(vec![part("a", 10.0, 60.0), part("a", 12.0, 61.0)]), Some(22.0));
         assert_eq!(of(vec![part("a", 10.0, 60.0), part("b", 12.0, 60.0)]), None);
         assert_eq!(of(vec![part("a", 10.0, 60.0), part("a", 12.0, 90.0)]), None);

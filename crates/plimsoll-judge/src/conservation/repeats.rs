@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Figure, Part, Reported};
+use plimsoll_evidence::tool_result::{Figure, Part, ToolResult};
 use serde::Serialize;
 
 use super::{Audit, Credibility, Headline, headline, words};
@@ -53,7 +53,7 @@ pub struct Group<'r> {
     /// What was done, in words.
     pub label: String,
     /// The results.
-    pub results: Vec<&'r Reported>,
+    pub results: Vec<&'r ToolResult>,
     /// Where each of them stands among those that were given.
     pub at: Vec<usize>,
 }
@@ -70,8 +70,8 @@ pub struct Spread {
 }
 
 /// Groups of two or more results of a study that repeat each other.
-pub fn groups<'r>(results: impl IntoIterator<Item = &'r Reported>) -> Vec<Group<'r>> {
-    let mut groups: BTreeMap<(String, String), Vec<(usize, &Reported)>> = BTreeMap::new();
+pub fn groups<'r>(results: impl IntoIterator<Item = &'r ToolResult>) -> Vec<Group<'r>> {
+    let mut groups: BTreeMap<(String, String), Vec<(usize, &ToolResult)>> = BTreeMap::new();
     for (at, result) in results.into_iter().enumerate() {
         let told = headline(result);
         if Of::ALL.iter().all(|of| of.value(&told).is_none()) {
@@ -83,8 +83,8 @@ pub fn groups<'r>(results: impl IntoIterator<Item = &'r Reported>) -> Vec<Group<
             .push((at, result));
     }
     let more = groups.into_iter().filter(|(_, results)| results.len() > 1);
-    let group = |((path, _), results): ((String, String), Vec<(usize, &'r Reported)>)| {
-        let (at, results): (Vec<usize>, Vec<&Reported>) = results.into_iter().unzip();
+    let group = |((path, _), results): ((String, String), Vec<(usize, &'r ToolResult)>)| {
+        let (at, results): (Vec<usize>, Vec<&ToolResult>) = results.into_iter().unzip();
         let done = label(results.first().copied());
         Group { label: format!("{path} ({done})"), results, at }
     };
@@ -136,7 +136,7 @@ fn name(text: &str) -> String {
 }
 
 /// What was done, as far as a result says so: equal for results that repeat each other.
-fn key(result: &Reported) -> String {
+fn key(result: &ToolResult) -> String {
     let mut parts: Vec<String> =
         result.parts.iter().filter(|part| !part.is_total).map(part_key).collect();
     parts.sort_unstable();
@@ -170,7 +170,7 @@ fn part_key(part: &Part) -> String {
 }
 
 /// `randread: read of 4 KiB, 32 in flight`.
-fn label(result: Option<&Reported>) -> String {
+fn label(result: Option<&ToolResult>) -> String {
     let Some(result) = result else { return String::new() };
     let parts: Vec<&Part> = result.parts.iter().filter(|part| !part.is_total).collect();
     let Some(first) = parts.first() else { return result.source.tool.clone() };
@@ -249,15 +249,15 @@ pub struct Sides {
 }
 
 /// Compares results of two sides: those that did the same, each with the scatter of its repeats.
-pub fn compare(sides: [&[(&Reported, Audit)]; 2]) -> Sides {
-    type Side<'s> = Vec<&'s (&'s Reported, Audit)>;
+pub fn compare(sides: [&[(&ToolResult, Audit)]; 2]) -> Sides {
+    type Side<'s> = Vec<&'s (&'s ToolResult, Audit)>;
     let mut work: BTreeMap<String, [Side<'_>; 2]> = BTreeMap::new();
     for (index, side) in sides.iter().enumerate() {
         for result in *side {
             work.entry(key(result.0)).or_default()[index].push(result);
         }
     }
-    let is_bad = |(_, audit): &&&(&Reported, Audit)| audit.verdict == Credibility::Impossible;
+    let is_bad = |(_, audit): &&&(&ToolResult, Audit)| audit.verdict == Credibility::Impossible;
     let mut all = Sides::default();
     for side in sides {
         all.impossible.extend(side.iter().filter(|r| is_bad(&r)).map(|(result, _)| result.label()));
@@ -318,12 +318,12 @@ fn pair(of: Of, told: &[Vec<Headline>; 2], impossible: bool) -> Option<Pair> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::{Kind, Operation, Source};
+    use plimsoll_evidence::tool_result::{Kind, Operation, Source};
 
     use super::super::{Declared, audit};
     use super::*;
 
-    fn result(file: &str, rate: f64, size: f64) -> Reported {
+    fn result(file: &str, rate: f64, size: f64) -> ToolResult {
         let operation = Operation {
             rate_per_s: vec![Figure::exact(rate, "iops")],
             size_bytes: Some(Figure::exact(size, "bs")),
@@ -332,10 +332,10 @@ mod tests {
         };
         let part = Part { name: "randread".into(), operations: vec![operation], ..Part::default() };
         let source = Source { tool: "fio".into(), file: file.into(), ..Source::default() };
-        Reported { parts: vec![part], ..Reported::of(source) }
+        ToolResult { parts: vec![part], ..ToolResult::new(source) }
     }
 
-    fn judged(results: &[Reported]) -> Vec<(&Reported, Audit)> {
+    fn judged(results: &[ToolResult]) -> Vec<(&ToolResult, Audit)> {
         results.iter().map(|result| (result, audit(result, &Declared::default()))).collect()
     }
 
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_difference_is_told_from_the_scatter_of_enough_runs() {
-        let results = |rates: &[f64]| -> Vec<Reported> {
+        let results = |rates: &[f64]| -> Vec<ToolResult> {
             let numbered = rates.iter().enumerate();
             numbered.map(|(i, rate)| result(&i.to_string(), *rate, 4096.0)).collect()
         };

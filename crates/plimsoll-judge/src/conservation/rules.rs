@@ -1,6 +1,6 @@
 //! The rules, one a file.
 
-use plimsoll_evidence::reported::{Figure, Operation, Part};
+use plimsoll_evidence::tool_result::{Figure, Operation, Part};
 
 use super::{Rule, Span, words};
 

@@ -4,7 +4,7 @@
 //! equation fails only where no values in the spans fulfil it: the tolerance of a rule is the rounding of
 //! what it reads, and nothing is added to it that is not stated.
 
-use plimsoll_evidence::reported::Figure;
+use plimsoll_evidence::tool_result::Figure;
 
 /// A span of values that are not negative, with the value that was printed.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Rules over all results of a study: what one of them alone cannot show, such as that it is the best of its repeats.
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 
 use super::repeats::{Group, groups};
 use super::{Audit, Declared, Finding, audit};
@@ -18,14 +18,14 @@ pub struct StudyRule {
     pub explains: &'static str,
     /// Looks at all results and the groups among them that repeat each other; each finding with the place of the result
     /// that it is told of.
-    check: fn(&[&Reported], &[Group<'_>]) -> Vec<(usize, Finding)>,
+    check: fn(&[&ToolResult], &[Group<'_>]) -> Vec<(usize, Finding)>,
 }
 
 /// All of them.
 pub const ALL: &[StudyRule] = &[best_of_repeats::RULE, repeats_missing::RULE];
 
 /// Judges all results of a study, each by itself and among the others; in the order in which they are given.
-pub fn audits(results: &[&Reported], declared: &Declared) -> Vec<Audit> {
+pub fn audits(results: &[&ToolResult], declared: &Declared) -> Vec<Audit> {
     let mut audits: Vec<Audit> = results.iter().map(|result| audit(result, declared)).collect();
     let groups = groups(results.iter().copied());
     for rule in ALL {
@@ -39,17 +39,17 @@ pub fn audits(results: &[&Reported], declared: &Declared) -> Vec<Audit> {
 }
 
 /// The directory of a result's file.
-fn directory(result: &Reported) -> &str {
+fn directory(result: &ToolResult) -> &str {
     result.source.file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
 /// Results as the tests of these rules need them.
 #[cfg(test)]
 mod fixtures {
-    use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported, Source};
+    use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Source, ToolResult};
 
     /// Reads of 4 KiB at that rate, printed as whole numbers.
-    pub(super) fn reads(tool: &str, file: &str, rate: f64) -> Reported {
+    pub(super) fn reads(tool: &str, file: &str, rate: f64) -> ToolResult {
         let operation = Operation {
             rate_per_s: vec![Figure::rounded(rate, 1.0, "iops")],
             size_bytes: Some(Figure::exact(4096.0, "bs")),
@@ -58,11 +58,11 @@ mod fixtures {
         };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
         let source = Source { tool: tool.into(), file: file.into(), ..Source::default() };
-        Reported { parts, ..Reported::of(source) }
+        ToolResult { parts, ..ToolResult::new(source) }
     }
 
     /// Repeats of one run in directories of their own.
-    pub(super) fn repeats(rates: &[f64]) -> Vec<Reported> {
+    pub(super) fn repeats(rates: &[f64]) -> Vec<ToolResult> {
         let each = rates.iter().enumerate();
         each.map(|(n, rate)| reads("fio", &format!("sut/run{}/r.json", n + 1), *rate)).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Durability, Kind, Part, Reported, Weight};
+use plimsoll_evidence::tool_result::{Durability, Kind, Part, ToolResult, Weight};
 use plimsoll_plan::Claim;
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ pub struct Audit {
 }
 
 /// Judges one result.
-pub fn audit(reported: &Reported, declared: &Declared) -> Audit {
+pub fn audit(reported: &ToolResult, declared: &Declared) -> Audit {
     let (mut findings, mut held, mut unknown) = (Vec::new(), BTreeMap::new(), Vec::new());
     for rule in rules::ALL {
         let seen = (rule.check)(reported, declared);
@@ -86,7 +86,7 @@ pub fn audit(reported: &Reported, declared: &Declared) -> Audit {
 
 impl Audit {
     fn of(
-        reported: &Reported,
+        reported: &ToolResult,
         findings: Vec<Finding>,
         held: BTreeMap<&'static str, usize>,
         unknown: Vec<Unknown>,
@@ -177,7 +177,7 @@ impl Audit {
 
 /// What the figures could be used for, and what is missing for it. A result file alone never shows where
 /// reads came from, what lasts, what survives a loss of power, or the tail of what was not measured.
-fn claims(reported: &Reported) -> (BTreeMap<String, String>, Vec<String>) {
+fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut claims, mut ask) = (BTreeMap::new(), Vec::new());
     let mut claim =
         |claim: Claim, says: &str| claims.insert(claim.word().to_owned(), says.to_owned());
@@ -241,20 +241,20 @@ fn claims(reported: &Reported) -> (BTreeMap<String, String>, Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Figure, Operation};
+    use plimsoll_evidence::tool_result::{Figure, Operation};
 
     use super::*;
 
-    fn result(bandwidth: f64) -> Reported {
+    fn result(bandwidth: f64) -> ToolResult {
         let operation = Operation {
             rate_per_s: vec![Figure::exact(10_000.0, "iops")],
             size_bytes: Some(Figure::exact(4096.0, "bs")),
             bandwidth_per_s: vec![Figure::exact(bandwidth, "bw")],
             ..Operation::of(Kind::Read)
         };
-        Reported {
+        ToolResult {
             parts: vec![Part { operations: vec![operation], ..Part::default() }],
-            ..Reported::default()
+            ..ToolResult::default()
         }
     }
 
@@ -271,7 +271,7 @@ mod tests {
             (bad.verdict, bad.hits()),
             (Credibility::Impossible, vec!["rate-size-bandwidth"])
         );
-        assert_eq!(audit(&Reported::default(), &declared).verdict, Credibility::Doubtful);
+        assert_eq!(audit(&ToolResult::default(), &declared).verdict, Credibility::Doubtful);
     }
 
     #[test]

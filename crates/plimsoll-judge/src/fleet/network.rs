@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::fleet::{Fleet, Host};
-use plimsoll_evidence::observed::Moved;
+use plimsoll_evidence::observed::IoBytes;
 
 use super::NETWORK;
 use crate::finding::{Finding, Outcome};
@@ -115,9 +115,9 @@ fn side(bundles: &BTreeMap<String, &Bundle>, is_read: bool, wire: u64) -> Side {
 
 /// What the mounts and interfaces moved. Of what several agents of one machine share, the largest count is taken: it
 /// holds what the others saw of it too, but for the time that they measured apart.
-fn over_the_wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Moved {
-    let mut all: BTreeMap<(&str, &str, &str), Moved> = BTreeMap::new();
-    let mut note = |key, moved: Moved| {
+fn over_the_wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes {
+    let mut all: BTreeMap<(&str, &str, &str), IoBytes> = BTreeMap::new();
+    let mut note = |key, moved: IoBytes| {
         let most = all.entry(key).or_default();
         most.read_bytes = most.read_bytes.max(moved.read_bytes);
         most.written_bytes = most.written_bytes.max(moved.written_bytes);
@@ -127,7 +127,7 @@ fn over_the_wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Moved {
         // Without the boot's identity each host counts as a machine of its own.
         let machine = if host.boot_id.is_empty() { &host.name } else { &host.boot_id };
         for mount in &bundle.observed.network_mounts {
-            let moved = Moved {
+            let moved = IoBytes {
                 read_bytes: mount.server_read_bytes,
                 written_bytes: mount.server_written_bytes,
             };
@@ -145,5 +145,5 @@ fn over_the_wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Moved {
             note(key, moved);
         }
     }
-    all.values().fold(Moved::default(), |sum, moved| sum.plus(*moved))
+    all.values().fold(IoBytes::default(), |sum, moved| sum.plus(*moved))
 }

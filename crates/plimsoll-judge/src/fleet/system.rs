@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::fleet::{Class, Common, Fleet, System};
+use plimsoll_evidence::fleet::{Class, CommonWindow, Fleet, System};
 use plimsoll_plan::MetricsEndpoint;
 
 use super::SYSTEM;
@@ -69,7 +69,7 @@ pub(super) fn check(
     }))
 }
 
-fn judged(stand: &[(&Side, Stands)], system: &System, window: Common) -> Finding {
+fn judged(stand: &[(&Side, Stands)], system: &System, window: CommonWindow) -> Finding {
     let less = stand.iter().find_map(|(side, stands)| match stands {
         Stands::Less(share, of) => Some((side.word, *share, of)),
         _ => None,

@@ -9,7 +9,7 @@ const SECOND: u64 = 1_000_000_000;
 fn judge_fleet(
     fleet: &Fleet,
     verdicts: &BTreeMap<String, Verdict>,
-    merged: Option<&Merged>,
+    merged: Option<&MergedEvidence>,
 ) -> FleetVerdict {
     super::judge_fleet(fleet, verdicts, merged, &BTreeMap::new(), &[])
 }
@@ -67,18 +67,18 @@ fn verdict(kind: VerdictKind) -> Verdict {
 }
 
 /// A fleet of hosts with so many I/Os each, all of whose hosts have this verdict.
-fn fleet(counts: &[u64], kind: VerdictKind) -> (Fleet, BTreeMap<String, Verdict>, Merged) {
+fn fleet(counts: &[u64], kind: VerdictKind) -> (Fleet, BTreeMap<String, Verdict>, MergedEvidence) {
     let names = ["a", "b", "c", "d"];
     let hosts: Vec<Host> = counts.iter().zip(names).map(|(n, name)| host(name, *n, 0)).collect();
     let verdicts = hosts.iter().map(|host| (host.name.clone(), verdict(kind))).collect();
     let count = counts.iter().sum();
     let mut read = plimsoll_evidence::latency::histogram();
     read.record_n(1_000_000, count).unwrap();
-    let merged = Merged {
+    let merged = MergedEvidence {
         hosts: counts.iter().map(|count| (vec![class(*count)], 10 * SECOND)).collect(),
         classes: vec![class(count)],
         latency: BTreeMap::from([("load.read".to_owned(), read)]),
-        ..Merged::default()
+        ..MergedEvidence::default()
     };
     let fleet = Fleet {
         fleet_version: 1,
@@ -95,7 +95,7 @@ fn fleet(counts: &[u64], kind: VerdictKind) -> (Fleet, BTreeMap<String, Verdict>
         experiment: None,
         ledger: None,
         system: None,
-        window: Some(Common {
+        window: Some(CommonWindow {
             start_ns: 0,
             duration_ns: 10 * SECOND,
             start_skew_ns: 1_000,

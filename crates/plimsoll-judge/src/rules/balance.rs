@@ -18,7 +18,7 @@ pub(crate) mod wire;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Mount};
-use plimsoll_evidence::observed::{DeviceTotals, Moved};
+use plimsoll_evidence::observed::{DeviceTotals, IoBytes};
 use plimsoll_evidence::run::{Driver, Tier};
 use plimsoll_plan::{DirectIo, SyncKind, Workload};
 
@@ -135,7 +135,7 @@ impl<'a> Scale<'a> {
         (asked > 0).then_some(Self { bundle, is_read, asked, least })
     }
 
-    fn pick(&self, moved: Moved) -> u64 {
+    fn pick(&self, moved: IoBytes) -> u64 {
         if self.is_read { moved.read_bytes } else { moved.written_bytes }
     }
 
@@ -187,7 +187,7 @@ impl<'a> Scale<'a> {
 
     /// What the tool itself says that the device moved, where somebody watched beside it.
     fn said(&self) -> Option<u64> {
-        let said = &self.bundle.observed.said_devices;
+        let said = &self.bundle.observed.reported_devices;
         (!said.is_empty()).then(|| said.iter().map(|device| self.totals(device)).sum())
     }
 

@@ -2,7 +2,7 @@
 //! generations.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::{Driver, EndKind, Sampled};
+use plimsoll_evidence::run::{Driver, EndKind, SampledChecks};
 use plimsoll_plan::TargetKind;
 
 use super::{Rule, Weight, seen};
@@ -74,7 +74,7 @@ fn without_the_end(bundle: &Bundle) -> Finding {
             "the plan turns the final check off: only the {read} pages that the run read were checked"
         )
     } else if sampled.blocks + sampled.blocks_read_back > 0 {
-        let Sampled { reads, blocks, writes_read_back, blocks_read_back } = sampled;
+        let SampledChecks { reads, blocks, writes_read_back, blocks_read_back } = sampled;
         let mut parts = Vec::new();
         if reads > 0 {
             parts.push(format!("{reads} reads ({blocks} blocks)"));
@@ -107,7 +107,8 @@ mod tests {
     fn not_checked_is_not_passed() {
         let to = "[requirement]\niops = 5\n[target]";
         let mut bundle = fixtures::reads_with("[target]", to);
-        bundle.run.checks.sampled = Some(Sampled { reads: 9, blocks: 9, ..Sampled::default() });
+        bundle.run.checks.sampled =
+            Some(SampledChecks { reads: 9, blocks: 9, ..SampledChecks::default() });
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
         bundle.plan.phases.verify = true;
         bundle.run.checks.pages_checked = Some(0);

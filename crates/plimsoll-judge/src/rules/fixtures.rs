@@ -11,8 +11,8 @@ use plimsoll_evidence::observed::{
     PageCache,
 };
 use plimsoll_evidence::run::{
-    Checks, ClassTotals, Driver, End, EndKind, Engine, PathEngine, Phase, PhaseKind, Run, Sampled,
-    Tier,
+    Checks, ClassTotals, Driver, End, EndKind, Engine, PathEngine, Phase, PhaseKind, Run,
+    SampledChecks, Tier,
 };
 use plimsoll_evidence::series::{Data, Row};
 use plimsoll_plan::Plan;
@@ -170,7 +170,11 @@ fn run(plan: &Plan, class: ClassTotals) -> Run {
         instances: Vec::new(),
         counters: BTreeMap::new(),
         checks: Checks {
-            sampled: Some(Sampled { reads: 2_344, blocks: 2_344, ..Sampled::default() }),
+            sampled: Some(SampledChecks {
+                reads: 2_344,
+                blocks: 2_344,
+                ..SampledChecks::default()
+            }),
             ..Checks::default()
         },
     }
@@ -208,7 +212,7 @@ fn observed(bytes: u64, is_read: bool) -> Observed {
     let moved = |of: bool| if of { bytes } else { 0 };
     let working_set = Some(moved(true).min(1 << 30));
     Observed {
-        between: Some(Vec::new()),
+        interposition: Some(Vec::new()),
         devices: vec![DeviceTotals {
             name: "sda".into(),
             top: true,

@@ -75,7 +75,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let says = format!("whether the target is in memory is unknown: {why}");
         let advice = seen::storage_unseen(bundle).map_or_else(
             || seen::how_to_observe(bundle).to_owned(),
-            |unseen| format!("to find out: {}", unseen.would_show),
+            |unseen| format!("to find out: {}", unseen.remedy),
         );
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(advice));
     }
@@ -190,7 +190,7 @@ mod tests {
             bundle.observed.servers = vec![serves(near)];
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{near}");
             // What that disk moved is what was asked of it, and no other disk moved anything.
-            bundle.observed.elsewhere = Some(plimsoll_evidence::observed::Elsewhere::default());
+            bundle.observed.other_disks = Some(plimsoll_evidence::observed::OtherDisks::default());
             let balance = super::super::bytes_balance::RULE;
             assert_eq!(fixtures::outcome(&balance, &bundle), Some(Outcome::Fail), "{near}");
         }

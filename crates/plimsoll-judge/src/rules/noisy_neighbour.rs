@@ -46,7 +46,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return watched.then(|| {
             let says = "whether others used the device is unknown: its counters are not visible";
             let advice = seen::storage_unseen(bundle)
-                .map(|unseen| format!("{}; to find out: {}", unseen.why, unseen.would_show));
+                .map(|unseen| format!("{}; to find out: {}", unseen.why, unseen.remedy));
             let advice = advice.unwrap_or(
                 "use a local device, or read the counters of the \
                 storage system"

@@ -1,7 +1,7 @@
 //! Checks that the observed command produced the result.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::observed::{Command, CommandProcess, Moved, OpenedFile, ResultFile};
+use plimsoll_evidence::observed::{Command, CommandProcess, IoBytes, OpenedFile, ResultFile};
 use plimsoll_evidence::run::Tier;
 
 use super::{Rule, Weight, seen};
@@ -138,7 +138,7 @@ fn of_files(command: &Command, result: &ResultFile) -> Gap {
     if result.about.is_empty() {
         return unknown("the result does not name its files".into(), advice);
     }
-    let opened = |name: &&String| command.files.iter().any(|file| file.is_called(name));
+    let opened = |name: &&String| command.files.iter().any(|file| file.matches_name(name));
     let name = result.about.iter().find(|name| !opened(name))?;
     let says = format!("no observed process of the command opened {name}");
     let short = result.measured_ns.is_none_or(|ns| ns < SEEN_NS_MIN);
@@ -207,7 +207,7 @@ fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     let all_seen = command.processes_seen <= command.processes.len() as u64;
     let left_out = !all_seen && command.processes.iter().all(|one| !one.files.is_empty());
     let known = holders.iter().filter_map(|process| process.moved);
-    let moved = known.fold(Moved::default(), Moved::plus);
+    let moved = known.fold(IoBytes::default(), IoBytes::plus);
     for is_read in [true, false] {
         let Some(least) = balance::least_own(bundle, is_read) else { continue };
         let moved = if is_read { moved.read_bytes } else { moved.written_bytes };
@@ -281,7 +281,7 @@ mod tests {
         let mut bundle = fixtures::reads();
         (bundle.run.driver, bundle.run.tier) = (Driver::Foreign, Tier::T2);
         let read_bytes = bundle.run.classes[0].size_bytes;
-        let moved = Some(Moved { read_bytes, written_bytes: 0 });
+        let moved = Some(IoBytes { read_bytes, written_bytes: 0 });
         bundle.observed.command = Some(Command {
             processes_seen: 1,
             processes: vec![CommandProcess { name: "job (7)".into(), moved, files: vec![0] }],
@@ -382,7 +382,7 @@ mod tests {
     fn bytes_that_another_process_moved_fail() {
         let other = |command: &mut Command, _: &mut ResultFile| {
             let all = command.processes[0].clone();
-            command.processes[0].moved = Some(Moved { read_bytes: 4096, written_bytes: 0 });
+            command.processes[0].moved = Some(IoBytes { read_bytes: 4096, written_bytes: 0 });
             command.processes.push(CommandProcess { files: Vec::new(), ..all });
             command.processes_seen = 2;
         };
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn bytes_that_are_not_known_leave_it_open() {
         assert_eq!(with(|command, _| command.processes[0].moved = None), Outcome::Unknown);
-        let little = Some(Moved { read_bytes: 4096, written_bytes: 0 });
+        let little = Some(IoBytes { read_bytes: 4096, written_bytes: 0 });
         let many = move |command: &mut Command, _: &mut ResultFile| {
             (command.processes[0].moved, command.processes_seen) = (little, 5000);
         };

@@ -1,7 +1,7 @@
 //! Readings of the evidence that several rules share. `None` is unknown.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::{DeviceTotals, Extents};
 use plimsoll_evidence::run::{ClassTotals, Driver};
 use plimsoll_plan::{Matrix, Stream, Target, TargetKind, Workload};
@@ -130,7 +130,7 @@ pub(crate) fn bottom_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
 }
 
 /// Why what the storage did was not seen, and what would show it.
-pub(crate) fn storage_unseen(bundle: &Bundle) -> Option<&Unknown> {
+pub(crate) fn storage_unseen(bundle: &Bundle) -> Option<&ObservationGap> {
     bundle.observed.unknown.iter().find(|unknown| unknown.what.starts_with("what the storage"))
 }
 

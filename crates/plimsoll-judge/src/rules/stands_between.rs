@@ -37,7 +37,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !seen::is_real(bundle) || bundle.run.tier == Tier::T3 {
         return None;
     }
-    let Some(between) = &bundle.observed.between else {
+    let Some(between) = &bundle.observed.interposition else {
         let says = "what stood between the load and the kernel was not looked at";
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says).advise("measure again with this version"),
@@ -77,15 +77,16 @@ mod tests {
     #[test]
     fn a_preloaded_library_or_a_covered_account_leaves_it_open() {
         let mut bundle = fixtures::reads();
-        bundle.observed.between = None;
+        bundle.observed.interposition = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "nobody looked");
-        bundle.observed.between = Some(Vec::new());
+        bundle.observed.interposition = Some(Vec::new());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        bundle.observed.between = Some(vec!["something is mounted over /sys/dev/block/7:4".into()]);
+        bundle.observed.interposition =
+            Some(vec!["something is mounted over /sys/dev/block/7:4".into()]);
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert!(finding.says.contains("/sys/dev/block/7:4"), "{}", finding.says);
-        bundle.observed.between = Some(Vec::new());
+        bundle.observed.interposition = Some(Vec::new());
         let preloaded = vec!["/x/lie.so into fio".to_owned()];
         bundle.observed.command = Some(Command { preloaded, ..Command::default() });
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
@@ -105,7 +106,7 @@ mod tests {
         for (path, why) in [
             ("/tmp/x/libc.so.6", "it is in none of the system's library directories"),
             ("/usr/lib/x/libc.so.6", "LD_LIBRARY_PATH put it before the system's own"),
-            ("/memfd:x (deleted)", "its file was replaced or removed"),
+            ("/memfd:x (deleted)", "its file was replaced or deleted"),
         ] {
             bundle.observed.mapped = Some(vec![mapped(libc, None), mapped(path, Some(why))]);
             let finding = fixtures::finding(&RULE, &bundle);
@@ -124,7 +125,7 @@ mod tests {
     fn nothing_passes_while_it_is_open() {
         let mut bundle = fixtures::reads();
         bundle.plan.claims = vec![Claim::Requirement];
-        bundle.observed.between = Some(vec!["/x/slow.so was loaded".into()]);
+        bundle.observed.interposition = Some(vec!["/x/slow.so was loaded".into()]);
         let standing = crate::judge(&bundle).claims["requirement"];
         assert_eq!(standing, crate::claim::Standing::NotShown);
     }

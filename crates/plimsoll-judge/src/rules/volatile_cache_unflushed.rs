@@ -165,7 +165,7 @@ pub(super) fn surely_own(bundle: &Bundle, flushes: u64) -> bool {
     let others = &bundle.observed.neighbours;
     let written = others.storage_written_bytes.filter(|_| others.is_whole());
     // Writes to other disks flush none of these.
-    let elsewhere = bundle.observed.elsewhere.map_or(0, |moved| moved.disks.written_bytes);
+    let elsewhere = bundle.observed.other_disks.map_or(0, |moved| moved.disks.written_bytes);
     let of_others = written.map(|bytes| bytes.saturating_sub(elsewhere).div_ceil(BLOCK_BYTES));
     of_others.is_some_and(|others| flushes.saturating_sub(others) >= flushes_expected(bundle))
 }

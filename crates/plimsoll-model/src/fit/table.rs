@@ -114,7 +114,7 @@ fn row(line: &Line<'_>, depth_name: Option<&str>) -> Result<Row, TableError> {
         Some("sequential") => Pattern::Sequential,
         Some(other) => {
             let reason = format!("`pattern` is {other:?}, neither random nor sequential");
-            return Err(line.wrong(reason));
+            return Err(line.error(reason));
         }
     };
     let depth = match depth_name.map(|name| Ok((name, line.number(name)?))).transpose()? {
@@ -122,7 +122,7 @@ fn row(line: &Line<'_>, depth_name: Option<&str>) -> Result<Row, TableError> {
         Some((_, Some(n))) if n >= 1.0 && n.fract() == 0.0 && n <= DEPTH_MAX => Some(n as u32),
         Some((name, Some(n))) => {
             let reason = format!("a {name} of {n} is not a count from 1 to {DEPTH_MAX}");
-            return Err(line.wrong(reason));
+            return Err(line.error(reason));
         }
     };
     Ok(Row {

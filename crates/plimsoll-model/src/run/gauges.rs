@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::inside::{self, Inside};
+use plimsoll_evidence::model_statistics::{self, ModelStatistics};
 use plimsoll_evidence::observed::Sources;
 use plimsoll_evidence::series::{Data, Row};
 
@@ -120,14 +120,19 @@ impl Gauges {
     }
 
     /// Totals since [`Gauges::open`].
-    pub fn close(&self, system: &mut System, model: &ConfiguredModel, seed: u64) -> Inside {
+    pub fn close(
+        &self,
+        system: &mut System,
+        model: &ConfiguredModel,
+        seed: u64,
+    ) -> ModelStatistics {
         let stats = system.sim().close_window();
         let nodes = system.inside().iter().zip(&self.opened).enumerate();
         let nodes = nodes.map(|(node, (now, before))| node_totals(node, now, before)).collect();
         let sim = system.sim();
         let station = |(at, stats): (usize, &StationStats)| {
             let id = StationId(at as u32);
-            inside::Station {
+            model_statistics::Station {
                 name: sim.name(id).to_owned(),
                 servers: sim.servers(id),
                 queues: !sim.is_delay(id),
@@ -139,10 +144,11 @@ impl Gauges {
                 customers_max: stats.customers_max,
             }
         };
-        let stations: Vec<inside::Station> = stats.iter().enumerate().map(station).collect();
+        let stations: Vec<model_statistics::Station> =
+            stats.iter().enumerate().map(station).collect();
         let names: Vec<&str> = stations.iter().map(|s| s.name.as_str()).collect();
         let path = |(class, name): (usize, &&str)| path(sim, class, name, &names);
-        Inside {
+        ModelStatistics {
             model: model.spec().name.clone(),
             title: model.spec().title.clone(),
             origin: model.origin().to_owned(),
@@ -158,7 +164,7 @@ impl Gauges {
 }
 
 /// The same in the words of a storage system's own statistics page.
-pub fn sources(inside: &Inside) -> Sources {
+pub fn sources(inside: &ModelStatistics) -> Sources {
     let mut sources = Sources::default();
     for node in &inside.nodes {
         for (place, tally) in &node.reads {
@@ -186,8 +192,8 @@ fn node_totals(
     node: usize,
     now: &blocks::NodeCounters,
     before: &blocks::NodeCounters,
-) -> inside::Node {
-    let rise = |now: blocks::Tally, before: blocks::Tally| inside::Tally {
+) -> model_statistics::Node {
+    let rise = |now: blocks::Tally, before: blocks::Tally| model_statistics::Tally {
         ios: now.ios - before.ios,
         size_bytes: now.bytes - before.bytes,
     };
@@ -197,7 +203,7 @@ fn node_totals(
         });
         all.filter(|(_, tally)| tally.ios > 0).collect()
     };
-    inside::Node {
+    model_statistics::Node {
         name: format!("node{node}"),
         reads: by_place(&now.reads, &before.reads),
         writes: by_place(&now.writes, &before.writes),
@@ -211,21 +217,21 @@ fn path(
     class: usize,
     name: &str,
     stations: &[&str],
-) -> Option<inside::Path> {
+) -> Option<model_statistics::Path> {
     let (traced, latency_ns_sum, at) = sim.traced(class);
     if traced == 0 {
         return None;
     }
-    let mut parts: BTreeMap<String, inside::Part> = BTreeMap::new();
+    let mut parts: BTreeMap<String, model_statistics::Part> = BTreeMap::new();
     for (station, traced) in stations.iter().zip(at).filter(|(_, t)| t.visits > 0) {
-        let station = inside::like(station);
+        let station = model_statistics::generalise_name(station);
         let part = parts.entry(station.clone()).or_default();
         part.station = station;
         part.visits += traced.visits;
         part.waited_ns_sum += traced.waited_ns;
         part.served_ns_sum += traced.served_ns;
     }
-    let mut parts: Vec<inside::Part> = parts.into_values().collect();
+    let mut parts: Vec<model_statistics::Part> = parts.into_values().collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.waited_ns_sum + part.served_ns_sum));
-    Some(inside::Path { operation: name.to_owned(), traced, latency_ns_sum, parts })
+    Some(model_statistics::Path { operation: name.to_owned(), traced, latency_ns_sum, parts })
 }

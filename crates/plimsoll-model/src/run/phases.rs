@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Clock, EndKind, PathEngine, PhaseKind};
 use plimsoll_observe::LiveAccess;
@@ -81,10 +81,10 @@ impl<'a> ActiveRun<'a> {
         engine.clock = Clock { source: "virtual".to_owned(), resolution_ns: 1, cost_ps: 0 };
         engine.paths =
             vec![PathEngine { path: format!("model {name}"), direct: true, why: String::new() }];
-        recording.observed.unknown.push(Unknown {
+        recording.observed.unknown.push(ObservationGap {
             what: "what the host did".to_owned(),
             why: "the target is a model in virtual time: the host only computed".to_owned(),
-            would_show: "a run on real storage".to_owned(),
+            remedy: "a run on real storage".to_owned(),
         });
         Self { run, recording, gauges }
     }

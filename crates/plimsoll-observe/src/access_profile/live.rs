@@ -1,16 +1,17 @@
-//! What the operations are while the load goes on, for who looks on from another thread.
+//! Access profile of the running load, for readers in other threads.
 //!
-//! A driving thread stores into words that nobody else writes; whoever looks on loads them now and then. What is
-//! seen may be some operations old, and a moment after the measured phase began a part of what was before it.
+//! A driving thread stores into words that only it writes, and readers load them. A reader may see
+//! counts that are some operations old. Shortly after the measured phase starts, it may still see
+//! counts from before.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::AccessProfiler;
+use super::block_map::touched_bytes;
 use super::order::Counts;
-use super::place::touched_bytes;
 
-/// Looks on at one [`AccessProfiler`].
+/// Handle to read one [`AccessProfiler`] from another thread.
 #[derive(Clone, Debug)]
 pub struct LiveAccess {
     read: Arc<[AtomicU64]>,
@@ -20,33 +21,34 @@ pub struct LiveAccess {
     counts: Arc<Counts>,
 }
 
-/// What the operations of all threads were, up to a look.
+/// Combined counts of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct AccessNow {
-    /// Distinct bytes that were read so far, in blocks of 4 KiB.
+pub struct AccessCounts {
+    /// Distinct bytes read until now, in blocks of 4 KiB.
     pub working_set_read_bytes: u64,
-    /// Distinct bytes that were written.
+    /// Distinct bytes written until now, in blocks of 4 KiB.
     pub working_set_written_bytes: u64,
-    /// Reads that were no client's first, and those of them that followed its last operation.
-    pub reads: Followed,
-    /// The same of the writes.
-    pub writes: Followed,
+    /// Sequential reads, out of those that were not their client's first.
+    pub reads: SequentialCount,
+    /// Sequential writes, out of those that were not their client's first.
+    pub writes: SequentialCount,
 }
 
-/// Operations, and those of them that followed the one before.
+/// Number of operations, and number of sequential ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Followed {
+pub struct SequentialCount {
     count: u64,
     sequential: u64,
 }
 
-impl Followed {
-    /// The share that did not follow, of those since `before`; `None`: there were none, or counting began anew.
+impl SequentialCount {
+    /// Returns the random share of the operations since `before`; `None` if there were none or the
+    /// counts were reset.
     #[must_use]
     pub fn random_share_since(self, before: Self) -> Option<f64> {
         let count = self.count.checked_sub(before.count).filter(|count| *count > 0)?;
         let sequential = self.sequential.checked_sub(before.sequential)?;
-        // The two counts are not of the very same moment.
+        // The two counters are not read at exactly the same moment.
         Some(1.0 - (sequential as f64 / count as f64).min(1.0))
     }
 }
@@ -62,23 +64,23 @@ impl LiveAccess {
         }
     }
 
-    /// What the operations of all of these were; all must be of the same files. `None` without any.
+    /// Combines the counts of all threads, which must use the same files; `None` without any.
     #[must_use]
-    pub fn now(all: &[Self]) -> Option<AccessNow> {
+    pub fn now(all: &[Self]) -> Option<AccessCounts> {
         let first = all.first()?;
         let touched = |bitmap: fn(&Self) -> &Arc<[AtomicU64]>| {
             let bitmaps: Vec<_> = all.iter().map(bitmap).collect();
             touched_bytes(&bitmaps, first.shift, first.total_bytes)
         };
         let followed = |is_read: bool| {
-            let mut sum = Followed::default();
+            let mut sum = SequentialCount::default();
             for (sequential, count) in all.iter().map(|one| one.counts.of(is_read)) {
                 sum.count += count;
                 sum.sequential += sequential;
             }
             sum
         };
-        Some(AccessNow {
+        Some(AccessCounts {
             working_set_read_bytes: touched(|one| &one.read),
             working_set_written_bytes: touched(|one| &one.written),
             reads: followed(true),

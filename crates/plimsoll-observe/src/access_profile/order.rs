@@ -1,46 +1,48 @@
-//! Whether an issuer's operations follow each other: the sequential share per client.
+//! Sequential share of each client's operations.
 //!
-//! An operation is sequential where it begins where its client's last read or its last write ended, or
-//! no further ahead than a few transfers: reads and writes may share one cursor or have one each, and
-//! clients that share one take turns. On random addresses that happens by chance in twice
-//! `window / total` of the operations, so the window is held to a thousandth of the space.
+//! An operation is sequential if it starts where its client's last read or write ended, or at most
+//! a few transfers ahead. This covers reads and writes with a common cursor or separate ones, and
+//! clients that share a cursor. Random addresses satisfy this by chance in twice `window / total`
+//! of the operations, so the window is at most a thousandth of the space.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Transfers ahead that still count: as many threads as one cursor is likely shared by.
+/// Largest gap in transfers that still counts as sequential: the likely number of threads on one
+/// cursor.
 const AHEAD_TRANSFERS: u64 = 16;
 
-/// The window is at most one part in so many of the space.
+/// The window is at most this fraction of the space.
 const SPACE_PARTS: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Last {
+struct LastAccess {
     file: u32,
     end_bytes: u64,
 }
 
-const NONE: Last = Last { file: u32::MAX, end_bytes: 0 };
+const NONE: LastAccess = LastAccess { file: u32::MAX, end_bytes: 0 };
 
-impl Last {
+impl LastAccess {
     fn leads_to(self, file: u32, offset: u64, window: u64) -> bool {
         let ahead = offset.wrapping_sub(self.end_bytes);
         self.file == file && (ahead == 0 || ahead < window)
     }
 }
 
-/// Sequential share of the reads and of the writes.
+/// Sequential share of reads and of writes.
 #[derive(Debug)]
 pub(super) struct Order {
-    /// Of each client: its last write, and its last read.
-    last: Box<[[Last; 2]]>,
+    /// Last write and last read of each client.
+    last: Box<[[LastAccess; 2]]>,
     window_bytes_max: u64,
     pub(super) counts: Arc<Counts>,
 }
 
-/// Operations that followed their client's last ones, and those that could: of the writes, and of the reads. One thread
-/// writes, others may look on. Apart from what other threads write, so that none waits for the other's cache line.
+/// Sequential operations and all candidates, for writes and for reads. One thread writes the
+/// counters and others may read them. They have their own cache line, so that no thread waits for
+/// another's.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counts {
@@ -49,21 +51,21 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Of the reads, or of the writes: those that followed, and those that could.
+    /// Returns sequential operations and candidates, of reads or of writes.
     pub(super) fn of(&self, is_read: bool) -> (u64, u64) {
         let side = usize::from(is_read);
         (self.sequential[side].load(Relaxed), self.judged[side].load(Relaxed))
     }
 }
 
-/// No lock: there is one writer.
+/// Needs no lock: there is only one writer.
 #[inline]
-fn raise(counter: &AtomicU64, by: u64) {
+fn add_to_counter(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed) + by, Relaxed);
 }
 
 impl Clone for Order {
-    /// With counts of its own.
+    /// The clone has its own counters.
     fn clone(&self) -> Self {
         let (last, window_bytes_max) = (self.last.clone(), self.window_bytes_max);
         let mut own = Self { last, window_bytes_max, counts: Arc::default() };
@@ -86,15 +88,15 @@ impl Order {
         let Some(both) = self.last.get_mut(client as usize) else { return };
         let (side, other) = (usize::from(is_read), usize::from(!is_read));
         if both[side].file != u32::MAX {
-            raise(&self.counts.judged[side], 1);
+            add_to_counter(&self.counts.judged[side], 1);
             let window = (size * AHEAD_TRANSFERS).min(self.window_bytes_max);
             if both[side].leads_to(file, offset, window)
                 || both[other].leads_to(file, offset, window)
             {
-                raise(&self.counts.sequential[side], 1);
+                add_to_counter(&self.counts.sequential[side], 1);
             }
         }
-        both[side] = Last { file, end_bytes: offset + size };
+        both[side] = LastAccess { file, end_bytes: offset + size };
     }
 
     pub(super) fn clear(&mut self) {
@@ -107,12 +109,12 @@ impl Order {
     pub(super) fn merge(&mut self, other: &Self) {
         for side in 0..2 {
             let (sequential, judged) = other.counts.of(side == 1);
-            raise(&self.counts.sequential[side], sequential);
-            raise(&self.counts.judged[side], judged);
+            add_to_counter(&self.counts.sequential[side], sequential);
+            add_to_counter(&self.counts.judged[side], judged);
         }
     }
 
-    /// Of the reads, or of the writes; `None` before a client's second one.
+    /// Returns the sequential share of reads or writes; `None` until a client has issued two.
     pub(super) fn share(&self, is_read: bool) -> Option<f64> {
         let (sequential, judged) = self.counts.of(is_read);
         (judged > 0).then(|| sequential as f64 / judged as f64)

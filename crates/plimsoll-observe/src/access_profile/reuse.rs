@@ -1,45 +1,44 @@
-//! Reuse distances of a spatial sample of blocks, and the miss-ratio curve that follows.
+//! Reuse distances of a spatial sample of blocks, and the resulting miss-ratio curve.
 //!
-//! The reuse distance of an access is the number of distinct blocks accessed since the last access to
-//! the same block; a cache of that many blocks with least-recently-used replacement misses it (R.
-//! Mattson et al., *Evaluation Techniques for Storage Hierarchies*, IBM Systems Journal 9, 1970).
-//! Among the blocks of a spatial sample of one in 2^k, distances are shorter by the same factor
-//! (SHARDS, FAST '15). Accesses to blocks never seen before are misses at every size; leaving them
-//! out makes the curve 7 percentage points too kind on a uniform load.
+//! The reuse distance of an access is the number of distinct blocks accessed since the last access
+//! to the same block. An LRU cache of that many blocks misses the access (R. Mattson et al.,
+//! *Evaluation Techniques for Storage Hierarchies*, IBM Systems Journal 9, 1970). In a spatial
+//! sample of one block in 2^k, distances shrink by the same factor (SHARDS, FAST '15). First
+//! accesses to a block miss at every cache size. Leaving them out would make the curve 7 percentage
+//! points too low on a uniform load.
 //!
-//! Distances are counted in a Fenwick tree over the order of accesses in which only the last access to
-//! each block stands. When the order is full, it is numbered anew.
+//! A Fenwick tree over the order of accesses counts distances. It holds only the last access to
+//! each block. When the order is full, it is renumbered.
 
 use plimsoll_evidence::observed::MissRatio;
 
-use super::place::{BLOCK_BYTES, Blocks};
+use super::block_map::{BLOCK_BYTES, Blocks};
 
-/// At least one block in 2^6 is left out for each that is followed, so that most accesses cost a
-/// comparison.
+/// Samples at most one block in 2^6, so that most accesses cost only a comparison.
 const SHIFT_MIN: u32 = 6;
-/// At most 2^11 blocks are followed.
+/// Samples at most 2^11 blocks.
 const BITS_MAX: u32 = 11;
 /// Accesses between two renumberings.
 const TURNS: usize = 1 << 13;
-/// Powers of two of distances that are told apart.
+/// Number of buckets: powers of two of the distance.
 const BUCKETS: usize = 64;
-/// Never accessed.
+/// Mark of a block that was never accessed.
 const NEVER: u32 = u32::MAX;
 
-/// Reuse distances of the sample.
+/// Reuse distances of the sampled blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Reuse {
     limit: u64,
     shift: u32,
-    /// By place: turn of the last access.
+    /// Turn of the last access, by block.
     last: Box<[u32]>,
-    /// By turn: the place, where it is still that place's last access.
+    /// Block by turn, if the turn is still that block's last access.
     at: Box<[u32]>,
-    /// Fenwick tree over turns, from index 1: last accesses that stand.
+    /// Fenwick tree over turns, from index 1, of the current last accesses.
     tree: Box<[u32]>,
     next: u32,
     standing: u32,
-    /// Accesses by the power of two of their distance in sampled blocks.
+    /// Accesses by power of two of their distance, in sampled blocks.
     distances: [u64; BUCKETS],
     cold: u64,
 }
@@ -76,7 +75,7 @@ impl Reuse {
         if before == NEVER {
             self.cold += 1;
         } else {
-            // Distinct blocks since: last accesses that stand after that turn.
+            // The number of distinct blocks since then is the number of later last accesses.
             let distance = u64::from(self.standing - self.up_to(before));
             let bucket = (u64::BITS - distance.leading_zeros()) as usize;
             self.distances[bucket.min(BUCKETS - 1)] += 1;
@@ -118,7 +117,7 @@ impl Reuse {
         self.standing = if stands { self.standing + 1 } else { self.standing - 1 };
     }
 
-    /// Last accesses that stand up to this turn.
+    /// Returns the number of last accesses up to this turn.
     fn up_to(&self, turn: u32) -> u32 {
         let mut index = turn as usize + 1;
         let mut sum = 0;
@@ -144,8 +143,8 @@ impl Reuse {
         self.cold += other.cold;
     }
 
-    /// Misses by cache size, from the smallest distance told apart to the largest seen. `scale`
-    /// multiplies distances.
+    /// Returns the miss ratio by cache size, from the smallest bucket to the largest observed
+    /// distance. `scale` multiplies distances.
     pub(super) fn curve(&self, scale: u64) -> Vec<MissRatio> {
         let all = self.cold + self.distances.iter().sum::<u64>();
         let Some(largest) = self.distances.iter().rposition(|count| *count > 0) else {

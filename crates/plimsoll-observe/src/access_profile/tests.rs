@@ -3,7 +3,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// A generator that is good enough for addresses.
+/// Random number generator for addresses.
 struct Random(u64);
 
 impl Random {
@@ -41,7 +41,7 @@ fn a_small_working_set_is_counted_exactly() {
 
 #[test]
 fn a_large_working_set_is_counted_within_two_percent() {
-    // 1 TiB, of which a spatial sample of one block in 128 is followed.
+    // 1 TiB, with a spatial sample of one block in 128.
     let mut profiler = AccessProfiler::new(&[1 << 40], 1, 1);
     let mut random = Random(3);
     let mut truth = std::collections::HashSet::new();
@@ -68,7 +68,7 @@ fn threads_add_up_without_counting_a_block_twice() {
 }
 
 #[test]
-fn sequential_and_random_are_told_apart() {
+fn distinguishes_sequential_and_random() {
     let mut profiler = AccessProfiler::new(&[1 << 30], 2, 1);
     let mut random = Random(5);
     for turn in 0..10_000 {
@@ -81,7 +81,7 @@ fn sequential_and_random_are_told_apart() {
 }
 
 #[test]
-fn who_looks_on_sees_what_all_threads_did_and_how_random_it_was_since() {
+fn live_counts_cover_all_threads() {
     let [mut one, mut two] = [3, 4].map(|seed| AccessProfiler::new(&[1 << 30], 1, seed));
     let live = [one.live(), two.live()];
     let mut random = Random(5);
@@ -96,8 +96,8 @@ fn who_looks_on_sees_what_all_threads_did_and_how_random_it_was_since() {
     }
     let second = LiveAccess::now(&live).unwrap();
     assert_eq!(first.working_set_read_bytes, 1_000 * 4096);
-    assert!(first.reads.random_share_since(Followed::default()).unwrap() < 0.001);
-    assert!(first.writes.random_share_since(Followed::default()).unwrap() > 0.99);
+    assert!(first.reads.random_share_since(SequentialCount::default()).unwrap() < 0.001);
+    assert!(first.writes.random_share_since(SequentialCount::default()).unwrap() > 0.99);
     let share = second.reads.random_share_since(first.reads).unwrap();
     assert!((share - 0.5).abs() < 0.01, "{share}");
     assert_eq!(second.writes.random_share_since(first.writes), None, "there were none");
@@ -106,13 +106,13 @@ fn who_looks_on_sees_what_all_threads_did_and_how_random_it_was_since() {
     let totals = all.totals();
     assert_eq!(Some(second.working_set_read_bytes), totals.working_set_read_bytes);
     assert_eq!(Some(second.working_set_written_bytes), totals.working_set_written_bytes);
-    let both = second.reads.random_share_since(Followed::default()).unwrap();
+    let both = second.reads.random_share_since(SequentialCount::default()).unwrap();
     assert!((1.0 - both - totals.read_sequential_share.unwrap()).abs() < 1e-9);
     assert_eq!(LiveAccess::now(&live), Some(second), "a clone has bits and counts of its own");
     one.reset();
     two.reset();
     let none = LiveAccess::now(&live).unwrap();
-    assert_eq!(none, AccessNow::default());
+    assert_eq!(none, AccessCounts::default());
     assert_eq!(none.reads.random_share_since(second.reads), None, "it began anew");
 }
 
@@ -127,7 +127,7 @@ fn clients_that_share_a_cursor_are_sequential() {
 
 #[test]
 fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
-    // Transfers so large that the window holds two of them.
+    // Transfers so large that the window holds only two.
     let (size, transfers) = (256u64 << 10, 2048);
     let mut random = Random(5);
     let mut one = AccessProfiler::new(&[transfers * size], 1, 1);
@@ -145,8 +145,8 @@ fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
 }
 
 #[test]
-fn a_uniform_load_misses_a_cache_by_what_it_lacks() {
-    // Uniform over 256 MiB: a cache of a quarter of it hits a quarter.
+fn a_uniform_load_misses_in_proportion_to_the_missing_cache() {
+    // Uniform over 256 MiB: a cache of a quarter of that hits a quarter.
     let mut profiler = AccessProfiler::new(&[256 * MIB], 1, 1);
     let mut random = Random(11);
     let blocks = 256 * MIB / 4096;
@@ -174,7 +174,7 @@ fn a_loop_larger_than_the_cache_always_misses_it() {
 }
 
 #[test]
-fn random_content_is_told_from_zero_compressible_and_repeated() {
+fn distinguishes_random_zero_compressible_and_repeated_content() {
     let mut random = Random(13);
     let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
     (0..64).for_each(|at| profiler.content(0, at, &random.bytes(4096)));
@@ -190,7 +190,7 @@ fn random_content_is_told_from_zero_compressible_and_repeated() {
     assert_eq!(totals.zero_share, Some(1.0));
     assert_eq!(totals.entropy_bits_per_byte, Some(0.0));
 
-    // One buffer used again and again: no block compresses by itself, and all are the same.
+    // One reused buffer: no block compresses by itself, but all are equal.
     profiler.reset();
     let buffer = random.bytes(4096);
     (0..64).for_each(|at| profiler.content(0, at, &buffer));
@@ -201,7 +201,7 @@ fn random_content_is_told_from_zero_compressible_and_repeated() {
 
 #[test]
 fn compressible_content_is_measured_within_five_percent() {
-    // A quarter random, the rest one byte: 4:1.
+    // A quarter random bytes, the rest constant: 4:1.
     let mut random = Random(17);
     let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
     for at in 0..2000 {
@@ -214,7 +214,7 @@ fn compressible_content_is_measured_within_five_percent() {
 }
 
 #[test]
-fn the_sample_is_of_the_whole_run_and_does_not_grow() {
+fn the_sample_covers_the_whole_run_at_constant_size() {
     let mut profiler = AccessProfiler::new(&[MIB], 1, 9);
     (0..512).for_each(|at| profiler.content(0, at, &[0; 4096]));
     (0..2048).for_each(|at| profiler.content(1, at, &[1; 4096]));
@@ -224,14 +224,14 @@ fn the_sample_is_of_the_whole_run_and_does_not_grow() {
 }
 
 #[test]
-fn content_is_wanted_of_one_read_in_256_from_the_first_on() {
+fn samples_the_content_of_one_read_in_256() {
     let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
-    let wanted: Vec<usize> = (0..1000).filter(|_| profiler.wants_content()).collect();
+    let wanted: Vec<usize> = (0..1000).filter(|_| profiler.samples_content()).collect();
     assert_eq!(wanted, [0, 256, 512, 768]);
 }
 
 #[test]
-fn nothing_seen_is_nothing_known() {
+fn an_empty_profile_has_no_figures() {
     let totals = AccessProfiler::new(&[MIB], 1, 1).totals();
     assert_eq!(totals.read_sequential_share, None);
     assert_eq!((totals.compressed_share, totals.size_bytes_min), (None, None));
@@ -239,7 +239,7 @@ fn nothing_seen_is_nothing_known() {
 }
 
 #[test]
-fn operations_outside_the_files_are_counted_and_not_placed() {
+fn counts_operations_outside_the_files_without_a_block() {
     let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
     profiler.operation(0, 3, true, 0, 4096);
     profiler.operation(9, 0, true, 4 * MIB, 4096);
@@ -250,7 +250,7 @@ fn operations_outside_the_files_are_counted_and_not_placed() {
 }
 
 #[test]
-fn what_is_read_twice_at_one_address_is_no_duplicate() {
+fn rereading_an_address_is_not_duplicate_data() {
     let mut random = Random(19);
     let (mut one, mut two) = (AccessProfiler::new(&[MIB], 1, 1), AccessProfiler::new(&[MIB], 1, 2));
     let blocks: Vec<Vec<u8>> = (0..32).map(|_| random.bytes(4096)).collect();
@@ -267,7 +267,7 @@ fn what_is_read_twice_at_one_address_is_no_duplicate() {
 }
 
 #[test]
-fn reads_and_writes_of_the_same_blocks_count_once_and_reach_is_where_they_were() {
+fn reads_and_writes_of_a_block_count_once() {
     let mut profiler = AccessProfiler::new(&[64 * MIB, 64 * MIB], 1, 1);
     for block in 0..100 {
         profiler.operation(0, 0, true, block * 4096, 4096);
@@ -275,14 +275,14 @@ fn reads_and_writes_of_the_same_blocks_count_once_and_reach_is_where_they_were()
     }
     let totals = profiler.totals();
     assert_eq!(totals.working_set_bytes, Some(150 * 4096));
-    // A part is 512 KiB: 150 blocks lie in the first two.
+    // A part is 512 KiB, so 150 blocks touch the first two.
     assert_eq!(totals.reach_bytes, Some(MIB));
     profiler.operation(0, 1, true, 64 * MIB - 4096, 4096);
     assert_eq!(profiler.totals().reach_bytes, Some(MIB + MIB / 2));
 }
 
 #[test]
-fn random_blocks_reach_everything_and_one_block_reaches_its_part() {
+fn random_blocks_reach_all_parts_and_one_block_its_own() {
     for total in [MIB, 3 * MIB + 4096, 1 << 40] {
         let mut random = Random(5);
         let mut profiler = AccessProfiler::new(&[total], 1, 1);

@@ -1,5 +1,5 @@
-//! What a block device is: how it is attached, by which driver, whose it is. Read from where sysfs puts it
-//! and from its controller's attributes; names and models are passed on as they are.
+//! Identity of a block device: attachment, driver and vendor, from its position in sysfs and its
+//! controller's attributes. Names and models are passed on unchanged.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use plimsoll_evidence::environment::Transport;
 
 use crate::sysfs::{Sysfs, names_in, text};
 
-/// How a device is attached.
+/// Attachment of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) transport: Option<Transport>,
@@ -15,7 +15,7 @@ pub(super) struct Identity {
     pub(super) address: Option<String>,
 }
 
-/// A disk's directory in sysfs, without links.
+/// Directory of a disk in sysfs, with links resolved.
 struct Place<'s> {
     sysfs: &'s Sysfs,
     name: &'s str,
@@ -23,7 +23,7 @@ struct Place<'s> {
     parts: Vec<String>,
 }
 
-/// Drivers that show volumes of a RAID controller with a cache of its own (their sources: drivers/scsi).
+/// Drivers of RAID controllers with their own cache (source: drivers/scsi).
 const RAID_DRIVERS: [&str; 12] = [
     "megaraid_sas",
     "megaraid",
@@ -38,14 +38,14 @@ const RAID_DRIVERS: [&str; 12] = [
     "ips",
     "esas2r",
 ];
-/// Drivers of iSCSI in software and on adapters.
+/// Drivers of iSCSI, in software and on adapters.
 const ISCSI_DRIVERS: [&str; 7] =
     ["iscsi_tcp", "ib_iser", "iser", "qla4xxx", "bnx2i", "be2iscsi", "cxgb4i"];
-/// Drivers of Fibre Channel adapters, over Ethernet too.
+/// Drivers of Fibre Channel adapters, including FCoE.
 const FC_DRIVERS: [&str; 11] = [
     "qla2xxx", "lpfc", "fnic", "bfa", "qedf", "bnx2fc", "fcoe", "zfcp", "csiostor", "efct", "libfc",
 ];
-/// Prefixes of names of devices that are no hardware, with what they are.
+/// Name prefixes of devices without hardware, with their transport.
 const BY_NAME: [(&str, Transport); 11] = [
     ("zram", Transport::Zram),
     ("ram", Transport::Ram),
@@ -60,7 +60,7 @@ const BY_NAME: [(&str, Transport); 11] = [
     ("mmcblk", Transport::Mmc),
 ];
 
-/// Looks at a device that rests on no other.
+/// Identifies a physical device.
 pub(super) fn of(sysfs: &Sysfs, directory: &Path, name: &str) -> Identity {
     let Ok(path) = directory.canonicalize() else { return Identity::default() };
     let parts = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
@@ -68,7 +68,7 @@ pub(super) fn of(sysfs: &Sysfs, directory: &Path, name: &str) -> Identity {
     place.nvme().or_else(|| place.scsi()).unwrap_or_else(|| place.other())
 }
 
-/// Whether `name` is the prefix and a number, perhaps with more behind it: `zram0`, `pmem0s`, `xvda`.
+/// True if `name` is the prefix and a number, perhaps with a suffix: `zram0`, `pmem0s`, `xvda`.
 fn is_named(name: &str, prefix: &str) -> bool {
     let lettered = matches!(prefix, "xvd" | "dasd");
     let fits = |c: char| if lettered { c.is_ascii_lowercase() } else { c.is_ascii_digit() };
@@ -76,7 +76,7 @@ fn is_named(name: &str, prefix: &str) -> bool {
 }
 
 impl Place<'_> {
-    /// The first part of the path that begins so and goes on with a number.
+    /// Returns the first path component that is the prefix followed by a number.
     fn part(&self, prefix: &str) -> Option<&str> {
         self.parts.iter().map(String::as_str).find(|part| is_named(part, prefix))
     }
@@ -89,7 +89,7 @@ impl Place<'_> {
         text(&self.sysfs.place(&format!("class/{class}/{name}/{file}")))
     }
 
-    /// A name space of a controller, or of a subsystem with several.
+    /// Identifies an NVMe namespace of a controller, or of a subsystem with several.
     fn nvme(&self) -> Option<Identity> {
         let above = self.path.parent()?;
         let above_name = above.file_name()?.to_string_lossy().into_owned();
@@ -113,7 +113,7 @@ impl Place<'_> {
                 _ => Transport::Other,
             })
         };
-        // One path over a network makes it a device of the network.
+        // One network path makes it a network device.
         let transports: Vec<Option<Transport>> = controllers.iter().map(transport).collect();
         let of_all = match transports.iter().all(Option::is_some) {
             true => transports.into_iter().flatten().max(),
@@ -159,7 +159,8 @@ impl Place<'_> {
             };
             Some((near, None))
         };
-        // The driver tells a RAID controller's volumes from disks; the path a network's from near ones.
+        // The driver distinguishes a RAID controller's volumes from disks; the path distinguishes
+        // remote from local ones.
         let network = by_path().filter(|(transport, _)| {
             matches!(transport, Transport::Iscsi | Transport::FibreChannel | Transport::Srp)
         });
@@ -171,7 +172,7 @@ impl Place<'_> {
         Some(Identity { transport: Some(transport), driver, address })
     }
 
-    /// The target's name, with the address of the portal that the session is connected to.
+    /// Returns the target name with the portal address of the session.
     fn iscsi_target(&self, session: &str) -> Option<String> {
         let name = self.class("iscsi_session", session, "targetname");
         let connection = format!("connection{}:0", session.trim_start_matches("session"));

@@ -1,20 +1,22 @@
-//! Which logical unit a block device is, where several hosts can see one and the same.
+//! Identity of a logical unit, to recognise the same unit on several hosts.
 //!
-//! Kernel: Documentation/ABI/stable/sysfs-block and ABI/testing/sysfs-bus-rbd; `wwid` of SCSI is the designator of page 0x83
-//! (SPC-5, 7.7.6), of NVMe the namespace's UUID, NGUID or EUI-64 (NVM Express Base Specification 2.0, 4.5.1).
+//! Sources: kernel Documentation/ABI/stable/sysfs-block and ABI/testing/sysfs-bus-rbd. The `wwid`
+//! of SCSI is the designator of page 0x83 (SPC-5, 7.7.6). That of NVMe is the namespace's UUID,
+//! NGUID or EUI-64 (NVM Express Base Specification 2.0, 4.5.1).
 
 use std::path::Path;
 
 use crate::sysfs::{DeviceNumber, Sysfs, text};
 
-/// Names that their form makes unique in the world. What a vendor may write as he likes (`t10.`, serial numbers) is the same
-/// on the disks of many virtual machines.
+/// Prefixes of globally unique names. Vendor-defined names (`t10.`, serial numbers) can be equal on
+/// the disks of many virtual machines.
 const UNIQUE: [&str; 3] = ["naa.", "eui.", "uuid."];
-/// QEMU gives the first namespace of each virtual machine such an EUI-64 (`hw/nvme/ns.c`, `NVME_EUI64_DEFAULT`).
+/// QEMU gives the first namespace of each virtual machine such an EUI-64 (`hw/nvme/ns.c`,
+/// `NVME_EUI64_DEFAULT`).
 const SAME_IN_EVERY_QEMU: &str = "eui.5254";
 
-/// The name of the unit that the device at `path` is (a part of), and which part; `None` where it has no name that is
-/// unique beyond its host.
+/// Returns the name of the logical unit behind the device at `path`, with the partition. `None` if
+/// its name is not globally unique.
 #[must_use]
 pub fn unit_of(path: &Path) -> Option<String> {
     unit(&Sysfs::host(), DeviceNumber::of_path(path).ok()?)
@@ -29,7 +31,7 @@ fn unit(sysfs: &Sysfs, number: DeviceNumber) -> Option<String> {
 }
 
 fn disk(directory: &Path) -> Option<String> {
-    // Paths to one unit are one device of device mapper, whose name has the unit's.
+    // Multipath devices are device mapper devices whose name contains the unit's.
     if let Some(uuid) = text(&directory.join("dm/uuid")) {
         return uuid.strip_prefix("mpath-3").map(|name| format!("naa.{name}"));
     }
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_known_by_what_is_unique_beyond_its_host() {
+    fn identifies_a_unit_by_a_globally_unique_name() {
         let named = |files: &[(&str, &str)]| {
             let (_root, sysfs) = tree(files, &[("8:0", "devices/d")]);
             unit(&sysfs, DeviceNumber { major: 8, minor: 0 })
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_one_unit_are_not_one() {
+    fn partitions_of_a_unit_differ() {
         let files = [
             ("devices/d/wwid", "naa.6001"),
             ("devices/d/d1/partition", "1"),

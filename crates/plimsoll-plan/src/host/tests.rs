@@ -5,36 +5,36 @@ fn plan(text: &str) -> Plan {
     Plan::parse(text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// A plan, and what differs on host `b`.
+/// Returns a plan, and the plan of host `b` with this change.
 fn differing(text: &str, set: &str) -> (Plan, ResolvedPlan) {
     let all = plan(&format!("{text}[fleet]\n[[fleet.host]]\nname = \"b\"\nset = {{ {set} }}\n"));
     let own = all.on_host("b", &[]).unwrap_or_else(|errors| panic!("{errors}"));
-    (all.on_any_host().unwrap(), own.resolve())
+    (all.without_host_changes().unwrap(), own.resolve())
 }
 
 const SWEEP: &str = "[target]\npath = \"/mnt/a\"\n[workload.matrix]\nsizes = [\"4KiB\", \"8KiB\"]\nreads = [100, 0]\n\
     file_size = \"1GiB\"\n";
 const OPEN: &str = "[requirement]\niops = 50\n[target]\npath = \"/mnt/a\"\n[workload.matrix]\nsizes = \"4KiB\"\n\
     arrival = \"constant\"\nrate = 100\nfile_size = \"1GiB\"\n";
-const SWEPT: Turned = Turned { is_swept: true, load: None };
+const SWEPT: VariedValues = VariedValues { is_swept: true, load: None };
 
 #[test]
-fn a_point_is_carried_on_a_hosts_own_target() {
+fn a_host_runs_a_point_on_its_own_target() {
     let (all, own) =
         differing(SWEEP, "\"target.path\" = \"/mnt/b\", \"workload.matrix.file_size\" = \"2GiB\"");
     for (point, expected) in all.resolve().points().into_iter().zip(own.points()) {
-        let part = all.part_on(&point.plan, &own, SWEPT).unwrap();
+        let part = all.part_of_host(&point.plan, &own, SWEPT).unwrap();
         assert_eq!(part, expected.plan);
         assert!(part.to_toml().unwrap().contains("/mnt/b"));
         assert_ne!(part, point.plan);
     }
-    // Where nothing differs it is the plan's own.
+    // Without changes it is the plan's own part.
     let point = all.resolve().points()[3].plan.clone();
-    assert_eq!(all.part_on(&point, &all.resolve(), SWEPT).unwrap(), point);
+    assert_eq!(all.part_of_host(&point, &all.resolve(), SWEPT).unwrap(), point);
 }
 
 #[test]
-fn what_the_points_are_called_by_is_the_same_on_all_hosts() {
+fn labels_of_points_are_the_same_on_all_hosts() {
     for set in [
         "\"workload.matrix.sizes\" = \"16KiB\"",
         "\"workload.matrix.sizes\" = \"4KiB\"",
@@ -44,45 +44,52 @@ fn what_the_points_are_called_by_is_the_same_on_all_hosts() {
     ] {
         let (all, own) = differing(SWEEP, set);
         let point = &all.resolve().points()[0].plan;
-        let says = all.part_on(point, &own, SWEPT).unwrap_err();
+        let says = all.part_of_host(point, &own, SWEPT).unwrap_err();
         assert!(says.contains("points of a sweep"), "{set}: {says}");
     }
-    // Also of a sweep that has one point, which is the whole plan.
+    // The same for a sweep with one point, which is the whole plan.
     let (all, own) = differing(OPEN, "\"workload.matrix.queue_depth\" = 8");
-    assert!(all.part_on(&all.resolve(), &own, SWEPT).is_err());
-    assert_eq!(all.part_on(&all.resolve(), &own, Turned::default()).unwrap(), own);
+    assert!(all.part_of_host(&all.resolve(), &own, SWEPT).is_err());
+    assert_eq!(all.part_of_host(&all.resolve(), &own, VariedValues::default()).unwrap(), own);
 }
 
 #[test]
-fn a_step_turns_the_load_of_every_host_alike() {
-    let step = |load| Turned { is_swept: false, load: Some(load) };
+fn a_step_changes_the_load_of_every_host_alike() {
+    let step = |load| VariedValues { is_swept: false, load: Some(load) };
     let (all, own) = differing(OPEN, "\"target.path\" = \"/mnt/b\"");
     let knob = Knob::of(&all.resolve()).unwrap();
     for load in [100, 250] {
-        let part = all.part_on(&knob.turned(&all.resolve(), load), &own, step(load)).unwrap();
+        let part =
+            all.part_of_host(&knob.with_load(&all.resolve(), load), &own, step(load)).unwrap();
         assert_eq!((knob.load(&part), part.targets == own.targets), (load, true));
     }
-    // A load that the order does not name.
-    let other = knob.turned(&all.resolve(), 250);
-    assert!(all.part_on(&other, &own, step(200)).unwrap_err().contains("is not the plan"));
-    assert!(all.part_on(&other, &own, Turned::default()).unwrap_err().contains("is not the plan"));
+    // A load that the search does not list.
+    let other = knob.with_load(&all.resolve(), 250);
+    assert!(
+        all.part_of_host(&other, &own, step(200)).unwrap_err().contains("does not match the plan")
+    );
+    assert!(
+        all.part_of_host(&other, &own, VariedValues::default())
+            .unwrap_err()
+            .contains("does not match the plan")
+    );
     for (set, says) in [
-        ("\"workload.matrix.rate\" = 50", "which the search turns"),
-        ("\"workload.matrix.arrival\" = \"closed\"", "which the search turns"),
-        ("\"requirement.iops\" = 10", "requires something else"),
+        ("\"workload.matrix.rate\" = 50", "the search varies it"),
+        ("\"workload.matrix.arrival\" = \"closed\"", "the search varies it"),
+        ("\"requirement.iops\" = 10", "requirement differs"),
     ] {
         let (all, own) = differing(OPEN, set);
-        // Also where the step is the plan's own load, and so the whole plan.
+        // The same if the step's load is the plan's own.
         for load in [100, 250] {
-            let part = knob.turned(&all.resolve(), load);
-            let error = all.part_on(&part, &own, step(load)).unwrap_err();
+            let part = knob.with_load(&all.resolve(), load);
+            let error = all.part_of_host(&part, &own, step(load)).unwrap_err();
             assert!(error.contains(says), "{set}: {error}");
         }
     }
     let closed = OPEN.replace("arrival = \"constant\"\nrate = 100", "queue_depth = 4");
     let (all, own) = differing(&closed, "\"workload.matrix.queue_depth\" = 8");
-    let error = all.part_on(&all.resolve(), &own, step(4)).unwrap_err();
-    assert!(error.contains("another queue depth there"), "{error}");
+    let error = all.part_of_host(&all.resolve(), &own, step(4)).unwrap_err();
+    assert!(error.contains("queue depth differs on that host"), "{error}");
 }
 
 #[test]
@@ -92,16 +99,22 @@ fn a_target_of_several_is_the_hosts_own_of_that_name() {
     let (all, own) = differing(text, "\"target.b.path\" = \"/mnt/other\"");
     for (at, path) in [(0, "/mnt/a"), (1, "/mnt/other")] {
         let arm = all.resolve().for_target(at).unwrap();
-        let part = all.part_on(&arm, &own, Turned::default()).unwrap();
+        let part = all.part_of_host(&arm, &own, VariedValues::default()).unwrap();
         assert_eq!(part.targets.len(), 1);
         assert!(part.to_toml().unwrap().contains(&format!("{path}\"")), "{at}");
         assert_eq!(part.targets[0].name, arm.targets[0].name);
     }
     let foreign = plan(&text.replace("/mnt/a", "/etc")).resolve().for_target(0).unwrap();
-    assert!(all.part_on(&foreign, &own, Turned::default()).unwrap_err().contains("targets"));
+    assert!(
+        all.part_of_host(&foreign, &own, VariedValues::default()).unwrap_err().contains("targets")
+    );
     let (all, own) = differing(text, "\"target.b.name\" = \"c\"");
     let arm = all.resolve().for_target(1).unwrap();
-    assert!(all.part_on(&arm, &own, Turned::default()).unwrap_err().contains("other targets"));
+    assert!(
+        all.part_of_host(&arm, &own, VariedValues::default())
+            .unwrap_err()
+            .contains("targets differ")
+    );
 }
 
 #[test]
@@ -109,28 +122,28 @@ fn threads_that_a_search_found_are_every_hosts() {
     let text = "[requirement]\n[target]\npath = \"/mnt/x\"\n[workload.mailbox]\nmailboxes = 100\n\
         mailbox_size = \"16MiB\"\nthreads = \"auto\"\n";
     let (all, own) = differing(text, "\"target.path\" = \"/mnt/b\"");
-    let run = Knob::Threads.turned(&all.resolve(), 24);
-    let part = all.part_on(&run, &own, Turned::default()).unwrap();
+    let run = Knob::Threads.with_load(&all.resolve(), 24);
+    let part = all.part_of_host(&run, &own, VariedValues::default()).unwrap();
     assert_eq!(Knob::Threads.load(&part), 24);
     let (all, own) = differing(text, "\"workload.mailbox.threads\" = 8");
-    let run = Knob::Threads.turned(&all.resolve(), 24);
-    assert!(all.part_on(&run, &own, Turned::default()).unwrap_err().contains("threads"));
+    let run = Knob::Threads.with_load(&all.resolve(), 24);
+    assert!(all.part_of_host(&run, &own, VariedValues::default()).unwrap_err().contains("threads"));
 }
 
 #[test]
-fn each_host_draws_its_own_and_the_same_in_each_run() {
+fn each_host_has_its_own_constant_seed() {
     let own = |text: &str, host: &str| plan(text).on_host(host, &[]).unwrap().resolve().seed;
-    // printf node1 | sha256sum, the first 16 digits, over 4, and the seed 42.
+    // printf node1 | sha256sum, the first 16 digits, divided by 4, XOR the seed 42.
     assert_eq!(own(OPEN, "node1"), 42 ^ 0xca12f31b8cbf5f29 >> 2);
     assert_eq!(own(&format!("seed = 7\n{OPEN}"), "node1"), 7 ^ 0xca12f31b8cbf5f29 >> 2);
     assert_ne!(own(OPEN, "node1"), own(OPEN, "node2"));
-    // One that differs there by the plan's own word.
+    // A host whose seed is set in the plan.
     let set = "[fleet]\n[[fleet.host]]\nname = \"b\"\nset = { seed = 9 }\n";
     assert_eq!(own(&format!("{OPEN}{set}"), "b"), 9);
-    // Whatever is run of the plan.
+    // The same for every part of the plan.
     let all = plan(SWEEP);
     let mine = all.on_host("node1", &[]).unwrap().resolve();
     let point = &all.resolve().points()[1].plan;
-    let part = all.part_on(point, &mine, SWEPT).unwrap();
+    let part = all.part_of_host(point, &mine, SWEPT).unwrap();
     assert_eq!(part, ResolvedPlan { seed: mine.seed, ..point.clone() });
 }

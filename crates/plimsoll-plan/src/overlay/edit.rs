@@ -1,4 +1,4 @@
-//! The same change in the text: a value in place of another, or a line more.
+//! Text edit of a change: replaces a value or adds a line.
 
 use std::ops::Range;
 
@@ -6,7 +6,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::Change;
 
-/// The text with one field changed; `None` where its form is none that is edited. Whoever asks checks what came out.
+/// Returns the text with one field changed; `None` if its form is not supported. The caller checks
+/// the result.
 pub(super) fn edit(text: &str, change: &Change) -> Option<String> {
     let root = DeTable::parse(text).ok()?;
     let (last, above) = change.path.split_last()?;
@@ -43,7 +44,7 @@ pub(super) fn edit(text: &str, change: &Change) -> Option<String> {
     Some(edited)
 }
 
-/// The tables at a path; a name picks one of a list.
+/// Collects the tables at a path. A name selects one of a list.
 fn find<'t, 'i>(table: &'t DeTable<'i>, path: &[String], places: &mut Vec<&'t DeTable<'i>>) {
     let Some((first, rest)) = path.split_first() else {
         places.push(table);
@@ -70,23 +71,23 @@ fn find<'t, 'i>(table: &'t DeTable<'i>, path: &[String], places: &mut Vec<&'t De
     }
 }
 
-/// The places of a field's name and value.
+/// Returns the spans of a field's name and value.
 fn entry(table: &DeTable<'_>, name: &str) -> Option<(Range<usize>, Range<usize>)> {
     let (key, value) = table.get_key_value(name)?;
     Some((key.span().start..value.span().end, value.span()))
 }
 
-/// Where the last value ends that a table has under its own header.
+/// Returns the end of the last value under a table's own header.
 fn last_entry(text: &str, table: &DeTable<'_>) -> Option<usize> {
     let own = table.iter().filter(|(key, value)| {
-        // A table under a header of its own lies elsewhere.
+        // Skip tables that have their own header.
         let between = text.get(key.span().end..value.span().start);
         between.is_some_and(|between| between.trim() == "=")
     });
     own.map(|(_, value)| value.span().end).max()
 }
 
-/// Where the header of a table stands that has no fields.
+/// Returns the position of the header of a table without fields.
 fn header(text: &str, path: &[String]) -> Option<usize> {
     let header = format!("[{}]", path.join("."));
     let mut lines = text.match_indices(&header).map(|(at, _)| at);

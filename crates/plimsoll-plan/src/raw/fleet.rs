@@ -1,4 +1,4 @@
-//! `[fleet]`: which agents carry the plan, and what differs on some of them.
+//! `[fleet]`: the agents that run the plan, and fields that differ between them.
 
 use crate::read::list::{OneOrMore, Settings};
 use crate::read::section::section;
@@ -6,30 +6,32 @@ use crate::read::value::{Count, Name};
 use crate::resolved::Carries;
 
 section! {
-    /// Which agents of a fleet carry the plan, each all of it or its share. The server is named where it is run: `--fleet`.
+    /// Agents of a fleet that run the plan, each all of it or its share. `--fleet` names the
+    /// server.
     FleetRaw {
-        /// How many: the first by name of those that are free. `--agents` says another number.
-        agents: Count | "all that are there";
-        /// These, by name, and no others.
+        /// Number of agents: the first idle ones by name. `--agents` overrides it.
+        agents: Count | "all";
+        /// Names of the agents to use.
         names: OneOrMore<Name> | "any";
-        /// Those that have each of these labels (`plimsoll agent --label rack=1`).
+        /// Labels that an agent must have, all of them (`plimsoll agent --label rack=1`).
         labels: OneOrMore<Name> | "any";
-        /// `share`: the hosts carry the plan together. Each gets its share of the directories or exports that the target
-        /// lists, in the order of `names`, and of databases, mailboxes, clients, rate and requirement.
-        carries: Carries | "`whole`: each host carries all of it";
-        /// What differs on some hosts.
+        /// `share`: the hosts divide the plan. Each gets its share of the target's directories or
+        /// exports, in the order of `names`, and of databases, mailboxes, clients, rate and
+        /// requirement.
+        carries: Carries | "`whole`: each host runs all of it";
+        /// Fields that differ on some hosts.
         host: OneOrMore<FleetHostRaw> | "nothing";
     }
 }
 
 section! {
-    /// What differs on a host of the fleet, or on all with a label.
+    /// Fields that differ on one host, or on all hosts with a label.
     FleetHostRaw {
-        /// The agent's name.
+        /// Name of the agent.
         name: Name | "name or label";
-        /// A label of agents.
+        /// Label of the agents.
         label: Name | "name or label";
-        /// Fields of the plan that have another value there: `{ "target.path" = "/mnt/b" }`.
+        /// New values of the plan's fields: `{ "target.path" = "/mnt/b" }`.
         set: Settings | "required";
     }
 }

@@ -8,131 +8,133 @@ use crate::resolved::{DirectIo, Layout, SyncKind};
 use crate::units::{DurationNs, OpsPerS, Percent, Share, SizeBytes};
 
 section! {
-    /// Reads, writes and metadata operations of like clients. `sizes`, `reads`, `patterns` and
-    /// `queue_depth` take a list, and each combination is a point of a sweep.
+    /// Reads, writes and metadata operations of identical clients. `sizes`, `reads`, `patterns` and
+    /// `queue_depth` accept a list; each combination is a point of a sweep.
     MatrixRaw {
-        /// Name of the stream, without spaces and commas: its latencies are logged under it.
+        /// Name of the stream, used as tag of its latencies; no spaces or commas.
         name: Name | "`matrix`, with a number from the second stream on";
-        /// Sizes of one transfer.
+        /// Transfer sizes.
         sizes: Sizes = "4KiB";
-        /// Sizes mixed in one stream, instead of `sizes`.
+        /// Mix of transfer sizes in one stream, instead of `sizes`.
         size_mix: List<SizeShareRaw> | "none";
-        /// Sizes of writes, where they differ from those of reads.
-        write_size_mix: List<SizeShareRaw> | "as the reads";
-        /// Read share of the data operations.
+        /// Mix of write sizes, if it differs from that of reads.
+        write_size_mix: List<SizeShareRaw> | "that of the reads";
+        /// Percentage of reads among data operations.
         reads: OneOrMore<Percent> = 100;
-        /// Where operations go.
+        /// Access patterns.
         patterns: OneOrMore<PatternWord> = "random";
-        /// Operations that each client keeps outstanding (closed loop).
+        /// Outstanding operations per client (closed loop).
         queue_depth: OneOrMore<Count> = 4;
-        /// Exponent of Zipf's law (`zipf`); 0 is uniform.
+        /// Exponent of the Zipf distribution (`zipf`); 0 is uniform.
         zipf_exponent: NotNegative = 1.1;
-        /// Share of the space that is hot (`hot-cold`).
+        /// Hot share of the space (`hot-cold`).
         hot_space: Share = 0.2;
-        /// Share of the operations that go there (`hot-cold`).
+        /// Share of the operations in the hot space (`hot-cold`).
         hot_access: Share = 0.8;
-        /// Distance from one start to the next (`strided`).
+        /// Distance between starting offsets (`strided`).
         stride: SizeBytes = "1MiB";
         /// Standard deviation as a share of the working set (`normal`).
         normal_deviation: Share = 0.1;
         /// Share of the space that one pass touches (`skipping`).
         skip_density: Share = 0.1;
-        /// Share of metadata operations in all operations.
+        /// Percentage of metadata operations among all operations.
         metadata: Percent = 0;
-        /// Shares of the metadata operations.
+        /// Percentages of the metadata operations.
         metadata_mix: MetadataMixRaw = "{}";
-        /// Directories or exports that the files are dealt to.
-        shares: Count | "as many as the target names";
-        /// Files in each of them.
+        /// Number of directories or exports that the files are distributed over.
+        shares: Count | "the number in the target";
+        /// Files per directory or export.
         files: Count = 1;
-        /// Levels of directories below each share, over whose last level its files are dealt (`path`).
+        /// Levels of subdirectories per share. The files are in the last level (`path`).
         tree_levels: Count | "none: a share's files lie in one directory";
-        /// Directories in each directory of such a tree.
+        /// Subdirectories per directory.
         tree_fan_out: Count = 8;
-        /// Size of a file.
-        file_size: SizeBytes | "1 GiB; a device is taken whole";
-        /// Where in each file the working set begins.
+        /// File size.
+        file_size: SizeBytes | "1 GiB; the whole of a device";
+        /// Start of the working set in each file.
         offset: SizeBytes = "0B";
-        /// Bytes that operations go to, all files together.
+        /// Size of the working set, over all files.
         working_set: SizeBytes | "everything";
-        /// Boundary that offsets are multiples of.
+        /// Alignment of offsets.
         align: SizeBytes | "the size of the transfer";
-        /// Clients in all; client `i` works on share `i mod shares`.
+        /// Total number of clients. Client `i` uses share `i mod shares`.
         clients: Count | "one per share";
-        /// Whether a client waits for its whole batch before the next.
+        /// True if a client waits for its whole batch before the next.
         batch: bool = false;
         /// Pause of a client between operations (closed loop).
         think_time: DurationNs = "0s";
-        /// `closed`: when an earlier operation has completed. The others are open loops: evenly
-        /// spaced, random, in bursts, or at recorded times.
+        /// `closed`: an operation starts when an earlier one has completed. The others are open
+        /// loops: evenly spaced, random, in bursts, or at recorded times.
         arrival: ArrivalWord = "closed";
-        /// Operations per second of the stream: the rate of an open loop, a ceiling of a closed one.
+        /// Operations per second of the stream: the rate of an open loop, or the limit of a closed
+        /// loop.
         rate: OpsPerS | "required for an open loop";
-        /// Time over which the rate climbs from 0 (`constant`, `poisson`).
+        /// Time in which the rate increases from 0 (`constant`, `poisson`).
         ramp: DurationNs = "0s";
         /// Length of a burst (`bursts`).
         burst_on: DurationNs = "1s";
         /// Pause between bursts (`bursts`).
         burst_off: DurationNs = "1s";
-        /// File with one start per line, in nanoseconds from the beginning (`recorded`).
+        /// File with one start time per line, in nanoseconds from the beginning (`recorded`).
         arrival_file: Name | "required for `recorded`";
-        /// Direct or buffered.
+        /// Direct or buffered I/O.
         direct: DirectIo | "`engine.direct`";
-        /// When writes are made durable.
+        /// Durability of writes.
         sync: SyncKind = "none";
-        /// After how many writes of a client (`fsync`, `fdatasync`).
+        /// Writes of a client per sync (`fsync`, `fdatasync`).
         sync_every: Count = 1;
-        /// How many to one the content compresses; 1 is incompressible.
+        /// Compression ratio of the content, N to 1. 1 is incompressible.
         compressibility: Ratio = 1.0;
-        /// Share of 4 KiB blocks that are copies of others.
+        /// Share of duplicate 4 KiB blocks.
         duplicates: Share = 0.0;
-        /// Whether each block carries a stamp from which damage is told.
+        /// True if each block carries a stamp that reveals damage.
         stamps: bool = true;
-        /// Whether every read is checked against what was written, while measuring. Otherwise one block in 256 is.
+        /// True to check every read against the written data during the measurement. False checks
+        /// one block in 256.
         verify_reads: bool = false;
-        /// What the files hold before the first operation.
+        /// Content of the files before the first operation.
         layout: Layout = "written";
     }
 }
 
 section! {
-    /// A size of transfers and its share; the shares of a mix add up to 100.
+    /// Transfer size and its percentage. The percentages of a mix add up to 100.
     SizeShareRaw {
-        /// Size of one transfer.
+        /// Transfer size.
         size: SizeBytes | "required";
-        /// Its share.
+        /// Percentage.
         share: Percent | "required";
     }
 }
 
 section! {
-    /// Shares of the metadata operations; they add up to 100.
+    /// Percentages of the metadata operations; their sum is 100.
     MetadataMixRaw {
-        /// Attributes read.
+        /// Reads of attributes.
         getattr: Percent = 40;
-        /// Names looked up.
+        /// Lookups of names.
         lookup: Percent = 20;
-        /// Permissions asked.
+        /// Permission checks.
         access: Percent = 15;
-        /// Directories listed.
+        /// Directory listings.
         readdir: Percent = 5;
-        /// Small files made.
+        /// Creations of small files.
         create: Percent = 5;
-        /// Such files removed.
+        /// Removals of small files.
         remove: Percent = 5;
-        /// Such files renamed.
+        /// Renames of small files.
         rename: Percent = 5;
-        /// Attributes set.
+        /// Changes of attributes.
         setattr: Percent = 5;
     }
 }
 
 section! {
-    /// A fio job, turned into streams; what can't be carried over is listed in the report.
+    /// fio job, converted to streams. The report lists options that could not be converted.
     FioRaw {
-        /// The job file, from the plan's directory.
+        /// Job file, relative to the plan's directory.
         job: Name | "required";
-        /// Sections of the job to take.
+        /// Sections of the job to use.
         sections: List<Name> | "all";
     }
 }

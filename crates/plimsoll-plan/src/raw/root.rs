@@ -1,4 +1,4 @@
-//! The top of a plan.
+//! Top level of a plan.
 
 use super::{
     CompareRaw, EngineRaw, EvidenceRaw, FioRaw, FleetRaw, MailboxRaw, MatrixRaw, ObserveRaw,
@@ -6,61 +6,62 @@ use super::{
 };
 use crate::read::list::OneOrMore;
 use crate::read::section::section;
-use crate::read::value::{Name, Whole};
+use crate::read::value::{Integer, Name};
 
 section! {
-    /// What the plan is, and its sections.
+    /// Name and purpose of the plan, and its sections.
     Root {
-        /// Version of the plan format; this build knows 1.
-        version: Whole<1> = 1;
-        /// Name of the plan, in the report and the catalogue.
+        /// Version of the plan format; this build supports 1.
+        version: Integer<1> = 1;
+        /// Name of the plan in the report and the catalogue.
         name: Name | "the name of the file";
-        /// What it is for.
+        /// Purpose of the plan.
         description: String = "";
-        /// Who answers for the plan, in the report: a name, a team or an address. It is no condition of the
-        /// measurement.
+        /// Owner of the plan, for the report: a name, a team or an address. It is not a condition
+        /// of the measurement.
         owner: Name | "none";
-        /// Seed of every random choice: the same seed gives the same choices per session.
-        seed: Whole<0> = 42;
-        /// True for a short run that shows the tool and can't show the storage; the first line of
-        /// the report says so.
+        /// Seed of all random choices. The same seed gives the same choices per session.
+        seed: Integer<0> = 42;
+        /// True for a short run that demonstrates the tool and cannot characterise the storage. The
+        /// first line of the report says so.
         demonstration: bool = false;
-        /// Name of the practice that the settings follow, such as `best practice`: two plans with the
+        /// Name of the practice that the settings follow, such as `best practice`. Plans with the
         /// same name are compared as such.
         practice: Name | "none";
-        /// What the application needs. Without this section the run is measured and not judged.
+        /// Requirement of the application. Without this section the run is measured but not judged.
         requirement: RequirementRaw | "no requirement";
-        /// The system under test; `[[target]]`, each with a name, for several to compare.
+        /// System under test. Use `[[target]]` sections with names to compare several.
         target: OneOrMore<TargetRaw> | "required";
-        /// Where operations come from.
+        /// Source of the operations.
         workload: WorkloadRaw | "required";
-        /// What is done before, while and after measuring.
+        /// Phases before, during and after the measurement.
         phases: PhasesRaw = "{}";
-        /// How much must be measured, and how finely.
+        /// Amount and resolution of the measurement.
         evidence: EvidenceRaw = "{}";
-        /// What is declared of the system beneath, and where its own statistics are.
+        /// Declared properties of the storage system, and its metrics endpoints.
         observe: ObserveRaw = "{}";
-        /// How often.
+        /// Repetition of runs.
         repeat: RepeatRaw = "{}";
-        /// What a comparison asks.
+        /// Question of a comparison.
         compare: CompareRaw = "{}";
-        /// How I/O is issued.
+        /// I/O engine.
         engine: EngineRaw = "{}";
-        /// Which agents of a fleet carry it.
+        /// Agents of a fleet that run the plan.
         fleet: FleetRaw | "one host, or all agents of `--fleet`";
     }
 }
 
 section! {
-    /// Where operations come from: exactly one of these.
+    /// Source of the operations: exactly one of these.
     WorkloadRaw {
-        /// The mail store.
+        /// Mail store.
         mailbox: MailboxRaw | "one of the four";
-        /// Reads, writes and metadata operations; `[[workload.matrix]]` for several streams at once.
+        /// Reads, writes and metadata operations. Use `[[workload.matrix]]` for several concurrent
+        /// streams.
         matrix: OneOrMore<MatrixRaw> | "one of the four";
-        /// A fio job, turned into streams.
+        /// fio job, converted to streams.
         fio: FioRaw | "one of the four";
-        /// A block trace, replayed.
+        /// Block trace to replay.
         trace: TraceRaw | "one of the four";
     }
 }

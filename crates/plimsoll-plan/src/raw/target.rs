@@ -2,46 +2,48 @@
 
 use crate::read::list::{List, OneOrMore, Settings};
 use crate::read::section::section;
-use crate::read::value::{Count, Name, Whole};
+use crate::read::value::{Count, Integer, Name};
 use crate::units::DurationNs;
 
 section! {
-    /// The system under test: exactly one of `databases` (with `logs`), `path`, `device`, `nfs`, `s3`,
-    /// `model` and `null`. Nothing else is ever written to.
+    /// System under test: exactly one of `databases` (with `logs`), `path`, `device`, `nfs`, `s3`,
+    /// `model` and `null`. Plimsoll never writes to anything else.
     TargetRaw {
-        /// Its name in a comparison.
+        /// Name in a comparison.
         name: Name | "`target`; required with several";
-        /// Directories of a mail store's databases, dealt to them in turn.
+        /// Directories for a mail store's databases, assigned in turn.
         databases: List<Name> | "none";
-        /// Directories of its logs, dealt to the databases in turn.
+        /// Directories for its logs, assigned to the databases in turn.
         logs: List<Name> | "the directories of the databases";
-        /// A directory in which files are made.
+        /// Directory for the files.
         path: Name | "none";
-        /// A block device, by its full name.
+        /// Full path of a block device.
         device: Name | "none";
-        /// NFS exports, driven without a mount: `nfs://host[:port]/export`.
+        /// NFS exports, accessed without a mount: `nfs://host[:port]/export`.
         nfs: OneOrMore<Name> | "none";
         /// Connections per client (`nfs`).
         connections: Count = 1;
-        /// User id sent with each call (`nfs`).
-        uid: Whole<0> = 0;
-        /// Group id sent with each call (`nfs`).
-        gid: Whole<0> = 0;
-        /// A bucket: `s3://bucket/prefix`. Credentials come from the environment.
+        /// User id in each call (`nfs`).
+        uid: Integer<0> = 0;
+        /// Group id in each call (`nfs`).
+        gid: Integer<0> = 0;
+        /// Bucket: `s3://bucket/prefix`. Credentials are read from the environment.
         s3: Name | "none";
-        /// Where the object store answers (`s3`): `https://host:port` or `http://host:port`. The certificate is
-        /// held against the file in `AWS_CA_BUNDLE`, or else against the authorities of this host.
+        /// URL of the object store (`s3`): `https://host:port` or `http://host:port`. The
+        /// certificate is checked against the file in `AWS_CA_BUNDLE`, or else against this host's
+        /// certificate authorities.
         endpoint: Name | "required with s3";
         /// Region in the signature (`s3`).
         region: Name = "us-east-1";
-        /// A storage system in virtual time: the name of a shipped model, or the path of a file.
+        /// Model of a storage system in virtual time: a shipped model by name, or the path of a
+        /// file.
         model: Name | "none";
-        /// Parameters that differ from the model file (`model`).
+        /// Parameters that override the model file (`model`).
         set: Settings = "{}";
-        /// Every operation completes at once: shows the load generator's own limit.
+        /// Every operation completes at once. This shows the limit of the load generator.
         null: bool = false;
-        /// How long storage that answers nothing is waited for before the run ends as failed: a server
-        /// that is gone, a device that hangs.
+        /// Time without any response from the storage after which the run fails, such as from a
+        /// dead server or a hung device.
         outage_max: DurationNs | "as long as `phases.measure`, from 30 s to 10 min";
     }
 }

@@ -9,41 +9,41 @@ use crate::resolved::{DirectIo, Layout, TraceMap};
 use crate::units::{DurationNs, Percent, SizeBytes};
 
 section! {
-    /// The reads and writes of a block trace, at its own times. `plimsoll plan import TRACE` writes this section: its
-    /// first fields are what the trace is.
+    /// Replay of a block trace at its recorded times. `plimsoll plan import TRACE` writes this
+    /// section. The first fields describe the trace.
     TraceRaw {
-        /// The trace: blkparse text, fio iolog of version 2 or 3, MSR Cambridge or Alibaba CSV.
+        /// Trace file: blkparse text, fio iolog version 2 or 3, or MSR Cambridge or Alibaba CSV.
         file: Name | "required";
-        /// SHA-256 of the file: another one is not replayed.
+        /// SHA-256 of the file. A different file is rejected.
         sha256: Name | "required";
-        /// Reads and writes in it.
+        /// Number of reads and writes.
         operations: Count | "required";
-        /// Time from the first to the last.
+        /// Time from the first operation to the last.
         span: DurationNs | "required";
-        /// Its share of reads.
+        /// Percentage of reads.
         reads: Percent | "required";
-        /// Its sizes of transfers.
+        /// Mix of transfer sizes.
         size_mix: List<SizeShareRaw> | "required";
-        /// When operations start: `recorded`, so many times as fast (`2x`, `0.5x`), or `as-fast` as the target goes.
+        /// Speed: `recorded`, a multiple (`2x`, `0.5x`), or `as-fast` as possible.
         pace: Speed = "recorded";
-        /// Where operations go on a target of another size.
+        /// Mapping of the trace's addresses to a target of another size.
         map: TraceMap = "fit";
-        /// Size of the file that they go to.
-        file_size: SizeBytes | "required; a device is taken whole";
-        /// Boundary that offsets are rounded down to, and sizes up.
+        /// Size of the target file.
+        file_size: SizeBytes | "required; the whole of a device";
+        /// Alignment: offsets are rounded down to it, and sizes up.
         align: SizeBytes = "512B";
-        /// Most operations in flight; what is due beyond that waits, and is late.
+        /// Maximum operations in flight. Operations due beyond that are delayed.
         queue_depth: Count | "256; fewer where their buffers would take more than 256 MiB";
-        /// Operations that start later than this after their times, at the 99th percentile or at the end, are a replay that
-        /// has fallen behind.
+        /// Maximum lag of operations behind their due times, for the 99th percentile and at the
+        /// end. Beyond that, the replay has fallen behind.
         lag_max: DurationNs = "100ms";
-        /// Direct or buffered.
+        /// Direct or buffered I/O.
         direct: DirectIo | "`engine.direct`";
-        /// How many to one the content of writes compresses; 1 is incompressible.
+        /// Compression ratio of written content, N to 1. 1 is incompressible.
         compressibility: Ratio = 1.0;
-        /// Whether each block carries a stamp from which damage is told.
+        /// True if each block carries a stamp that reveals damage.
         stamps: bool = true;
-        /// What the file holds before the first operation.
+        /// Content of the file before the first operation.
         layout: Layout = "written";
     }
 }

@@ -1,4 +1,4 @@
-//! Lists, and tables of free names.
+//! Lists, and tables with arbitrary names.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::value::{ReadValue, integer, wrong_kind};
-use super::{At, Cx};
+use super::{Cx, Position};
 use crate::units::{SizeBytes, sizes_from_text};
 
-/// A list of values with at least one entry.
+/// List with at least one entry.
 #[derive(Clone, Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
@@ -18,7 +18,7 @@ impl<T: ReadValue> ReadValue for List<T> {
         format!("list of: {}", T::kind())
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let Some(entries) = value.as_array() else {
             let help = "put it in square brackets: [ … ]";
             wrong_kind(value, at, cx, "a list", help);
@@ -29,28 +29,28 @@ impl<T: ReadValue> ReadValue for List<T> {
             return None;
         }
         let read = |(i, entry): (usize, &Spanned<DeValue<'_>>)| {
-            let at = At { field: format!("{}[{i}]", at.field), span: entry.span() };
+            let at = Position { field: format!("{}[{i}]", at.field), span: entry.span() };
             T::read(entry.get_ref(), &at, cx)
         };
-        // All entries are read, so that each problem is noted, before any is given up on.
+        // Read all entries first, so that every error is recorded.
         let read: Vec<Option<T>> = entries.iter().enumerate().map(read).collect();
         read.into_iter().collect::<Option<Vec<T>>>().map(Self)
     }
 }
 
-/// One value, or a list of them: `[target]` or `[[target]]`, `4` or `[1, 4]`.
+/// One value or a list: `[target]` or `[[target]]`, `4` or `[1, 4]`.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMore<T> {
-    /// At least one, each with its place.
-    pub(crate) items: Vec<(T, At)>,
+    /// Values with their positions, at least one.
+    pub(crate) items: Vec<(T, Position)>,
 }
 
 impl<T: ReadValue> ReadValue for OneOrMore<T> {
     fn kind() -> String {
-        format!("{}, or a list of such", T::kind())
+        format!("{}, or a list of them", T::kind())
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let Some(entries) = value.as_array() else {
             let items = vec![(T::read(value, at, cx)?, at.clone())];
             return Some(Self { items });
@@ -58,23 +58,23 @@ impl<T: ReadValue> ReadValue for OneOrMore<T> {
         let places = entries
             .iter()
             .enumerate()
-            .map(|(i, e)| At { field: format!("{}[{i}]", at.field), span: e.span() });
-        let places: Vec<At> = places.collect();
+            .map(|(i, e)| Position { field: format!("{}[{i}]", at.field), span: e.span() });
+        let places: Vec<Position> = places.collect();
         let items = List::<T>::read(value, at, cx)?.0.into_iter().zip(places).collect();
         Some(Self { items })
     }
 }
 
-/// Sizes: one, a list, or a range such as `"4KiB..128KiB"`, which doubles from one to the next.
+/// One size, a list, or a range such as `"4KiB..128KiB"`, whose sizes double.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes(pub(crate) OneOrMore<SizeBytes>);
 
 impl ReadValue for Sizes {
     fn kind() -> String {
-        "size, a list of such, or `\"4KiB..128KiB\"` (doubling)".to_owned()
+        "size, a list of them, or `\"4KiB..128KiB\"` (doubling)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match value {
             DeValue::String(text) if text.contains("..") => match sizes_from_text(text) {
                 Ok(sizes) => {
@@ -91,7 +91,7 @@ impl ReadValue for Sizes {
     }
 }
 
-/// Free names with plain values: parameters of a model. Values are kept as TOML.
+/// Table with arbitrary names and plain values, such as model parameters. Values are kept as TOML.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings(pub(crate) BTreeMap<String, String>);
 
@@ -100,7 +100,7 @@ impl ReadValue for Settings {
         "table of names and values".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let mut settings = Self::default();
         settings.gather(value, "", at, cx)?;
         Some(settings)
@@ -108,7 +108,13 @@ impl ReadValue for Settings {
 }
 
 impl Settings {
-    fn gather(&mut self, value: &DeValue<'_>, prefix: &str, at: &At, cx: &mut Cx) -> Option<()> {
+    fn gather(
+        &mut self,
+        value: &DeValue<'_>,
+        prefix: &str,
+        at: &Position,
+        cx: &mut Cx,
+    ) -> Option<()> {
         let Some(table) = value.as_table() else {
             wrong_kind(value, at, cx, "a table", "write names and values: { \"a.b\" = 1 }");
             return None;
@@ -116,7 +122,8 @@ impl Settings {
         for (key, value) in table {
             let dot = if prefix.is_empty() { "" } else { "." };
             let name = format!("{prefix}{dot}{}", key.get_ref());
-            let at = At { field: format!("{}.{}", at.field, key.get_ref()), span: value.span() };
+            let at =
+                Position { field: format!("{}.{}", at.field, key.get_ref()), span: value.span() };
             let text = match value.get_ref() {
                 DeValue::Table(_) => {
                     self.gather(value.get_ref(), &name, &at, cx)?;

@@ -1,42 +1,42 @@
-//! Sections: tables of fields, declared once.
+//! Sections: tables of fields, each declared once.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
 use super::value::{ReadValue, a_kind};
-use super::{At, Cx, Given};
+use super::{Cx, Located, Position};
 
-/// What the reference says of a field.
+/// Field in the reference.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldDoc {
     /// Name in the plan.
     pub(crate) name: &'static str,
-    /// Kind of value, as a reader of the reference wants it.
+    /// Kind of value, as shown in the reference.
     pub(crate) kind: fn() -> String,
-    /// Default as written in a plan; `None` when there is none or it is computed.
+    /// Default as written in a plan; `None` if there is none or it is computed.
     pub(crate) default: Option<&'static str>,
-    /// How the default comes about when it is computed.
+    /// Rule by which the default is computed.
     pub(crate) computed: Option<&'static str>,
-    /// Where the default or the meaning comes from.
+    /// Source of the default or the meaning.
     pub(crate) source: Option<&'static str>,
-    /// What it means.
+    /// Meaning.
     pub(crate) doc: &'static str,
 }
 
-/// A table with known fields.
+/// Table with known fields.
 pub(crate) trait Section: Sized {
-    /// Its fields.
+    /// Fields.
     const FIELDS: &'static [FieldDoc];
-    /// What it is for.
+    /// Purpose.
     const DOC: &'static str;
-    /// Reads it; problems go to `cx`, unreadable fields come back as if not written. `None` only
-    /// if a default can't be read, which is noted too.
-    fn read_table(table: &DeTable<'_>, at: &At, cx: &mut Cx) -> Option<Self>;
+    /// Reads the section and records errors in `cx`. Unreadable fields count as not written.
+    /// Returns `None` only if a default cannot be read, which is recorded too.
+    fn read_table(table: &DeTable<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
 }
 
-/// Declares a section: each field with its meaning, type, default or how the default is computed
-/// (after `|`), and a source (after `,`). A default is TOML, or the text of a TOML string.
+/// Declares a section. Each field has its meaning, type, default or the rule to compute it (after
+/// `|`), and a source (after `,`). A default is TOML, or the text of a TOML string.
 macro_rules! section {
     ($(#[doc = $section_doc:literal])+ $name:ident {
         $(
@@ -47,9 +47,9 @@ macro_rules! section {
         $(#[doc = $section_doc])+
         #[derive(Clone, Debug)]
         pub(crate) struct $name {
-            /// Where the section is.
+            /// Position of the section.
             #[allow(dead_code)] // Not every section is pointed at.
-            pub(crate) at: $crate::read::At,
+            pub(crate) at: $crate::read::Position,
             $($(#[doc = $doc])+ pub(crate) $field: $crate::read::section::field_type!($kind $(, $default)?),)+
         }
 
@@ -68,7 +68,7 @@ macro_rules! section {
 
             fn read_table(
                 table: &toml::de::DeTable<'_>,
-                at: &$crate::read::At,
+                at: &$crate::read::Position,
                 cx: &mut $crate::read::Cx,
             ) -> Option<Self> {
                 Some(Self {
@@ -87,7 +87,7 @@ macro_rules! section {
 
             fn read(
                 value: &toml::de::DeValue<'_>,
-                at: &$crate::read::At,
+                at: &$crate::read::Position,
                 cx: &mut $crate::read::Cx,
             ) -> Option<Self> {
                 $crate::read::section::read_whole(value, at, cx)
@@ -96,10 +96,10 @@ macro_rules! section {
     };
 }
 
-/// A field with a default always has a value; another may have none.
+/// A field with a default always has a value; others may have none.
 macro_rules! field_type {
-    ($kind:ty) => { Option<$crate::read::Given<$kind>> };
-    ($kind:ty, $default:literal) => { $crate::read::Given<$kind> };
+    ($kind:ty) => { Option<$crate::read::Located<$kind>> };
+    ($kind:ty, $default:literal) => { $crate::read::Located<$kind> };
 }
 
 macro_rules! read_field {
@@ -122,19 +122,19 @@ macro_rules! optional {
 
 pub(crate) use {field_type, optional, read_field, section};
 
-/// Reads a section and refuses names that it does not know.
-pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<S> {
+/// Reads a section and rejects unknown names.
+pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<S> {
     let Some(table) = value.as_table() else {
         cx.fail(at, format!("is {}, not a table", a_kind(value)), format!("write [{}]", at.field));
         return None;
     };
     let names: Vec<&str> = S::FIELDS.iter().map(|f| f.name).collect();
-    refuse_unknown(table, &names, at, cx);
+    reject_unknown(table, &names, at, cx);
     S::read_table(table, at, cx)
 }
 
-/// Notes each key that is not among `names`.
-pub(crate) fn refuse_unknown(table: &DeTable<'_>, names: &[&str], at: &At, cx: &mut Cx) {
+/// Records every key that is not in `names`.
+pub(crate) fn reject_unknown(table: &DeTable<'_>, names: &[&str], at: &Position, cx: &mut Cx) {
     for (key, _) in table {
         let name: &str = key.get_ref();
         if names.contains(&name) {
@@ -144,16 +144,16 @@ pub(crate) fn refuse_unknown(table: &DeTable<'_>, names: &[&str], at: &At, cx: &
         if let Some(meant) = meant {
             cx.meant(at.unwritten(meant).field);
         }
-        let shown = crate::shown::printable(name);
+        let shown = crate::display_text::printable(name);
         cx.fail(&at.field(&shown, key.span()), "is not a known field", help);
     }
 }
 
-/// Names that are at least this alike (Jaro-Winkler) are most likely meant.
+/// Minimum similarity (Jaro-Winkler) of a name to suggest.
 const ALIKE: f64 = 0.75;
 
-/// What to do about an unknown name, and the field that it was most likely meant to be: the nearest
-/// known name here, unless another section has exactly this one.
+/// Returns the hint for an unknown name, and the field that it probably meant: the most similar
+/// name here, unless another section has exactly this one.
 fn suggest<'n>(name: &str, names: &[&'n str], section: &str) -> (String, Option<&'n str>) {
     let here = if section.is_empty() { "a plan" } else { section };
     if let Some(other) = crate::raw::section_of(name).filter(|other| *other != section) {
@@ -168,33 +168,33 @@ fn suggest<'n>(name: &str, names: &[&'n str], section: &str) -> (String, Option<
     match near {
         Some((score, known)) if score >= ALIKE => (format!("did you mean `{known}`?"), Some(known)),
         Some((_, known)) => {
-            (format!("the nearest field of {here} is `{known}`; see docs/plan.md"), None)
+            (format!("the most similar field of {here} is `{known}`; see docs/plan.md"), None)
         }
         None => ("see docs/plan.md".to_owned(), None),
     }
 }
 
-/// Reads a field that may be left out.
+/// Reads an optional field.
 pub(crate) fn read_optional<T: ReadValue>(
     table: &DeTable<'_>,
     name: &str,
-    at: &At,
+    at: &Position,
     cx: &mut Cx,
-) -> Option<Given<T>> {
+) -> Option<Located<T>> {
     let (span, value) = find(table, name)?;
     let at = at.field(name, span);
     let value = T::read(value, &at, cx)?;
-    Some(Given { value, at, written: true })
+    Some(Located { value, at, written: true })
 }
 
-/// Reads a field that has a default.
+/// Reads a field with a default.
 pub(crate) fn read_defaulted<T: ReadValue>(
     table: &DeTable<'_>,
     name: &str,
-    at: &At,
+    at: &Position,
     cx: &mut Cx,
     default: &str,
-) -> Option<Given<T>> {
+) -> Option<Located<T>> {
     if let Some(given) = read_optional(table, name, at, cx) {
         return Some(given);
     }
@@ -203,7 +203,7 @@ pub(crate) fn read_defaulted<T: ReadValue>(
         Ok(value) => T::read(value.get_ref(), &at, cx),
         Err(_) => T::read(&DeValue::String(default.into()), &at, cx),
     };
-    Some(Given { value: value?, at, written: false })
+    Some(Located { value: value?, at, written: false })
 }
 
 fn find<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<(Range<usize>, &'t DeValue<'i>)> {

@@ -1,20 +1,20 @@
-//! How fast a trace is replayed.
+//! Replay speed of a trace.
 
 use toml::de::DeValue;
 
 use super::value::{ReadValue, wrong_kind};
-use super::{At, Cx};
-use crate::shown::printable;
+use super::{Cx, Position};
+use crate::display_text::printable;
 
-/// Speeds that a replay can have.
+/// Range of replay speeds.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
-/// How many times as fast as recorded; `None`: as fast as the target goes.
+/// Speed relative to the recording; `None`: as fast as possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Speed(pub(crate) Option<f64>);
 
 impl Speed {
-    /// From a word of a plan or a command line.
+    /// Parses a word from a plan or a command line.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "recorded" => return Some(Self(Some(1.0))),
@@ -35,7 +35,7 @@ impl ReadValue for Speed {
         "`\"recorded\"`, a factor such as `\"2x\"`, or `\"as-fast\"`".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let help = "write \"recorded\", a factor from \"0.001x\" to \"1000x\", or \"as-fast\"";
         let DeValue::String(text) = value else {
             wrong_kind(value, at, cx, "a pace", help);

@@ -1,31 +1,37 @@
-//! Values of fields: what TOML may hold for each, and what is said when it holds something else.
+//! Field values: accepted TOML for each kind, and the errors for all other.
 
 use toml::de::{DeFloat, DeInteger, DeValue};
 
-use super::{At, Cx};
-use crate::shown::printable;
+use super::{Cx, Position};
+use crate::display_text::printable;
 use crate::units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError};
 
-/// A value that a field can take.
+/// Value of a field.
 pub(crate) trait ReadValue: Sized {
     /// Kind of value, for the reference.
     fn kind() -> String;
-    /// Reads it, or notes what is wrong.
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self>;
+    /// Reads the value, or records the error.
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
 }
 
-/// `a string`, `an integer`…
+/// Returns the kind with its article: `a string`, `an integer`….
 pub(crate) fn a_kind(value: &DeValue<'_>) -> String {
     let kind = value.type_str();
     let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
     format!("{article} {kind}")
 }
 
-pub(super) fn wrong_kind(value: &DeValue<'_>, at: &At, cx: &mut Cx, wanted: &str, help: &str) {
+pub(super) fn wrong_kind(
+    value: &DeValue<'_>,
+    at: &Position,
+    cx: &mut Cx,
+    wanted: &str,
+    help: &str,
+) {
     cx.fail(at, format!("is {}, not {wanted}", a_kind(value)), help);
 }
 
-fn keep<T>(result: Result<T, UnitError>, at: &At, cx: &mut Cx) -> Option<T> {
+fn keep<T>(result: Result<T, UnitError>, at: &Position, cx: &mut Cx) -> Option<T> {
     result.map_err(|e| cx.fail(at, e.message, e.help)).ok()
 }
 
@@ -37,11 +43,11 @@ fn float(number: &DeFloat<'_>) -> Option<f64> {
     number.as_str().parse().ok().filter(|f: &f64| f.is_finite())
 }
 
-/// A plain number, integer or float.
+/// Returns an integer or float as a float.
 fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Integer(i) => {
-            // Plans hold no integer that a float can't: the largest are counts and rates.
+            // All integers in plans are exact as floats: the largest are counts and rates.
             integer(i).map(|i| i as f64)
         }
         DeValue::Float(f) => float(f),
@@ -54,7 +60,7 @@ impl ReadValue for String {
         "text".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match value {
             DeValue::String(text) => Some(text.clone().into_owned()),
             other => {
@@ -65,7 +71,7 @@ impl ReadValue for String {
     }
 }
 
-/// Text that is not empty and has no control characters: names, paths, addresses.
+/// Non-empty text without control characters: a name, a path or an address.
 #[derive(Clone, Debug)]
 pub(crate) struct Name(pub(crate) String);
 
@@ -74,14 +80,14 @@ impl ReadValue for Name {
         "text".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let text = String::read(value, at, cx)?;
         if text.trim().is_empty() {
             cx.fail(at, "is empty", "write a name, or leave the field out");
             return None;
         }
         if text.chars().any(char::is_control) {
-            cx.fail(at, "holds a control character", "write it without");
+            cx.fail(at, "contains a control character", "write it without");
             return None;
         }
         Some(Self(text))
@@ -93,7 +99,7 @@ impl ReadValue for bool {
         "true or false".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         if let DeValue::Boolean(b) = value {
             return Some(*b);
         }
@@ -102,19 +108,19 @@ impl ReadValue for bool {
     }
 }
 
-/// A whole number of at least `LEAST`.
+/// Integer of at least `LEAST`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whole<const LEAST: u64>(pub(crate) u64);
+pub(crate) struct Integer<const LEAST: u64>(pub(crate) u64);
 
-/// Whole numbers from 1.
-pub(crate) type Count = Whole<1>;
+/// Integer from 1.
+pub(crate) type Count = Integer<1>;
 
-impl<const LEAST: u64> ReadValue for Whole<LEAST> {
+impl<const LEAST: u64> ReadValue for Integer<LEAST> {
     fn kind() -> String {
         if LEAST == 0 { "whole number".to_owned() } else { format!("whole number from {LEAST}") }
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let DeValue::Integer(i) = value else {
             wrong_kind(value, at, cx, "a whole number", "write digits, without quotes or unit");
             return None;
@@ -132,7 +138,7 @@ impl<const LEAST: u64> ReadValue for Whole<LEAST> {
     }
 }
 
-/// A number that is at least 0.
+/// Number of at least 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NotNegative(pub(crate) f64);
 
@@ -141,7 +147,7 @@ impl ReadValue for NotNegative {
         "number from 0".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         if let Some(n) = number(value).filter(|n| *n >= 0.0) {
             return Some(Self(n));
         }
@@ -150,7 +156,7 @@ impl ReadValue for NotNegative {
     }
 }
 
-/// How many to one: a number from 1 to 1000.
+/// Ratio N to 1, from 1 to 1000.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio(pub(crate) f64);
 
@@ -159,7 +165,7 @@ impl ReadValue for Ratio {
         "number from 1 to 1000 (to one)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         if let Some(n) = number(value).filter(|n| (1.0..=1000.0).contains(n)) {
             return Some(Self(n));
         }
@@ -168,7 +174,7 @@ impl ReadValue for Ratio {
     }
 }
 
-/// Quantities that are written as text with a unit.
+/// Defines quantities that are written as text with a unit.
 macro_rules! quantity {
     ($type:ty, $kind:literal, $wanted:literal, $example:literal) => {
         impl ReadValue for $type {
@@ -176,7 +182,7 @@ macro_rules! quantity {
                 $kind.to_owned()
             }
 
-            fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+            fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
                 match value {
                     DeValue::String(text) => keep(text.parse(), at, cx),
                     DeValue::Integer(i) => {
@@ -210,7 +216,7 @@ impl ReadValue for OpsPerS {
         "rate (`200` or `\"200/s\"`)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         if let DeValue::String(text) = value {
             return keep(text.parse(), at, cx);
         }
@@ -227,7 +233,7 @@ impl ReadValue for Share {
         "share (`0.7` or `\"70%\"`)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match (value, number(value)) {
             (DeValue::String(text), _) => keep(text.parse(), at, cx),
             (_, Some(n)) => keep(Self::new(n), at, cx),
@@ -244,7 +250,7 @@ impl ReadValue for Percent {
         "percentage (`75` or `\"75%\"`)".to_owned()
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match (value, number(value)) {
             (DeValue::String(text), _) => keep(text.parse(), at, cx),
             (_, Some(n)) => keep(Self::new(n), at, cx),

@@ -1,13 +1,13 @@
-//! Words, and words that stand where a value could.
+//! Words, and words in place of a value.
 
 use toml::de::DeValue;
 
 use super::value::{ReadValue, wrong_kind};
-use super::{At, Cx};
+use super::{Cx, Position};
+use crate::display_text::printable;
 use crate::resolved as r;
-use crate::shown::printable;
 
-/// A word that stands for itself, or a value.
+/// Special word, or a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WordOr<W, T> {
     /// The word.
@@ -16,11 +16,11 @@ pub(crate) enum WordOr<W, T> {
     Value(T),
 }
 
-/// A single word: `auto`, `until-steady`.
+/// Field value with a single word: `auto`, `until-steady`.
 pub(crate) trait OneWord: Sized {
     /// The word.
     const WORD: &'static str;
-    /// What stands for it.
+    /// Value for the word.
     const VALUE: Self;
 }
 
@@ -47,7 +47,7 @@ impl<W: OneWord, T: ReadValue> ReadValue for WordOr<W, T> {
         format!("{}, or `\"{}\"`", T::kind(), W::WORD)
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         match value {
             DeValue::String(text) if *text == W::WORD => Some(Self::Word(W::VALUE)),
             other => T::read(other, at, cx).map(Self::Value),
@@ -55,7 +55,7 @@ impl<W: OneWord, T: ReadValue> ReadValue for WordOr<W, T> {
     }
 }
 
-/// One of several words.
+/// Defines a field value with several words.
 macro_rules! word_value {
     ($($type:ty),+) => {$(
         impl ReadValue for $type {
@@ -63,7 +63,7 @@ macro_rules! word_value {
                 word_kind(Self::WORDS)
             }
 
-            fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+            fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
                 let index = word_index(value, Self::WORDS, at, cx)?;
                 Self::ALL.get(index).copied()
             }
@@ -75,11 +75,11 @@ pub(crate) fn word_kind(words: &[&str]) -> String {
     words.iter().map(|w| format!("`\"{w}\"`")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Which of the words it is; notes the nearest when it is none.
+/// Returns the index of the word; otherwise records an error with the most similar word.
 pub(crate) fn word_index(
     value: &DeValue<'_>,
     words: &[&str],
-    at: &At,
+    at: &Position,
     cx: &mut Cx,
 ) -> Option<usize> {
     let listed = format!("one of: {}", words.join(", "));
@@ -115,7 +115,7 @@ word_value!(
     r::TraceMap
 );
 
-/// The word of a pattern, without its parameters.
+/// Word of a pattern, without its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PatternWord(pub(crate) &'static str);
 
@@ -124,13 +124,13 @@ impl ReadValue for PatternWord {
         word_kind(r::Pattern::WORDS)
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let index = word_index(value, r::Pattern::WORDS, at, cx)?;
         r::Pattern::WORDS.get(index).copied().map(Self)
     }
 }
 
-/// The word of an arrival, without its parameters.
+/// Word of an arrival, without its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArrivalWord(pub(crate) &'static str);
 
@@ -141,7 +141,7 @@ impl ReadValue for ArrivalWord {
         word_kind(ARRIVALS)
     }
 
-    fn read(value: &DeValue<'_>, at: &At, cx: &mut Cx) -> Option<Self> {
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let index = word_index(value, ARRIVALS, at, cx)?;
         ARRIVALS.get(index).copied().map(Self)
     }

@@ -1,23 +1,23 @@
-//! `[workload.fio]`: the streams of a job beside the plan.
+//! `[workload.fio]`: the streams of a job file next to the plan.
 
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::{Loaded, matrix};
+use super::{ResolvedWorkload, matrix};
 use crate::job::JobSource;
 use crate::raw::FioRaw;
 use crate::read::value::ReadValue;
-use crate::read::{At, Cx};
-use crate::resolved::{EngineChoice, Imported, Matrix, Target, Workload};
+use crate::read::{Cx, Position};
+use crate::resolved::{EngineChoice, ImportedJob, Matrix, Target, Workload};
 
-/// The streams of the job; whatever is wrong with it is noted at `workload.fio.job`.
+/// Returns the streams of the job. All its errors are recorded at `workload.fio.job`.
 pub(super) fn resolve(
     raw: &FioRaw,
     job: &JobSource<'_>,
     targets: &[Target],
     engine: &EngineChoice,
     cx: &mut Cx,
-) -> Option<Loaded> {
+) -> Option<ResolvedWorkload> {
     let Some(name) = &raw.job else {
         let help = "name the job file, such as job = \"randread.fio\"";
         cx.missing(&raw.at.unwritten("job"), "is missing", help);
@@ -33,8 +33,8 @@ pub(super) fn resolve(
         }
     };
     let mut matrix = streams(loaded.streams, targets, engine, &name.at, cx)?;
-    matrix.imported = Some(Imported { job: name.value.0.clone(), notes: loaded.notes });
-    Some(Loaded {
+    matrix.imported = Some(ImportedJob { job: name.value.0.clone(), notes: loaded.notes });
+    Some(ResolvedWorkload {
         workload: Workload::Matrix(matrix),
         measure_ns: loaded.measure_ns,
         warm_up_ns: loaded.warm_up_ns,
@@ -42,12 +42,12 @@ pub(super) fn resolve(
     })
 }
 
-/// Reads the streams as if they stood in the plan.
+/// Reads the streams as if they were written in the plan.
 fn streams(
     mut streams: Vec<Table>,
     targets: &[Target],
     engine: &EngineChoice,
-    job_at: &At,
+    job_at: &Position,
     cx: &mut Cx,
 ) -> Option<Matrix> {
     let mut inner = Cx::default();
@@ -60,7 +60,7 @@ fn streams(
     let table = DeTable::parse(&text).ok()?;
     let mut table = table.into_inner();
     let workload = table.remove("workload")?;
-    let at = At { field: "workload".to_owned(), span: 0..0 };
+    let at = Position { field: "workload".to_owned(), span: 0..0 };
     let raw = crate::raw::WorkloadRaw::read(workload.get_ref(), &at, &mut inner);
     let given = raw.as_ref().and_then(|w| w.matrix.as_ref());
     let matrix = given.and_then(|g| matrix::resolve(&g.value.items, targets, engine, &mut inner));
@@ -69,7 +69,7 @@ fn streams(
         (Some(matrix), None) => Some(matrix),
         (_, problem) => {
             let (what, help) = problem.map_or_else(
-                || ("can't be carried over".to_owned(), "write [workload.matrix]".to_owned()),
+                || ("cannot be converted".to_owned(), "write [workload.matrix]".to_owned()),
                 |p| (format!("as a plan, {}: {}", p.field, p.message), p.help),
             );
             cx.fail(job_at, what, help);

@@ -7,14 +7,14 @@ use crate::overlay::Change;
 use crate::raw::{FleetHostRaw, FleetRaw};
 use crate::read::list::OneOrMore;
 use crate::read::value::Name;
-use crate::read::{At, Cx};
+use crate::read::{Cx, Position};
 use crate::resolved::{Carries, HostChange, Placement};
 
-/// Agents at most: beyond that it is a slip of the finger.
+/// Maximum number of agents. A larger number is a typing error.
 const AGENTS_MAX: u64 = 100_000;
 
 pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
-    let names = |given: &Option<crate::read::Given<OneOrMore<Name>>>| -> Vec<String> {
+    let names = |given: &Option<crate::read::Located<OneOrMore<Name>>>| -> Vec<String> {
         let items = given.as_ref().map_or(&[][..], |given| given.value.items.as_slice());
         items.iter().map(|(name, _)| name.0.trim().to_owned()).collect()
     };
@@ -29,7 +29,7 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
     if let (Some(count), Some(given)) = (agents, &raw.names)
         && placement.names.len() != count as usize
     {
-        let says = format!("names {} agents, and `agents` says {count}", placement.names.len());
+        let says = format!("names {} agents, but `agents` is {count}", placement.names.len());
         cx.fail(&given.at, says, "leave one of the two out");
     }
     if let Some(given) = raw.carries.as_ref().filter(|given| given.value == Carries::Share) {
@@ -40,30 +40,30 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
     Placement { hosts, ..placement }
 }
 
-/// Who gets which share must not depend on who is there.
-fn check_shares(raw: &FleetRaw, at: &At, placement: &Placement, cx: &mut Cx) {
+/// The assignment of shares must not depend on which agents are present.
+fn check_shares(raw: &FleetRaw, at: &Position, placement: &Placement, cx: &mut Cx) {
     let mut names = placement.names.clone();
     names.sort();
     names.dedup();
     if names.len() < 2 || names.len() < placement.names.len() {
-        let help = "write names = [\"node1\", \"node2\"]: places are dealt in their order";
-        cx.fail(at, "does not say whose the shares are, each once", help);
+        let help = "write names = [\"node1\", \"node2\"]: places are assigned in their order";
+        cx.fail(at, "does not name the owners of the shares, each once", help);
     }
     if let Some(host) = &raw.host {
-        let help = "leave it out, or have each host carry the whole of a plan of its own";
-        cx.fail(&host.at, "says what differs on hosts that carry shares of one plan", help);
+        let help = "leave it out, or let each host run a whole plan of its own";
+        cx.fail(&host.at, "changes fields on hosts that run shares of one plan", help);
     }
 }
 
-fn changes(raw: &FleetHostRaw, at: &At, cx: &mut Cx) -> Option<HostChange> {
-    let text = |name: &Option<crate::read::Given<Name>>| {
+fn changes(raw: &FleetHostRaw, at: &Position, cx: &mut Cx) -> Option<HostChange> {
+    let text = |name: &Option<crate::read::Located<Name>>| {
         name.as_ref().map(|given| given.value.0.trim().to_owned())
     };
     let (name, label) = (text(&raw.name), text(&raw.label));
     if name.is_some() == label.is_some() {
         cx.fail(
             at,
-            "names no host, or both ways",
+            "has neither `name` nor `label`, or both",
             "write `name` of an agent, or a `label` of several",
         );
     }
@@ -80,7 +80,7 @@ fn changes(raw: &FleetHostRaw, at: &At, cx: &mut Cx) -> Option<HostChange> {
         if let Err(says) = Change::parse(&format!("{field}={value}")) {
             cx.fail(&set.at, says, "name fields as docs/plan.md lists them");
         } else if field == "version" || field.split('.').next() == Some("fleet") {
-            let says = format!("`{field}` is of the plan, not of a host");
+            let says = format!("`{field}` belongs to the plan, not to a host");
             cx.fail(&set.at, says, "leave it out here");
         }
         fields.insert(field.clone(), value.clone());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_carries_the_plan_with_what_differs_there_and_without_the_fleet() {
+    fn a_host_runs_the_plan_with_its_own_fields_and_without_the_fleet() {
         let plan = Plan::parse(PLAN, "p.toml").unwrap();
         let placed = plan.resolve().fleet.unwrap();
         assert_eq!((placed.agents, placed.labels), (Some(2), vec!["rack=1".to_owned()]));
@@ -126,9 +126,10 @@ mod tests {
         assert_eq!(own, crate::ResolvedPlan { seed: own.seed, ..plain.resolve() });
     }
 
-    /// The system's counters rise by what all hosts do: each host by itself would be told the others' too.
+    /// The system's counters include the I/O of all hosts, so a single host would see that of the
+    /// others.
     #[test]
-    fn the_storage_system_is_asked_by_who_coordinates_and_by_no_host() {
+    fn only_the_coordinator_polls_the_storage_system() {
         let metrics = "[observe]\nmedia = \"hdd\"\n[observe.metrics]\nurl = \"http://h:1/m\"\n\
             [observe.metrics.names]\n\"read_source.cache\" = \"hits\"\n";
         for text in
@@ -144,13 +145,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_fleet_is_said_at_its_field() {
+    fn errors_of_a_fleet_name_their_field() {
         let says = [
             ("agents = 2", "agents = 0", "fleet.agents"),
             ("agents = 2", "agents = 2\nnames = [\"a\"]", "names 1 agents"),
-            ("name = \"b\"\n", "", "names no host, or both ways"),
-            ("name = \"b\"\n", "name = \"b\"\nlabel = \"c\"\n", "names no host, or both ways"),
-            ("\"target.path\"", "\"fleet.agents\"", "is of the plan, not of a host"),
+            ("name = \"b\"\n", "", "neither `name` nor `label`, or both"),
+            (
+                "name = \"b\"\n",
+                "name = \"b\"\nlabel = \"c\"\n",
+                "neither `name` nor `label`, or both",
+            ),
+            ("\"target.path\"", "\"fleet.agents\"", "belongs to the plan, not to a host"),
             (
                 "label = \"slow\"\nset = { \"workload.matrix.queue_depth\" = 1 }",
                 "label = \"slow\"",

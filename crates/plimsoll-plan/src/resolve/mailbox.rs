@@ -1,16 +1,17 @@
-//! The mail store: sizes of databases, threads, cache and log from what is stated.
+//! Mail store: database sizes, threads, cache and log, derived from the plan.
 
 use super::target::small;
 use crate::raw::{MailboxRaw, Root};
 use crate::read::word::WordOr;
-use crate::read::{At, Cx};
+use crate::read::{Cx, Position};
 use crate::resolved::{
     Mailbox, Maintenance, OperationMix, Pace, Target, TargetKind, default_cache_bytes,
     least_cache_bytes,
 };
 use crate::units::{DurationNs, Percent, SizeBytes};
 
-/// Jetstress 2010's first guess of threads: the target times 1.5, at 135 I/Os per second and thread.
+/// Initial number of threads in Jetstress 2010: 1.5 times the target, at 135 I/Os per second and
+/// thread.
 const GUESS_FACTOR: f64 = 1.5;
 const GUESS_IOPS_PER_THREAD: f64 = 135.0;
 /// Heavy profile.
@@ -20,21 +21,21 @@ const LOG_BLOCK_BYTES: u64 = 4 << 10;
 const DATABASES_MAX: u64 = 1024;
 const THREADS_MAX: u64 = 65_536;
 const LOG_FILES_MAX: u64 = 1 << 20;
-/// A page has room for two records at least.
+/// A page must fit at least two records.
 const RECORD_BYTES: std::ops::RangeInclusive<u64> = 64..=16_384;
 /// Page numbers of a database have 31 bits.
 const PAGES_MAX: u128 = 1 << 31;
 const LOG_FILE_MAX: SizeBytes = SizeBytes::mib(1024);
 const LOG_BUFFER_MAX: SizeBytes = SizeBytes::mib(64);
-/// Log of one database in all.
+/// Maximum total log size of one database.
 const LOG_MAX: u64 = 1 << 46;
 const COPIES_MAX: u64 = 16;
 const WRITES_MAX: u64 = 1024;
 const LOG_WRITES_MAX: u64 = 64;
-/// A pause longer than this is no load: 18 minutes.
+/// Maximum pause: 18 minutes. A longer one is not a load.
 const THINK_MAX: DurationNs = DurationNs::s(18 * 60);
 const WEIGHT_MAX: f64 = 1000.0;
-/// Weights are told apart to a thousandth.
+/// Resolution of weights: a thousandth.
 const WEIGHT_MIN: f64 = 0.001;
 
 pub(super) fn resolve(
@@ -43,7 +44,7 @@ pub(super) fn resolve(
     targets: &[Target],
     cx: &mut Cx,
 ) -> Option<Mailbox> {
-    refuse_targets(root, targets, cx);
+    reject_targets(root, targets, cx);
     let databases = databases(raw, targets, cx);
     let sizes = sizes(raw, databases, cx);
     let mailboxes = required(raw.mailboxes.as_ref().map(|g| g.value.0), raw, "mailboxes", cx)?;
@@ -121,7 +122,7 @@ fn required<T>(value: Option<T>, raw: &MailboxRaw, name: &str, cx: &mut Cx) -> O
     value
 }
 
-fn refuse_targets(root: &Root, targets: &[Target], cx: &mut Cx) {
+fn reject_targets(root: &Root, targets: &[Target], cx: &mut Cx) {
     let places = root.target.iter().flat_map(|g| &g.value.items);
     for (target, (_, at)) in targets.iter().zip(places) {
         let (what, help) = match target.kind {
@@ -152,7 +153,7 @@ struct Sizes {
     capacity_bytes: u64,
 }
 
-/// Sizes of each database. All are alike, as all but the first are made as copies of it.
+/// Sizes per database. All are equal, because all but the first are copies of it.
 fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     let mailboxes = raw.mailboxes.as_ref().map(|g| g.value.0);
     let size = required(raw.mailbox_size.as_ref(), raw, "mailbox_size", cx)?;
@@ -170,7 +171,7 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     let capacity = pages + share_of(pages, raw.growth_reserve.value.0);
     if capacity >= PAGES_MAX {
         let message = format!(
-            "\"{}\" makes a database of {capacity} pages with its reserve, which 31 bits can't count",
+            "\"{}\" makes a database of {capacity} pages with its reserve, which exceeds 31 bits",
             size.value
         );
         cx.fail(
@@ -184,13 +185,15 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     Some(Sizes { initial_bytes: bytes(pages)?, capacity_bytes: bytes(capacity)? })
 }
 
-/// `share` of a number of pages, rounded up; in millionths, so that it is exact for any size.
+/// Returns `share` of a number of pages, rounded up. It computes in millionths, which is exact for
+/// any size.
 fn share_of(pages: u128, share: f64) -> u128 {
     let millionths = (share * 1e6).round() as u128;
     (pages * millionths).div_ceil(1_000_000)
 }
 
-/// IOPS per mailbox, and the target: from the requirement, from the mailboxes, or both if they agree.
+/// Returns the IOPS per mailbox and the target rate: from the requirement, from the mailboxes, or
+/// from both if they agree.
 fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx) -> (f64, f64) {
     let stated = root.requirement.as_ref().and_then(|r| r.value.fields.iops.as_ref());
     let per_mailbox = raw.iops_per_mailbox.as_ref();
@@ -203,7 +206,7 @@ fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx)
             if per.value.0 == 0.0 {
                 cx.fail(&per.at, "is 0", "write I/Os per second and mailbox, such as 0.2");
             }
-            // Half a per cent is what rounding a stated figure explains.
+            // Rounding of a stated figure explains up to 0.5 %.
             if let Some(iops) = stated.filter(|g| (g.value.0 - target).abs() > 0.005 * target) {
                 let message = format!(
                     "{} is not mailboxes × iops_per_mailbox × (1 + margin), {target}",
@@ -218,7 +221,7 @@ fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx)
 
 fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (u32, bool) {
     let guess = (GUESS_FACTOR * target_iops / GUESS_IOPS_PER_THREAD).ceil();
-    // A float to integer cast saturates, and the bound of threads is far below.
+    // The cast from float to integer saturates, and the limit of threads is far lower.
     let guess = (guess as u64).min(THREADS_MAX).max(u64::from(databases));
     let guess = u32::try_from(guess).unwrap_or(databases);
     match (&raw.threads, &raw.threads_per_database) {
@@ -258,8 +261,8 @@ fn check_pace(raw: &MailboxRaw, target_iops: f64, cx: &mut Cx) {
     }
     if raw.pace.value == Pace::Target {
         if raw.think_time.value.0 > 0 {
-            let help = "take it away, or write pace = \"free\"";
-            cx.fail(&raw.think_time.at, "has no place in an open loop", help);
+            let help = "remove it, or write pace = \"free\"";
+            cx.fail(&raw.think_time.at, "is not allowed in an open loop", help);
         }
         if target_iops <= 0.0 {
             cx.fail(&raw.pace.at, "needs a target above 0", "write iops_per_mailbox");
@@ -301,7 +304,7 @@ fn bias(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Vec<f64> {
     }
     if !weights.iter().any(|w| *w >= WEIGHT_MIN) || weights.iter().any(|w| *w > WEIGHT_MAX) {
         let help = format!("write weights up to {WEIGHT_MAX}, one of them {WEIGHT_MIN} or more");
-        cx.fail(&given.at, "has no weights that can be told apart", help);
+        cx.fail(&given.at, "has no distinguishable weights", help);
     }
     weights
 }
@@ -319,10 +322,10 @@ fn cache(raw: &MailboxRaw, databases: u32, threads: u32, cx: &mut Cx) -> u64 {
     given.value.0
 }
 
-/// Checks the sizes of log files and log buffer.
+/// Checks the sizes of the log files and the log buffer.
 fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let (file, buffer) = (raw.log_file_size.value, raw.log_buffer.value);
-    // A log write must hold a record beside its headers, and the buffer four of those.
+    // A log write holds a record plus headers, and the buffer must hold four of those.
     let least_buffer = 4 * (raw.record_size.value.0.min(*RECORD_BYTES.end()) + 2 * LOG_BLOCK_BYTES);
     let least_buffer = SizeBytes(least_buffer.next_multiple_of(LOG_BLOCK_BYTES));
     let bounds = [
@@ -332,7 +335,7 @@ fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     for (size, at, least, most) in bounds {
         if !size.0.is_multiple_of(LOG_BLOCK_BYTES) || size < least || size > most {
             let help = format!("write a multiple of \"4KiB\" from \"{least}\" to \"{most}\"");
-            cx.fail(at, format!("\"{size}\" can't be made of log blocks"), help);
+            cx.fail(at, format!("\"{size}\" is not a multiple of the log block size"), help);
         }
     }
     if buffer > file {
@@ -342,8 +345,8 @@ fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     file.0
 }
 
-/// The number of log files: the circle must hold the checkpoint depth, two buffers and what a soft
-/// recovery replays.
+/// Returns the number of log files. The ring must hold the checkpoint depth, two buffers and the
+/// files of a soft recovery.
 fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
     let file = raw.log_file_size.value.0.max(1);
     let depth = raw.checkpoint_depth.value.0;
@@ -353,7 +356,7 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
         cx.fail(&raw.checkpoint_depth.at, message, help);
     }
     let (files, at) = match &raw.log_files {
-        // Twice the depth, so that lazy write-back has room behind the newest file.
+        // Twice the depth, so that lazy write-back has room.
         None => {
             let files = depth.div_ceil(file).saturating_mul(2).max(u64::from(soft));
             (files.saturating_add(4), &raw.checkpoint_depth.at)
@@ -363,7 +366,7 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
             let least = (depth.saturating_add(buffers) / file).saturating_add(1);
             let least = least.max(u64::from(soft).saturating_add(2));
             if given.value.0 < least {
-                let message = format!("{} can't hold what recovery needs", given.value.0);
+                let message = format!("{} is too few for recovery", given.value.0);
                 let help = format!(
                     "write at least {least}: the checkpoint depth and two buffers, or what soft \
                      recovery replays"
@@ -385,12 +388,12 @@ fn checkpoint_step(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let Some(given) = &raw.checkpoint_step else { return (depth.0 / 16).max(1) };
     if given.value.0 == 0 || given.value > depth {
         let help = format!("write a size up to the checkpoint depth, \"{depth}\"");
-        cx.fail(&given.at, format!("\"{}\" is no step towards it", given.value), help);
+        cx.fail(&given.at, format!("\"{}\" is not a valid step", given.value), help);
     }
     given.value.0
 }
 
-/// A read of whole log blocks.
+/// Checks a read of whole log blocks.
 fn replication_read(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let size = raw.replication_read.value;
     if size.0 == 0 || !size.0.is_multiple_of(LOG_BLOCK_BYTES) || size.0 > 16 << 20 {
@@ -409,8 +412,8 @@ fn cache_free_share(raw: &MailboxRaw, cx: &mut Cx) -> f64 {
     share
 }
 
-/// A transfer of whole pages.
-fn transfer(size: SizeBytes, at: &At, cx: &mut Cx) -> u64 {
+/// Checks a transfer of whole pages.
+fn transfer(size: SizeBytes, at: &Position, cx: &mut Cx) -> u64 {
     if size.0 == 0 || !size.0.is_multiple_of(PAGE_BYTES) || size.0 > 16 << 20 {
         let help = "write a multiple of \"32KiB\" up to \"16MiB\"";
         cx.fail(at, format!("\"{size}\" is not a transfer of whole pages"), help);
@@ -432,12 +435,12 @@ fn maintenance(raw: &MailboxRaw, cx: &mut Cx) -> Option<Maintenance> {
     })
 }
 
-/// Everything together must be a number of bytes that can be counted.
+/// Checks that the total size fits a 63-bit integer.
 fn check_total(raw: &MailboxRaw, store: &Mailbox, cx: &mut Cx) {
     let each = u128::from(store.database_capacity_bytes)
         + u128::from(store.log_file_size_bytes) * u128::from(store.log_files);
     if each * u128::from(store.databases) > i64::MAX as u128 {
-        let message = "makes more bytes in all than can be counted (2^63 - 1)";
+        let message = "makes more than 2^63 - 1 bytes in total";
         let at = raw.mailbox_size.as_ref().map_or(&raw.at, |g| &g.at);
         cx.fail(at, message, "write a smaller one, or fewer mailboxes");
     }

@@ -1,15 +1,15 @@
-//! The matrix: streams with their axes, and streams of an imported fio job.
+//! Matrix: streams with their axes, and streams of an imported fio job.
 
 use super::target::small;
+use crate::display_text::one_line;
 use crate::raw::{MatrixRaw, SizeShareRaw};
 use crate::read::list::List;
 use crate::read::word::{ArrivalWord, PatternWord};
-use crate::read::{At, Cx, Given};
+use crate::read::{Cx, Located, Position};
 use crate::resolved::{
     Arrival, Content, DirectIo, EngineChoice, FileSet, Layout, Matrix, MatrixAxes, MetadataMix,
     Pattern, SizeShare, Stream, SyncKind, SyncPolicy, Target, TargetKind,
 };
-use crate::shown::one_line;
 use crate::units::SizeBytes;
 
 const CLIENTS_MAX: u64 = 1 << 20;
@@ -17,22 +17,22 @@ const DEPTH_MAX: u64 = 65_536;
 const FILES_MAX: u64 = 1 << 30;
 const SHARES_MAX: u64 = 65_536;
 const STREAMS_MAX: usize = 64;
-/// The largest transfer; io_uring and `preadv2` take 2 GiB less a page at most.
+/// Maximum transfer size. io_uring and `preadv2` support at most 2 GiB minus a page.
 const TRANSFER_MAX: SizeBytes = SizeBytes::mib(1024);
-/// Unit of direct I/O on any device that Linux knows.
+/// Alignment of direct I/O that any Linux device accepts at least.
 const SECTOR_BYTES: u64 = 512;
 const FILE_BYTES: u64 = 1 << 30;
 
-/// All streams of `[workload.matrix]`.
+/// Returns all streams of `[workload.matrix]`.
 pub(super) fn resolve(
-    raw: &[(MatrixRaw, At)],
+    raw: &[(MatrixRaw, Position)],
     targets: &[Target],
     engine: &EngineChoice,
     cx: &mut Cx,
 ) -> Option<Matrix> {
     let many = raw.len() > 1;
     if let Some((_, at)) = raw.get(STREAMS_MAX) {
-        cx.fail(at, "is a stream too many", format!("the most is {STREAMS_MAX}"));
+        cx.fail(at, "is one stream too many", format!("the most is {STREAMS_MAX}"));
     }
     let mut streams: Vec<Stream> = Vec::new();
     let mut first_axes = None;
@@ -43,10 +43,10 @@ pub(super) fn resolve(
             None if i == 0 => "matrix".to_owned(),
             None => format!("matrix{}", i + 1),
         };
-        // Its latencies are logged under it, in lines that a comma parts (HdrHistogram's log).
+        // The name is a tag in HdrHistogram's log, which uses commas as separators.
         if name.contains([' ', ',', '\n', '\r']) {
             let message = format!("has the name \"{}\", with a space or a comma", one_line(&name));
-            cx.fail(at, message, "write a hyphen in its place");
+            cx.fail(at, message, "use a hyphen instead");
         }
         if streams.iter().any(|s| s.name == name) {
             cx.fail(
@@ -65,9 +65,9 @@ pub(super) fn resolve(
     Some(Matrix { axes: first_axes?, streams, imported: None })
 }
 
-/// The values of the axes; where several streams run at once, each axis must have one value.
+/// Returns the values of the axes. With several concurrent streams each axis must have one value.
 fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
-    let single = |count: usize, at: &At, cx: &mut Cx| {
+    let single = |count: usize, at: &Position, cx: &mut Cx| {
         if many && count > 1 {
             let help = "give it one value: a sweep has one stream";
             cx.fail(at, "has several values beside another stream", help);
@@ -83,7 +83,7 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     let queue_depths = depths.map(|(n, at)| small(n.0, DEPTH_MAX, at, cx)).collect();
     let sizes_bytes = if raw.size_mix.is_some() {
         if raw.sizes.written {
-            cx.fail(&raw.sizes.at, "is given beside `size_mix`", "take one of the two away");
+            cx.fail(&raw.sizes.at, "is given beside `size_mix`", "remove one of the two");
         }
         Vec::new()
     } else {
@@ -91,12 +91,12 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     };
     let read_percents: Vec<f64> = raw.reads.value.items.iter().map(|(p, _)| p.0).collect();
     let axes = MatrixAxes { patterns, queue_depths, sizes_bytes, read_percents };
-    refuse_repeats(raw, &axes, cx);
+    reject_repeats(raw, &axes, cx);
     Some(axes)
 }
 
-/// A point that comes twice in a sweep would be measured twice under one label.
-fn refuse_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
+/// Rejects duplicate points, which would be measured twice under one label.
+fn reject_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     fn repeats<T: PartialEq>(values: &[T]) -> bool {
         values.iter().enumerate().any(|(i, v)| values[..i].contains(v))
     }
@@ -111,7 +111,7 @@ fn refuse_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     }
 }
 
-fn transfer(size: SizeBytes, at: &At, cx: &mut Cx) -> u64 {
+fn transfer(size: SizeBytes, at: &Position, cx: &mut Cx) -> u64 {
     if size.0 == 0 || size > TRANSFER_MAX {
         let help = format!("write a size up to \"{TRANSFER_MAX}\"");
         cx.fail(at, format!("\"{size}\" is not a possible transfer"), help);
@@ -119,7 +119,7 @@ fn transfer(size: SizeBytes, at: &At, cx: &mut Cx) -> u64 {
     size.0
 }
 
-fn pattern(raw: &MatrixRaw, word: PatternWord, at: &At, cx: &mut Cx) -> Pattern {
+fn pattern(raw: &MatrixRaw, word: PatternWord, at: &Position, cx: &mut Cx) -> Pattern {
     match word.0 {
         "permutation" => Pattern::Permutation,
         "sequential" => Pattern::Sequential,
@@ -166,7 +166,7 @@ fn stream(
         (None, Some(size)) => whole(*size),
         (None, None) => return None,
     };
-    refuse_strays(raw, axes, cx);
+    reject_strays(raw, axes, cx);
     let write_sizes = match &raw.write_size_mix {
         Some(mix) => size_mix(mix, cx)?,
         None => Vec::new(),
@@ -211,8 +211,8 @@ fn stream(
     Some(stream)
 }
 
-/// Parameters of a pattern or arrival that is not asked for would have no effect.
-fn refuse_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
+/// Rejects parameters of a pattern or arrival that is not used.
+fn reject_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     let has = |word: &str| axes.patterns.iter().any(|p| p.word() == word);
     let is = |words: &[&str]| words.contains(&raw.arrival.value.0);
     let timed = raw.arrival_file.as_ref();
@@ -268,11 +268,11 @@ fn refuse_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
         ),
     ];
     for (_, at, _, with) in strays.into_iter().filter(|(written, _, fits, _)| *written && !fits) {
-        cx.fail(at, format!("has an effect only with {with}"), "take it away, or write that");
+        cx.fail(at, format!("has an effect only with {with}"), "remove it, or write that");
     }
 }
 
-pub(super) fn size_mix(mix: &Given<List<SizeShareRaw>>, cx: &mut Cx) -> Option<Vec<SizeShare>> {
+pub(super) fn size_mix(mix: &Located<List<SizeShareRaw>>, cx: &mut Cx) -> Option<Vec<SizeShare>> {
     let mut sizes = Vec::new();
     for entry in &mix.value.0 {
         let (Some(size), Some(share)) = (&entry.size, &entry.share) else {
@@ -332,7 +332,7 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
     let shares = shares(raw, targets, cx);
     let files = small(raw.files.value.0, FILES_MAX, &raw.files.at, cx);
     if is_device && files > 1 {
-        cx.fail(&raw.files.at, "makes no sense on a device", "take it away: a device is one file");
+        cx.fail(&raw.files.at, "makes no sense on a device", "remove it: a device is one file");
     }
     let file_size_bytes = match &raw.file_size {
         Some(given) => Some(given.value.0),
@@ -353,12 +353,12 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
     Some(set)
 }
 
-/// Most directories in the last level of a share's tree.
+/// Maximum directories in the last level of a share's tree.
 const LEAVES_MAX: u32 = 65_536;
-/// Most levels.
+/// Maximum levels.
 const LEVELS_MAX: u64 = 16;
 
-/// The tree of directories below each share, where one is asked for.
+/// Adds the directory tree of each share, if the plan has one.
 fn with_tree(raw: &MatrixRaw, set: FileSet, targets: &[Target], cx: &mut Cx) -> FileSet {
     let Some(levels) = &raw.tree_levels else { return set };
     let tree_levels = small(levels.value.0, LEVELS_MAX, &levels.at, cx);
@@ -372,7 +372,7 @@ fn with_tree(raw: &MatrixRaw, set: FileSet, targets: &[Target], cx: &mut Cx) -> 
         matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. })
     };
     if !targets.iter().all(in_directories) {
-        cx.fail(&levels.at, "needs directories of this host", "take it away, or name a path");
+        cx.fail(&levels.at, "needs directories of this host", "remove it, or name a path");
     }
     set
 }
@@ -393,7 +393,7 @@ fn check_files(raw: &MatrixRaw, set: &FileSet, cx: &mut Cx) {
     let at = raw.file_size.as_ref().map_or_else(|| raw.at.unwritten("file_size"), |g| g.at.clone());
     let files = u128::from(set.files());
     if files * u128::from(size) > i64::MAX as u128 {
-        let message = "makes more bytes in all than can be counted (2^63 - 1)";
+        let message = "makes more than 2^63 - 1 bytes in total";
         cx.fail(&at, message, "write a smaller one, or fewer files");
         return;
     }
@@ -405,7 +405,7 @@ fn check_files(raw: &MatrixRaw, set: &FileSet, cx: &mut Cx) {
     }
     let reachable = SizeBytes(size.saturating_sub(set.offset_bytes).saturating_mul(set.files()));
     if let Some(given) = raw.working_set.as_ref().filter(|g| g.value > reachable) {
-        let message = format!("\"{}\" is more than there is, \"{reachable}\"", given.value);
+        let message = format!("\"{}\" is more than the available \"{reachable}\"", given.value);
         cx.fail(&given.at, message, "write a smaller one, or more or larger files");
     }
 }
@@ -414,12 +414,12 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
     let word = raw.arrival.value;
     let is_open = word != ArrivalWord("closed");
     if is_open && raw.think_time.value.0 > 0 {
-        let help = "take it away, or write arrival = \"closed\"";
-        cx.fail(&raw.think_time.at, "has no place in an open loop", help);
+        let help = "remove it, or write arrival = \"closed\"";
+        cx.fail(&raw.think_time.at, "is not allowed in an open loop", help);
     }
     if is_open && raw.batch.value {
-        let help = "take it away, or write arrival = \"closed\"";
-        cx.fail(&raw.batch.at, "has no place in an open loop", help);
+        let help = "remove it, or write arrival = \"closed\"";
+        cx.fail(&raw.batch.at, "is not allowed in an open loop", help);
     }
     if let Some(zero) = raw.rate.as_ref().filter(|g| g.value.0 <= 0.0) {
         cx.fail(&zero.at, "is 0", "write operations per second, such as 500");
@@ -456,7 +456,7 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
     })
 }
 
-/// What does not go together.
+/// Rejects combinations that do not work.
 fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx: &mut Cx) {
     let mixed = s.sizes.iter().chain(&s.write_sizes).map(|size| size.size_bytes);
     let all: Vec<u64> = axes.sizes_bytes.iter().copied().chain(mixed).collect();
@@ -484,20 +484,20 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
     if on_blocks && s.direct != DirectIo::Off {
         if !all.iter().copied().all(aligned) {
             let help = "write multiples of \"512B\", or direct = \"off\"";
-            cx.fail(sizes_at, "can't be direct I/O", help);
+            cx.fail(sizes_at, "cannot be direct I/O", help);
         }
         if !aligned(s.align_bytes) || !aligned(s.files.offset_bytes) {
             let at = raw.align.as_ref().map_or(&raw.offset.at, |g| &g.at);
-            cx.fail(at, "can't be direct I/O", "write a multiple of \"512B\"");
+            cx.fail(at, "cannot be direct I/O", "write a multiple of \"512B\"");
         }
     }
     if s.verify_reads && (!s.content.stamps || s.layout != Layout::Written) {
-        let help = "write stamps = true and layout = \"written\", or take it away";
+        let help = "write stamps = true and layout = \"written\", or remove it";
         cx.fail(&raw.verify_reads.at, "has no stamps to check", help);
     }
     let has_names = targets.iter().any(|t| !matches!(t.kind, TargetKind::Device { .. }));
     if s.metadata_percent > 0.0 && !has_names {
-        let help = "take it away, or name a path, NFS exports or a bucket";
+        let help = "remove it, or name a path, NFS exports or a bucket";
         cx.fail(&raw.metadata.at, "needs files", help);
     }
 }

@@ -1,6 +1,6 @@
-//! Phases, and how much must be measured.
+//! Phases, and the amount of the measurement.
 
-use super::Loaded;
+use super::ResolvedWorkload;
 use crate::raw::Root;
 use crate::read::Cx;
 use crate::read::word::WordOr;
@@ -10,10 +10,10 @@ use crate::units::DurationNs;
 const S: u64 = 1_000_000_000;
 /// SNIA SSS PTS 2.0.2 gives up on a steady state after 25 rounds.
 const ROUNDS_MAX: u64 = 25;
-/// And has rounds of a minute.
+/// SNIA SSS PTS 2.0.2 has rounds of one minute.
 const ROUND_NS: u64 = 60 * S;
 
-pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phases {
+pub(super) fn resolve(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) -> Phases {
     let raw = &root.phases.value;
     let is_mailbox = matches!(loaded.map(|l| &l.workload), Some(Workload::Mailbox(_)));
     let default_measure = DurationNs::s(if is_mailbox { 7200 } else { 600 }).0;
@@ -31,7 +31,7 @@ pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phas
         None => (imported.unwrap_or(default_measure), false),
     };
     if let Some(most) = raw.measure_max.as_ref().filter(|_| !until_steady) {
-        let help = "write measure = \"until-steady\", or take this away";
+        let help = "write measure = \"until-steady\", or remove this";
         cx.fail(&most.at, "has no effect: the measured phase has a fixed length", help);
     }
     let measure_at =
@@ -60,47 +60,51 @@ pub(super) fn resolve(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) -> Phas
     }
 }
 
-/// What has no stamps can't be checked at the end.
-fn check_verify(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) {
+/// Data without stamps cannot be checked at the end.
+fn check_verify(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
     let Some(given) = root.phases.value.verify.as_ref().filter(|g| g.value) else { return };
     let matrix = loaded.and_then(|l| l.workload.matrix());
     let bare = |s: &&Stream| !s.content.stamps || s.layout != Layout::Written;
     if let Some(stream) = matrix.and_then(|m| m.streams.iter().find(bare)) {
-        let message = format!("finds no stamps in the blocks of stream \"{}\"", stream.name);
+        let message = format!("needs stamps in the blocks of stream \"{}\"", stream.name);
         let help = "write stamps = true and layout = \"written\" there, or verify = false";
         cx.fail(&given.at, message, help);
     }
 }
 
-/// A trace has its own beginning and end.
-fn check_trace(root: &Root, loaded: Option<&Loaded>, cx: &mut Cx) {
+/// Rejects phases that conflict with a trace's own start and end.
+fn check_trace(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
     if loaded.is_none_or(|loaded| loaded.workload.trace().is_none()) {
         return;
     }
     let raw = &root.phases.value;
     if let Some(warm_up) = raw.warm_up.as_ref().filter(|given| given.value.0 > 0) {
-        let help = "take it away, or write cache = \"warm\"";
+        let help = "remove it, or write cache = \"warm\"";
         cx.fail(
             &warm_up.at,
-            "has no place before a trace, which begins with its first operation",
+            "is not allowed before a trace, which begins with its first operation",
             help,
         );
     }
     if let Some(measure) = raw.measure.as_ref().filter(|g| matches!(g.value, WordOr::Word(_))) {
-        let help = "take it away, or write how much of the trace is replayed, such as \"10m\"";
+        let help = "remove it, or write how much of the trace is replayed, such as \"10m\"";
         cx.fail(
             &measure.at,
-            "has no place beside a trace, which does not go on until it is steady",
+            "is not allowed with a trace, which does not continue until it is steady",
             help,
         );
     }
     if let Some(verify) = raw.verify.as_ref().filter(|given| given.value) {
         let help = "write verify = false: a sample of all writes is read back in any case";
-        cx.fail(&verify.at, "cannot follow every write of a trace, which may overlap", help);
+        cx.fail(
+            &verify.at,
+            "cannot check every write of a trace, because writes may overlap",
+            help,
+        );
     }
 }
 
-/// Intervals of the series: below 10 ms the recorder would be measured too.
+/// Minimum interval of the series. Below 10 ms the recorder would affect the measurement.
 const INTERVAL_MIN: DurationNs = DurationNs::ms(10);
 const INTERVAL_MAX: DurationNs = DurationNs::s(3600);
 
@@ -112,7 +116,7 @@ pub(super) fn evidence(
 ) -> EvidenceNeeds {
     let raw = &root.evidence.value;
     let (mut min, interval) = (raw.min_measure.value, raw.interval.value);
-    // A trace is as long as it is, and one that goes as fast as the target is over when it is.
+    // A trace has a fixed length, and an as-fast replay ends when the trace does.
     if let Some(trace) = workload.trace().filter(|_| !raw.min_measure.written) {
         min.0 = if trace.speed.is_some() { min.0.min(phases.measure_ns) } else { 0 };
     }

@@ -1,17 +1,17 @@
-//! The requirement: which limits hold, which set they come from, which claims are made.
+//! Requirement: the limits, the set that they come from, and the claims.
 
 use crate::raw::{RequirementFields, Root};
-use crate::read::{Cx, Given};
+use crate::read::{Cx, Located};
 use crate::resolved::{
     Claim, LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet, Matrix, Phases,
     Requirement, SyncKind, Target, TargetKind, Workload,
 };
 use crate::units::{DurationNs, SizeBytes};
 
-/// Jetstress takes its lenient limits for runs longer than this.
+/// Jetstress uses its lenient limits for longer runs.
 const STRICT_UP_TO: DurationNs = DurationNs::s(6 * 3600);
 
-type Ceiling = (LatencyClass, LatencyStatistic, Given<DurationNs>);
+type Ceiling = (LatencyClass, LatencyStatistic, Located<DurationNs>);
 
 pub(super) fn resolve(
     root: &Root,
@@ -61,20 +61,20 @@ pub(super) fn resolve(
         && requirement.limits.is_empty();
     if !is_empty {
         if targets.iter().any(|target| target.kind == TargetKind::Null) {
-            let help = "take [requirement] away, or name a target that stores something";
+            let help = "remove [requirement], or name a target that stores something";
             cx.fail(&fields.at, "requires something of a null target, which stores nothing", help);
         }
         return Some(requirement);
     }
-    // A section that only states claims asks for a measurement with these claims.
+    // A section with only claims requests a measurement with these claims.
     if fields.claims.is_none() && cx.is_clean("requirement") {
-        let help = "state iops, bandwidth, capacity or a latency ceiling, or take the section away";
+        let help = "state iops, bandwidth, capacity or a latency ceiling, or remove the section";
         cx.fail(&fields.at, "requires nothing", help);
     }
     None
 }
 
-/// Refuses a rate of operations that the workload does not have.
+/// Rejects a required rate of operations that the workload lacks.
 fn check_classes_of_rates(fields: &RequirementFields, workload: &Workload, cx: &mut Cx) {
     let streams = workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
     let has_metadata = streams.iter().any(|stream| stream.metadata_percent > 0.0);
@@ -89,20 +89,20 @@ fn check_classes_of_rates(fields: &RequirementFields, workload: &Workload, cx: &
     }
 }
 
-/// Capacity is what a run writes and reads back whole: where it does less, the run could not show it.
+/// Rejects a required capacity that the run does not write and read back completely.
 fn check_capacity(
-    capacity: &Given<SizeBytes>,
+    capacity: &Located<SizeBytes>,
     workload: &Workload,
     phases: &Phases,
     targets: &[Target],
     cx: &mut Cx,
 ) {
     if targets.iter().any(|target| matches!(target.kind, TargetKind::Model { .. })) {
-        let help = "take it away: a model's capacity is a parameter of it";
+        let help = "remove it: a model's capacity is a parameter of it";
         return cx.fail(&capacity.at, "cannot be shown on a model, which stores nothing", help);
     }
     if !phases.verify {
-        let help = "write verify = true in [phases], or take this away";
+        let help = "write verify = true in [phases], or remove this";
         let message = "cannot be shown: nothing is read back at the end";
         return cx.fail(&capacity.at, message, help);
     }
@@ -110,7 +110,8 @@ fn check_capacity(
         Workload::Mailbox(store) => {
             Some(store.database_initial_bytes.saturating_mul(u64::from(store.databases)))
         }
-        // A device is one file for all streams; its size is not known here where the plan takes all of it.
+        // A device is one file for all streams. Its size is unknown here if the plan uses all of
+        // it.
         Workload::Matrix(matrix) => {
             let on_device = targets.iter().any(|t| matches!(t.kind, TargetKind::Device { .. }));
             let mut sizes = matrix.streams.iter().map(|stream| stream.files.total_bytes());
@@ -133,7 +134,7 @@ fn limit_set(workload: &Workload, phases: &Phases) -> LimitSet {
     }
 }
 
-/// The set's limits, each replaced by the plan's own where it states one, then the plan's others.
+/// Returns the limits of the set, overridden and extended by the plan's own.
 fn limits(set: LimitSet, written: &[Ceiling]) -> Vec<LatencyLimit> {
     use LatencyClass::{DbRead, LogWrite};
     use LatencyStatistic::{Avg, Max};
@@ -187,7 +188,7 @@ fn check_classes(written: &[Ceiling], workload: &Workload, cx: &mut Cx) {
             })
         };
         if *class == Sync && workload.matrix().is_some_and(|matrix| !flushes(matrix)) {
-            let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or take it away";
+            let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";
             cx.fail(&given.at, "limits flushes, and no stream flushes", help);
         }
         if given.value.0 == 0 {
@@ -196,7 +197,7 @@ fn check_classes(written: &[Ceiling], workload: &Workload, cx: &mut Cx) {
     }
 }
 
-/// Interval means are made of whole intervals of the series, within the measured phase.
+/// Checks that maximum intervals consist of whole series intervals and fit the measured phase.
 fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
     let Some(raw) = &root.requirement else { return };
     let given = &raw.value.fields.latency_max_of;
@@ -215,7 +216,7 @@ fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
     }
 }
 
-/// The claims: the plan's, or those that follow from what is stated.
+/// Returns the claims of the plan, or the default claims.
 pub(super) fn claims(
     root: &Root,
     has_requirement: bool,
@@ -230,7 +231,7 @@ pub(super) fn claims(
             _ if replays && has_requirement => vec![Claim::Requirement, Claim::TraceReplay],
             _ if replays => vec![Claim::TraceReplay],
             _ if has_requirement => vec![Claim::Requirement],
-            // What nothing does shows nothing of a storage system.
+            // A null target says nothing about a storage system.
             _ if targets.iter().all(|target| target.kind == TargetKind::Null) => Vec::new(),
             Workload::Mailbox(_) => vec![Claim::MediaRead, Claim::SustainedWrite],
             Workload::Matrix(matrix) => {
@@ -250,7 +251,7 @@ pub(super) fn claims(
         return claims;
     };
     let mut claims = stated.value.0.clone();
-    // Claims add to what a requirement asks for, and never take from it.
+    // Claims extend those of a requirement and never remove any.
     claims.extend(has_requirement.then_some(Claim::Requirement));
     claims.extend(replays.then_some(Claim::TraceReplay));
     if claims.contains(&Claim::Requirement) && !has_requirement {
@@ -258,8 +259,8 @@ pub(super) fn claims(
         cx.fail(&stated.at, "claims a requirement that is not stated", help);
     }
     if claims.contains(&Claim::TraceReplay) && !replays {
-        let help = "take it away, or write [workload.trace]";
-        cx.fail(&stated.at, "claims the replay of a trace, and none is replayed", help);
+        let help = "remove it, or write [workload.trace]";
+        cx.fail(&stated.at, "claims the replay of a trace, but the plan replays none", help);
     }
     claims.sort_unstable();
     claims.dedup();

@@ -1,16 +1,16 @@
-//! Targets: exactly one kind each, named when there are several.
+//! Targets: each has exactly one kind, and a name if there are several.
 
 use crate::raw::{Root, TargetRaw};
 use crate::read::list::List;
 use crate::read::value::Name;
-use crate::read::{At, Cx, Given};
+use crate::read::{Cx, Located, Position};
 use crate::resolved::{Target, TargetKind};
 
-/// Shortest outage that a plan may wait for, in ns.
+/// Minimum outage timeout, in ns.
 const OUTAGE_NS_MIN: u64 = 1_000_000_000;
 const KINDS: &str = "databases, path, device, nfs, s3, model or null";
 
-/// The targets of the plan.
+/// Returns the targets of the plan.
 pub(super) fn resolve(root: &Root, cx: &mut Cx) -> Option<Vec<Target>> {
     let Some(given) = &root.target else {
         let help = format!("add [target] with one of {KINDS}");
@@ -45,7 +45,7 @@ pub(super) fn resolve(root: &Root, cx: &mut Cx) -> Option<Vec<Target>> {
     (targets.len() == given.value.items.len()).then_some(targets)
 }
 
-fn kind(raw: &TargetRaw, at: &At, cx: &mut Cx) -> Option<TargetKind> {
+fn kind(raw: &TargetRaw, at: &Position, cx: &mut Cx) -> Option<TargetKind> {
     let kinds = [
         raw.databases.as_ref().map(|g| &g.at),
         raw.path.as_ref().map(|g| &g.at),
@@ -58,29 +58,29 @@ fn kind(raw: &TargetRaw, at: &At, cx: &mut Cx) -> Option<TargetKind> {
     let mut stated = kinds.into_iter().flatten();
     let first = stated.next();
     if let (Some(first), Some(second)) = (first, stated.next()) {
-        let help = format!("a target is one of {KINDS}: take `{}` or this away", first.field);
+        let help = format!("a target is one of {KINDS}: remove `{}` or this", first.field);
         cx.fail(second, "is a second kind of target", help);
         return None;
     }
     if first.is_none() {
         cx.missing(at, "names nothing to test", format!("add one of {KINDS}"));
     }
-    refuse_strays(raw, cx);
+    reject_strays(raw, cx);
     if let Some(given) = &raw.outage_max {
         if raw.model.is_some() || raw.null.value {
-            cx.fail(&given.at, "goes with real storage only", "take it away");
+            cx.fail(&given.at, "is only valid for real storage", "remove it");
         } else if given.value.0 < OUTAGE_NS_MIN {
-            cx.fail(&given.at, "is too short to tell an outage", "write \"1s\" or more");
+            cx.fail(&given.at, "is too short to detect an outage", "write \"1s\" or more");
         }
     }
     build(raw, cx)
 }
 
-/// Fields of another kind of target than the one named.
-fn refuse_strays(raw: &TargetRaw, cx: &mut Cx) {
-    let mut stray = |written: bool, at: &At, with: &str, fits: bool| {
+/// Rejects fields of another kind of target.
+fn reject_strays(raw: &TargetRaw, cx: &mut Cx) {
+    let mut stray = |written: bool, at: &Position, with: &str, fits: bool| {
         if written && !fits {
-            cx.fail(at, format!("goes with `{with}` only"), "take it away");
+            cx.fail(at, format!("is only valid with `{with}`"), "remove it");
         }
     };
     let nfs = raw.nfs.is_some();
@@ -130,7 +130,7 @@ fn build(raw: &TargetRaw, cx: &mut Cx) -> Option<TargetKind> {
     raw.null.value.then_some(TargetKind::Null)
 }
 
-fn s3_bucket(raw: &TargetRaw, s3: &Given<Name>, cx: &mut Cx) -> Option<TargetKind> {
+fn s3_bucket(raw: &TargetRaw, s3: &Located<Name>, cx: &mut Cx) -> Option<TargetKind> {
     if !s3
         .value
         .0
@@ -163,7 +163,7 @@ pub(super) fn is_http(url: &str) -> bool {
     rest.is_some_and(|host| !host.is_empty() && !host.starts_with('/') && !host.contains(' '))
 }
 
-fn export(url: &str, at: &At, cx: &mut Cx) -> String {
+fn export(url: &str, at: &Position, cx: &mut Cx) -> String {
     let parts = url.strip_prefix("nfs://").and_then(|rest| rest.split_once('/'));
     if !parts.is_some_and(|(host, path)| !host.is_empty() && !path.is_empty()) {
         cx.fail(at, "is not an NFS export", "write \"nfs://host/export\"");
@@ -171,8 +171,8 @@ fn export(url: &str, at: &At, cx: &mut Cx) -> String {
     url.to_owned()
 }
 
-/// The names; one that comes twice is noted.
-fn distinct(list: &Given<List<Name>>, cx: &mut Cx) -> Vec<String> {
+/// Returns the names and records duplicates.
+fn distinct(list: &Located<List<Name>>, cx: &mut Cx) -> Vec<String> {
     let names: Vec<String> = list.value.0.iter().map(|n| n.0.clone()).collect();
     for (i, name) in names.iter().enumerate() {
         if names[..i].contains(name) {
@@ -183,8 +183,8 @@ fn distinct(list: &Given<List<Name>>, cx: &mut Cx) -> Vec<String> {
     names
 }
 
-/// A number that has an upper bound.
-pub(super) fn small(value: u64, most: u64, at: &At, cx: &mut Cx) -> u32 {
+/// Returns a number, and records an error if it exceeds `most`.
+pub(super) fn small(value: u64, most: u64, at: &Position, cx: &mut Cx) -> u32 {
     if value > most {
         cx.fail(at, format!("{value} is too many"), format!("the most is {most}"));
     }

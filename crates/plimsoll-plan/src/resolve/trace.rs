@@ -1,9 +1,9 @@
-//! `[workload.trace]`: one stream whose operations are those of a trace.
+//! `[workload.trace]`: one stream with the operations of a trace.
 
 use super::target::small;
-use super::{Loaded, matrix};
+use super::{ResolvedWorkload, matrix};
 use crate::raw::TraceRaw;
-use crate::read::{Cx, Given};
+use crate::read::{Cx, Located};
 use crate::resolved::{
     Arrival, Content, DirectIo, EngineChoice, FileSet, Matrix, MatrixAxes, MetadataMix, Pattern,
     Stream, SyncKind, SyncPolicy, Target, TargetKind, TraceSource, Workload,
@@ -12,26 +12,26 @@ use crate::units::DurationNs;
 
 /// Name of the stream.
 const NAME: &str = "trace";
-/// Unit of direct I/O on any device that Linux knows.
+/// Alignment of direct I/O that any Linux device accepts at least.
 const SECTOR_BYTES: u64 = 512;
-/// Boundaries beyond this are no device's.
+/// Maximum alignment; no device needs more.
 const ALIGN_BYTES_MAX: u64 = 1 << 20;
-/// What buffers may take without being asked for.
+/// Maximum buffer memory by default.
 const BUFFERS_BYTES: u64 = 256 << 20;
-/// Operations in flight without being asked for: the least, and the most.
+/// Minimum and maximum default for operations in flight.
 const DEPTHS: (u64, u64) = (16, 256);
-/// Most operations in flight.
+/// Maximum operations in flight.
 const DEPTH_MAX: u64 = 4096;
-/// A replay that goes as fast as the target is given at least so long.
+/// Minimum time limit of an as-fast replay.
 const AS_FAST_MIN: DurationNs = DurationNs::s(60);
 
-/// The stream that replays the trace.
+/// Returns the stream that replays the trace.
 pub(super) fn resolve(
     raw: &TraceRaw,
     targets: &[Target],
     engine: &EngineChoice,
     cx: &mut Cx,
-) -> Option<Loaded> {
+) -> Option<ResolvedWorkload> {
     check_targets(raw, targets, cx);
     let (source, read_percent) = source(raw, cx)?;
     let align_bytes = align(raw, cx);
@@ -47,13 +47,13 @@ pub(super) fn resolve(
     let files = files(raw, targets, largest, cx)?;
     let direct = raw.direct.as_ref().map_or(engine.direct, |given| given.value);
     if direct != DirectIo::Off && !align_bytes.is_multiple_of(SECTOR_BYTES) {
-        cx.fail(&raw.align.at, "can't be direct I/O", "write a multiple of \"512B\"");
+        cx.fail(&raw.align.at, "cannot be direct I/O", "write a multiple of \"512B\"");
     }
     let arrival = match source.speed {
         Some(_) => Arrival::Recorded { file: source.file.clone() },
         None => Arrival::Closed { rate_cap_per_s: None },
     };
-    // The last operation is due when the span is over, and the phase ends behind it.
+    // The last operation is due at the end of the span, and the phase ends after it.
     let measure_ns = match source.speed {
         Some(speed) => ((source.span_ns as f64 / speed).ceil() as u64).saturating_add(1),
         None => source.span_ns.max(AS_FAST_MIN.0),
@@ -91,7 +91,7 @@ pub(super) fn resolve(
         trace: Some(source),
     };
     let matrix = Matrix { axes, streams: vec![stream], imported: None };
-    Some(Loaded {
+    Some(ResolvedWorkload {
         workload: Workload::Matrix(matrix),
         measure_ns: Some(measure_ns),
         warm_up_ns: Some(0),
@@ -112,16 +112,16 @@ const fn no_metadata() -> MetadataMix {
     }
 }
 
-/// What the trace is, and its share of reads.
+/// Returns the trace and its share of reads.
 fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
     fn of<'r, T>(
-        given: Option<&'r Given<T>>,
+        given: Option<&'r Located<T>>,
         name: &str,
         raw: &TraceRaw,
         cx: &mut Cx,
     ) -> Option<&'r T> {
         if given.is_none() {
-            let help = "`plimsoll plan import TRACE` writes a plan with what the trace is";
+            let help = "`plimsoll plan import TRACE` writes a plan with these fields";
             cx.missing(&raw.at.unwritten(name), "is missing", help);
         }
         given.map(|given| &given.value)
@@ -137,7 +137,7 @@ fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
         && span.value.0 == 0
     {
         let help = "write pace = \"as-fast\"";
-        cx.fail(&span.at, "is 0: the trace does not say when its operations were due", help);
+        cx.fail(&span.at, "is 0: the trace has no request times", help);
     }
     let source = TraceSource {
         file: file?.0.clone(),
@@ -156,7 +156,7 @@ fn align(raw: &TraceRaw, cx: &mut Cx) -> u64 {
     let align = raw.align.value.0;
     if !align.is_power_of_two() || align > ALIGN_BYTES_MAX {
         let help = "write a power of two up to \"1MiB\", such as \"4KiB\"";
-        cx.fail(&raw.align.at, format!("\"{}\" is not a boundary", raw.align.value), help);
+        cx.fail(&raw.align.at, format!("\"{}\" is not a valid alignment", raw.align.value), help);
     }
     align
 }
@@ -187,11 +187,11 @@ fn files(raw: &TraceRaw, targets: &[Target], largest: u64, cx: &mut Cx) -> Optio
     })
 }
 
-/// A trace goes to one file or device.
+/// Checks that the target is one file or device.
 fn check_targets(raw: &TraceRaw, targets: &[Target], cx: &mut Cx) {
     if targets.iter().any(|target| target.share_count() > 1) {
         let help = "name one directory, device or export";
-        cx.fail(&raw.at, "is replayed on one file, and the target names several places", help);
+        cx.fail(&raw.at, "is replayed on one file, but the target has several places", help);
     }
     if targets.iter().any(|target| matches!(target.kind, TargetKind::S3 { .. })) {
         let help = "name a directory, a device, an NFS export or a model";

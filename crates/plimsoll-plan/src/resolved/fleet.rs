@@ -1,4 +1,4 @@
-//! Which agents of a fleet carry a plan.
+//! Selection of the agents that run a plan.
 
 use std::collections::BTreeMap;
 
@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use super::words::Carries;
 
-/// Which agents, and what differs on some of them.
+/// Selection of agents, and fields that differ between them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// How many; `None`: all that there are.
+    /// Number of agents; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
-    /// These alone; empty: any.
+    /// Names of the agents; empty for any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Those with all of these labels.
+    /// Labels that an agent must have, all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// What each of them carries.
+    /// Part of the plan that each host runs.
     #[serde(default = "whole", skip_serializing_if = "is_whole")]
     pub carries: Carries,
-    /// What differs on some.
+    /// Fields that differ on some hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostChange>,
 }
 
-/// What differs on a host, or on all with a label.
+/// Fields that differ on one host, or on all hosts with a label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostChange {
-    /// The agent's name.
+    /// Name of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// A label of agents.
+    /// Label of the agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Fields of the plan by name, with their values there as TOML.
+    /// Fields by name, with their values as TOML.
     pub set: BTreeMap<String, String>,
 }
 
@@ -55,7 +55,7 @@ fn is_whole(carries: &Carries) -> bool {
 }
 
 impl Placement {
-    /// NFS exports that hosts have of their own.
+    /// Returns the NFS exports that only some hosts use.
     #[must_use]
     pub fn exports(&self) -> Vec<String> {
         let given = self.hosts.iter().filter_map(|host| host.set.get("target.nfs"));
@@ -70,9 +70,9 @@ impl Placement {
 }
 
 impl HostChange {
-    /// Whether it is meant for this agent.
+    /// True if the change applies to this agent.
     #[must_use]
-    pub fn is_of(&self, name: &str, labels: &[String]) -> bool {
+    pub fn applies_to(&self, name: &str, labels: &[String]) -> bool {
         self.name.as_deref().is_none_or(|own| own == name)
             && self.label.as_ref().is_none_or(|own| labels.contains(own))
     }

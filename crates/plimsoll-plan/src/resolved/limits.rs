@@ -1,15 +1,15 @@
-//! Latency ceilings: which latency, which statistic of it, and where the limit comes from.
+//! Latency limits: class, statistic and origin.
 //!
-//! The strict and lenient sets are the thresholds of Jetstress 2013 as its configuration file
-//! states them: average and maximum database read latency 20 and 100 ms, average and maximum log
-//! write latency 10 and 100 ms; in its stress runs (longer than 6 hours) the maxima are 200 ms.
+//! The strict and lenient sets are the thresholds in the configuration file of Jetstress 2013.
+//! Average and maximum database read latency are 20 and 100 ms; average and maximum log write
+//! latency are 10 and 100 ms. In its stress runs (longer than 6 hours) the maxima are 200 ms.
 
 use serde::{Deserialize, Serialize};
 
 use super::words::words;
 
 words! {
-    /// Whose latency a ceiling is for.
+    /// Operations that a limit applies to.
     LatencyClass {
         /// Database reads of the mail store.
         DbRead = "db_read",
@@ -31,7 +31,7 @@ words! {
 }
 
 words! {
-    /// Which statistic of the latency a ceiling is for.
+    /// Statistic that a limit applies to.
     LatencyStatistic {
         /// Mean over the measured phase.
         Avg = "avg",
@@ -53,7 +53,7 @@ words! {
 }
 
 impl LatencyStatistic {
-    /// The percentile as a share, such as 0.999; `None` for average and maximum.
+    /// Returns the quantile, such as 0.999; `None` for average and maximum.
     #[must_use]
     pub fn quantile(self) -> Option<f64> {
         match self {
@@ -69,46 +69,46 @@ impl LatencyStatistic {
 }
 
 words! {
-    /// Which set of mail store limits was taken.
+    /// Set of mail store limits.
     LimitSet {
         /// 20/100/10/100 ms: runs up to 6 hours.
         Strict = "strict",
         /// 20/200/10/200 ms: longer runs.
         Lenient = "lenient",
-        /// None: the workload has no set of its own, and only the plan's limits hold.
+        /// No set: only the plan's own limits apply.
         Plan = "plan",
     }
 }
 
 words! {
-    /// Where a limit comes from.
+    /// Origin of a limit.
     LimitOrigin {
         /// The strict set.
         Strict = "strict",
         /// The lenient set.
         Lenient = "lenient",
-        /// The plan states it.
+        /// Stated in the plan.
         Plan = "plan",
     }
 }
 
-/// One latency ceiling.
+/// Latency limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyLimit {
     /// Name of the plan field and of the check in `verdict.json`, such as `db_read_latency_avg`.
     pub name: String,
-    /// Whose latency.
+    /// Operations that it applies to.
     pub class: LatencyClass,
-    /// Which statistic of it.
+    /// Statistic that it applies to.
     pub statistic: LatencyStatistic,
-    /// The most that passes.
+    /// Maximum in nanoseconds.
     pub limit_ns: u64,
-    /// Where it comes from.
+    /// Origin.
     pub origin: LimitOrigin,
 }
 
 impl LatencyLimit {
-    /// A limit, named after its class and statistic.
+    /// Creates a limit named after its class and statistic.
     #[must_use]
     pub fn new(
         class: LatencyClass,
@@ -119,7 +119,7 @@ impl LatencyLimit {
         Self { name: Self::field(class, statistic), class, statistic, limit_ns, origin }
     }
 
-    /// Name of the plan field of a ceiling: `read_latency_p99`, or `latency_p99` for all operations.
+    /// Returns the plan field of a limit: `read_latency_p99`, or `latency_p99` for all operations.
     #[must_use]
     pub fn field(class: LatencyClass, statistic: LatencyStatistic) -> String {
         match class {

@@ -1,146 +1,148 @@
-//! The I/O matrix as resolved: streams of like clients, and the axes that a sweep varies.
+//! Resolved I/O matrix: streams of identical clients, and the axes of a sweep.
 
 use serde::{Deserialize, Serialize};
 
 use super::trace::TraceSource;
 use super::words::{DirectIo, Layout, SyncKind};
 
-/// Streams that run at the same time, and the points of a sweep.
+/// Concurrent streams, and the points of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    /// What a sweep varies in the first stream. With several streams each axis has one value.
+    /// Axes of the sweep, which vary the first stream. With several streams each axis has one
+    /// value.
     pub axes: MatrixAxes,
-    /// The streams; the first carries the first value of each axis.
+    /// The streams. The first has the first value of each axis.
     pub streams: Vec<Stream>,
-    /// The foreign job that the streams come from, if they do.
+    /// Imported job that the streams come from; `None` otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub imported: Option<Imported>,
+    pub imported: Option<ImportedJob>,
 }
 
-/// The values that a sweep takes. Patterns vary slowest, then depths, sizes, and reads fastest.
+/// Values of a sweep. The order of points varies patterns slowest, then depths, then sizes, and
+/// reads fastest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixAxes {
     /// Patterns.
     pub patterns: Vec<Pattern>,
     /// Queue depths per client.
     pub queue_depths: Vec<u32>,
-    /// Sizes of one transfer. Empty when the stream mixes sizes.
+    /// Transfer sizes. Empty if the stream mixes sizes.
     pub sizes_bytes: Vec<u64>,
-    /// Read shares in percent.
+    /// Percentages of reads.
     pub read_percents: Vec<f64>,
 }
 
-/// A job made elsewhere that was turned into streams.
+/// Imported job of another tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imported {
-    /// The job file as the plan names it.
+pub struct ImportedJob {
+    /// Job file as named in the plan.
     pub job: String,
-    /// What could not be carried over, and what it would have meant.
+    /// Options that could not be imported, with their meaning.
     pub notes: Vec<String>,
 }
 
-/// Like clients with the same mix of operations.
+/// Identical clients with the same mix of operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
     /// Name, unique in the plan.
     pub name: String,
-    /// Clients in all; client `i` works on share `i mod shares`.
+    /// Total number of clients. Client `i` uses share `i mod shares`.
     pub clients: u32,
-    /// Operations that each client keeps outstanding (closed loop).
+    /// Outstanding operations per client (closed loop).
     pub queue_depth: u32,
-    /// True when a client waits for its whole batch of `queue_depth` before the next.
+    /// True if a client waits for its whole batch of `queue_depth` before the next.
     pub batch: bool,
-    /// Read share of the data operations, in percent.
+    /// Percentage of reads among data operations.
     pub read_percent: f64,
-    /// Share of metadata operations in all operations, in percent.
+    /// Percentage of metadata operations among all operations.
     pub metadata_percent: f64,
-    /// Boundary that offsets are multiples of; 0: the size of the transfer.
+    /// Alignment of offsets; 0 for the transfer size.
     pub align_bytes: u64,
     /// Pause of a client between operations (closed loop).
     pub think_time_ns: u64,
-    /// Direct or buffered.
+    /// Direct or buffered I/O.
     pub direct: DirectIo,
-    /// What the files hold before the first operation.
+    /// Content of the files before the first operation.
     pub layout: Layout,
-    /// Whether the stamps of what is read are checked while measuring.
+    /// True to check the stamps of all reads during the measurement.
     pub verify_reads: bool,
-    /// Sizes of transfers with their shares in percent, which add up to 100.
+    /// Transfer sizes with their percentages, which add up to 100.
     pub sizes: Vec<SizeShare>,
-    /// Sizes of writes, where they differ from those of reads; empty otherwise.
+    /// Write sizes, if they differ from those of reads; empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_sizes: Vec<SizeShare>,
-    /// Where operations go.
+    /// Access pattern.
     pub pattern: Pattern,
-    /// When operations start.
+    /// Start times of operations.
     pub arrival: Arrival,
-    /// When writes are made durable.
+    /// Durability of writes.
     pub sync: SyncPolicy,
-    /// What blocks hold.
+    /// Content of blocks.
     pub content: Content,
-    /// The files (or the part of a device).
+    /// The files, or the part of a device.
     pub files: FileSet,
-    /// Shares of the metadata operations.
+    /// Percentages of the metadata operations.
     pub metadata_mix: MetadataMix,
-    /// The trace whose operations these are, at its places and in its order.
+    /// Trace to replay, with its offsets and order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSource>,
 }
 
-/// A size of transfers and its share.
+/// Transfer size and its percentage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeShare {
-    /// Bytes of one transfer.
+    /// Transfer size in bytes.
     pub size_bytes: u64,
-    /// Share in percent.
+    /// Percentage.
     pub share_percent: f64,
 }
 
-/// Where operations go within the working set.
+/// Access pattern within the working set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Pattern {
     /// Uniform.
     Random,
     /// Each block exactly once per pass, in random order. The clients share the pass: client `i` of
-    /// `n` takes every `n`-th place of it, from the `i`-th.
+    /// `n` gets every `n`-th block of it, starting with the `i`-th.
     Permutation,
-    /// One after the other; each client from a place of its own.
+    /// Ascending; each client has its own cursor.
     Sequential,
-    /// One after the other, all clients from one cursor.
+    /// Ascending; all clients share one cursor.
     SequentialShared,
     /// At a fixed distance.
     Strided {
-        /// Distance from one start to the next.
+        /// Distance between starting offsets.
         stride_bytes: u64,
     },
-    /// Block ranks by Zipf's law, scattered over the working set.
+    /// Zipf distribution of block ranks, scattered over the working set.
     Zipf {
-        /// The exponent: 0 is uniform.
+        /// Exponent; 0 is uniform.
         exponent: f64,
     },
-    /// A hot part takes most operations; uniform within the parts.
+    /// A hot part receives most operations; uniform within each part.
     HotCold {
-        /// Share of the space that is hot.
+        /// Hot share of the space.
         hot_space: f64,
-        /// Share of the operations that go there.
+        /// Share of the operations in the hot space.
         hot_access: f64,
     },
-    /// Normally distributed around the middle.
+    /// Normal distribution around the middle.
     Normal {
         /// Standard deviation as a share of the working set.
         deviation: f64,
     },
-    /// Onwards, each client from a place of its own, with skips of random length.
+    /// Ascending with gaps of random length; each client has its own cursor.
     Skipping {
         /// Share of the space that one pass touches.
         density: f64,
     },
-    /// Where the operations of a trace go.
+    /// Offsets of a trace.
     Trace,
 }
 
 impl Pattern {
-    /// The words in a plan; a trace has a section of its own.
+    /// Words in a plan; a trace has its own section.
     pub const WORDS: &'static [&'static str] = &[
         "random",
         "permutation",
@@ -153,7 +155,7 @@ impl Pattern {
         "skipping",
     ];
 
-    /// The word in a plan.
+    /// Returns the word in a plan.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -170,20 +172,20 @@ impl Pattern {
         }
     }
 
-    /// True where an operation's place follows from the one before it.
+    /// True if an offset follows from the previous one.
     #[must_use]
     pub const fn is_sequential(&self) -> bool {
         matches!(self, Self::Sequential | Self::SequentialShared)
     }
 }
 
-/// When operations start. Rates are those of the whole stream.
+/// Start times of operations. Rates are those of the whole stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Arrival {
-    /// Closed loop: when an earlier one has completed.
+    /// Closed loop: an operation starts when an earlier one has completed.
     Closed {
-        /// Never faster than this.
+        /// Rate limit.
         #[serde(skip_serializing_if = "Option::is_none")]
         rate_cap_per_s: Option<f64>,
     },
@@ -191,19 +193,19 @@ pub enum Arrival {
     Constant {
         /// Operations per second.
         rate_per_s: f64,
-        /// Time over which the rate climbs from 0.
+        /// Time in which the rate increases from 0.
         ramp_ns: u64,
     },
     /// Open loop, exponential gaps.
     Poisson {
-        /// Operations per second on average.
+        /// Mean operations per second.
         rate_per_s: f64,
-        /// Time over which the rate climbs from 0.
+        /// Time in which the rate increases from 0.
         ramp_ns: u64,
     },
-    /// Open loop, Poisson while on, nothing while off.
+    /// Open loop: Poisson during a burst, none in the pause.
     Bursts {
-        /// Operations per second while on.
+        /// Operations per second during a burst.
         rate_per_s: f64,
         /// Length of a burst.
         on_ns: u64,
@@ -212,58 +214,58 @@ pub enum Arrival {
     },
     /// Open loop at recorded times.
     Recorded {
-        /// File with one start per line, in nanoseconds from the beginning.
+        /// File with one start time per line, in nanoseconds from the beginning.
         file: String,
     },
 }
 
 impl Arrival {
-    /// True where an operation starts whether or not earlier ones have completed.
+    /// True if operations start independently of completions.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         !matches!(self, Self::Closed { .. })
     }
 }
 
-/// When writes are made durable.
+/// Durability of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncPolicy {
-    /// By which call.
+    /// Call that makes them durable.
     pub kind: SyncKind,
-    /// After how many writes of a client (`fsync` and `fdatasync`).
+    /// Writes of a client per sync (`fsync` and `fdatasync`).
     pub every_writes: u32,
 }
 
-/// What blocks hold.
+/// Content of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Content {
-    /// How many to one it compresses; 1 is incompressible.
+    /// Compression ratio, N to 1. 1 is incompressible.
     pub compressibility: f64,
-    /// Share of 4 KiB blocks that are copies of others.
+    /// Share of duplicate 4 KiB blocks.
     pub duplicate_share: f64,
-    /// Whether each block carries a stamp from which damage is told.
+    /// True if each block carries a stamp that reveals damage.
     pub stamps: bool,
 }
 
-/// The files that a stream works on.
+/// Files of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSet {
-    /// Directories or exports that the files are dealt to.
+    /// Number of directories or exports that the files are distributed over.
     pub shares: u32,
-    /// Files in each of them.
+    /// Files per directory or export.
     pub files_per_share: u32,
-    /// Size of a file; absent for a device, which is taken whole.
+    /// File size; absent for a device that is used completely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_size_bytes: Option<u64>,
-    /// Where in each file (or the device) the working set begins.
+    /// Start of the working set in each file or the device.
     pub offset_bytes: u64,
-    /// Bytes that operations go to, all files together; absent when they go to everything.
+    /// Size of the working set over all files; absent for everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
-    /// Levels of directories below each share; 0: a share's files lie in one directory.
+    /// Levels of subdirectories per share; 0 if a share's files are in one directory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tree_levels: u32,
-    /// Directories in each directory of such a tree; 0 where there is none.
+    /// Subdirectories per directory; 0 without a tree.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tree_fan_out: u32,
 }
@@ -273,55 +275,55 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl FileSet {
-    /// Directories in the last level of each share's tree; 1 without a tree.
+    /// Returns the directories in the last level of each share's tree; 1 without a tree.
     #[must_use]
     pub fn leaves(&self) -> u32 {
         self.tree_fan_out.max(1).saturating_pow(self.tree_levels)
     }
 
-    /// Files in all.
+    /// Returns the total number of files.
     #[must_use]
     pub fn files(&self) -> u64 {
         u64::from(self.shares) * u64::from(self.files_per_share)
     }
 
-    /// Bytes of all files; `None` for a device that is taken whole.
+    /// Returns the total size of all files; `None` for a device that is used completely.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
         self.file_size_bytes.map(|size| size.saturating_mul(self.files()))
     }
 }
 
-/// Shares of the metadata operations, in percent; they add up to 100.
+/// Percentages of the metadata operations; their sum is 100.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetadataMix {
-    /// Attributes read.
+    /// Reads of attributes.
     pub getattr_percent: f64,
-    /// Names looked up.
+    /// Lookups of names.
     pub lookup_percent: f64,
-    /// Permissions asked.
+    /// Permission checks.
     pub access_percent: f64,
-    /// Directories listed.
+    /// Directory listings.
     pub readdir_percent: f64,
-    /// Small files made.
+    /// Creations of small files.
     pub create_percent: f64,
-    /// Such files removed.
+    /// Removals of small files.
     pub remove_percent: f64,
-    /// Such files renamed.
+    /// Renames of small files.
     pub rename_percent: f64,
-    /// Attributes set.
+    /// Changes of attributes.
     pub setattr_percent: f64,
 }
 
 impl Matrix {
-    /// True when any point reads data.
+    /// True if any point reads data.
     #[must_use]
     pub fn reads(&self) -> bool {
         let swept = self.axes.read_percents.iter();
         swept.chain(self.streams.iter().skip(1).map(|s| &s.read_percent)).any(|p| *p > 0.0)
     }
 
-    /// True when any point writes data.
+    /// True if any point writes data.
     #[must_use]
     pub fn writes(&self) -> bool {
         let swept = self.axes.read_percents.iter();

@@ -1,21 +1,21 @@
-//! The points of a sweep: one value from each axis.
+//! Points of a sweep: one value from each axis.
 
 use super::matrix::{Matrix, SizeShare};
 use super::{Claim, ResolvedPlan, Workload};
 
-/// One point of a sweep.
+/// Point of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixPoint {
-    /// Its place in the sweep, from 0.
+    /// Index in the sweep, from 0.
     pub index: usize,
-    /// Such as `random 4KiB r75 q4`; unique within the sweep.
+    /// Label such as `random 4KiB r75 q4`; unique within the sweep.
     pub label: String,
-    /// The plan that runs this point alone.
+    /// Plan for this point only.
     pub plan: ResolvedPlan,
 }
 
 impl Matrix {
-    /// Number of points.
+    /// Returns the number of points.
     #[must_use]
     pub fn point_count(&self) -> usize {
         let axes = &self.axes;
@@ -23,7 +23,8 @@ impl Matrix {
         axes.patterns.len() * axes.queue_depths.len() * sizes * axes.read_percents.len()
     }
 
-    /// The matrix of each point: one value per axis, and the first stream to match.
+    /// Returns the matrix of each point: one value per axis, and the first stream with these
+    /// values.
     fn points(&self) -> Vec<(String, Matrix)> {
         let axes = &self.axes;
         let sizes: Vec<Option<u64>> = match axes.sizes_bytes.as_slice() {
@@ -61,13 +62,13 @@ impl Matrix {
 }
 
 impl ResolvedPlan {
-    /// The points of a sweep in order, each as a plan of its own; empty for a mail store.
+    /// Returns the points of a sweep in order, each with its own plan; empty for a mail store.
     #[must_use]
     pub fn points(&self) -> Vec<MatrixPoint> {
         let Workload::Matrix(matrix) = &self.workload else { return Vec::new() };
         let points = matrix.points();
         let plan = |one: Matrix| {
-            // A point that writes nothing can't be claimed to show what is written, nor the reverse.
+            // A point without writes cannot support claims about writes, and vice versa.
             let fits = |claim: &Claim| match claim {
                 Claim::MediaRead | Claim::CachedRead => one.reads(),
                 Claim::BurstWrite | Claim::SustainedWrite | Claim::DurableWrite => one.writes(),

@@ -1,36 +1,36 @@
-//! Phases and repeats.
+//! Phases and repetition.
 
 use serde::{Deserialize, Serialize};
 
 use super::words::{CacheState, Condition};
 
-/// The phases of a run and their lengths.
+/// Phases of a run and their lengths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phases {
-    /// State of the caches when the measured phase begins.
+    /// State of the caches at the start of the measured phase.
     pub cache: CacheState,
-    /// What is written before, for flash.
+    /// Preconditioning writes, for flash.
     pub condition: Condition,
-    /// The longest that conditioning may take.
+    /// Maximum duration of conditioning.
     pub condition_max_ns: u64,
-    /// Length of the warm-up; for a mail store the longest, as it ends when the cache is full and a
-    /// checkpoint depth has been logged.
+    /// Length of the warm-up. For a mail store it is the maximum: the warm-up ends when the cache
+    /// is full and one checkpoint depth of log has been written.
     pub warm_up_ns: u64,
-    /// Length of the measured phase, or the longest that it may take until the system is steady.
+    /// Length of the measured phase, or its maximum with `until_steady`.
     pub measure_ns: u64,
-    /// Whether the measured phase ends as soon as the system is steady.
+    /// True if the measured phase ends at steady state.
     pub until_steady: bool,
-    /// Length of a round of the steady-state rule.
+    /// Round length for the steady-state rule.
     pub round_ns: u64,
-    /// Whether everything is read and checked at the end.
+    /// True to read and check all data at the end.
     pub verify: bool,
 }
 
-/// How often a plan is run.
+/// Repetition of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// Runs of each target.
+    /// Number of runs per target.
     pub runs: u32,
-    /// Whether each run makes its data anew.
+    /// True if each run creates its own data.
     pub fresh: bool,
 }

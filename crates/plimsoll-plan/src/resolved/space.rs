@@ -1,24 +1,24 @@
-//! Space that a plan needs, by arithmetic alone.
+//! Space that a plan needs, by calculation only.
 
 use super::{ResolvedPlan, Target, TargetKind, Workload};
 
-/// Bytes that a plan needs in one directory (or on one device or export).
+/// Space required in one directory, device or export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryNeed {
-    /// The directory, device or export as the plan names it.
+    /// Directory, device or export, as named in the plan.
     pub directory: String,
-    /// Bytes, growth reserve and logs included.
+    /// Bytes, including growth reserve and logs.
     pub bytes: u64,
 }
 
 impl ResolvedPlan {
-    /// Bytes needed per directory of one target, in the order in which the plan names them.
+    /// Returns the required space per directory of one target, in the order of the plan.
     ///
-    /// Directories that are named twice appear once, with the sum. A device that is taken whole, a
-    /// model and `null` need none.
+    /// Duplicate directories appear once, with the sum. A device that is used completely, a model
+    /// and `null` need none.
     #[must_use]
     pub fn required_bytes(&self, target: &Target) -> Vec<DirectoryNeed> {
-        let mut needs = Needs::default();
+        let mut needs = SpaceNeeds::default();
         match &self.workload {
             Workload::Mailbox(store) => {
                 let databases = target.database_directories();
@@ -43,7 +43,7 @@ impl ResolvedPlan {
     }
 }
 
-/// Things are dealt to places in turn.
+/// Returns the place for an index: places are assigned in turn.
 fn deal(places: &[String], index: usize) -> Option<&String> {
     places.get(index % places.len().max(1))
 }
@@ -60,9 +60,9 @@ fn places(target: &Target) -> Vec<String> {
 }
 
 #[derive(Default)]
-struct Needs(Vec<DirectoryNeed>);
+struct SpaceNeeds(Vec<DirectoryNeed>);
 
-impl Needs {
+impl SpaceNeeds {
     fn add(&mut self, directory: Option<&String>, bytes: u64) {
         let Some(directory) = directory else { return };
         match self.0.iter_mut().find(|need| need.directory == *directory) {

@@ -1,90 +1,89 @@
-//! The systems under test.
+//! Systems under test.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A system under test.
+/// System under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// Its name in a comparison; `target` when there is only one and it has none.
+    /// Name in a comparison; `target` if a single target has none.
     pub name: String,
-    /// How long it is waited for while it answers nothing, in nanoseconds, where the plan states it:
-    /// [`Target::outage_max_ns`] gives what holds.
+    /// Outage timeout in nanoseconds, if the plan states it. [`Target::outage_max_ns`] returns the
+    /// effective one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage_max_ns: Option<u64>,
-    /// What it is.
+    /// Kind of the target.
     #[serde(flatten)]
     pub kind: TargetKind,
 }
 
-/// How long storage that answers nothing is waited for, where the plan does not say, in ns: as long as it
-/// is measured, within these bounds. A controller's failover takes up to some minutes, which only a long
-/// measurement can show.
+/// Bounds of the default outage timeout, in ns; within them it equals the measuring time. A
+/// controller failover takes up to some minutes, which only a long measurement can show.
 const OUTAGE_NS: (u64, u64) = (30_000_000_000, 600_000_000_000);
 
-/// What a target is.
+/// Kind of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TargetKind {
-    /// Directories of a mail store; databases and logs are dealt to them in turn.
+    /// Directories of a mail store, assigned in turn to databases and logs.
     Directories {
-        /// Directories of databases.
+        /// Directories for databases.
         databases: Vec<String>,
-        /// Directories of logs.
+        /// Directories for logs.
         logs: Vec<String>,
     },
-    /// A directory in which files are made.
+    /// Directory for files.
     Path {
         /// The directory.
         path: String,
     },
-    /// A block device.
+    /// Block device.
     Device {
-        /// Its full name, such as `/dev/nvme0n1`.
+        /// Full path, such as `/dev/nvme0n1`.
         device: String,
     },
-    /// NFS exports, driven without a mount.
+    /// NFS exports, accessed without a mount.
     Nfs {
-        /// `nfs://host[:port]/export`, one share each.
+        /// URLs `nfs://host[:port]/export`, one share each.
         exports: Vec<String>,
         /// Connections per client.
         connections: u32,
-        /// User id sent with each call.
+        /// User id in each call.
         uid: u32,
-        /// Group id sent with each call.
+        /// Group id in each call.
         gid: u32,
     },
-    /// A bucket of an S3-compatible object store. Credentials come from the environment.
+    /// Bucket of an S3-compatible object store. Credentials are read from the environment.
     S3 {
-        /// `s3://bucket/prefix`.
+        /// URL `s3://bucket/prefix`.
         url: String,
-        /// Where the store answers, such as `http://127.0.0.1:9000`.
+        /// URL of the store, such as `http://127.0.0.1:9000`.
         endpoint: String,
         /// Region in the signature.
         region: String,
     },
-    /// A storage system in virtual time.
+    /// Model of a storage system in virtual time.
     Model {
         /// Name of a shipped model, or path of a model file.
         model: String,
-        /// Parameters that differ from the model file: dotted name and TOML value.
+        /// Parameters that override the model file: dotted name and TOML value.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         set: BTreeMap<String, String>,
     },
-    /// Nothing: every operation completes at once.
+    /// No storage: every operation completes at once.
     Null,
 }
 
 impl Target {
-    /// How long it is waited for while it answers nothing, in a plan that measures for `measure_ns`: what
-    /// the plan states, or as long as it measures, from 30 s to 10 minutes.
+    /// Returns the outage timeout of a plan that measures for `measure_ns`: the plan's own, or the
+    /// measuring time within 30 s and 10 min.
     #[must_use]
     pub fn outage_max_ns(&self, measure_ns: u64) -> u64 {
         self.outage_max_ns.unwrap_or_else(|| measure_ns.clamp(OUTAGE_NS.0, OUTAGE_NS.1))
     }
 
-    /// `directories`, `path`, `device`, `nfs`, `s3`, `model` or `null`.
+    /// Returns `directories`, `path`, `device`, `nfs`, `s3`, `model` or `null`.
     #[must_use]
     pub fn kind_word(&self) -> &'static str {
         match self.kind {
@@ -98,7 +97,8 @@ impl Target {
         }
     }
 
-    /// Where it is, as people name it: directories, device, exports, address; `model single-hdd`; empty for nothing.
+    /// Returns the locations for people: directories, device, exports or address; `model
+    /// single-hdd`; empty for null.
     #[must_use]
     pub fn places(&self) -> Vec<String> {
         match &self.kind {
@@ -116,7 +116,7 @@ impl Target {
         }
     }
 
-    /// Directories that a mail store's databases are dealt to in turn; empty where there are none.
+    /// Returns the directories for a mail store's databases, assigned in turn; may be empty.
     #[must_use]
     pub fn database_directories(&self) -> &[String] {
         match &self.kind {
@@ -126,7 +126,7 @@ impl Target {
         }
     }
 
-    /// Directories that a mail store's logs are dealt to in turn; empty where there are none.
+    /// Returns the directories for a mail store's logs, assigned in turn; may be empty.
     #[must_use]
     pub fn log_directories(&self) -> &[String] {
         match &self.kind {
@@ -136,7 +136,8 @@ impl Target {
         }
     }
 
-    /// Independent places that files are dealt to in turn: directories or exports, at least 1.
+    /// Returns the number of independent shares (directories or exports) that files are distributed
+    /// over, at least 1.
     #[must_use]
     pub fn share_count(&self) -> u32 {
         let count = match &self.kind {

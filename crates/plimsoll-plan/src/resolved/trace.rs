@@ -1,42 +1,42 @@
-//! A trace whose operations a stream replays.
+//! Trace that a stream replays.
 
 use serde::{Deserialize, Serialize};
 
 use super::words::words;
 
 words! {
-    /// Where the operations of a trace go on a target of another size.
+    /// Mapping of a trace's offsets to a target of another size.
     TraceMap {
-        /// Their own places where the target is large enough, else as `compact`.
+        /// Original offsets if the target is large enough, else `compact`.
         Fit = "fit",
-        /// Their own places; what lies beyond the target is left out.
+        /// Original offsets; operations beyond the target are skipped.
         Keep = "keep",
-        /// The pieces of 1 MiB that the trace touches, one after the other; what does not fit is wrapped.
+        /// The 1 MiB pieces that the trace touches, placed consecutively; the rest wraps around.
         Compact = "compact",
-        /// Their own places modulo the size of the target.
+        /// Original offsets modulo the target size.
         Wrap = "wrap",
-        /// Pieces of 1 MiB spread over the target in proportion.
+        /// Pieces of 1 MiB, spread over the target in proportion.
         Scale = "scale",
     }
 }
 
-/// A trace, as the plan names it.
+/// Trace, as named in the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceSource {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// SHA-256 of the file: another one is not replayed.
+    /// SHA-256 of the file. A different file is rejected.
     pub sha256: String,
-    /// Reads and writes in it.
+    /// Number of reads and writes.
     pub operations: u64,
-    /// From the first to the last.
+    /// Time from the first operation to the last.
     pub span_ns: u64,
-    /// How many times as fast as recorded; absent: as fast as the target goes.
+    /// Speed relative to the recording; absent: as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Where its operations go.
+    /// Mapping of its offsets.
     pub map: TraceMap,
-    /// A replay whose operations start later than this after their times, at the 99th percentile or at the end, has
-    /// fallen behind.
+    /// Maximum lag of operations behind their due times, for the 99th percentile and at the end.
+    /// Beyond that, the replay has fallen behind.
     pub lag_max_ns: u64,
 }

@@ -1,6 +1,6 @@
-//! The words that a field takes one of.
+//! Fields whose values are words.
 
-/// An enum whose values are words in a plan, with the words as its one source of truth.
+/// Defines an enum whose values are words in a plan.
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident {
         $($(#[doc = $doc:literal])* $variant:ident = $word:literal,)+
@@ -13,18 +13,18 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every word, in the order of the values.
+            /// All words, in the order of the values.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
-            /// Every value.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word in a plan.
+            /// Returns the word in a plan.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
 
-            /// The value that a word stands for.
+            /// Returns the value of a word.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|v| v.word() == word)
@@ -41,27 +41,27 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// How fast the sessions of the mail store go.
+    /// Pace of the mail store's sessions.
     Pace {
-        /// As fast as the threads go; the target rate only judges.
+        /// As fast as the sessions allow; the target rate is only used to judge.
         Free = "free",
-        /// Open loop at the target rate; latency counts from the intended start.
+        /// Open loop at the target rate. Latency counts from the intended start.
         Target = "target",
     }
 }
 
 words! {
-    /// What each host of a fleet carries of a plan.
+    /// Part of a plan that each host of a fleet runs.
     Carries {
-        /// All of it: so many hosts, so many times the load and the requirement.
+        /// All of it. The fleet's load and requirement are multiplied by the number of hosts.
         Whole = "whole",
-        /// Its share of the places that the target lists, of the load and of the requirement.
+        /// A share of the target's directories or exports, the load and the requirement.
         Share = "share",
     }
 }
 
 words! {
-    /// How a durable commit is made durable.
+    /// Mechanism of durable commits.
     Durability {
         /// Log writes that complete only when stable (`RWF_DSYNC`).
         Dsync = "dsync",
@@ -71,23 +71,24 @@ words! {
 }
 
 words! {
-    /// State of the caches when the measured phase begins.
+    /// State of the caches at the start of the measured phase.
     CacheState {
-        /// The page cache of the run's files, and with privilege the system's, is dropped.
+        /// The page cache of the run's files is dropped, and with privileges that of the whole
+        /// system.
         Cold = "cold",
         /// Metadata (inodes, directories, extent maps) is read, then data is dropped.
         WarmMetadata = "warm-metadata",
-        /// Everything is read once and left as it is.
+        /// All data is read once and stays cached.
         Warm = "warm",
     }
 }
 
 words! {
-    /// What is written before the measurement so that flash is in its long-term state.
+    /// Preconditioning writes that bring flash to its steady state.
     Condition {
-        /// Nothing.
+        /// No preconditioning.
         None = "none",
-        /// The whole target sequentially, twice (SNIA SSS PTS 2.0.2, workload independent).
+        /// Two sequential writes of the whole target (SNIA SSS PTS 2.0.2, workload independent).
         FillTwice = "fill-twice",
         /// Random overwrites until the rate is steady.
         RandomOverwrite = "random-overwrite:until-steady",
@@ -95,11 +96,11 @@ words! {
 }
 
 words! {
-    /// Which interface issues the I/O.
+    /// I/O interface.
     IoChoice {
-        /// io_uring where the kernel permits it, threads otherwise.
+        /// io_uring if the kernel permits it, threads otherwise.
         Auto = "auto",
-        /// io_uring, or the run ends with an error.
+        /// io_uring; the run fails without it.
         IoUring = "io_uring",
         /// `pread`/`pwrite` threads.
         Threads = "threads",
@@ -107,11 +108,11 @@ words! {
 }
 
 words! {
-    /// Whether I/O goes past the host's page cache.
+    /// Use of direct I/O.
     DirectIo {
-        /// Direct where the target takes it, buffered otherwise, and the bundle says which.
+        /// Direct if the target supports it, buffered otherwise. The bundle records which.
         Auto = "auto",
-        /// Direct, or the run ends with an error.
+        /// Direct; the run fails without it.
         Required = "required",
         /// Buffered.
         Off = "off",
@@ -119,11 +120,11 @@ words! {
 }
 
 words! {
-    /// What the files hold before the first operation.
+    /// Content of the files before the first operation.
     Layout {
-        /// Every block written with content and stamps.
+        /// Every block is written with content and stamps.
         Written = "written",
-        /// Every block written with zeroes.
+        /// Every block is written with zeroes.
         Zeros = "zeros",
         /// Allocated but never written (`fallocate`).
         Allocated = "allocated",
@@ -133,15 +134,15 @@ words! {
 }
 
 words! {
-    /// When writes are made durable.
+    /// Durability of writes.
     SyncKind {
-        /// Never by the workload.
+        /// No syncs by the workload.
         None = "none",
-        /// `fsync` after so many writes.
+        /// `fsync` after a number of writes.
         Fsync = "fsync",
-        /// `fdatasync` after so many writes.
+        /// `fdatasync` after a number of writes.
         Fdatasync = "fdatasync",
-        /// Each write complete only when stable (`RWF_DSYNC`).
+        /// Each write completes only when stable (`RWF_DSYNC`).
         Dsync = "dsync",
         /// NFS: `FILE_SYNC` writes, data and metadata stable in the reply.
         FileSync = "file-sync",
@@ -149,13 +150,13 @@ words! {
 }
 
 words! {
-    /// What the target's media is declared to be, where the host can't tell.
+    /// Declared media of the target, if the host cannot detect them.
     Media {
         /// Rotating disks.
         Hdd = "hdd",
-        /// Flash behind SATA or SAS.
+        /// Flash with a SATA or SAS interface.
         Ssd = "ssd",
-        /// Flash behind NVMe.
+        /// Flash with an NVMe interface.
         Nvme = "nvme",
         /// Flash and disks.
         Hybrid = "hybrid",
@@ -165,27 +166,27 @@ words! {
 }
 
 words! {
-    /// What a figure is said to show.
+    /// Claim that a figure should support.
     Claim {
-        /// Reads come from the media.
+        /// Reads are served by the media.
         MediaRead = "media-read",
-        /// Reads come from a cache.
+        /// Reads are served by a cache.
         CachedRead = "cached-read",
-        /// Writes for a short time.
+        /// Short-term write rate.
         BurstWrite = "burst-write",
-        /// Writes for as long as one likes.
+        /// Write rate that can be sustained indefinitely.
         SustainedWrite = "sustained-write",
-        /// Writes that survive a power loss.
+        /// Writes survive a power loss.
         DurableWrite = "durable-write",
         /// High percentiles of latency.
         TailLatency = "tail-latency",
-        /// The target lies in this host's memory, on purpose.
+        /// The target is intentionally in this host's memory.
         InMemory = "in-memory",
         /// A difference between systems.
         Comparative = "comparative",
-        /// The application's requirement.
+        /// The application's requirement is met.
         Requirement = "requirement",
-        /// The load was that of the trace: its operations, their places, order and times.
+        /// The load matches the trace: operations, offsets, order and times.
         TraceReplay = "trace-replay",
     }
 }

@@ -17,7 +17,7 @@ fn parse(text: &str) -> Plan {
     Plan::parse(text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// The whole, and the share of each host.
+/// Returns the whole plan and the share of each host.
 fn shared(text: &str, hosts: usize) -> (ResolvedPlan, Vec<ResolvedPlan>) {
     let plan = parse(&format!("{text}{}", fleet(hosts)));
     let own = |at| plan.on_host(&format!("h{at}"), &[]).unwrap_or_else(|errors| panic!("{errors}"));
@@ -62,7 +62,7 @@ fn shares_of_a_mail_store_are_the_store() {
             assert_eq!(sum(&own, |plan| of(&required(plan))), of(&required(&whole)));
         }
         assert!(own.iter().all(|plan| required(plan).limits == required(&whole).limits));
-        // Each database is where one host has it: by its number in all, the directory that it is dealt to.
+        // Each database stays in the directory that its global number is assigned to.
         let places = |plan: &ResolvedPlan| match plan.targets[0].kind.clone() {
             TargetKind::Directories { databases, logs } => (databases, logs),
             other => panic!("{other:?}"),
@@ -112,7 +112,7 @@ fn shares_of_streams_are_the_streams() {
 }
 
 #[test]
-fn what_does_not_come_out_even_is_refused() {
+fn rejects_numbers_that_do_not_divide_evenly() {
     for (text, hosts, says) in [
         (STORE.to_owned(), 4, "2 directories of logs"),
         (STORE.to_owned(), 3, "4 directories of databases"),
@@ -130,28 +130,28 @@ fn what_does_not_come_out_even_is_refused() {
                 )
                 .replace("working_set = \"2GiB\"\n", ""),
             2,
-            "one place (path)",
+            "a single place (path)",
         ),
     ] {
         let said = refused(&text, hosts);
         assert!(said.contains(says) && said.contains("fleet.carries"), "{said}");
     }
     let plan = parse(&format!("{STORE}{}", fleet(2)));
-    assert!(plan.on_host("other", &[]).unwrap_err().to_string().contains("none of `names`"));
+    assert!(plan.on_host("other", &[]).unwrap_err().to_string().contains("not in `names`"));
     let wrong = |fleet: &str| {
         Plan::parse(&format!("{STORE}[fleet]\n{fleet}"), "p").unwrap_err().to_string()
     };
     for fleet in ["agents = 2", "names = [\"a\"]", "names = [\"a\", \"b\", \"a\"]"] {
         let said = wrong(&format!("carries = \"share\"\n{fleet}\n"));
-        assert!(said.contains("whose the shares are"), "{said}");
+        assert!(said.contains("the owners of the shares"), "{said}");
     }
     let both = "carries = \"share\"\nnames = [\"a\", \"b\"]\n[[fleet.host]]\nname = \"a\"\nset = { seed = 3 }\n";
-    assert!(wrong(both).contains("carry shares of one plan"));
+    assert!(wrong(both).contains("run shares of one plan"));
     assert!(wrong("carries = \"part\"\n").contains("carries"));
 }
 
 #[test]
-fn where_each_carries_the_whole_nothing_of_the_plan_changes_but_the_seed() {
+fn a_host_with_the_whole_plan_changes_only_the_seed() {
     let whole = parse(&format!("{STORE}[fleet]\nnames = [\"a\", \"b\"]\n"));
     assert!(!whole.resolve().to_toml().unwrap().contains("carries"));
     let own = whole.on_host("a", &[]).unwrap().resolve();

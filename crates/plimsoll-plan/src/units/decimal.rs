@@ -1,18 +1,18 @@
-//! A decimal number and its unit, split and multiplied without floating point.
+//! Decimal number with a unit, split and multiplied without floating point.
 
 use super::UnitError;
 
-/// The largest quantity: 2^63 - 1 base units, where TOML integers and file offsets end.
+/// Largest quantity: 2^63 - 1 base units, the limit of TOML integers and file offsets.
 pub(super) const QUANTITY_MAX: u64 = i64::MAX as u64;
 
-/// `digits[.digits]` as an integer and the number of decimals in it.
+/// `digits[.digits]` as an integer and its number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     mantissa: u128,
     decimals: u32,
 }
 
-/// Splits `"1.5 GiB"` into `1.5` and `"GiB"`. At most one space may stand between them.
+/// Splits `"1.5 GiB"` into `1.5` and `"GiB"`. Allows at most one space in between.
 pub(super) fn split<'t>(text: &'t str, example: &str) -> Result<(Decimal, &'t str), UnitError> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
@@ -39,7 +39,7 @@ fn parse(number: &str) -> Option<Decimal> {
         Some(_) => return None,
         None => (number, ""),
     };
-    // 2^63 has 19 digits; more decimals than that can't matter to a whole number of base units.
+    // 2^63 has 19 digits. More than 18 decimals cannot affect a whole number of base units.
     if whole.is_empty() || whole.len() > 19 || part.len() > 18 || part.contains('.') {
         return None;
     }
@@ -51,7 +51,7 @@ fn parse(number: &str) -> Option<Decimal> {
 }
 
 impl Decimal {
-    /// The number times `unit`, if that is whole and at most [`QUANTITY_MAX`].
+    /// Multiplies by `unit`. The result must be whole and at most [`QUANTITY_MAX`].
     pub(super) fn times(self, unit: u64, text: &str, base: &str) -> Result<u64, UnitError> {
         let too_large = || {
             UnitError::new(
@@ -71,20 +71,21 @@ impl Decimal {
         if value > QUANTITY_MAX { Err(too_large()) } else { Ok(value) }
     }
 
-    /// A hundredth of the number.
+    /// Returns a hundredth of the number.
     pub(super) fn hundredth(self) -> Self {
         Self { decimals: self.decimals + 2, ..self }
     }
 
-    /// The nearest floating point number.
+    /// Returns the nearest floating point number.
     pub(super) fn as_f64(self) -> f64 {
-        // Through the decimal text, so that 0.2 gives exactly the float that 0.2 means.
+        // Convert through decimal text, so that 0.2 gives exactly the float of 0.2.
         let digits = format!("{}e-{}", self.mantissa, self.decimals);
         digits.parse().unwrap_or(f64::INFINITY)
     }
 }
 
-/// The shortest exact text of `value` in one of `units` (name and factor); earlier units win ties.
+/// Returns the shortest exact text of `value` in one of `units` (name and factor). Earlier units
+/// win ties.
 pub(super) fn shortest(value: u64, units: &[(&'static str, u64)]) -> String {
     units
         .iter()

@@ -15,18 +15,18 @@ const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
 ];
 
-/// A duration in nanoseconds, at most 2^63 - 1 (292 years). Written `"20ms"`, `"1.5s"`, `"2h"`.
+/// Duration in nanoseconds, at most 2^63 - 1 (292 years). Written as `"20ms"`, `"1.5s"` or `"2h"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DurationNs(pub u64);
 
 impl DurationNs {
-    /// This many milliseconds.
+    /// Creates a duration from milliseconds.
     #[must_use]
     pub const fn ms(count: u64) -> Self {
         Self(count * 1_000_000)
     }
 
-    /// This many seconds.
+    /// Creates a duration from seconds.
     #[must_use]
     pub const fn s(count: u64) -> Self {
         Self(count * 1_000_000_000)
@@ -37,10 +37,10 @@ impl FromStr for DurationNs {
     type Err = UnitError;
 
     /// # Errors
-    /// Says what is wrong with the text and what to write instead.
+    /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = decimal::split(text, "\"20ms\"")?;
-        // The Greek letter and the sign that keyboards have for micro, beside the plain `us`.
+        // Accept the Greek letter and the micro sign besides `us`.
         let unit = if matches!(unit, "µs" | "μs") { "us" } else { unit };
         match UNITS.iter().find(|(name, _)| *name == unit) {
             Some((_, factor)) => number.times(*factor, text, "nanoseconds").map(Self),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{SizeBytes, UnitError, decimal, serde_as_text};
 
-/// Operations per second, finite and not negative. Written `"500/s"` or `"0.2/s"`.
+/// Operations per second, finite and not negative. Written as `"500/s"` or `"0.2/s"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct OpsPerS(pub f64);
 
@@ -13,7 +13,7 @@ impl FromStr for OpsPerS {
     type Err = UnitError;
 
     /// # Errors
-    /// Says what is wrong with the text and what to write instead.
+    /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = decimal::split(text, "\"500/s\"")?;
         if unit == "/s" {
@@ -39,7 +39,7 @@ impl fmt::Display for OpsPerS {
 
 serde_as_text!(OpsPerS);
 
-/// Bytes per second, at most 2^63 - 1. Written `"10MiB/s"`.
+/// Bytes per second, at most 2^63 - 1. Written as `"10MiB/s"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BytesPerS(pub u64);
 
@@ -47,7 +47,7 @@ impl FromStr for BytesPerS {
     type Err = UnitError;
 
     /// # Errors
-    /// Says what is wrong with the text and what to write instead.
+    /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         match text.strip_suffix("/s") {
             Some(size) => size.parse().map(|SizeBytes(bytes)| Self(bytes)),

@@ -1,23 +1,23 @@
-//! Parts of a whole: shares (0 to 1) and percentages (0 to 100).
+//! Shares (0 to 1) and percentages (0 to 100).
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{UnitError, decimal, serde_as_text};
 
-/// A part of a whole, 0 to 1. Written `0.7` or `"70%"`.
+/// Share from 0 to 1. Written as `0.7` or `"70%"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
-/// A part of a hundred, 0 to 100. Written `75` or `"75%"`.
+/// Percentage from 0 to 100. Written as `75` or `"75%"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
 
 impl Share {
-    /// A share from a plain number.
+    /// Creates a share from a plain number.
     ///
     /// # Errors
-    /// When it is not between 0 and 1.
+    /// The number is not between 0 and 1.
     pub fn new(value: f64) -> Result<Self, UnitError> {
         if (0.0..=1.0).contains(&value) {
             return Ok(Self(value));
@@ -28,10 +28,10 @@ impl Share {
 }
 
 impl Percent {
-    /// A percentage from a plain number.
+    /// Creates a percentage from a plain number.
     ///
     /// # Errors
-    /// When it is not between 0 and 100.
+    /// The number is not between 0 and 100.
     pub fn new(value: f64) -> Result<Self, UnitError> {
         if (0.0..=100.0).contains(&value) {
             return Ok(Self(value));
@@ -45,7 +45,7 @@ impl FromStr for Percent {
     type Err = UnitError;
 
     /// # Errors
-    /// Says what is wrong with the text and what to write instead.
+    /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = decimal::split(text, "\"75%\"")?;
         if unit == "%" {
@@ -60,10 +60,10 @@ impl FromStr for Share {
     type Err = UnitError;
 
     /// # Errors
-    /// Says what is wrong with the text and what to write instead.
+    /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         text.parse::<Percent>()?;
-        // Shifted as a decimal, so that 12.3 % is the float that 0.123 means.
+        // Shift as a decimal, so that 12.3 % is exactly the float 0.123.
         let (number, _) = decimal::split(text, "\"75%\"")?;
         Self::new(number.hundredth().as_f64())
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{UnitError, decimal, serde_as_text};
 
-/// Unit names and their bytes. IEC 80000-13 for the binary ones, SI for the decimal ones.
+/// Unit names and their bytes: binary units of IEC 80000-13, decimal units of SI.
 const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -18,18 +18,18 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// A size in bytes, at most 2^63 - 1. Written `"4KiB"`, `"1.5GiB"`, `"20GB"`, `"512B"`.
+/// Size in bytes, at most 2^63 - 1. Written as `"4KiB"`, `"1.5GiB"`, `"20GB"` or `"512B"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SizeBytes(pub u64);
 
 impl SizeBytes {
-    /// This many KiB (1,024 bytes).
+    /// Creates a size from KiB (1,024 bytes).
     #[must_use]
     pub const fn kib(count: u64) -> Self {
         Self(count << 10)
     }
 
-    /// This many MiB (1,048,576 bytes).
+    /// Creates a size from MiB (1,048,576 bytes).
     #[must_use]
     pub const fn mib(count: u64) -> Self {
         Self(count << 20)
@@ -37,8 +37,8 @@ impl SizeBytes {
 }
 
 impl SizeBytes {
-    /// The size as people say it: four digits and a unit of 1024 (`122.1 TiB`). It is rounded: [`fmt::Display`] gives
-    /// the exact one.
+    /// Returns the size rounded to four digits with a binary unit (`122.1 TiB`). [`fmt::Display`]
+    /// gives the exact size.
     #[must_use]
     pub fn about(self) -> String {
         const NAMES: [&str; 6] = ["PiB", "TiB", "GiB", "MiB", "KiB", "B"];
@@ -65,7 +65,7 @@ impl FromStr for SizeBytes {
     type Err = UnitError;
 
     /// # Errors
-    /// Says what is wrong with the text and what to write instead.
+    /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = decimal::split(text, "\"32KiB\"")?;
         match UNITS.iter().find(|(name, _)| *name == unit) {
@@ -75,11 +75,10 @@ impl FromStr for SizeBytes {
     }
 }
 
-/// Sizes from one text, as a flag has them: `4KiB,64KiB`, or `4KiB..128KiB`, which doubles from one
-/// to the next.
+/// Parses the sizes of a flag: `4KiB,64KiB`, or `4KiB..128KiB`, whose sizes double.
 ///
 /// # Errors
-/// When a size is not one, or doubling the first does not end at the last.
+/// A size is not valid, or doubling the first does not reach the last.
 pub fn sizes_from_text(text: &str) -> Result<Vec<SizeBytes>, UnitError> {
     let Some((first, last)) = text.split_once("..") else {
         return text.split(',').map(|size| size.trim().parse()).collect();

@@ -1,6 +1,6 @@
 //! Results that repeat each other: their spread, and two sides of them.
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::Audit;
 use plimsoll_judge::conservation::repeats::{Difference, Of, Pair, Sides, groups};
 use serde_json::json;
@@ -31,7 +31,7 @@ fn word(of: Of) -> &'static str {
 }
 
 /// How far results lie apart that repeat each other; `None` where there are none.
-pub(super) fn section(judged: &[(&Reported, Audit)]) -> Option<Section> {
+pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     let columns = vec![
         Column::words("repeats of", "repeats_of"),
         Column::words("figure", "figure"),
@@ -183,14 +183,14 @@ pub fn sides_json(names: [&str; 2], sides: &Sides) -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Source};
+    use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Source};
     use plimsoll_judge::conservation::repeats::compare;
     use plimsoll_judge::conservation::{Declared, audit};
 
     use super::*;
     use crate::text::{self, Style};
 
-    fn results(rates: &[f64]) -> Vec<Reported> {
+    fn results(rates: &[f64]) -> Vec<ToolResult> {
         let result = |(index, rate): (usize, &f64)| {
             let operation = Operation {
                 rate_per_s: vec![Figure::exact(*rate, "iops")],
@@ -199,12 +199,12 @@ mod tests {
             let part =
                 Part { name: "randread".into(), operations: vec![operation], ..Part::default() };
             let source = Source { file: format!("run-{index}.json"), ..Source::default() };
-            Reported { parts: vec![part], ..Reported::of(source) }
+            ToolResult { parts: vec![part], ..ToolResult::new(source) }
         };
         rates.iter().enumerate().map(result).collect()
     }
 
-    fn judged(results: &[Reported]) -> Vec<(&Reported, Audit)> {
+    fn judged(results: &[ToolResult]) -> Vec<(&ToolResult, Audit)> {
         results.iter().map(|result| (result, audit(result, &Declared::default()))).collect()
     }
 

@@ -1,7 +1,7 @@
 //! The host: what it did while measuring, and what it is.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::{Device, Mount, Unknown};
+use plimsoll_evidence::environment::{Device, Mount, ObservationGap};
 use plimsoll_evidence::observed::Generator;
 use plimsoll_judge::figures::measured;
 
@@ -301,7 +301,7 @@ fn block_devices(devices: &[Device]) -> Table {
     table
 }
 
-fn unknown(caption: &str, list: &[Unknown]) -> Table {
+fn unknown(caption: &str, list: &[ObservationGap]) -> Table {
     let mut table = Table::new(
         caption,
         vec![
@@ -316,7 +316,7 @@ fn unknown(caption: &str, list: &[Unknown]) -> Table {
             vec![
                 Cell::text(unknown.what.clone()).tone(Tone::Warn),
                 Cell::text(unknown.why.clone()),
-                Cell::text(unknown.would_show.clone()),
+                Cell::text(unknown.remedy.clone()),
             ]
         })
         .collect();

@@ -2,7 +2,7 @@
 //! time of operations went.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::inside::Inside;
+use plimsoll_evidence::model_statistics::ModelStatistics;
 use plimsoll_judge::figures::measured;
 use plimsoll_judge::inside::{Stations, bottleneck, contributions, says, shares, stations};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub fn explain(bundle: &Bundle, depth: Depth) -> Section {
     section.with(Block::Table(station_table(inside, window_ns)))
 }
 
-fn known(bundle: &Bundle) -> Option<(&Inside, u64)> {
+fn known(bundle: &Bundle) -> Option<(&ModelStatistics, u64)> {
     let window_ns = measured(bundle)?.duration_ns;
     bundle.observed.inside.as_ref().map(|inside| (inside, window_ns))
 }
@@ -63,7 +63,7 @@ fn limit(most: &Stations) -> String {
     )
 }
 
-fn places(inside: &Inside) -> Table {
+fn places(inside: &ModelStatistics) -> Table {
     let mut table = Table::new(
         "Where reads came from and writes went",
         vec![
@@ -83,7 +83,7 @@ fn places(inside: &Inside) -> Table {
         ("hdd", "disk"),
     ];
     for (word, name) in names {
-        let of = |all: &[(String, plimsoll_evidence::inside::Tally, f64)]| {
+        let of = |all: &[(String, plimsoll_evidence::model_statistics::Tally, f64)]| {
             let found = all.iter().find(|(place, ..)| place == word);
             match found {
                 Some((_, tally, share)) => {
@@ -110,7 +110,7 @@ fn places(inside: &Inside) -> Table {
     table
 }
 
-fn path_table(path: &plimsoll_evidence::inside::Path) -> Table {
+fn path_table(path: &plimsoll_evidence::model_statistics::Path) -> Table {
     let (mean_ns, parts) = contributions(path);
     let mut table = Table::new(
         &format!("Where the time of {} goes", one_of(&path.operation)),
@@ -147,7 +147,7 @@ fn one_of(operation: &str) -> String {
     }
 }
 
-fn station_table(inside: &Inside, window_ns: u64) -> Table {
+fn station_table(inside: &ModelStatistics, window_ns: u64) -> Table {
     let mut table = Table::new(
         "Stations, like ones together",
         vec![
@@ -193,7 +193,7 @@ pub fn explained_json(evidence: &Bundle) -> Value {
             "visits_per_s": group.visits_per_s, "time_ns": group.time_ns,
         })
     };
-    let path = |path: &plimsoll_evidence::inside::Path| {
+    let path = |path: &plimsoll_evidence::model_statistics::Path| {
         let (latency_ns, parts) = contributions(path);
         let parts: Vec<Value> = parts
             .iter()

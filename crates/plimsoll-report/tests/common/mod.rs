@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::{Device, Environment, Mount, Transport, Unknown};
+use plimsoll_evidence::environment::{Device, Environment, Mount, ObservationGap, Transport};
 use plimsoll_evidence::latency::histogram;
 use plimsoll_evidence::observed::{
     AccessProfile, ClockWatch, Cpu, DeviceTotals, Extents, Generator, Observed, PageCache,
@@ -425,10 +425,10 @@ fn environment() -> Environment {
         cpu_score: Some(1_043.0),
         calibration: None,
         below: Vec::new(),
-        unknown: vec![Unknown {
+        unknown: vec![ObservationGap {
             what: "power-loss protection of nvme0n1".into(),
             why: "the log page needs privileges".into(),
-            would_show: "running as root".into(),
+            remedy: "running as root".into(),
         }],
     }
 }
@@ -459,7 +459,7 @@ fn observed(sample: Sample) -> Observed {
             system_dropped: Some(false),
         },
         clock: ClockWatch { stopped_ns: Some(0), ..ClockWatch::default() },
-        between: Some(Vec::new()),
+        interposition: Some(Vec::new()),
         cpu: Cpu {
             busy_avg: Some(0.182),
             busy_min: Some(0.121),
@@ -495,10 +495,10 @@ fn observed(sample: Sample) -> Observed {
             duplicate_share: Some(0.0),
             ..AccessProfile::default()
         },
-        unknown: vec![Unknown {
+        unknown: vec![ObservationGap {
             what: "where the array served its reads from".into(),
             why: "no metrics of the storage system were named".into(),
-            would_show: "a [[observe.metrics]] entry in the plan".into(),
+            remedy: "a [[observe.metrics]] entry in the plan".into(),
         }],
         ..Observed::default()
     }

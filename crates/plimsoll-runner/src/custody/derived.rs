@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use plimsoll_engine::defect;
-use plimsoll_evidence::ledger::{Derived, Ledger};
+use plimsoll_evidence::ledger::{DerivedFiles, Ledger};
 use plimsoll_evidence::seal::{self, sha256_hex};
 use plimsoll_evidence::{Bundle, BundleWriter, EvidenceError};
 use plimsoll_judge::{Verdict, judge};
@@ -36,15 +36,15 @@ impl Made {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write(&self, directory: &Path) -> Result<Derived, RunnerError> {
+    pub fn write(&self, directory: &Path) -> Result<DerivedFiles, RunnerError> {
         let writer = BundleWriter::open(directory);
         writer.derived("verdict.json", self.verdict_json.as_bytes())?;
         writer.derived("report.html", self.report_html.as_bytes())?;
         Ok(self.hashes())
     }
 
-    pub(super) fn hashes(&self) -> Derived {
-        Derived {
+    pub(super) fn hashes(&self) -> DerivedFiles {
+        DerivedFiles {
             verdict_sha256: sha256_hex(self.verdict_json.as_bytes()),
             report_sha256: sha256_hex(self.report_html.as_bytes()),
         }
@@ -71,7 +71,7 @@ pub struct Judged {
     pub verdict: Result<Verdict, RunnerError>,
     seal_sha256: String,
     /// `None` where it could not be judged.
-    derived: Option<Derived>,
+    derived: Option<DerivedFiles>,
 }
 
 /// Seals what a run left, signs the seal where there is a key, and judges what was written: judging it

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::MEASURE_NS_MIN;
-use plimsoll_evidence::ledger::place::{Entered, Held};
+use plimsoll_evidence::ledger::position::{RecordedRun, RecordedVerdict};
 use plimsoll_evidence::run::{Driver, ExperimentKind};
 use plimsoll_evidence::seal::sha256_hex;
 use plimsoll_import::fio_job::read_job;
@@ -63,20 +63,21 @@ pub(super) fn plan_differs(bundle: &Bundle) -> Option<String> {
 pub(super) fn hold_entered(
     directory: &Path,
     bundle: &Bundle,
-    held: &Held,
+    held: &RecordedRun,
     made: &Made,
 ) -> Result<(), String> {
     let first = entered_by_run(bundle, held);
-    if let Some(Entered { line, .. }) = first.filter(|first| first.derived != made.hashes()) {
+    if let Some(RecordedVerdict { line, .. }) = first.filter(|first| first.derived != made.hashes())
+    {
         return Err(format!(
             "line {line} of the ledger has another verdict.json or report.html than the evidence gives"
         ));
     }
     let on_disk = fs::read(directory.join("verdict.json")).map(|bytes| sha256_hex(&bytes));
     let (Ok(on_disk), Some(says)) = (on_disk, said(directory)) else { return Ok(()) };
-    let wrong = |by: &&Entered| by.derived.verdict_sha256 == on_disk && by.verdict != says;
+    let wrong = |by: &&RecordedVerdict| by.derived.verdict_sha256 == on_disk && by.verdict != says;
     match held.entered.iter().find(wrong) {
-        Some(Entered { line, verdict, .. }) => Err(format!(
+        Some(RecordedVerdict { line, verdict, .. }) => Err(format!(
             "line {line} of the ledger says {verdict}, and the verdict.json that it names says {says}"
         )),
         None => Ok(()),
@@ -85,7 +86,10 @@ pub(super) fn hold_entered(
 
 /// What the ledger has from the end of a run of this build. A run that could not be judged entered nothing: what
 /// stands first then is a later judgement, by whichever build.
-pub(super) fn entered_by_run<'a>(bundle: &Bundle, held: &'a Held) -> Option<&'a Entered> {
+pub(super) fn entered_by_run<'a>(
+    bundle: &Bundle,
+    held: &'a RecordedRun,
+) -> Option<&'a RecordedVerdict> {
     held.entered.first().filter(|first| is_own(bundle) && first.line == held.ended_at)
 }
 

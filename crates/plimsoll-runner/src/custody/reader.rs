@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_evidence::ledger::place::{self, Entered, Witness};
+use plimsoll_evidence::ledger::position::{self, ClaimedPosition, RecordedVerdict};
 use plimsoll_evidence::ledger::statement::statements;
-use plimsoll_evidence::ledger::{Derived, Event, Kept, Ledger, Link, Place, Statement};
+use plimsoll_evidence::ledger::{
+    CachedLedger, DerivedFiles, Event, Ledger, LedgerMatch, Link, Statement,
+};
 use plimsoll_evidence::seal::{self, sha256_hex};
 use plimsoll_evidence::signature;
 use plimsoll_evidence::{Bundle, EvidenceError};
@@ -29,7 +31,7 @@ use crate::render;
 pub struct Reader {
     places: Option<Places>,
     chain: Result<Arc<Vec<Link>>, EvidenceError>,
-    witnesses: Vec<Witness>,
+    witnesses: Vec<ClaimedPosition>,
     /// What was stated and signed of the ledger.
     statements: Vec<Statement>,
     /// The public key that evidence has to be signed with.
@@ -53,11 +55,11 @@ impl Reader {
 
     /// As [`Reader::new`], for a program that reads again and again: lines of the ledger that were checked are
     /// not parsed anew.
-    pub fn with_ledger(ledger: &Kept) -> Self {
+    pub fn with_ledger(ledger: &CachedLedger) -> Self {
         Self::of(Places::from_environment().ok(), Some(ledger))
     }
 
-    fn of(places: Option<Places>, kept: Option<&Kept>) -> Self {
+    fn of(places: Option<Places>, kept: Option<&CachedLedger>) -> Self {
         let Some(places) = places else {
             let (witnesses, statements) = (Vec::new(), Vec::new());
             let chain = Ok(Arc::default());
@@ -124,7 +126,7 @@ impl Reader {
                 format!("it lies where another run's bundle belongs: it is {}", bundle.run.run_id);
             return Err(contradicted(says));
         }
-        let place = place::of(self.chain(), &bundle.run, &seal_sha256, &self.witnesses);
+        let place = position::check_run(self.chain(), &bundle.run, &seal_sha256, &self.witnesses);
         let mut custody = Custody {
             seal_sha256,
             verdict: Standing::Same,
@@ -136,19 +138,19 @@ impl Reader {
         };
         custody.signed = self.signed(directory, bundle.run.signed_by.as_deref(), &custody.place)?;
         match &custody.place {
-            Place::Differs { says } => return Err(contradicted(says.clone())),
-            Place::NotHeld { says } if catalogued || self.chain.is_err() => {
+            LedgerMatch::Contradicted { says } => return Err(contradicted(says.clone())),
+            LedgerMatch::Missing { says } if catalogued || self.chain.is_err() => {
                 custody.doubts.push(says.clone());
             }
-            Place::NotHeld { says } => custody.remarks.push(says.clone()),
-            Place::Held(_) => {}
+            LedgerMatch::Missing { says } => custody.remarks.push(says.clone()),
+            LedgerMatch::Recorded(_) => {}
         }
         match plan_differs(&bundle) {
             Some(says) if is_own(&bundle) => return Err(contradicted(says)),
             Some(says) => custody.remarks.push(format!("another build resolved the plan: {says}")),
             None => {}
         }
-        if let Place::Held(held) = &custody.place {
+        if let LedgerMatch::Recorded(held) = &custody.place {
             hold_entered(directory, &bundle, held, &made).map_err(contradicted)?;
         }
         self.hold_derived(directory, &bundle, &verdict, &made, &mut custody).map_err(|says| {
@@ -165,20 +167,20 @@ impl Reader {
         let left = fleet::read(directory)?;
         let bundle = &left.one.0;
         let seal_sha256 = bundle.seal_sha256.clone().unwrap_or_default();
-        let place = place::of(self.chain(), &bundle.run, &seal_sha256, &self.witnesses);
+        let place = position::check_run(self.chain(), &bundle.run, &seal_sha256, &self.witnesses);
         let (mut doubts, mut remarks) = (Vec::new(), Vec::new());
         match &place {
-            Place::Differs { says } => {
+            LedgerMatch::Contradicted { says } => {
                 let says = format!("{}: {says}", directory.display());
                 return Err(RunnerError::new(Exit::NoVerdict, says));
             }
-            Place::NotHeld { says }
+            LedgerMatch::Missing { says }
                 if self.catalogues(directory) && bundle.run.ledger.is_some() =>
             {
                 doubts.push(says.clone());
             }
-            Place::NotHeld { says } => remarks.push(says.clone()),
-            Place::Held(_) => {}
+            LedgerMatch::Missing { says } => remarks.push(says.clone()),
+            LedgerMatch::Recorded(_) => {}
         }
         let signed =
             self.signed(&directory.join(fleet::ALL), bundle.run.signed_by.as_deref(), &place)?;
@@ -257,7 +259,7 @@ impl Reader {
         &self,
         directory: &Path,
         by: Option<&str>,
-        place: &Place,
+        place: &LedgerMatch,
     ) -> Result<Signed, RunnerError> {
         let wrong =
             |reason: String| EvidenceError::Signature { path: directory.join(seal::FILE), reason };
@@ -290,7 +292,7 @@ impl Reader {
             };
         }
         let stated = self.statements.iter().any(|statement| {
-            matches!(place, Place::Held(held) if statement.lines >= held.ended_at)
+            matches!(place, LedgerMatch::Recorded(held) if statement.lines >= held.ended_at)
                 && statement.is_signed_by(key)
         });
         match stated {
@@ -312,12 +314,12 @@ impl Reader {
     ) -> Result<(), String> {
         let own = is_own(bundle);
         // What this build entered when the run ended is what it derives now. Another may have judged later.
-        let (entered, by_run): (&[Entered], _) = match &custody.place {
-            Place::Held(held) => (&held.entered, entered_by_run(bundle, held)),
+        let (entered, by_run): (&[RecordedVerdict], _) = match &custody.place {
+            LedgerMatch::Recorded(held) => (&held.entered, entered_by_run(bundle, held)),
             _ => (&[], None),
         };
         let entered_by_others = &entered[usize::from(by_run.is_some())..];
-        let of = |name: &str, expected: &str, known: fn(&Derived) -> &String| {
+        let of = |name: &str, expected: &str, known: fn(&DerivedFiles) -> &String| {
             let Ok(bytes) = fs::read(directory.join(name)) else { return Standing::Missing };
             let sha256 = sha256_hex(&bytes);
             match () {
@@ -370,7 +372,7 @@ impl Reader {
     pub fn write_anew(&self, loaded: &Loaded) -> Result<(), RunnerError> {
         let (verdict, made) = derive(&loaded.bundle)?;
         let derived = made.write(&loaded.directory)?;
-        let Place::Held(held) = &loaded.custody.place else { return Ok(()) };
+        let LedgerMatch::Recorded(held) = &loaded.custody.place else { return Ok(()) };
         if let Some(places) = &self.places
             && held.entered.last().map(|last| &last.derived) != Some(&derived)
         {

@@ -1,7 +1,7 @@
 //! The runs of a directory.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::ledger::Place;
+use plimsoll_evidence::ledger::LedgerMatch;
 use plimsoll_judge::Verdict;
 
 use super::{Custody, Loaded, Signed, Standing};
@@ -30,7 +30,7 @@ impl Together {
     pub fn lines(&self) -> Vec<String> {
         let own = Custody {
             seal_sha256: String::new(),
-            place: Place::NotHeld { says: String::new() },
+            place: LedgerMatch::Missing { says: String::new() },
             verdict: Standing::Same,
             report: Standing::Same,
             signed: Signed::No,

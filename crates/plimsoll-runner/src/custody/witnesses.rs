@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::ledger::place::Witness;
+use plimsoll_evidence::ledger::position::ClaimedPosition;
 use plimsoll_evidence::run::LedgerPosition;
 
 /// Bundles of the catalogue that are asked where they stand in the ledger: the newest of this many runs
@@ -14,7 +14,7 @@ const WITNESSES_MAX: usize = 64;
 const WITNESSES_OF_EXPERIMENT_MAX: usize = 4;
 
 /// Where the newest bundles of a catalogue say that they stand in the ledger.
-pub fn witnesses(runs: &Path) -> Vec<Witness> {
+pub fn witnesses(runs: &Path) -> Vec<ClaimedPosition> {
     let newest = newest(runs, WITNESSES_MAX).into_iter();
     newest
         .flat_map(|path| match witness(&path) {
@@ -35,7 +35,7 @@ fn newest(directory: &Path, most: usize) -> Vec<PathBuf> {
     names.into_iter().rev().take(most).map(|name| directory.join(name)).collect()
 }
 
-fn witness(directory: &Path) -> Option<Witness> {
+fn witness(directory: &Path) -> Option<ClaimedPosition> {
     #[derive(serde::Deserialize)]
     struct Says {
         run_id: String,
@@ -43,5 +43,5 @@ fn witness(directory: &Path) -> Option<Witness> {
     }
     let text = fs::read_to_string(directory.join("run.json")).ok()?;
     let Says { run_id, ledger } = serde_json::from_str(&text).ok()?;
-    Some(Witness { run_id, position: ledger? })
+    Some(ClaimedPosition { run_id, position: ledger? })
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use plimsoll_evidence::ledger::{Event, Link, Place};
+use plimsoll_evidence::ledger::{Event, LedgerMatch, Link};
 use plimsoll_evidence::run::ExperimentKind;
 use plimsoll_evidence::seal::{FILE as SEAL, SIGNATURE, sha256_hex};
 
@@ -156,10 +156,12 @@ fn check_runs(record: &Record, runs: &[Loaded]) -> Result<Said, String> {
             }
             Some(_) => {}
             // It ended after the record was written last.
-            None if matches!(loaded.custody.place, Place::Held(_)) => remarks.push(format!(
-                "{FILE} was written before the run {} ended: the experiment was interrupted",
-                run.run_id
-            )),
+            None if matches!(loaded.custody.place, LedgerMatch::Recorded(_)) => {
+                remarks.push(format!(
+                    "{FILE} was written before the run {} ended: the experiment was interrupted",
+                    run.run_id
+                ))
+            }
             None => doubts.push(format!("{FILE} does not have the run {}", run.run_id)),
         }
     }

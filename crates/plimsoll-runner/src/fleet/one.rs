@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::{Environment, Unknown};
-use plimsoll_evidence::fleet::{BY_OPERATOR, Fleet, Merged};
+use plimsoll_evidence::environment::{Environment, ObservationGap};
+use plimsoll_evidence::fleet::{BY_OPERATOR, Fleet, MergedEvidence};
 use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::run::{
     Checks, ClassTotals, Driver, End, EndKind, Engine, Membership, Phase, PhaseKind, Run,
@@ -67,7 +67,7 @@ pub(super) fn as_one(
     verdict: &FleetVerdict,
     plan: (String, ResolvedPlan),
     hosts: &[(Bundle, Verdict)],
-    merged: Option<Merged>,
+    merged: Option<MergedEvidence>,
     seal_sha256: &str,
 ) -> (Bundle, Verdict) {
     let (plan_text, resolved) = plan;
@@ -242,10 +242,10 @@ fn observed(hosts: &[(Bundle, Verdict)]) -> Observed {
     let busy = hosts.iter().map(|(bundle, _)| bundle.observed.cpu.busy_avg);
     let mut observed = Observed::default();
     observed.cpu.busy_avg = busy.sum::<Option<f64>>().map(|sum| sum / hosts.len().max(1) as f64);
-    observed.unknown.push(Unknown {
+    observed.unknown.push(ObservationGap {
         what: "devices and hosts beneath".to_owned(),
         why: "each host saw its own".to_owned(),
-        would_show: "each host's own bundle".to_owned(),
+        remedy: "each host's own bundle".to_owned(),
     });
     observed
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_report::exports::prometheus::Families;
 
-use super::state::{AccessNow, ClassNow, DeviceNow, State};
+use super::state::{AccessCounts, ClassNow, DeviceNow, State};
 use crate::listener::HostNow;
 
 /// A value of a class; `None`: not known yet.
@@ -104,7 +104,7 @@ pub fn text(state: &State) -> String {
 fn accesses(all: &mut Families, state: &State) {
     let plan = ("plan", state.plan.as_str());
     let sides = [("read", &state.reads), ("written", &state.writes)];
-    let values: [(&str, &str, fn(&AccessNow) -> Option<f64>); 2] = [
+    let values: [(&str, &str, fn(&AccessCounts) -> Option<f64>); 2] = [
         (
             "live_working_set_bytes",
             "Distinct bytes touched in the phase so far, in blocks of 4 KiB.",

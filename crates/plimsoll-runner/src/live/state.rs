@@ -66,9 +66,9 @@ pub struct State {
     /// Share of the processors that was busy.
     pub cpu_busy_share: Option<f64>,
     /// What the reads are: of the phase so far, and of late.
-    pub reads: AccessNow,
+    pub reads: AccessCounts,
     /// What the writes are.
-    pub writes: AccessNow,
+    pub writes: AccessCounts,
     /// Outcomes of rules other than `pass`; they come when a run is judged.
     pub findings: Vec<Finding>,
     /// Sentences and warnings, the latest last.
@@ -190,7 +190,7 @@ pub struct DeviceNow {
 
 /// Reads or writes as they were issued.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct AccessNow {
+pub struct AccessCounts {
     /// Distinct bytes that were touched in the phase so far, in blocks of 4 KiB; `None`: not known, or none.
     pub working_set_bytes: Option<u64>,
     /// Share of late that did not follow its client's last operation.
@@ -349,7 +349,7 @@ impl State {
             Some(PhaseNow { kind: kind.label().to_owned(), expected_ns, ..PhaseNow::default() });
         self.classes.clear();
         self.read_bytes = 0;
-        (self.reads, self.writes) = (AccessNow::default(), AccessNow::default());
+        (self.reads, self.writes) = (AccessCounts::default(), AccessCounts::default());
         self.devices.values_mut().for_each(|device| device.read_bytes = 0);
         (self.rate_ops_per_s, self.rate_bytes_per_s) = (None, None);
     }

@@ -12,7 +12,7 @@ use plimsoll_evidence::observed::{self, Observed, OpenedFile};
 use plimsoll_evidence::run::{End, EndKind, LedgerPosition};
 use plimsoll_evidence::series::Row;
 use plimsoll_observe::Observer;
-use plimsoll_observe::command::{CommandWatch, take_in_orphans};
+use plimsoll_observe::command::{CommandWatch, adopt_orphans};
 use plimsoll_sys::clock::{self, monotonic_ns};
 use rustix::process::{Pid, Signal};
 
@@ -102,7 +102,7 @@ impl Started {
             }
             passing.look(&mut self.child, (signals.latest)());
             let now_ns = monotonic_ns() - self.start_ns;
-            processes.look_when_due(now_ns);
+            processes.sample_when_due(now_ns);
             if now_ns >= next_ns {
                 sample(&mut observer, now_ns, &mut rows);
                 next_ns = now_ns + SAMPLE_NS;
@@ -116,7 +116,7 @@ impl Started {
         };
         settle(&mut processes);
         sample(&mut observer, monotonic_ns() - self.start_ns, &mut rows);
-        observer.not_neighbours(processes.pids());
+        observer.exclude_neighbours(processes.pids());
         let writes = processes.writes_data(&observation.paths);
         let said = observation.result.as_deref();
         let said = said.map(|file| result::read(file, writes)).transpose()?;
@@ -145,7 +145,7 @@ fn start(command: &[String]) -> Result<Child, RunnerError> {
         return Err(RunnerError::usage("there is no command to observe"));
     };
     // What the command prints is its own; ours goes to stdout alone.
-    take_in_orphans();
+    adopt_orphans();
     let child = Command::new(program).args(arguments).stdout(std::io::stderr()).spawn();
     child.map_err(|error| {
         RunnerError::usage(format!("cannot start {program}: {error}"))
@@ -174,7 +174,7 @@ fn total(mut observer: Observer, command: observed::Command, ran: Ran) -> Observ
     };
     let files: Vec<PathBuf> =
         command.files.iter().filter(is_data).map(|file| PathBuf::from(&file.path)).collect();
-    observer.look_at_files(&files);
+    observer.examine_files(&files);
     let mut observed = observer.end(ran.duration_ns);
     if let Some((size, resident)) = plimsoll_observe::files::resident(&files) {
         observed.page_cache.files_bytes = Some(size);

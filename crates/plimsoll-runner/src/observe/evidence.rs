@@ -39,7 +39,7 @@ pub(super) fn of(plan: &Plan, watched: &Watched) -> Bundle {
     observed.generator = said.generator;
     observed.issuers = said.issuers;
     observed.workload = said.workload;
-    observed.said_devices = said.devices;
+    observed.reported_devices = said.devices;
     if let Some(command) = &observed.command {
         let moved = command.moved_measured.or(command.moved);
         observed.generator.storage_read_bytes = moved.map(|moved| moved.read_bytes);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::observed::{Command, Moved, OpenedFile};
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::observed::{Command, IoBytes, OpenedFile};
+use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_import::detect::detect;
 use plimsoll_import::walk::HEAD_BYTES;
 use plimsoll_judge::conservation::{Audit, Declared, audit};
@@ -23,7 +23,7 @@ const TICK: std::time::Duration = std::time::Duration::from_millis(20);
 /// A result that the command left, with what its figures were found to be.
 pub struct Left {
     file: PathBuf,
-    result: Reported,
+    result: ToolResult,
     audit: Audit,
 }
 
@@ -89,7 +89,7 @@ fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
     let mut lines = Vec::new();
     let moved = command.moved.map_or(
         "how much is not known".to_owned(),
-        |Moved { read_bytes, written_bytes }| {
+        |IoBytes { read_bytes, written_bytes }| {
             format!("{} read and {} written", size(read_bytes), size(written_bytes))
         },
     );

@@ -30,7 +30,7 @@ pub(super) fn read(file: &Path, writes: Option<bool>) -> Result<Bundle, RunnerEr
     })?;
     let read = match detect(text.as_bytes()) {
         Some(Format::FioJson) | None => foreign::fio::read(&text, &name),
-        Some(_) => foreign::reported::read(&text, &name, writes),
+        Some(_) => foreign::tool_result::read(&text, &name, writes),
     };
     read.map_err(|error| RunnerError::environment(format!("{name}: {error}")))
 }

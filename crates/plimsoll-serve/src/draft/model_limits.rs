@@ -70,7 +70,7 @@ fn largest(plan: &ResolvedPlan, goal: RunGoal) -> Result<ResolvedPlan, String> {
         return Ok(plan.clone());
     }
     let range = search::default_range(plan).map_err(|error| error.message)?;
-    Ok(Knob::of(plan)?.turned(plan, range.load_max))
+    Ok(Knob::of(plan)?.with_load(plan, range.load_max))
 }
 
 fn within(plan: &ResolvedPlan) -> Result<(), String> {

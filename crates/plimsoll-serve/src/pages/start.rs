@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 use plimsoll_model::spec::shipped;
-use plimsoll_plan::{field_says, gallery, ready};
+use plimsoll_plan::{field_reference, gallery, gallery_plan};
 use serde_json::json;
 
 use crate::draft::{self, Field, PlanCheck, RunGoal, TARGET_KINDS};
@@ -29,12 +29,12 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     let first = || words.first().and_then(|word| word.split_once(' '));
     let first_place =
         chosen.or_else(first).map(|(kind, place)| (kind.to_owned(), place.to_owned()));
-    let copied = request.given("plan").and_then(ready).map(|plan| plan.text.to_owned());
+    let copied = request.given("plan").and_then(gallery_plan).map(|plan| plan.text.to_owned());
     let given = |name: &str| -> Option<String> {
         let field = fields.iter().find(|field| field.name == name);
         match name {
             "kind" => Some(kind.clone()),
-            "name" if ready(&kind).is_none() => Some(format!("my-{kind}")),
+            "name" if gallery_plan(&kind).is_none() => Some(format!("my-{kind}")),
             "plan" => copied.clone(),
             // A job has a place of its own.
             "place" if kind == "fio" && chosen.is_none() => None,
@@ -139,7 +139,7 @@ fn form(
     checked: &PlanCheck,
 ) -> Result<PageResponse, Problem> {
     let field = |field: &Field| {
-        let says = field_says(field.name);
+        let says = field_reference(field.name);
         let default = says.as_ref().map(|says| says.default.clone()).unwrap_or_default();
         let meaning = says.as_ref().map_or("99th percentile of latency.", |says| says.meaning);
         context! {
@@ -151,7 +151,7 @@ fn form(
             written => says.map(|says| says.value),
         }
     };
-    let ready_plan = ready(kind);
+    let ready_plan = gallery_plan(kind);
     let gallery = gallery().iter().map(|plan| {
         let about = plan.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
         context! { name => plan.name, about }

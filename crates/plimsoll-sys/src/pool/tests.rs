@@ -81,7 +81,7 @@ fn names_go_through_the_same_queue_inline_and_with_workers() {
         for number in 0..20 {
             pool.push_name(&name(NameKind::Create, number), number).unwrap();
             assert_eq!(run(&mut pool, 1), [(number, Ok(0))]);
-            // What was queued in the slot before does not stick to it.
+            // An earlier operation in the slot has no effect.
             pool.push(&op(OpKind::Write, 0, 1)).unwrap();
             assert_eq!(run(&mut pool, 1), [(1, Ok(4096))]);
             pool.push_name(&name(NameKind::Rename, number), 2).unwrap();
@@ -123,12 +123,12 @@ fn short_reads_end_at_the_end_of_the_file_and_drop_waits() {
 }
 
 #[test]
-fn a_few_at_a_time_come_in_the_order_in_which_they_were_done() {
+fn partial_reaps_keep_the_order_of_completion() {
     let folder = tempfile::tempdir().unwrap();
     let mut pool = pool(folder.path(), 4);
     let mut order = Vec::new();
     for round in 0..50u64 {
-        // One after the other, so that the order is known; slots are used again from the last.
+        // One after another for a known order; slots are reused from the last.
         for number in 0..4 {
             pool.push(&op(OpKind::Nop, 0, round * 4 + number)).unwrap();
             pool.submit_and_wait(number as u32 + 1, Some(1_000_000_000)).unwrap();

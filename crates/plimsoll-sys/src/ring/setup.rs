@@ -1,4 +1,4 @@
-//! Setting a ring up with whatever the kernel and the limits allow.
+//! Setup of a ring with the features that the kernel and the limits permit.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -8,16 +8,16 @@ use super::{CHUNK_SHIFT, RingConfig};
 use crate::SysError;
 use crate::arena::{AlignedBuffer, PAGE_BYTES};
 
-/// Why there is no ring.
+/// Reason why no ring was created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
     /// The kernel has no io_uring (`ENOSYS`), or a filter hides it.
     #[error("the kernel has no io_uring")]
     Missing,
-    /// It is switched off for this process: `kernel.io_uring_disabled` or a seccomp filter.
+    /// io_uring is disabled for this process: `kernel.io_uring_disabled` or a seccomp filter.
     #[error("io_uring is forbidden here (kernel.io_uring_disabled or a seccomp filter)")]
     Forbidden,
-    /// The kernel lacks waiting with a timeout or lossless completions (before Linux 5.11).
+    /// The kernel lacks waits with a timeout or lossless completions (before Linux 5.11).
     #[error("this kernel's io_uring is too old: Linux 5.11 or later is needed")]
     TooOld,
     /// Another failure.
@@ -25,36 +25,37 @@ pub enum RingError {
     Setup(#[from] SysError),
 }
 
-/// What a ring uses, and why it doesn't use the rest.
+/// Used features of a ring, and the reasons for unused ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RingReport {
     /// Entries of the submission queue.
     pub entries: u32,
-    /// The kernel was told that one thread submits.
+    /// True if the kernel knows that a single thread submits.
     pub single_issuer: bool,
-    /// Completions are run by the submitting call.
+    /// True if the submitting call runs completions.
     pub defer_taskrun: bool,
-    /// The submission queue has no index array.
+    /// True if the submission queue has no index array.
     pub no_sqarray: bool,
-    /// The device is polled for completions.
+    /// True if the device is polled for completions.
     pub poll_completions: bool,
-    /// A kernel thread fetches submissions.
+    /// True if a kernel thread fetches submissions.
     pub poll_submissions: bool,
-    /// `errno` of the first set-up that was refused, where a lesser one was taken.
+    /// `errno` of the first refused setup, if a lesser one was used.
     pub setup_refused_errno: Option<i32>,
-    /// The ring's descriptor is registered.
+    /// True if the ring's descriptor is registered.
     pub ring_fd_registered: bool,
-    /// The file table is registered.
+    /// True if the file table is registered.
     pub files_registered: bool,
-    /// `errno` where it isn't.
+    /// `errno` if the file table is not registered.
     pub files_refused_errno: Option<i32>,
-    /// How much of the arena is registered, from its start.
+    /// Number of registered bytes, from the start of the arena.
     pub buffers_registered_bytes: u64,
-    /// `errno` of the first refusal (`ENOMEM`: `RLIMIT_MEMLOCK`), where it isn't all.
+    /// `errno` of the first refusal (`ENOMEM`: `RLIMIT_MEMLOCK`), if not all of the arena is
+    /// registered.
     pub buffers_refused_errno: Option<i32>,
 }
 
-/// Set-ups from best to plainest. The kernel answers `EINVAL` to a flag it doesn't know.
+/// Setups from best to plainest. The kernel returns `EINVAL` for unknown flags.
 const LADDER: [(bool, bool, bool); 4] = [
     // (single issuer, deferred task work, no index array)
     (true, true, true),    // Linux 6.6
@@ -86,7 +87,7 @@ pub(super) fn build(config: &RingConfig, entries: u32) -> Result<(IoUring, RingR
         if config.poll_submissions {
             builder.setup_sqpoll(100);
         }
-        // One entry more than operations: the tick's.
+        // One entry more than operations, for the timer.
         match builder.build(entries + 1) {
             Ok(ring)
                 if !(ring.params().is_feature_ext_arg() && ring.params().is_feature_nodrop()) =>
@@ -132,7 +133,8 @@ pub(super) fn register_files(ring: &IoUring, files: &[OwnedFd], report: &mut Rin
     }
 }
 
-/// Registers the arena, or as much of its start as can be pinned: halving until the kernel agrees.
+/// Registers the arena, or as much of its start as can be pinned, by halving until the kernel
+/// accepts.
 pub(super) fn register_arena(ring: &IoUring, arena: &AlignedBuffer, report: &mut RingReport) {
     let mut len = arena.len_bytes().next_multiple_of(PAGE_BYTES);
     if arena.len_bytes() == 0 {
@@ -146,8 +148,8 @@ pub(super) fn register_arena(ring: &IoUring, arena: &AlignedBuffer, report: &mut
                 iov_len: (len - start).min(1 << CHUNK_SHIFT),
             })
             .collect();
-        // SAFETY: the buffers lie in the arena's mapping (whole pages of it are mapped), which
-        // outlives the ring: `Drop` of `Ring` closes the ring before the arena goes.
+        // SAFETY: the buffers are in the arena's mapping, which has whole pages and outlives the
+        // ring: `Drop` of `Ring` closes the ring before it drops the arena.
         match unsafe { ring.submitter().register_buffers(&buffers) } {
             Ok(()) => {
                 report.buffers_registered_bytes = len.min(arena.len_bytes()) as u64;

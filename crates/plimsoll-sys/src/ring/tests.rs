@@ -22,7 +22,7 @@ fn ring(folder: &std::path::Path, entries: u32, arena_bytes: usize) -> Option<Ri
         Ok(ring) => Some(ring),
         Err(refused) => {
             let (error, config) = *refused;
-            // A machine that forbids io_uring can't test it; the refusal must be a known kind.
+            // A machine that forbids io_uring cannot test it, but must refuse with a known error.
             assert!(!matches!(error, RingError::Setup(_)), "{error}");
             assert_eq!(config.files.len(), 2, "files come back for the thread pool");
             None
@@ -108,7 +108,7 @@ fn waits_no_longer_than_the_timeout_and_full_is_full() {
 }
 
 #[test]
-fn works_where_the_arena_exceeds_the_memory_that_can_be_locked() {
+fn works_with_an_arena_larger_than_the_memlock_limit() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mut ring) = ring(folder.path(), 4, 64 << 20) else { return };
     let report = ring.report().clone();
@@ -125,7 +125,7 @@ fn works_where_the_arena_exceeds_the_memory_that_can_be_locked() {
 }
 
 #[test]
-fn dropping_waits_for_what_is_in_flight() {
+fn dropping_waits_for_operations_in_flight() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mut ring) = ring(folder.path(), 4, 4 * 4096) else { return };
     ring.bytes(0, 4096).unwrap().fill(5);
@@ -141,7 +141,7 @@ fn a_tick_ends_a_wait_again_and_again() {
     let Some(mut ring) = ring(folder.path(), 1, 4096) else { return };
     ring.tick_every(1_000_000);
     for _ in 0..3 {
-        // Nothing is in flight: only the tick can end this wait.
+        // No operation is in flight, so only the timer can end this wait.
         ring.submit_and_wait(1, None).unwrap();
         assert_eq!(ring.reap(usize::MAX, &mut |_, _| ()), 0, "a tick isn't an operation");
     }

@@ -1,6 +1,6 @@
-//! The portable generator: AES rounds by table, forwards and backwards.
+//! Portable generator: AES rounds by table, forwards and backwards.
 
-/// Rounds of the generator: the fewest that pass BigCrush (ARS-5, Salmon et al. 2011, table 2).
+/// Rounds of the generator: the minimum that passes BigCrush (ARS-5, Salmon et al. 2011, table 2).
 pub(super) const ROUNDS: usize = 5;
 
 /// The Weyl increments of the key schedule: the golden ratio and the square root of 3 less one, as
@@ -10,7 +10,7 @@ const WEYL: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xBB67_AE85_84CA_A73B];
 /// One 128-bit round key as two little-endian words, low word first.
 pub(super) type RoundKey = [u64; 2];
 
-/// The round keys of `key`.
+/// Returns the round keys of `key`.
 pub(super) fn schedule(key: [u64; 2]) -> [RoundKey; ROUNDS + 1] {
     let mut keys = [key; ROUNDS + 1];
     for round in 1..=ROUNDS {
@@ -111,7 +111,7 @@ fn last_round(state: Columns, key: RoundKey) -> Columns {
     })
 }
 
-/// The 16 bytes of the counter `(high, low)`.
+/// Returns the 16 bytes of the counter `(high, low)`.
 pub(super) fn block(keys: &[RoundKey; ROUNDS + 1], high: u64, low: u64) -> [u8; 16] {
     let mut state = columns([low ^ keys[0][0], high ^ keys[0][1]]);
     for key in &keys[1..ROUNDS] {
@@ -124,7 +124,7 @@ pub(super) fn block(keys: &[RoundKey; ROUNDS + 1], high: u64, low: u64) -> [u8; 
     out
 }
 
-/// Fills `out`, the first block from the counter `(high, low)`.
+/// Fills `out`, starting from the counter `(high, low)`.
 pub(super) fn fill(key: [u64; 2], high: u64, low: u64, out: &mut [u8]) {
     let keys = schedule(key);
     for (i, chunk) in out.chunks_mut(16).enumerate() {
@@ -133,7 +133,7 @@ pub(super) fn fill(key: [u64; 2], high: u64, low: u64, out: &mut [u8]) {
     }
 }
 
-/// Undoes SubBytes and ShiftRows.
+/// Reverses SubBytes and ShiftRows.
 fn unsubstitute(state: Columns) -> Columns {
     core::array::from_fn(|c| {
         u32::from_le_bytes(core::array::from_fn(|row| {
@@ -142,7 +142,7 @@ fn unsubstitute(state: Columns) -> Columns {
     })
 }
 
-/// Undoes MixColumns of one column: MixColumns to the fourth power is the identity.
+/// Reverses MixColumns of one column: MixColumns to the fourth power is the identity.
 fn unmix(column: u32) -> u32 {
     let mix = |c: u32| {
         let b = c.to_le_bytes();
@@ -152,8 +152,8 @@ fn unmix(column: u32) -> u32 {
     mix(mix(mix(column)))
 }
 
-/// The counter `(high, low)` that gave these 16 bytes under `key`: every 16-byte string has exactly
-/// one, so the caller judges whether it is a plausible one. Slow; for naming damage.
+/// Returns the counter `(high, low)` whose bytes under `key` are these 16. Every 16-byte string has
+/// exactly one, so the caller must judge whether it is plausible. Slow; used to identify damage.
 #[must_use]
 pub fn invert(key: [u64; 2], bytes: [u8; 16]) -> (u64, u64) {
     let keys = schedule(key);

@@ -1,4 +1,4 @@
-//! Portable CRC-32C: eight bytes a step by table, and the arithmetic that joins remainders.
+//! Portable CRC-32C: eight bytes per step by table, and the arithmetic that joins remainders.
 
 /// The Castagnoli polynomial, reflected (RFC 3720, appendix B.4).
 pub(super) const POLYNOMIAL: u32 = 0x82F6_3B78;
@@ -31,7 +31,7 @@ const fn tables() -> [[u32; 256]; 8] {
 
 static TABLES: [[u32; 256]; 8] = tables();
 
-/// Feeds `data` to the bare register (no inversion before or after).
+/// Feeds `data` to the raw register, without inversion before or after.
 pub(super) fn raw(mut register: u32, data: &[u8]) -> u32 {
     let mut eights = data.chunks_exact(8);
     for eight in &mut eights {
@@ -52,7 +52,8 @@ pub(super) fn raw(mut register: u32, data: &[u8]) -> u32 {
     register
 }
 
-/// Product of two polynomials modulo the Castagnoli polynomial, all reflected (bit 31 is `x^0`).
+/// Returns the product of two polynomials modulo the Castagnoli polynomial, all reflected (bit 31
+/// is `x^0`).
 pub(super) const fn mul_mod(a: u32, b: u32) -> u32 {
     let (mut product, mut a, mut bit) = (0u32, a, 1u32 << 31);
     while bit != 0 {
@@ -65,7 +66,7 @@ pub(super) const fn mul_mod(a: u32, b: u32) -> u32 {
     product
 }
 
-/// `x^n` modulo the Castagnoli polynomial, reflected.
+/// Returns `x^n` modulo the Castagnoli polynomial, reflected.
 pub(super) const fn x_pow_mod(n: u64) -> u32 {
     let (mut power, mut base, mut n) = (1u32 << 31, 1u32 << 30, n);
     while n != 0 {
@@ -84,7 +85,7 @@ mod tests {
 
     /// RFC 3720, appendix B.4.
     #[test]
-    fn the_values_of_the_standard() {
+    fn matches_the_values_of_the_standard() {
         let crc = |data: &[u8]| !raw(!0, data);
         assert_eq!(crc(&[0; 32]), 0x8A91_36AA);
         assert_eq!(crc(&[0xFF; 32]), 0x62A8_AB43);
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn advancing_is_feeding_zeros() {
+    fn advancing_equals_feeding_zeros() {
         for n in [0usize, 1, 7, 8, 100, 4092] {
             let advanced = mul_mod(0x1234_5678, x_pow_mod(8 * n as u64));
             assert_eq!(advanced, raw(0x1234_5678, &vec![0; n]));

@@ -1,11 +1,11 @@
-//! Which instructions a kernel may use, decided once and carried as a value.
+//! Detection of the instructions that a kernel may use, represented by a value.
 
 use core::fmt;
 use std::sync::OnceLock;
 
 use super::{STAMP_BYTES, Shape, ars, crc, unit};
 
-/// An instruction set that the kernels are written for, best first.
+/// Instruction set of the kernels, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// x86-64 with VAES on 256-bit registers, AVX2, PCLMULQDQ and SSE 4.2 (AMD Zen 3, Intel Ice
@@ -13,16 +13,16 @@ pub enum Level {
     Vaes,
     /// x86-64 with AES-NI, PCLMULQDQ and SSE 4.2 (2010 and later).
     AesNi,
-    /// Plain Rust, anywhere.
+    /// Plain Rust, on any processor.
     Portable,
 }
 
 impl Level {
-    /// Every level, best first.
+    /// All levels, best first.
     pub const ALL: [Self; 3] = [Self::Vaes, Self::AesNi, Self::Portable];
 
-    /// Whether this processor has the instructions, and they do what they should: an emulator may get them wrong
-    /// (QEMU 7.2 has the upper half of a 256-bit AES round equal the lower one).
+    /// True if the processor has the instructions and computes correctly. An emulator may not: in
+    /// QEMU 7.2 the upper half of a 256-bit AES round equals the lower one.
     fn is_available(self) -> bool {
         self.is_there() && self.is_right()
     }
@@ -54,14 +54,14 @@ impl Level {
     }
 }
 
-/// What the kernels are tried with: any values, none of them zero.
+/// Arguments for the trial: arbitrary values, none of them zero.
 const KEY: [u64; 2] = [0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210];
 const HIGH: u64 = 0x5A5A;
 const LOW: u64 = 0xFFFF_FFFF_FFFF_FFF0;
-/// Lanes side by side, a part that is left, and one that is cut.
+/// Size with parallel lanes, a remainder, and a partial block.
 const TRIED_BYTES: usize = 4096 + 32 + 5;
 
-/// Whether bytes and checksum are those of the portable kernels.
+/// True if bytes and checksum equal those of the portable kernels.
 fn computes_right(fill: &dyn Fn(u32, &mut [u8]) -> u32) -> bool {
     let (mut got, mut expected) = ([0; TRIED_BYTES], [0; TRIED_BYTES]);
     let sum = fill(7, &mut got);
@@ -69,7 +69,7 @@ fn computes_right(fill: &dyn Fn(u32, &mut [u8]) -> u32) -> bool {
     got == expected && sum == !crc::raw(!7, &expected)
 }
 
-/// The best level of this processor, once it was looked for.
+/// Best level of this processor, once detected.
 static BEST: OnceLock<Level> = OnceLock::new();
 
 impl fmt::Display for Level {
@@ -82,8 +82,8 @@ impl fmt::Display for Level {
     }
 }
 
-/// The kernels at one level that this processor is known to have. Owning one is what makes calling
-/// them safe.
+/// Kernels of a level that this processor supports. Only values of this type can call them, which
+/// makes that safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernels {
     level: Level,
@@ -96,13 +96,13 @@ impl Default for Kernels {
 }
 
 impl Kernels {
-    /// The kernels at `level`, or `None` where this processor lacks it.
+    /// Returns the kernels of `level`; `None` if this processor does not support it.
     #[must_use]
     pub fn at(level: Level) -> Option<Self> {
         level.is_available().then_some(Self { level })
     }
 
-    /// The best kernels of this processor.
+    /// Returns the best kernels of this processor.
     #[must_use]
     #[inline]
     pub fn best() -> Self {
@@ -110,32 +110,33 @@ impl Kernels {
         Self { level: *BEST.get_or_init(|| find().unwrap_or(Level::Portable)) }
     }
 
-    /// The level in use.
+    /// Level in use.
     #[must_use]
     pub fn level(self) -> Level {
         self.level
     }
 
-    /// CRC-32C of `data`, continuing from `seed`: 0 to start, or the result for the bytes before.
+    /// Returns the CRC-32C of `data`, continuing from `seed`: 0, or the result for the preceding
+    /// bytes.
     #[must_use]
     #[inline]
     pub fn crc32c(self, seed: u32, data: &[u8]) -> u32 {
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a value with this level exists only where `is_available` found its features.
+            // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::Vaes | Level::AesNi => !unsafe { super::x86::crc(!seed, data) },
             _ => !crc::raw(!seed, data),
         }
     }
 
-    /// Fills `out` from the counters `(high, low_first)`, `(high, low_first + 1)`…, 16 bytes each (the
-    /// last is cut where `out` ends).
+    /// Fills `out` from the counters `(high, low_first)`, `(high, low_first + 1)`…, 16 bytes each;
+    /// the last block may be partial.
     #[inline]
     pub fn fill_at(self, key: [u64; 2], high: u64, low_first: u64, out: &mut [u8]) {
         let counter = (high, low_first);
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a value with this level exists only where `is_available` found its features.
+            // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::Vaes => unsafe { super::x86::fill_vaes(key, counter, out) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
@@ -144,7 +145,7 @@ impl Kernels {
         }
     }
 
-    /// [`Kernels::fill_at`] and [`Kernels::crc32c`] of what was filled, in one pass.
+    /// Combines [`Kernels::fill_at`] and [`Kernels::crc32c`] of the result in one pass.
     #[must_use]
     #[inline]
     pub fn fill_crc32c_at(
@@ -158,7 +159,7 @@ impl Kernels {
         let counter = (high, low_first);
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a value with this level exists only where `is_available` found its features.
+            // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::Vaes => !unsafe { super::x86::fill_crc_vaes(key, counter, !seed, out) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
@@ -170,12 +171,12 @@ impl Kernels {
         }
     }
 
-    /// Makes one stamped unit of content in one pass: the stamp, the bytes that do not compress and
-    /// the filler that does. Block `i` of the unit comes from the counter
-    /// `(counter.0, counter.1 + i)`; blocks 0 and 1 give way to the stamp.
+    /// Creates one stamped unit of content in one pass: the stamp, the incompressible bytes and the
+    /// compressible filler. Block `i` of the unit comes from the counter `(counter.0, counter.1 +
+    /// i)`; the stamp replaces blocks 0 and 1.
     ///
-    /// `out` must be as long as `shape` says ([`Shape::unit_bytes`]); otherwise nothing is written
-    /// and `false` comes back.
+    /// `out` must have the length of the shape ([`Shape::unit_bytes`]); otherwise nothing is
+    /// written and `false` is returned.
     #[must_use]
     #[inline]
     pub fn make_unit(
@@ -191,7 +192,7 @@ impl Kernels {
         }
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a value with this level exists only where `is_available` found its features.
+            // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::Vaes => unsafe { super::x86::make_vaes(key, counter, shape, stamp, out) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
@@ -201,8 +202,8 @@ impl Kernels {
         true
     }
 
-    /// Whether `data` is, to the bit, the unit that [`Kernels::make_unit`] makes of the same
-    /// arguments. `false` as well where its length is not that of the shape.
+    /// True if `data` is exactly the unit that [`Kernels::make_unit`] creates from the same
+    /// arguments. `false` also if its length differs from the shape's.
     #[must_use]
     #[inline]
     pub fn is_unit(
@@ -218,7 +219,7 @@ impl Kernels {
         }
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a value with this level exists only where `is_available` found its features.
+            // SAFETY: a value with this level exists only if `is_available` found its features.
             Level::Vaes => unsafe { super::x86::is_intact_vaes(key, counter, shape, stamp, data) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_computes_wrongly_is_found_out() {
+    fn detects_a_processor_that_computes_wrongly() {
         let right =
             |seed: u32, out: &mut [u8]| portable().fill_crc32c_at(KEY, HIGH, LOW, seed, out);
         assert!(computes_right(&right));
@@ -324,9 +325,9 @@ mod tests {
         assert!(all_there.eq(Level::ALL.into_iter().filter(|level| level.is_available())));
     }
 
-    /// Every single bit of a unit counts, whichever kernel looks at it.
+    /// Every bit of a unit is checked, whichever kernel does it.
     #[test]
-    fn each_flipped_bit_is_found() {
+    fn detects_each_flipped_bit() {
         for shape in [Shape::new(8, 128, 7), Shape::new(8, 61, 7), Shape::new(1, 3, 7)] {
             let shape = shape.unwrap();
             let mut unit = vec![0; shape.unit_bytes()];

@@ -1,22 +1,22 @@
-//! One stamped unit of content: what lies where in it, and the portable way to make and to check it.
+//! Stamped unit of content: its layout, and the portable functions to create and check it.
 //!
-//! A unit is one to eight sectors of 512 bytes. Each sector starts with bytes that do not compress (in
-//! the first, the stamp is part of them) and ends with a filler that does: a repeated 8-byte word.
-//! Doing it per sector and not per unit keeps any two sectors different, so that a system that
-//! deduplicates 512-byte pieces finds no more than one that does so at 4 KiB.
+//! A unit is one to eight sectors of 512 bytes. Each sector starts with incompressible bytes (in
+//! the first, the stamp is part of them) and ends with a compressible filler: a repeated 8-byte
+//! word. Doing it per sector keeps any two sectors different, so that deduplication of 512-byte
+//! pieces finds no more than that of 4 KiB pieces.
 //!
-//! A unit is a function of its key, counter, shape and stamp. So it is checked by making it again and
-//! comparing, which covers every bit with certainty and costs less than a checksum would.
+//! A unit is a function of its key, counter, shape and stamp. It is checked by creating it again
+//! and comparing, which covers every bit with certainty and costs less than a checksum.
 
 use super::ars;
 
-/// Bytes of a sector: the smallest piece that a drive writes whole.
+/// Sector size: the smallest piece that a drive writes atomically.
 pub const SECTOR_BYTES: usize = 512;
 
-/// Bytes at the start of a unit that belong to its stamp.
+/// Bytes of the stamp at the start of a unit.
 pub const STAMP_BYTES: usize = 32;
 
-/// Bytes of a part: the quantum in which a sector's incompressible share is set.
+/// Part size: the granularity of a sector's incompressible share.
 pub const PART_BYTES: usize = 32;
 
 /// Sectors in the largest unit, 4 KiB.
@@ -25,22 +25,22 @@ pub const SECTORS_MAX: usize = 8;
 /// Parts in a sector.
 pub(super) const PARTS: usize = SECTOR_BYTES / PART_BYTES;
 
-/// What lies where in a unit.
+/// Layout of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     sectors: usize,
-    /// Parts of each sector that do not compress, at most [`PARTS`].
+    /// Incompressible parts of each sector, at most [`PARTS`].
     pub(super) random_parts: [u8; SECTORS_MAX],
-    /// The word that the rest is filled with.
+    /// Word that fills the rest.
     pub(super) filler: u64,
 }
 
 impl Shape {
-    /// The shape of a unit of `sectors` sectors in which `random_parts` parts of 32 bytes, spread over
-    /// the sectors as evenly as goes, do not compress; the rest are repeats of `filler`. The first
+    /// Returns the shape of a unit of `sectors` sectors with `random_parts` incompressible parts of
+    /// 32 bytes, distributed as evenly as possible. The rest are repeats of `filler`. The first
     /// sector has at least one such part, for the stamp.
     ///
-    /// `None` unless there are 1 to 8 sectors, and 1 to 16 parts for each of them.
+    /// Returns `None` unless there are 1 to 8 sectors, and 1 to 16 parts for each of them.
     #[must_use]
     pub fn new(sectors: usize, random_parts: usize, filler: u64) -> Option<Self> {
         let fits =
@@ -58,21 +58,21 @@ impl Shape {
         Some(shape)
     }
 
-    /// Bytes of the whole unit.
+    /// Size of the whole unit in bytes.
     #[must_use]
     #[inline]
     pub fn unit_bytes(&self) -> usize {
         self.sectors * SECTOR_BYTES
     }
 
-    /// Bytes at the start of sector `i` that do not compress, the stamp among them.
+    /// Incompressible bytes at the start of sector `i`, including the stamp.
     #[must_use]
     pub fn random_bytes(&self, i: usize) -> usize {
         self.random_parts.get(i).map_or(0, |parts| usize::from(*parts) * PART_BYTES)
     }
 }
 
-/// The portable way to make a unit; `out` is as long as the shape says.
+/// Creates a unit; `out` has the length of the shape.
 pub(super) fn make(
     key: [u64; 2],
     high: u64,
@@ -92,7 +92,7 @@ pub(super) fn make(
     out[..STAMP_BYTES].copy_from_slice(stamp);
 }
 
-/// The portable way to check a unit; `data` is as long as the shape says.
+/// Checks a unit; `data` has the length of the shape.
 pub(super) fn is_intact(
     key: [u64; 2],
     high: u64,

@@ -1,4 +1,4 @@
-//! The kernels for x86-64. Callers hold a [`super::Kernels`] whose level was found on this processor.
+//! Kernels for x86-64. Callers hold a [`super::Kernels`] whose level this processor supports.
 
 mod crc;
 mod narrow;
@@ -12,18 +12,18 @@ use super::unit::{PART_BYTES, PARTS, SECTOR_BYTES, STAMP_BYTES, Shape};
 /// AES blocks in a sector.
 const SECTOR_COUNTERS: i64 = (SECTOR_BYTES / 16) as i64;
 
-/// A block of four lanes that are filled and summed side by side.
+/// Size of a lane; four lanes are filled and summed in parallel.
 const LANE_BYTES: usize = 1024;
 const LANE_PARTS: usize = LANE_BYTES / PART_BYTES;
 const LANE_COUNTERS: i64 = (LANE_BYTES / 16) as i64;
 
-/// How many rows the checksum stays behind the generator. A load that follows its store too closely
-/// waits for it and holds up the rest: on Zen 3 the loop gives 13 GB/s with 0, 15 with 1, 24 with 3
-/// and 25 to 27 with 4 to 8.
+/// Number of rows that the checksum lags behind the generator. A load that follows its store too
+/// closely stalls and delays the rest. On Zen 3 the loop achieves 13 GB/s with 0, 15 with 1, 24
+/// with 3 and 25 to 27 with 4 to 8.
 const LAG: usize = 4;
 
-/// The kernels that generate, once per width: a generic function would not be compiled with the
-/// features of the function that it is inlined into.
+/// Defines the generating kernels for one width. A generic function would not be compiled with the
+/// features of the function that inlines it.
 macro_rules! generators {
     ($features:literal, $width:ident, $fill:ident, $fill_crc:ident, $make:ident, $is_intact:ident) => {
         /// Fills `out` from the counters `(counter.0, counter.1)`, `(counter.0, counter.1 + 1)`….
@@ -50,7 +50,7 @@ macro_rules! generators {
             }
         }
 
-        /// Fills `out` and feeds it to the bare register.
+        /// Fills `out` and feeds it to the raw register.
         #[target_feature(enable = $features)]
         pub(super) fn $fill_crc(
             key: [u64; 2],
@@ -86,7 +86,7 @@ macro_rules! generators {
             crc(register, rest)
         }
 
-        /// Makes one stamped unit.
+        /// Creates one stamped unit.
         #[target_feature(enable = $features)]
         pub(super) fn $make(
             key: [u64; 2],
@@ -116,7 +116,7 @@ macro_rules! generators {
             }
         }
 
-        /// Whether `data` is the unit that the same arguments make.
+        /// True if `data` is the unit of the same arguments.
         #[target_feature(enable = $features)]
         pub(super) fn $is_intact(
             key: [u64; 2],

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use plimsoll_import::fio_job::read_job;
-use plimsoll_plan::{Change, Plan, PlanErrors, nearest_ready, overlay, ready};
+use plimsoll_plan::{Change, Plan, PlanErrors, gallery_plan, nearest_gallery_plan, overlay};
 use plimsoll_runner::run::check_accepted;
 use toml::Value;
 
@@ -152,12 +152,12 @@ fn with_fields(name: &str, changes: &[Change]) -> Result<Result<Plan, PlanErrors
     if path.is_file() {
         return Ok(Plan::load_changed(path, changes, &read_job));
     }
-    if let Some(ready) = ready(name) {
+    if let Some(ready) = gallery_plan(name) {
         let text = overlay(ready.text, ready.name, changes);
         return Ok(text.and_then(|text| Plan::parse(&text, ready.name)));
     }
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
-    if let Some(ready) = ready(stem).filter(|_| !path.exists()) {
+    if let Some(ready) = gallery_plan(stem).filter(|_| !path.exists()) {
         let says = format!("there is no file {name}");
         let hint = format!("a plan of this name is built in: write `{}`", ready.name);
         return Err(CliError::usage(says).hint(hint));
@@ -166,7 +166,7 @@ fn with_fields(name: &str, changes: &[Change]) -> Result<Result<Plan, PlanErrors
         return Ok(Plan::load(path, &read_job));
     }
     let error = CliError::usage(format!("there is no plan {name}: no file and none built in"));
-    let error = match nearest_ready(name) {
+    let error = match nearest_gallery_plan(name) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error,
     };

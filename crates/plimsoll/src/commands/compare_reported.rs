@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::repeats::{Difference, Sides, compare};
 use plimsoll_judge::conservation::{Audit, Declared, audit};
 use plimsoll_report::{reported, text};
@@ -54,7 +54,7 @@ pub fn carry_out(
         let results = studies[index].results.iter();
         results
             .map(|result| (result, audit(result, &Declared::default())))
-            .collect::<Vec<(&Reported, Audit)>>()
+            .collect::<Vec<(&ToolResult, Audit)>>()
     });
     let sides = compare([&judged[0], &judged[1]]);
     let names = named.map(|(name, path)| name.unwrap_or(path));

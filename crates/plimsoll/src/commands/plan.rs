@@ -9,7 +9,7 @@ mod new;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll_plan::{Plan, ready};
+use plimsoll_plan::{Plan, gallery_plan};
 use plimsoll_runner::before;
 use plimsoll_runner::run::check_accepted;
 
@@ -115,5 +115,5 @@ pub fn load(path: &Path) -> Result<Plan, CliError> {
 /// Whether a name is that of a plan: a file, or one that is built in and hides no directory.
 pub fn is_plan(name: &str) -> bool {
     let path = Path::new(name);
-    path.is_file() || (ready(name).is_some() && !path.exists())
+    path.is_file() || (gallery_plan(name).is_some() && !path.exists())
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::ledger::{Derived, Entry, Event, Head, Ledger, head};
+use plimsoll_evidence::ledger::{DerivedFiles, Entry, Event, Head, Ledger, head};
 use plimsoll_evidence::seal::{self, sha256_hex};
 use serde_json::Value;
 
@@ -160,7 +160,7 @@ impl Forger {
                         *word = said["verdict"].as_str().unwrap().to_owned();
                         seal_sha256.clone_from(&seal);
                         let (verdict_sha256, report_sha256) = (verdict.clone(), report.clone());
-                        *derived = Some(Derived { verdict_sha256, report_sha256 });
+                        *derived = Some(DerivedFiles { verdict_sha256, report_sha256 });
                     }
                     Event::Started { name, plan_sha256, .. } => {
                         *name = run["name"].as_str().unwrap().to_owned();

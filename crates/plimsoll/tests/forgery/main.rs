@@ -175,5 +175,5 @@ fn a_signed_ledger_can_not_be_cut_short_or_begun_anew() {
     fs::remove_dir_all(copy.sandbox.path("state")).unwrap();
     check(&copy).expect(3);
     ledger::begin_anew(&mut copy);
-    check(&copy).expect(3).says("begun anew");
+    check(&copy).expect(3).says("restarted");
 }

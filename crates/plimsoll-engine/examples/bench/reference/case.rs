@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use plimsoll_engine::stream::pacing::{Closed, Open};
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::cpu::{pin_to, set_timer_slack_ns};
+use plimsoll_sys::cpu::{pin_thread, set_timer_slack_ns};
 use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
 
 use super::Options;
@@ -89,7 +89,7 @@ impl Case {
 pub fn run(case: &Case, options: &Options) -> Result<Found, String> {
     let (case, options) = (*case, options.clone());
     let thread = std::thread::spawn(move || {
-        pin_to(options.cpu).map_err(|error| error.to_string())?;
+        pin_thread(options.cpu).map_err(|error| error.to_string())?;
         set_timer_slack_ns(1);
         match case.driver {
             Driver::Stream => streamed(&case, &options),

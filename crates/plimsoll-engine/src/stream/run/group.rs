@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use plimsoll_sys::arena::{AlignedBuffer, PAGE_BYTES};
 use plimsoll_sys::clock::{Clock, monotonic_ns, sleep_until_ns};
-use plimsoll_sys::cpu::{pin_to, ring_workers, set_timer_slack_ns, thread_id};
+use plimsoll_sys::cpu::{pin_thread, ring_workers, set_timer_slack_ns, thread_id};
 use plimsoll_sys::inject;
 use plimsoll_workload::planned::pace::Pace;
 
@@ -153,7 +153,7 @@ fn places(pace: &Pace, clients: u32) -> u32 {
 /// Pins the thread where it is to be.
 fn pin(place: &Place) -> Result<(), EngineError> {
     let Some(cpu) = place.cpu else { return Ok(()) };
-    pin_to(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))
+    pin_thread(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))
 }
 
 /// Opens what the group works on, and pins the thread.

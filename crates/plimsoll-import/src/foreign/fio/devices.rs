@@ -1,31 +1,32 @@
-//! What fio saw of the device (`disk_util`).
+//! fio's device statistics (`disk_util`).
 //!
-//! Since 3.36 there are the sectors that it moved. Before that there are requests: one that is larger than
-//! the device takes is split, and the page cache makes large requests of small operations, so that requests
-//! say nothing of bytes. With O_DIRECT fewer requests than operations do: each operation that reaches the
-//! device is a request, or was merged into one. The counters may miss the end of a short run.
+//! Since 3.36 they have the transferred sectors. Before that they have only requests. Large
+//! operations are split into several requests, and the page cache merges small operations into
+//! large requests, so requests do not give bytes. With O_DIRECT, fewer requests than operations are
+//! significant: each operation that reaches the device is a request, or was merged into one. The
+//! counters may miss the end of a short run.
 
 use serde_json::Value;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::environment::Unknown;
+use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::DeviceTotals;
 
 use super::{engine_of, number, text_at};
 
 const SECTOR_BYTES: u64 = 512;
-/// Requests beyond those of the operations that a file system's own may be.
+/// Factor for requests of the file system itself.
 const REQUESTS_SLACK: f64 = 1.05;
 
-/// Run time below which the counters may miss most of the run.
+/// Minimum run time. In shorter runs the counters may miss most of the run.
 const COUNTED_NS_MIN: u64 = 2_000_000_000;
 
-/// Takes the first device over: it holds the files, and those that it rests on follow. Of a stacked one
-/// what its members moved counts where that is more: not every driver of such devices keeps counters.
+/// Imports the first device, which holds the files; the underlying ones follow it. For a stacked
+/// device the sum of its members counts if it is larger, because some drivers keep no counters.
 pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let disks = root.get("disk_util").and_then(Value::as_array);
     let Some(disk) = disks.and_then(|disks| disks.first()) else { return };
-    // Other engines do not go through the kernel's block layer.
+    // Other engines do not use the kernel's block layer.
     let through_blocks = |job: &Value| super::is_local(&engine_of(root, job));
     if !jobs.iter().all(through_blocks) {
         return;
@@ -33,7 +34,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let long = bundle.run.measure().is_some_and(|phase| phase.duration_ns >= COUNTED_NS_MIN);
     let direct = |job: &Value| super::switch(root, job, "direct") == Some(true);
     // The page cache merges sequential operations into large requests. Random reads that reach the
-    // device are a request each, buffered or not.
+    // device are one request each, buffered or not.
     let random = |job: &Value| {
         let pattern = super::option(root, job, "rw").or(super::option(root, job, "readwrite"));
         pattern.is_some_and(|pattern| pattern.contains("rand"))
@@ -44,12 +45,12 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
         |is_read| Side::of(bundle, disk, is_read, if is_read { reads_count } else { writes_count });
     let (read, write) = (side(true), side(false));
     let (Some(read_bytes), Some(written_bytes)) = (read.bytes, write.bytes) else {
-        bundle.observed.unknown.push(Unknown {
+        bundle.observed.unknown.push(ObservationGap {
             what: "what the storage moved".into(),
             why:
                 "this version of fio counts the device's requests, which may be parts of operations"
                     .into(),
-            would_show: "fio 3.36 or later, or `plimsoll observe`".into(),
+            remedy: "fio 3.36 or later, or `plimsoll observe`".into(),
         });
         return;
     };
@@ -66,10 +67,10 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     });
 }
 
-/// What the device did of the reads, or of the writes.
+/// Device I/O of one direction.
 struct Side {
     requests: u64,
-    /// `None`: not known.
+    /// Bytes; `None` if unknown.
     bytes: Option<u64>,
 }
 
@@ -83,7 +84,7 @@ impl Side {
         if disk.get(format!("{word}_sectors")).is_some() {
             return Self { requests, bytes: Some(all("sectors").saturating_mul(SECTOR_BYTES)) };
         }
-        // The aggregate of merged writes is called `aggr_write_merge` by some versions.
+        // Some versions call the aggregate of merged writes `aggr_write_merge`.
         let merges = all("merges").max(at(&format!("aggr_{word}_merge")));
         let seen = all("ios") + merges;
         let of = |of: fn(&plimsoll_evidence::run::ClassTotals) -> u64| {
@@ -91,7 +92,7 @@ impl Side {
         };
         let (operations, bytes) = (of(|class| class.count), of(|class| class.size_bytes));
         let bytes = match operations {
-            // What others did here is not set against anything.
+            // I/O of other processes on the device is not compared.
             0 => Some(0),
             _ if !countable => None,
             _ if seen as f64 > operations as f64 * REQUESTS_SLACK => None,

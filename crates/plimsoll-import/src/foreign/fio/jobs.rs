@@ -1,4 +1,4 @@
-//! The jobs of a result: operations, latencies, errors, and how long each ran.
+//! Jobs of a result: operations, latencies, errors and run times.
 
 use serde_json::Value;
 
@@ -6,13 +6,13 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::bundle_key;
 use plimsoll_evidence::latency;
 use plimsoll_evidence::observed::Issuer;
-use plimsoll_evidence::reported::{Figure, Kind, Part, Stage};
 use plimsoll_evidence::run::EndKind;
+use plimsoll_evidence::tool_result::{Figure, Kind, Part, Stage};
 
 use super::super::class;
 use super::{ASYNCHRONOUS, NS_PER_MS, SYNCHRONOUS, engine_of, number, option, text_at};
 
-/// Options with which a queue is not kept at its depth.
+/// Options with which the queue is not always full.
 const LOWERS_DEPTH: [&str; 7] = [
     "iodepth_low",
     "iodepth_batch",
@@ -23,13 +23,15 @@ const LOWERS_DEPTH: [&str; 7] = [
     "serialize_overlap",
 ];
 
-/// Options with which rate × latency is not the number in flight: fio counts a flush beside the write that it
-/// follows, the reads of a verification have a time of their own, and a ramp resets the counters while
-/// operations are in flight. The law of the figures ([`crate::fio::json`]) allows for each of them.
+/// Options with which rate × latency differs from the number in flight. fio counts a flush in
+/// addition to its write, the reads of a verification have their own time, and a ramp resets the
+/// counters while operations are in flight. The audit's law ([`crate::fio::json`]) allows for each
+/// of them.
 const MIXES_COUNTS: [&str; 6] =
     ["fsync", "fdatasync", "sync_file_range", "verify", "ramp_time", "ramp_size"];
 
-/// How long a job ran: the longest of its sides. `job_runtime` is summed over the clones of a group.
+/// Returns the run time of a job: the longest of its directions. `job_runtime` is the sum over the
+/// clones of a group.
 pub(super) fn runtime_ms(job: &Value) -> u64 {
     let sides = ["read", "write", "trim"].iter().filter_map(|side| job.get(side));
     sides.map(|side| number(side, "runtime")).fold(0.0, f64::max) as u64
@@ -39,7 +41,7 @@ fn first(figures: &[Figure]) -> f64 {
     figures.first().map_or(0.0, |figure| figure.value)
 }
 
-/// Takes a job over as classes of an instance of its own. `part`: its figures, as the audit reads them.
+/// Imports a job as classes of its own instance. `part` has its figures, as the audit reads them.
 pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usize, part: &Part) {
     let (job, instance) = (&jobs[index], index as u32);
     let name = format!("job{index}");
@@ -79,7 +81,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
     if let Some(outstanding) = outstanding(root, jobs, job) {
         counters.insert(bundle_key::outstanding(instance), outstanding);
     }
-    // Milliseconds since 1970, fio 3.36 and later.
+    // Milliseconds since 1970; fio 3.36 and later.
     if let Some(start_ms) = job.get("job_start").and_then(Value::as_u64) {
         let start_ns = start_ms.saturating_mul(NS_PER_MS);
         let issuer = Issuer { name, start_ns, end_ns: start_ns.saturating_add(length_ns) };
@@ -87,7 +89,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
     }
 }
 
-/// How a job ended. With `continue_on_error` it goes on, and counts what failed.
+/// Imports the end of a job. With `continue_on_error` it continues and counts the failures.
 pub(super) fn take_error(bundle: &mut Bundle, job: &Value) {
     let name = text_at(job, "jobname");
     let failed = number(job, "total_err") as u64;
@@ -104,7 +106,7 @@ pub(super) fn take_error(bundle: &mut Bundle, job: &Value) {
     }
 }
 
-/// Operations that a job keeps in flight; `None` where its options leave that open.
+/// Returns the operations that a job keeps in flight; `None` if its options do not determine it.
 fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     let has = |name: &&str| option(root, job, name).is_some();
     if LOWERS_DEPTH.iter().chain(&MIXES_COUNTS).any(has) {
@@ -122,7 +124,7 @@ fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     } else {
         return None;
     };
-    // The clones of a job are listed one by one, or all together with `group_reporting`.
+    // The clones of a job are listed one by one, or together with `group_reporting`.
     let clones = whole("numjobs")?;
     let same = |other: &&Value| text_at(other, "jobname") == text_at(job, "jobname");
     let listed = jobs.iter().filter(same).count() as u64;
@@ -133,7 +135,8 @@ fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     }
 }
 
-/// The bins of `json+`: of `lat_ns` where asked for, else of `clat_ns`, which leaves the submission out.
+/// Reads the bins of `json+`: of `lat_ns` if present, else of `clat_ns`, which excludes the
+/// submission.
 fn histogram(side: &Value) -> Option<hdrhistogram::Histogram<u64>> {
     let bins = ["lat_ns", "clat_ns"].iter().find_map(|name| side.get(name)?.get("bins"));
     let mut histogram = latency::histogram();

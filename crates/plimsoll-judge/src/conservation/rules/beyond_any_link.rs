@@ -1,6 +1,6 @@
 //! Did more come over a link than it carries, or did an operation come faster than any link?
 
-use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported, Stage};
+use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Stage, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{moved, size, usable, whose};
@@ -24,7 +24,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, declared: &Declared) -> Seen {
+fn check(reported: &ToolResult, declared: &Declared) -> Seen {
     let mut seen = Seen::default();
     if let Some(link) = declared.link_bytes_per_s {
         totals(&mut seen, reported, link);
@@ -50,7 +50,7 @@ fn check(reported: &Reported, declared: &Declared) -> Seen {
 }
 
 /// The sum over all parts, each direction by itself.
-fn totals(seen: &mut Seen, reported: &Reported, link: f64) {
+fn totals(seen: &mut Seen, reported: &ToolResult, link: f64) {
     for kind in [Kind::Read, Kind::Write, Kind::All] {
         let of = |total: bool| {
             let parts = reported.operations().filter(move |(part, _)| part.is_total == total);
@@ -138,7 +138,7 @@ fn one(
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::Latency;
+    use plimsoll_evidence::tool_result::Latency;
 
     use super::*;
 
@@ -154,7 +154,7 @@ mod tests {
         };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
         let declared = Declared { link_bytes_per_s: link, ..Declared::default() };
-        let seen = check(&Reported { parts, ..Reported::default() }, &declared);
+        let seen = check(&ToolResult { parts, ..ToolResult::default() }, &declared);
         seen.findings.iter().map(|finding| finding.gravity).collect()
     }
 
@@ -183,7 +183,9 @@ mod tests {
                 ..Operation::of(Kind::Read)
             };
             let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-            check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings.len()
+            check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default())
+                .findings
+                .len()
         };
         let (submitted, completed) = (of(Stage::Submission, 8_431.0), of(Stage::Completion, 223.0));
         assert_eq!(found(vec![submitted, completed.clone(), of(Stage::Total, 8_784.0)]), 0);

@@ -1,6 +1,6 @@
 //! Does a figure say something was done, and another that it was not?
 
-use plimsoll_evidence::reported::{Figure, Operation, Part, Reported};
+use plimsoll_evidence::tool_result::{Figure, Operation, Part, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{usable, whose};
@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for (part, operation) in reported.operations() {
         negative(&mut seen, part, operation);
@@ -80,7 +80,7 @@ fn window<'r>(part: &'r Part, operation: &'r Operation) -> Option<&'r Figure> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::Kind;
+    use plimsoll_evidence::tool_result::Kind;
 
     use super::*;
 
@@ -91,7 +91,7 @@ mod tests {
             ..Operation::of(kind)
         };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-        check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings.len()
+        check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default()).findings.len()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! that moment are counted in the bytes and missing in the number of operations. Their latencies began
 //! before the run that the figures are divided by.
 
-use plimsoll_evidence::reported::{CounterReset, Operation, Part};
+use plimsoll_evidence::tool_result::{CounterReset, Operation, Part};
 
 use super::super::Span;
 use super::{first, usable};

@@ -1,7 +1,7 @@
 //! Can drives of that kind do what is said of them?
 
-use plimsoll_evidence::reported::{
-    Kind, Latency, MediaClass, Operation, Part, Pattern, Reported, Stage,
+use plimsoll_evidence::tool_result::{
+    Kind, Latency, MediaClass, Operation, Part, Pattern, Stage, ToolResult,
 };
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
@@ -68,7 +68,7 @@ fn limits(media: MediaClass) -> &'static Limits {
     }
 }
 
-fn check(reported: &Reported, declared: &Declared) -> Seen {
+fn check(reported: &ToolResult, declared: &Declared) -> Seen {
     let mut seen = Seen::default();
     let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
     // Jobs on one device share it: what is held against the drives is the sum over all that work on them.
@@ -195,7 +195,7 @@ fn medians(seen: &mut Seen, group: &[&Part], limits: &Limits, past_page_cache: b
 }
 
 /// The median, or the mean where there is none.
-fn typical(latency: &Latency) -> Option<(&'static str, &plimsoll_evidence::reported::Figure)> {
+fn typical(latency: &Latency) -> Option<(&'static str, &plimsoll_evidence::tool_result::Figure)> {
     let median = latency.percentiles.iter().find(|p| p.quantile == 0.5).map(|p| ("median", &p.ns));
     median
         .or_else(|| latency.mean_ns.as_ref().map(|m| ("mean", m)))
@@ -204,11 +204,11 @@ fn typical(latency: &Latency) -> Option<(&'static str, &plimsoll_evidence::repor
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::Figure;
+    use plimsoll_evidence::tool_result::Figure;
 
     use super::*;
 
-    fn result(kind: Kind, per_s: f64, mean_ns: f64) -> Reported {
+    fn result(kind: Kind, per_s: f64, mean_ns: f64) -> ToolResult {
         let operation = Operation {
             rate_per_s: vec![Figure::exact(per_s, "iops")],
             size_bytes: Some(Figure::exact(4096.0, "bs")),
@@ -220,7 +220,7 @@ mod tests {
         };
         let mut part = Part { operations: vec![operation], ..Part::default() };
         part.setting.pattern = Some(Pattern::Random);
-        Reported { parts: vec![part], ..Reported::default() }
+        ToolResult { parts: vec![part], ..ToolResult::default() }
     }
 
     fn declared(media: MediaClass, drives: Option<f64>) -> Declared {
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn no_disk_does_four_million_writes() {
-        let of = |reported: &Reported, declared: &Declared| {
+        let of = |reported: &ToolResult, declared: &Declared| {
             check(reported, declared).findings.first().map(|f| f.gravity)
         };
         let writes = result(Kind::Write, 4e6, 10_000.0);
@@ -247,7 +247,7 @@ mod tests {
         let mut reported = result(Kind::Write, 4e6, 10_000.0);
         reported.parts[0].setting.media = Some(MediaClass::Nvme);
         reported.parts[0].setting.drives = Some(Figure::exact(1.0, "filename"));
-        let seen = |reported: &Reported| check(reported, &Declared::default()).findings;
+        let seen = |reported: &ToolResult| check(reported, &Declared::default()).findings;
         assert_eq!(seen(&reported)[0].gravity, Gravity::Doubtful);
         reported.parts[0].setting.direct = Some(true);
         assert_eq!(seen(&reported)[0].gravity, Gravity::Impossible);

@@ -1,6 +1,6 @@
 //! Did the device move what the tool says that it read?
 
-use plimsoll_evidence::reported::{DeviceCounts, Figure, Kind, Part, Reported};
+use plimsoll_evidence::tool_result::{DeviceCounts, Figure, Kind, Part, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{first, usable, window};
@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     let parts = || reported.parts.iter().filter(|part| !part.is_total);
     let devices: Vec<&DeviceCounts> =
@@ -104,11 +104,11 @@ fn total(
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::Operation;
+    use plimsoll_evidence::tool_result::Operation;
 
     use super::*;
 
-    fn result(requests: f64, direct: Option<bool>, seconds: f64) -> Reported {
+    fn result(requests: f64, direct: Option<bool>, seconds: f64) -> ToolResult {
         let mut operation = Operation::of(Kind::Read);
         operation.count = vec![Figure::exact(66e6, "total_ios")];
         operation.bytes = vec![Figure::exact(66e6 * 4096.0, "io_bytes")];
@@ -118,7 +118,7 @@ mod tests {
         let reads = Some(Figure::exact(requests, "ios"));
         part.devices =
             vec![DeviceCounts { name: "loop1".into(), reads, ..DeviceCounts::default() }];
-        Reported { parts: vec![part], ..Reported::default() }
+        ToolResult { parts: vec![part], ..ToolResult::default() }
     }
 
     fn seen(requests: f64, direct: Option<bool>, seconds: f64) -> (usize, usize) {

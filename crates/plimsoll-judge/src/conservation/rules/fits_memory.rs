@@ -1,6 +1,6 @@
 //! Could memory have held all that was read?
 
-use plimsoll_evidence::reported::{Figure, Kind, Part, Reported};
+use plimsoll_evidence::tool_result::{Figure, Kind, Part, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, declared: &Declared) -> Seen {
+fn check(reported: &ToolResult, declared: &Declared) -> Seen {
     let mut seen = Seen::default();
     for part in reported.parts.iter().filter(|part| reads(part)) {
         let Some(data) = part.setting.working_set_bytes.as_ref().filter(|d| usable(d)) else {
@@ -57,7 +57,7 @@ fn within(data: &Figure, room: &Figure, whose: &str) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::Operation;
+    use plimsoll_evidence::tool_result::Operation;
 
     use super::*;
 
@@ -72,7 +72,7 @@ mod tests {
         part.setting.working_set_bytes = Some(Figure::exact(data, "data"));
         part.setting.memory_bytes = memory.map(|memory| Figure::exact(memory, "memory"));
         part.setting.direct = direct.then_some(true);
-        let seen = check(&Reported { parts: vec![part], ..Reported::default() }, declared);
+        let seen = check(&ToolResult { parts: vec![part], ..ToolResult::default() }, declared);
         (seen.checked, seen.findings.len())
     }
 

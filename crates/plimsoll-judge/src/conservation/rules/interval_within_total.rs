@@ -1,6 +1,6 @@
 //! Did an interval do more than the whole run?
 
-use plimsoll_evidence::reported::{Quantity, Reported};
+use plimsoll_evidence::tool_result::{Quantity, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{first, per_s};
@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for part in &reported.parts {
         for series in part.series.iter().filter(|s| s.quantity == Quantity::RatePerS) {
@@ -53,7 +53,7 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Point, Series, Stage};
+    use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Point, Series, Stage};
 
     use super::*;
 
@@ -77,7 +77,7 @@ mod tests {
             };
             let part =
                 Part { operations: vec![operation], series: vec![series], ..Part::default() };
-            let reported = Reported { parts: vec![part], ..Reported::default() };
+            let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
             check(&reported, &Declared::default()).findings.len()
         };
         assert_eq!((findings(1400.0), findings(1.8e19)), (0, 1));

@@ -1,6 +1,6 @@
 //! Did an operation last longer than the run that it is counted in?
 
-use plimsoll_evidence::reported::{Figure, Latency, Operation, Part, Reported, Stage};
+use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{bandwidth, counter_reset, first, rate, usable, whose, window};
@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for (part, operation) in reported.operations() {
         let Some(window) = window(part, operation) else { continue };
@@ -101,11 +101,11 @@ fn against(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::Kind;
+    use plimsoll_evidence::tool_result::Kind;
 
     use super::*;
 
-    fn result(longest_s: f64, window_s: f64) -> Reported {
+    fn result(longest_s: f64, window_s: f64) -> ToolResult {
         let mut operation = Operation::of(Kind::Read);
         operation.bytes = vec![Figure::exact(300e9, "bytes")];
         operation.latencies = vec![Latency {
@@ -113,9 +113,9 @@ mod tests {
             ..Latency::default()
         }];
         let window_ns = Some(Figure::exact(window_s * 1e9, "elapsed"));
-        Reported {
+        ToolResult {
             parts: vec![Part { window_ns, operations: vec![operation], ..Part::default() }],
-            ..Reported::default()
+            ..ToolResult::default()
         }
     }
 

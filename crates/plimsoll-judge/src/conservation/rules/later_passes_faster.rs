@@ -1,6 +1,6 @@
 //! Were later passes over the same data faster than the first?
 
-use plimsoll_evidence::reported::{Figure, Pass, Reported};
+use plimsoll_evidence::tool_result::{Figure, Pass, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
@@ -23,7 +23,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     let rates: Vec<(&Pass, &Figure, f64)> = speeds(&reported.passes);
     if let [(_, first, slow), later @ ..] = &rates[..]
@@ -95,7 +95,7 @@ mod tests {
             ..Pass::default()
         };
         let passes = rates.iter().zip(busy).map(pass).collect();
-        let seen = check(&Reported { passes, ..Reported::default() }, &Declared::default());
+        let seen = check(&ToolResult { passes, ..ToolResult::default() }, &Declared::default());
         assert_eq!(seen.checked, usize::from(rates.len() > 1));
         seen.findings.first().map(|finding| finding.says.clone())
     }
@@ -114,7 +114,7 @@ mod tests {
     fn times_serve_where_there_are_no_rates() {
         let pass = |ns| Pass { duration_ns: Some(Figure::exact(ns, "time")), ..Pass::default() };
         let passes = vec![pass(130e9), pass(100e9), pass(101e9)];
-        let seen = check(&Reported { passes, ..Reported::default() }, &Declared::default());
+        let seen = check(&ToolResult { passes, ..ToolResult::default() }, &Declared::default());
         assert!(seen.findings[0].says.contains("130 s"), "{:?}", seen.findings);
     }
 }

@@ -1,7 +1,7 @@
 //! Do rate, latency and the number of operations in flight fit each other?
 
-use plimsoll_evidence::reported::{
-    Durability, Figure, Kind, Latency, Operation, Part, Reported, Stage,
+use plimsoll_evidence::tool_result::{
+    Durability, Figure, Kind, Latency, Operation, Part, Stage, ToolResult,
 };
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
@@ -34,7 +34,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, declared: &Declared) -> Seen {
+fn check(reported: &ToolResult, declared: &Declared) -> Seen {
     let mut seen = Seen::default();
     let mut stated = false;
     for part in reported.parts.iter().filter(|part| !part.is_total) {
@@ -242,11 +242,11 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::Outstanding;
+    use plimsoll_evidence::tool_result::Outstanding;
 
     use super::*;
 
-    fn result(rate: f64, mean_ns: f64, kept: bool) -> Reported {
+    fn result(rate: f64, mean_ns: f64, kept: bool) -> ToolResult {
         let mut operation = Operation::of(Kind::Read);
         operation.rate_per_s = vec![Figure::exact(rate, "iops")];
         operation.window_ns = Some(Figure::exact(60e9, "runtime"));
@@ -257,10 +257,10 @@ mod tests {
         }];
         let mut part = Part { operations: vec![operation], ..Part::default() };
         part.setting.outstanding = Some(Outstanding { most: Figure::exact(8.0, "iodepth"), kept });
-        Reported { parts: vec![part], ..Reported::default() }
+        ToolResult { parts: vec![part], ..ToolResult::default() }
     }
 
-    fn gravity(reported: &Reported, declared: &Declared) -> Option<Gravity> {
+    fn gravity(reported: &ToolResult, declared: &Declared) -> Option<Gravity> {
         let seen = check(reported, declared);
         assert_eq!(seen.checked, 1);
         seen.findings.first().map(|finding| finding.gravity)
@@ -318,7 +318,7 @@ mod tests {
             let mut part =
                 Part { operations: vec![all.clone(), operation.clone()], ..Part::default() };
             part.setting.outstanding_of_each = Some(Figure::exact(each, "QD"));
-            let reported = Reported { parts: vec![part], ..Reported::default() };
+            let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
             let seen = check(&reported, &Declared::default());
             assert_eq!(seen.checked, 1);
             seen.findings.first().map(|finding| (finding.gravity, finding.says.clone()))

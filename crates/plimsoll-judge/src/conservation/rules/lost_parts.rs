@@ -1,6 +1,6 @@
 //! Are all ranks, hosts and jobs there?
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for member in reported.memberships.iter().filter(|member| usable(&member.stated)) {
         let found = member.found as f64;
@@ -49,7 +49,7 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Figure, Membership};
+    use plimsoll_evidence::tool_result::{Figure, Membership};
 
     use super::*;
 
@@ -64,7 +64,7 @@ mod tests {
         };
         let seen = |member: &Membership| {
             let memberships = vec![member.clone()];
-            check(&Reported { memberships, ..Reported::default() }, &Declared::default())
+            check(&ToolResult { memberships, ..ToolResult::default() }, &Declared::default())
         };
         assert!(seen(&member).findings.is_empty());
         (member.found, member.missing) = (3, vec!["rank 2".into()]);

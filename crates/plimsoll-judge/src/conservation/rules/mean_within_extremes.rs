@@ -1,6 +1,6 @@
 //! Can the mean, the extremes, the deviation and the percentiles be of the same latencies?
 
-use plimsoll_evidence::reported::{Figure, Latency, Operation, Part, Reported, Stage};
+use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{first, usable, whose};
@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for (part, operation) in reported.operations() {
         for latency in &operation.latencies {
@@ -315,7 +315,7 @@ fn stages(seen: &mut Seen, part: &Part, operation: &Operation) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::{Kind, Percentile};
+    use plimsoll_evidence::tool_result::{Kind, Percentile};
 
     use super::*;
 
@@ -342,7 +342,7 @@ mod tests {
         let operation =
             Operation { kind: Kind::Read, latencies: vec![latency], ..Operation::default() };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-        let seen = check(&Reported { parts, ..Reported::default() }, &Declared::default());
+        let seen = check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default());
         seen.findings.into_iter().map(|finding| finding.says).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Did the tool do anything at all?
 
-use plimsoll_evidence::reported::{Figure, Operation, Reported};
+use plimsoll_evidence::tool_result::{Figure, Operation, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen};
 
@@ -14,7 +14,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     let stated: Vec<&Figure> =
         reported.operations().flat_map(|(_, operation)| amounts(operation)).collect();
@@ -40,7 +40,7 @@ fn amounts(operation: &Operation) -> impl Iterator<Item = &Figure> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Kind, Part};
+    use plimsoll_evidence::tool_result::{Kind, Part};
 
     use super::*;
 
@@ -52,10 +52,10 @@ mod tests {
                 ..Operation::of(Kind::Read)
             };
             let part = Part { operations: vec![operation], ..Part::default() };
-            let reported = Reported { parts: vec![part], ..Reported::default() };
+            let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
             check(&reported, &Declared::default()).findings.len()
         };
         assert_eq!((found(0.0), found(3.0)), (1, 0));
-        assert_eq!(check(&Reported::default(), &Declared::default()), Seen::default());
+        assert_eq!(check(&ToolResult::default(), &Declared::default()), Seen::default());
     }
 }

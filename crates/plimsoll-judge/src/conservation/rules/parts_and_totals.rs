@@ -1,6 +1,8 @@
 //! Is each total made of its parts?
 
-use plimsoll_evidence::reported::{Claim, Combined, Figure, How, Population, Reported, Unit};
+use plimsoll_evidence::tool_result::{
+    Aggregate, Claim, Figure, Formula, Population, ToolResult, Unit,
+};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::usable;
@@ -17,11 +19,11 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for combined in &reported.combined {
         // Percentiles have a rule of their own.
-        if matches!(combined.how, How::Percentile(_)) {
+        if matches!(combined.formula, Formula::Percentile(_)) {
             continue;
         }
         let usable_parts = combined.of.iter().all(usable);
@@ -34,7 +36,7 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
     }
     for population in &reported.populations {
         for claim in population.claims.iter().filter(|claim| usable(&claim.total)) {
-            let Some(made) = of_values(&population.values, claim.how) else { continue };
+            let Some(made) = of_values(&population.values, claim.formula) else { continue };
             // Values are read as doubles, and sums of them differ with their order.
             let made = made.widened(claim.slack.max(DOUBLES));
             let fits = made.meets(Span::from(&claim.total));
@@ -47,31 +49,31 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
 /// Share by which sums of doubles differ with their order.
 const DOUBLES: f64 = 1e-9;
 
-fn of_values(values: &[f64], how: How) -> Option<Span> {
+fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
     let count = values.len() as f64;
     let sum: f64 = values.iter().sum();
     let extreme = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of);
     let exact = Span::exact;
-    match how {
+    match formula {
         _ if values.is_empty() => None,
-        How::Sum => Some(exact(sum)),
-        How::Mean => Some(exact(sum / count)),
-        How::GeometricMean => {
+        Formula::Sum => Some(exact(sum)),
+        Formula::Mean => Some(exact(sum / count)),
+        Formula::GeometricMean => {
             Some(exact((values.iter().map(|v| v.ln()).sum::<f64>() / count).exp()))
         }
-        How::Max => extreme(f64::max).map(exact),
-        How::Min => extreme(f64::min).map(exact),
-        How::Stddev => {
+        Formula::Max => extreme(f64::max).map(exact),
+        Formula::Min => extreme(f64::min).map(exact),
+        Formula::Stddev => {
             let figures: Vec<Figure> =
                 values.iter().map(|value| Figure::exact(*value, "")).collect();
             deviation(&figures)
         }
-        How::Between => {
+        Formula::Between => {
             let (least, most) = (extreme(f64::min)?, extreme(f64::max)?);
             Some(Span { value: f64::midpoint(least, most), least, most })
         }
         // By whichever convention, it lies between the ranks beside it.
-        How::Percentile(quantile) => {
+        Formula::Percentile(quantile) => {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
             let last = sorted.len() - 1;
@@ -92,12 +94,12 @@ fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding 
         Unit::Bytes => words::bytes,
         Unit::Count => words::number,
     };
-    let how = match claim.how {
-        How::Percentile(quantile) => format!("{} of", words::quantile(quantile)),
+    let formula = match claim.formula {
+        Formula::Percentile(quantile) => format!("{} of", words::quantile(quantile)),
         other => format!("{} of", noun(other)),
     };
     let says = format!(
-        "{how} {} of {} {} is {}, but it is given as {}",
+        "{formula} {} of {} {} is {}, but it is given as {}",
         population.what,
         words::number(population.values.len() as f64),
         population.of,
@@ -109,26 +111,26 @@ fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding 
         .ask("how the total was made, and the values that it was made of")
 }
 
-fn noun(how: How) -> &'static str {
-    match how {
-        How::Sum => "the sum",
-        How::Mean => "the mean",
-        How::GeometricMean => "the geometric mean",
-        How::Max => "the maximum",
-        How::Min => "the minimum",
-        How::Stddev => "the standard deviation",
-        How::Between | How::Percentile(_) => "the middle",
+fn noun(formula: Formula) -> &'static str {
+    match formula {
+        Formula::Sum => "the sum",
+        Formula::Mean => "the mean",
+        Formula::GeometricMean => "the geometric mean",
+        Formula::Max => "the maximum",
+        Formula::Min => "the minimum",
+        Formula::Stddev => "the standard deviation",
+        Formula::Between | Formula::Percentile(_) => "the middle",
     }
 }
 
 /// The span of values that the parts make.
-fn made(combined: &Combined) -> Option<Span> {
+fn made(combined: &Aggregate) -> Option<Span> {
     let parts: Vec<Span> = combined.of.iter().map(Span::from).collect();
     let count = parts.len() as f64;
-    match combined.how {
-        How::Sum => Span::sum(parts),
-        How::Mean => Span::sum(parts).map(|sum| sum.scaled(1.0 / count)),
-        How::GeometricMean => {
+    match combined.formula {
+        Formula::Sum => Span::sum(parts),
+        Formula::Mean => Span::sum(parts).map(|sum| sum.scaled(1.0 / count)),
+        Formula::GeometricMean => {
             if parts.is_empty() {
                 return None;
             }
@@ -139,15 +141,15 @@ fn made(combined: &Combined) -> Option<Span> {
             };
             Some(Span { value: of(|s| s.value), least: of(|s| s.least), most: of(|s| s.most) })
         }
-        How::Max => parts.into_iter().reduce(|a, b| extreme(a, b, f64::max)),
-        How::Min => parts.into_iter().reduce(|a, b| extreme(a, b, f64::min)),
-        How::Stddev => deviation(&combined.of),
-        How::Between => {
+        Formula::Max => parts.into_iter().reduce(|a, b| extreme(a, b, f64::max)),
+        Formula::Min => parts.into_iter().reduce(|a, b| extreme(a, b, f64::min)),
+        Formula::Stddev => deviation(&combined.of),
+        Formula::Between => {
             let least = parts.iter().map(|s| s.least).reduce(f64::min)?;
             let most = parts.iter().map(|s| s.most).reduce(f64::max)?;
             Some(Span { value: f64::midpoint(least, most), least, most })
         }
-        How::Percentile(_) => None,
+        Formula::Percentile(_) => None,
     }
 }
 
@@ -167,24 +169,24 @@ fn deviation(parts: &[Figure]) -> Option<Span> {
     (count > 0.0).then_some(Span { value: population, least, most: sample + rounding })
 }
 
-fn finding(combined: &Combined, made: Span, total: Span) -> Finding {
-    let how = match combined.how {
-        How::Sum => "sum to",
-        How::Mean => "have a mean of",
-        How::GeometricMean => "have a geometric mean of",
-        How::Max => "have a maximum of",
-        How::Min => "have a minimum of",
-        How::Stddev => "have a standard deviation of",
-        How::Between | How::Percentile(_) => "lie between",
+fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
+    let formula = match combined.formula {
+        Formula::Sum => "sum to",
+        Formula::Mean => "have a mean of",
+        Formula::GeometricMean => "have a geometric mean of",
+        Formula::Max => "have a maximum of",
+        Formula::Min => "have a minimum of",
+        Formula::Stddev => "have a standard deviation of",
+        Formula::Between | Formula::Percentile(_) => "lie between",
     };
-    let value = if combined.how == How::Between {
+    let value = if combined.formula == Formula::Between {
         format!("{} and {}", words::number(made.least), words::number(made.most))
     } else {
         words::number(made.value)
     };
     let parts = match combined.of.len() {
         1 => "its one part is".to_owned(),
-        count => format!("{count} parts {how}"),
+        count => format!("{count} parts {formula}"),
     };
     let given = words::number(total.value);
     let mut says = format!("{}: {parts} {value}, but it is given as {given}", combined.what);
@@ -206,52 +208,58 @@ fn finding(combined: &Combined, made: Span, total: Span) -> Finding {
 mod tests {
     use super::*;
 
-    fn findings(how: How, total: f64, parts: &[f64]) -> usize {
+    fn findings(formula: Formula, total: f64, parts: &[f64]) -> usize {
         let of = parts.iter().map(|value| Figure::rounded(*value, 0.1, "part")).collect();
         let total = Figure::rounded(total, 0.1, "total");
-        let combined = vec![Combined { what: "x".into(), how, total, of, slack: 0.0 }];
-        check(&Reported { combined, ..Reported::default() }, &Declared::default()).findings.len()
+        let combined = vec![Aggregate { what: "x".into(), formula, total, of, slack: 0.0 }];
+        check(&ToolResult { combined, ..ToolResult::default() }, &Declared::default())
+            .findings
+            .len()
     }
 
     #[test]
     fn totals_are_made_of_their_parts() {
-        for (how, right, wrong) in [
-            (How::Sum, 60.1, 61.0),
-            (How::Mean, 20.0, 20.3),
-            (How::GeometricMean, 18.2, 20.0),
-            (How::Max, 30.0, 29.0),
-            (How::Min, 10.0, 11.0),
-            (How::Stddev, 10.0, 7.0),
-            (How::Between, 12.0, 31.0),
+        for (formula, right, wrong) in [
+            (Formula::Sum, 60.1, 61.0),
+            (Formula::Mean, 20.0, 20.3),
+            (Formula::GeometricMean, 18.2, 20.0),
+            (Formula::Max, 30.0, 29.0),
+            (Formula::Min, 10.0, 11.0),
+            (Formula::Stddev, 10.0, 7.0),
+            (Formula::Between, 12.0, 31.0),
         ] {
             let parts = [10.0, 20.0, 30.0];
-            assert_eq!(findings(how, right, &parts), 0, "{how:?}");
-            assert_eq!(findings(how, wrong, &parts), 1, "{how:?}");
+            assert_eq!(findings(formula, right, &parts), 0, "{formula:?}");
+            assert_eq!(findings(formula, wrong, &parts), 1, "{formula:?}");
         }
         let values: Vec<f64> = (0..=100).map(f64::from).collect();
-        let population = |how, total| Population {
+        let population = |formula, total| Population {
             of: "requests".into(),
             what: "latency".into(),
             unit: Unit::Ns,
             field: "list".into(),
             values: values.clone(),
             alike: false,
-            claims: vec![Claim { how, total: Figure::exact(total, "claim"), slack: 0.0 }],
+            claims: vec![Claim { formula, total: Figure::exact(total, "claim"), slack: 0.0 }],
         };
-        for (how, right, wrong) in
-            [(How::Mean, 50.0, 51.0), (How::Percentile(0.95), 95.0, 99.0), (How::Max, 100.0, 99.0)]
-        {
+        for (formula, right, wrong) in [
+            (Formula::Mean, 50.0, 51.0),
+            (Formula::Percentile(0.95), 95.0, 99.0),
+            (Formula::Max, 100.0, 99.0),
+        ] {
             for (total, findings) in [(right, 0), (wrong, 1)] {
-                let reported =
-                    Reported { populations: vec![population(how, total)], ..Reported::default() };
+                let reported = ToolResult {
+                    populations: vec![population(formula, total)],
+                    ..ToolResult::default()
+                };
                 assert_eq!(
                     check(&reported, &Declared::default()).findings.len(),
                     findings,
-                    "{how:?}"
+                    "{formula:?}"
                 );
             }
         }
         // A population's deviation is a deviation as well.
-        assert_eq!(findings(How::Stddev, 8.2, &[10.0, 20.0, 30.0]), 0);
+        assert_eq!(findings(Formula::Stddev, 8.2, &[10.0, 20.0, 30.0]), 0);
     }
 }

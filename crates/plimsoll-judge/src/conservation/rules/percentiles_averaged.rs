@@ -1,6 +1,6 @@
 //! Is a percentile of all operations the mean of percentiles?
 
-use plimsoll_evidence::reported::{Combined, How, Reported};
+use plimsoll_evidence::tool_result::{Aggregate, Formula, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::usable;
@@ -22,10 +22,10 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for combined in &reported.combined {
-        let How::Percentile(quantile) = combined.how else { continue };
+        let Formula::Percentile(quantile) = combined.formula else { continue };
         if combined.of.len() < 2 || !usable(&combined.total) || !combined.of.iter().all(usable) {
             continue;
         }
@@ -34,7 +34,7 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
     seen
 }
 
-fn finding(combined: &Combined, quantile: f64) -> Option<Finding> {
+fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
     let total = Span::from(&combined.total);
     let parts: Vec<Span> = combined.of.iter().map(Span::from).collect();
     let least = parts.iter().map(|part| part.least).fold(f64::INFINITY, f64::min);
@@ -74,21 +74,21 @@ fn finding(combined: &Combined, quantile: f64) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::Figure;
+    use plimsoll_evidence::tool_result::Figure;
 
     use super::*;
 
     fn gravity(total: f64, parts: &[f64]) -> Option<Gravity> {
         let of = parts.iter().map(|value| Figure::rounded(*value, 0.01, "part")).collect();
         let total = Figure::rounded(total, 0.01, "total");
-        let combined = vec![Combined {
+        let combined = vec![Aggregate {
             what: "read".into(),
-            how: How::Percentile(0.99),
+            formula: Formula::Percentile(0.99),
             total,
             of,
             slack: 0.0,
         }];
-        let seen = check(&Reported { combined, ..Reported::default() }, &Declared::default());
+        let seen = check(&ToolResult { combined, ..ToolResult::default() }, &Declared::default());
         seen.findings.first().map(|finding| finding.gravity)
     }
 

@@ -1,6 +1,6 @@
 //! Do percentiles rise, and does the histogram say the same?
 
-use plimsoll_evidence::reported::{Bin, Figure, Latency, Reported};
+use plimsoll_evidence::tool_result::{Bin, Figure, Latency, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{usable, whose};
@@ -20,7 +20,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for (part, operation) in reported.operations() {
         for latency in &operation.latencies {
@@ -103,7 +103,7 @@ fn bin_at(bins: &[Bin], rank: f64) -> Bin {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Operation, Part, Percentile};
+    use plimsoll_evidence::tool_result::{Operation, Part, Percentile};
 
     use super::*;
 
@@ -114,7 +114,7 @@ mod tests {
             ..Operation::default()
         };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-        check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings.len()
+        check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default()).findings.len()
     }
 
     #[test]

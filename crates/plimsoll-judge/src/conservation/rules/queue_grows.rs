@@ -1,6 +1,6 @@
 //! Does the queue grow through the run?
 
-use plimsoll_evidence::reported::{Part, Quantity, Reported, Series};
+use plimsoll_evidence::tool_result::{Part, Quantity, Series, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 
@@ -24,7 +24,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for part in &reported.parts {
         let closed = part.setting.outstanding.as_ref().is_some_and(|outstanding| outstanding.kept);
@@ -80,7 +80,7 @@ fn rank_correlation(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Figure, Kind, Outstanding, Point, Stage};
+    use plimsoll_evidence::tool_result::{Figure, Kind, Outstanding, Point, Stage};
 
     use super::*;
 
@@ -98,7 +98,7 @@ mod tests {
         };
         let mut part = Part { series: vec![series], ..Part::default() };
         part.setting.outstanding = Some(Outstanding { most: Figure::exact(8.0, "depth"), kept });
-        check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default())
+        check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default())
     }
 
     #[test]

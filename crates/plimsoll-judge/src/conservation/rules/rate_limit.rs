@@ -1,6 +1,6 @@
 //! Was more done than was asked for?
 
-use plimsoll_evidence::reported::{Part, Reported};
+use plimsoll_evidence::tool_result::{Part, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{bandwidth, rate, usable};
@@ -19,10 +19,11 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for part in &reported.parts {
-        type Of = fn(&Part, &plimsoll_evidence::reported::Operation) -> Option<(Span, Vec<String>)>;
+        type Of =
+            fn(&Part, &plimsoll_evidence::tool_result::Operation) -> Option<(Span, Vec<String>)>;
         let limits: [(_, Of, words::InWords); 2] = [
             (&part.setting.rate_limit_per_s, rate, super::per_s),
             (&part.setting.bandwidth_limit_per_s, bandwidth, words::bytes_per_s),
@@ -53,7 +54,7 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Figure, Kind, Operation};
+    use plimsoll_evidence::tool_result::{Figure, Kind, Operation};
 
     use super::*;
 
@@ -68,7 +69,7 @@ mod tests {
                 ..Part::default()
             };
             part.setting.rate_limit_per_s = Some(Figure::exact(1000.0, "rate_iops"));
-            check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default())
+            check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default())
                 .findings
                 .len()
         };

@@ -1,6 +1,6 @@
 //! Do rate, size, bandwidth, amounts and time fit each other?
 
-use plimsoll_evidence::reported::{Figure, Operation, Part, Reported};
+use plimsoll_evidence::tool_result::{Figure, Operation, Part, ToolResult};
 
 use super::super::equation::{Equation, failures};
 use super::super::words::InWords;
@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for (part, operation) in reported.operations() {
         let equations = equations(part, operation);
@@ -146,12 +146,12 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::reported::{Kind, Outstanding};
+    use plimsoll_evidence::tool_result::{Kind, Outstanding};
 
     use super::super::super::Gravity;
     use super::*;
 
-    fn reads() -> Reported {
+    fn reads() -> ToolResult {
         let mut operation = Operation::of(Kind::Read);
         operation.count = vec![Figure::exact(600_000.0, "total_ios")];
         operation.bytes = vec![Figure::exact(2_457_600_000.0, "io_bytes")];
@@ -162,13 +162,13 @@ mod tests {
             Figure::truncated(40_000.0, 1.0, "bw").scaled(1024.0),
         ];
         operation.window_ns = Some(Figure::exact(60e9, "runtime"));
-        Reported {
+        ToolResult {
             parts: vec![Part { operations: vec![operation], ..Part::default() }],
-            ..Reported::default()
+            ..ToolResult::default()
         }
     }
 
-    fn found(reported: &Reported) -> Vec<String> {
+    fn found(reported: &ToolResult) -> Vec<String> {
         let seen = check(reported, &Declared::default());
         assert!(seen.findings.iter().all(|f| f.gravity == Gravity::Impossible));
         seen.findings.into_iter().map(|f| f.fields[0].clone()).collect()
@@ -223,6 +223,6 @@ mod tests {
 
     #[test]
     fn without_figures_nothing_is_checked() {
-        assert_eq!(check(&Reported::default(), &Declared::default()), Seen::default());
+        assert_eq!(check(&ToolResult::default(), &Declared::default()), Seen::default());
     }
 }

@@ -1,6 +1,6 @@
 //! Does the tool itself call its result invalid?
 
-use plimsoll_evidence::reported::{Reported, Weight};
+use plimsoll_evidence::tool_result::{ToolResult, Weight};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for complaint in reported.complaints.iter().filter(|c| c.weight == Weight::Invalid) {
         seen.check(Some(
@@ -43,7 +43,7 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Complaint, Figure, Part};
+    use plimsoll_evidence::tool_result::{Complaint, Figure, Part};
 
     use super::*;
 
@@ -51,10 +51,10 @@ mod tests {
     fn complaints_and_errors_are_told_and_none_is_checked() {
         let complaint = |weight| Complaint { weight, says: "it failed".into(), field: "x".into() };
         let errors = |count| Part { errors: Some(Figure::exact(count, "err")), ..Part::default() };
-        let mut reported = Reported {
+        let mut reported = ToolResult {
             complaints: vec![complaint(Weight::Invalid), complaint(Weight::Warning)],
             parts: vec![errors(0.0), errors(3.0)],
-            ..Reported::default()
+            ..ToolResult::default()
         };
         let seen = check(&reported, &Declared::default());
         assert_eq!((seen.checked, seen.findings.len()), (3, 2));
@@ -62,6 +62,6 @@ mod tests {
         reported.parts.truncate(1);
         let seen = check(&reported, &Declared::default());
         assert_eq!((seen.checked, seen.findings.len()), (1, 0));
-        assert_eq!(check(&Reported::default(), &Declared::default()).checked, 0);
+        assert_eq!(check(&ToolResult::default(), &Declared::default()).checked, 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Figure, Operation, Part, Quantity, Reported, Series};
+use plimsoll_evidence::tool_result::{Figure, Operation, Part, Quantity, Series, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{first, usable, window};
@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for part in &reported.parts {
         for operation in &part.operations {
@@ -118,7 +118,7 @@ fn against(stated: &Figure, intervals: &Intervals, quantity: Quantity) -> Option
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Kind, Point, Stage};
+    use plimsoll_evidence::tool_result::{Kind, Point, Stage};
 
     use super::*;
 
@@ -144,7 +144,7 @@ mod tests {
             ..Part::default()
         };
         let seen =
-            check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default());
+            check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default());
         assert_eq!(seen.checked, usize::from(values.len() >= 9));
         seen.findings.first().map(|finding| finding.gravity)
     }

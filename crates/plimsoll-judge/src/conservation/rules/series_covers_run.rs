@@ -1,6 +1,6 @@
 //! Does a log cover the run that the figures are of?
 
-use plimsoll_evidence::reported::{Part, Reported, Series};
+use plimsoll_evidence::tool_result::{Part, Series, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
@@ -23,7 +23,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for part in &reported.parts {
         let Some(window) = part.window_ns.as_ref().filter(|w| usable(w) && w.value > 0.0) else {
@@ -66,7 +66,7 @@ fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> O
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Figure, Kind, Point, Quantity, Stage};
+    use plimsoll_evidence::tool_result::{Figure, Kind, Point, Quantity, Stage};
 
     use super::*;
 
@@ -87,7 +87,7 @@ mod tests {
             ..Part::default()
         };
         let seen =
-            check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default());
+            check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default());
         seen.findings.first().map(|finding| finding.says.clone())
     }
 

@@ -1,6 +1,6 @@
 //! Did the load stop during the run?
 
-use plimsoll_evidence::reported::{Quantity, Reported, Series};
+use plimsoll_evidence::tool_result::{Quantity, Series, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 
@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for part in &reported.parts {
         let of = |quantity| {
@@ -59,7 +59,7 @@ fn check(reported: &Reported, _: &Declared) -> Seen {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Kind, Part, Point, Stage};
+    use plimsoll_evidence::tool_result::{Kind, Part, Point, Stage};
 
     use super::*;
 
@@ -77,7 +77,7 @@ mod tests {
             understates: false,
         };
         let part = Part { series: vec![series], ..Part::default() };
-        let reported = Reported { parts: vec![part], ..Reported::default() };
+        let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
         check(&reported, &Declared::default()).findings.len()
     }
 

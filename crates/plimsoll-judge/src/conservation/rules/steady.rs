@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Quantity, Reported, Series};
+use plimsoll_evidence::tool_result::{Quantity, Series, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 
@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     // Jobs of one name ran together. Their sum is what was carried; a single one may stall.
     let mut together: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();
@@ -123,7 +123,7 @@ fn finding(name: &str, rounds: &[f64; ROUNDS], quantity: Quantity, field: &str) 
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::{Kind, Part, Point, Stage};
+    use plimsoll_evidence::tool_result::{Kind, Part, Point, Stage};
 
     use super::*;
 
@@ -141,7 +141,7 @@ mod tests {
         };
         let part = Part { series: vec![series], ..Part::default() };
         let seen =
-            check(&Reported { parts: vec![part], ..Reported::default() }, &Declared::default());
+            check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default());
         assert_eq!(seen.checked, 1);
         seen.findings.first().map(|finding| finding.says.clone())
     }
@@ -165,7 +165,7 @@ mod tests {
             series: vec![series(&[5000.0; 10], true), series(&[1000.0; 60], false)],
             ..Part::default()
         };
-        let reported = Reported { parts: vec![part], ..Reported::default() };
+        let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
         let seen = check(&reported, &Declared::default());
         assert_eq!((seen.checked, seen.findings.len()), (1, 0));
     }
@@ -189,7 +189,9 @@ mod tests {
         let findings = |other: &str| {
             let rises = job("a", |at| 1000.0 + at * 10.0);
             let parts = vec![rises, job(other, |at| 1600.0 - at * 10.0)];
-            check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings.len()
+            check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default())
+                .findings
+                .len()
         };
         assert_eq!((findings("a"), findings("b")), (0, 2));
     }

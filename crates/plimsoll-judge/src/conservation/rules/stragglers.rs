@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_evidence::reported::{Kind, Operation, Part, Population, Reported, Unit};
+use plimsoll_evidence::tool_result::{Kind, Operation, Part, Population, ToolResult, Unit};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{rate, usable, window};
@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &Reported, _: &Declared) -> Seen {
+fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     let mut alike: BTreeMap<String, Vec<(&Part, &Operation)>> = BTreeMap::new();
     for (part, operation) in reported.operations().filter(|(part, _)| !part.is_total) {
@@ -195,7 +195,7 @@ fn together(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::reported::Figure;
+    use plimsoll_evidence::tool_result::Figure;
 
     use super::*;
 
@@ -212,7 +212,7 @@ mod tests {
             }
         };
         let parts = times.iter().enumerate().map(part).collect();
-        check(&Reported { parts, ..Reported::default() }, &Declared::default()).findings
+        check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default()).findings
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Is a figure the best of its repeats, or the mean of the best of them?
 
-use plimsoll_evidence::reported::{Figure, Kind, Operation, Part, Reported};
+use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, ToolResult};
 
 use super::super::repeats::Group;
 use super::super::rules::{usable, window};
@@ -27,18 +27,18 @@ pub const RULE: StudyRule = StudyRule {
     check,
 };
 
-fn check(results: &[&Reported], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
+fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
     let mut findings = Vec::new();
     let repeated: Vec<usize> = groups.iter().flat_map(|group| group.at.iter().copied()).collect();
     for group in groups.iter().filter(|group| group.results.len() >= REPEATS_MIN) {
-        let above = |result: &Reported| {
+        let above = |result: &ToolResult| {
             let home = directory(result);
             let below = |file: &str| {
                 home.is_empty() || file.strip_prefix(home).is_some_and(|rest| rest.starts_with('/'))
             };
             group.results.iter().all(|repeat| below(&repeat.source.file))
         };
-        let others: Vec<(usize, &Reported)> = results
+        let others: Vec<(usize, &ToolResult)> = results
             .iter()
             .enumerate()
             .filter(|(at, result)| !repeated.contains(at) && above(result))
@@ -46,7 +46,7 @@ fn check(results: &[&Reported], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
             .collect();
         for (at, result) in &others {
             // Rows that list the repeats are no choice among them.
-            let same_file: Vec<&Reported> = others
+            let same_file: Vec<&ToolResult> = others
                 .iter()
                 .filter(|(other, r)| other != at && r.source.file == result.source.file)
                 .map(|(_, r)| *r)
@@ -84,12 +84,12 @@ impl Measure {
     }
 }
 
-fn of(result: &Reported, beside: &[&Reported], group: &Group<'_>) -> Option<Finding> {
+fn of(result: &ToolResult, beside: &[&ToolResult], group: &Group<'_>) -> Option<Finding> {
     let part = only(result)?;
     for operation in &part.operations {
         for measure in &MEASURES {
             let Some((figure, field)) = measure.of(part, operation) else { continue };
-            let alike = |repeat: &&Reported| -> Option<Span> {
+            let alike = |repeat: &&ToolResult| -> Option<Span> {
                 let part = only(repeat)?;
                 let mut of = part.operations.iter().filter(|o| same(o, operation));
                 let (span, _) = measure.of(part, of.next()?)?;
@@ -116,7 +116,7 @@ fn per_s(rate: f64) -> String {
 }
 
 /// The one part that a result is of; nothing where it is divided.
-fn only(result: &Reported) -> Option<&Part> {
+fn only(result: &ToolResult) -> Option<&Part> {
     let mut parts = result.parts.iter().filter(|part| !part.is_total);
     let first = parts.next()?;
     parts.next().is_none().then_some(first)
@@ -216,7 +216,7 @@ mod tests {
             .skip(5)
             .enumerate()
             .for_each(|(n, row)| row.source.place = Some(format!("line {n}")));
-        let all: Vec<&Reported> = all.iter().collect();
+        let all: Vec<&ToolResult> = all.iter().collect();
         let findings =
             audits(&all, &Declared::default()).into_iter().flat_map(|audit| audit.findings);
         findings.filter(|f| f.rule == RULE.id).map(|finding| finding.says).collect()
@@ -243,10 +243,10 @@ mod tests {
 
     #[test]
     fn digits_that_are_too_coarse_and_results_from_elsewhere_accuse_nobody() {
-        let found = |other: Reported| {
+        let found = |other: ToolResult| {
             let mut all = repeats(&RATES);
             all.push(other);
-            let all: Vec<&Reported> = all.iter().collect();
+            let all: Vec<&ToolResult> = all.iter().collect();
             audits(&all, &Declared::default())
                 .iter()
                 .any(|a| a.findings.iter().any(|f| f.rule == RULE.id))

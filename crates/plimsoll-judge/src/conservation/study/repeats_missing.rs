@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 
 use super::super::repeats::{Group, without_numbers};
 use super::super::{Finding, Gravity};
@@ -29,7 +29,7 @@ pub const RULE: StudyRule = StudyRule {
     check,
 };
 
-fn check(results: &[&Reported], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
+fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
     // A repeat that is there and did something else is not missing.
     let mut there: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for file in results.iter().map(|result| &result.source.file) {
@@ -109,8 +109,8 @@ mod tests {
     use crate::conservation::Declared;
 
     fn found(files: &[&str]) -> Option<String> {
-        let all: Vec<Reported> = files.iter().map(|file| reads("fio", file, 10_000.0)).collect();
-        let all: Vec<&Reported> = all.iter().collect();
+        let all: Vec<ToolResult> = files.iter().map(|file| reads("fio", file, 10_000.0)).collect();
+        let all: Vec<&ToolResult> = all.iter().collect();
         let audits = audits(&all, &Declared::default());
         let findings = audits.into_iter().flat_map(|audit| audit.findings);
         findings.into_iter().find(|f| f.rule == RULE.id).map(|finding| finding.says)
@@ -131,7 +131,7 @@ mod tests {
             vec![reads("fio", "a/run-1.json", 10_000.0), reads("fio", "a/run-3.json", 10_000.0)];
         all.push(reads("fio", "a/run-2.json", 10_000.0));
         all[2].parts[0].name = "other".into();
-        let all: Vec<&Reported> = all.iter().collect();
+        let all: Vec<&ToolResult> = all.iter().collect();
         let audits = audits(&all, &Declared::default());
         assert!(audits.iter().all(|audit| audit.findings.is_empty()), "{audits:?}");
     }

@@ -102,7 +102,7 @@ impl Scale<'_> {
     fn others_beside(&self, step: &Step<'_>) -> Stands {
         let through = self.own().filter(|_| self.counts_own());
         let through = through.map_or(0, |own| step.upper.saturating_sub(own));
-        let elsewhere = self.bundle.observed.elsewhere.map_or(0, |moved| self.pick(moved.disks));
+        let elsewhere = self.bundle.observed.other_disks.map_or(0, |moved| self.pick(moved.disks));
         let known = through.saturating_add(step.beside).saturating_add(elsewhere);
         let directly = self.others().map(|others| others.saturating_sub(known));
         let surely = directly.map(|directly| step.lower.saturating_sub(directly));

@@ -1,7 +1,7 @@
 //! Where servers of this host answer: what they moved.
 
 use plimsoll_evidence::environment::Device;
-use plimsoll_evidence::observed::Moved;
+use plimsoll_evidence::observed::IoBytes;
 
 use super::super::seen;
 use super::{Scale, Stands, wire};
@@ -54,9 +54,10 @@ impl Scale<'_> {
         let names: Vec<&str> =
             servers.iter().flat_map(|s| &s.processes).map(String::as_str).collect();
         let serves: Vec<&str> = servers.iter().map(|server| server.serves.as_str()).collect();
-        let all: Option<Vec<Moved>> = servers.iter().map(|server| server.moved).collect();
+        let all: Option<Vec<IoBytes>> = servers.iter().map(|server| server.moved).collect();
         let disks = self.all_disks();
-        let known = all.map(|all| self.pick(all.into_iter().fold(Moved::default(), Moved::plus)));
+        let known =
+            all.map(|all| self.pick(all.into_iter().fold(IoBytes::default(), IoBytes::plus)));
         let (moved, who) = match (known, disks) {
             // A server's writes are counted when they are dirty: its disks must have taken them.
             (Some(own), Some(disks)) => (own.min(disks), names.join(", ")),
@@ -72,7 +73,7 @@ impl Scale<'_> {
             }
         };
         let beside = servers.iter().filter_map(|server| server.beside);
-        let beside = self.pick(beside.fold(Moved::default(), Moved::plus));
+        let beside = self.pick(beside.fold(IoBytes::default(), IoBytes::plus));
         if moved < self.least && beside.min(disks.unwrap_or(0)).saturating_add(moved) >= self.least
         {
             return Some(Stands::Open(format!(
@@ -109,7 +110,7 @@ impl Scale<'_> {
 
     /// What all of this host's disks moved.
     fn all_disks(&self) -> Option<u64> {
-        let elsewhere = self.bundle.observed.elsewhere?;
+        let elsewhere = self.bundle.observed.other_disks?;
         // What a network's disk moved went over the network, whoever answered.
         let near = |d: &Device| place::of(d, &self.bundle.environment) != place::Place::Network;
         let bottom = self.bundle.observed.devices.iter().filter(|device| {

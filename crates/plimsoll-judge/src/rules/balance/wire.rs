@@ -11,7 +11,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Device;
-use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Moved};
+use plimsoll_evidence::observed::{Interface, IoBytes, LinkCounters, Links};
 use plimsoll_evidence::run::{ClassTotals, Driver};
 
 use super::{ASKED_MIN, MEASURED_NS_MIN, SHARE_MIN};
@@ -41,7 +41,7 @@ pub(crate) fn is_over_a_network(bundle: &Bundle) -> bool {
 }
 
 /// Bytes that came and went over interfaces while the load was measured, at most; `None` where that is not known.
-pub(crate) fn counted(bundle: &Bundle) -> Option<Moved> {
+pub(crate) fn counted(bundle: &Bundle) -> Option<IoBytes> {
     let servers = &bundle.observed.servers;
     let is_far = !servers.is_empty()
         && servers.iter().all(|server| server.local == Some(false) && !server.relays);
@@ -65,10 +65,10 @@ fn within(bundle: &Bundle, is_read: bool) -> u64 {
 }
 
 /// Bytes over a namespace's interfaces, with those of its loopback or without.
-fn over(links: &Links, with_loopback: bool) -> Option<Moved> {
+fn over(links: &Links, with_loopback: bool) -> Option<IoBytes> {
     let outward = sum(bottoms(links))?;
     let tops = sum(tops(links))?;
-    let outward = Moved {
+    let outward = IoBytes {
         read_bytes: outward.read_bytes.max(tops.read_bytes),
         written_bytes: outward.written_bytes.max(tops.written_bytes),
     };
@@ -76,14 +76,14 @@ fn over(links: &Links, with_loopback: bool) -> Option<Moved> {
     Some(outward.plus(sum(loopback)?))
 }
 
-fn sum<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> Option<Moved> {
+fn sum<'a>(interfaces: impl Iterator<Item = &'a Interface>) -> Option<IoBytes> {
     interfaces
         .map(|one| one.counters.as_ref().map(moved))
-        .try_fold(Moved::default(), |all, one| Some(all.plus(one?)))
+        .try_fold(IoBytes::default(), |all, one| Some(all.plus(one?)))
 }
 
-fn moved(counters: &LinkCounters) -> Moved {
-    Moved { read_bytes: counters.received_bytes, written_bytes: counters.sent_bytes }
+fn moved(counters: &LinkCounters) -> IoBytes {
+    IoBytes { read_bytes: counters.received_bytes, written_bytes: counters.sent_bytes }
 }
 
 /// Bytes of one direction that have to show at the interfaces. What completed in the measured phase may have come

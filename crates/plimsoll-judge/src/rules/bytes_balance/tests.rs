@@ -1,7 +1,7 @@
 use plimsoll_evidence::environment::{Device, Mount, Transport};
 use plimsoll_evidence::observed::{
-    BackingFile, DeviceTotals, Elsewhere, FileSystem, Interface, LinkCounters, Links, Moved,
-    NetworkMount, Server,
+    BackingFile, DeviceTotals, FileSystem, Interface, IoBytes, LinkCounters, Links, NetworkMount,
+    OtherDisks, Server,
 };
 use plimsoll_evidence::run::Tier;
 
@@ -208,7 +208,7 @@ fn through_a_loop(direct_io: bool, resident: u64) -> Bundle {
         direct_align_bytes: Some(512),
         ..BackingFile::default()
     }];
-    of.kernel = Some(Moved { read_bytes: all, written_bytes: 0 });
+    of.kernel = Some(IoBytes { read_bytes: all, written_bytes: 0 });
     of.neighbours.storage_read_bytes = Some(0);
     bundle
 }
@@ -228,7 +228,7 @@ fn others_do_not_acquit_the_page_cache_under_a_loop_device() {
     let all = bundle.observed.devices[0].read_bytes;
     // Somebody reads as much from the disk, and the kernel's threads hardly anything for the loop device.
     bundle.observed.neighbours.storage_read_bytes = Some(all);
-    bundle.observed.kernel = Some(Moved { read_bytes: all / 10, written_bytes: 0 });
+    bundle.observed.kernel = Some(IoBytes { read_bytes: all / 10, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Fail);
     bundle.observed.kernel = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown, "without root it cannot be told");
@@ -273,7 +273,7 @@ fn a_mapping_is_not_acquitted_by_what_others_read_below_it() {
     assert_eq!(outcome(&bundle), Outcome::Unknown, "another process read the disk itself");
     // It read through another volume, which is counted beside.
     bundle.observed.devices[1].read_bytes = all * 2;
-    bundle.observed.devices[1].beside = Some(Moved { read_bytes: all, written_bytes: 0 });
+    bundle.observed.devices[1].beside = Some(IoBytes { read_bytes: all, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Pass);
     // It read the same volume: all of it went through the mapping.
     let mut bundle = through_a_mapping();
@@ -303,7 +303,7 @@ fn a_mapping_that_answers_by_itself_is_seen_from_below() {
     assert_eq!(outcome(&bundle), Outcome::Fail);
     // Another volume on the same disk does not make up for it.
     bundle.observed.devices[1].read_bytes = all * 2;
-    bundle.observed.devices[1].beside = Some(Moved { read_bytes: all * 3 / 2, written_bytes: 0 });
+    bundle.observed.devices[1].beside = Some(IoBytes { read_bytes: all * 3 / 2, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Fail);
 }
 
@@ -437,7 +437,7 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
 fn a_server_of_this_host_has_to_move_the_bytes() {
     let mut bundle = remote();
     let asked = bundle.run.classes[0].size_bytes;
-    let moved = |read_bytes| Some(Moved { read_bytes, written_bytes: 0 });
+    let moved = |read_bytes| Some(IoBytes { read_bytes, written_bytes: 0 });
     bundle.observed.servers = vec![Server {
         serves: "127.0.0.1:2049".into(),
         local: Some(true),
@@ -447,8 +447,8 @@ fn a_server_of_this_host_has_to_move_the_bytes() {
         beside: None,
         others: 0,
     }];
-    let disks = Moved { read_bytes: asked * 2, written_bytes: 0 };
-    bundle.observed.elsewhere = Some(Elsewhere { disks, memory: Moved::default() });
+    let disks = IoBytes { read_bytes: asked * 2, written_bytes: 0 };
+    bundle.observed.other_disks = Some(OtherDisks { disks, memory: IoBytes::default() });
     assert_eq!(outcome(&bundle), Outcome::Fail);
     assert!(says(&bundle).contains("served (7)"), "{}", says(&bundle));
     bundle.observed.servers[0].moved = moved(asked);
@@ -464,7 +464,7 @@ fn a_server_of_this_host_has_to_move_the_bytes() {
     assert_eq!(outcome(&bundle), Outcome::Fail, "nor did what it is connected to");
     bundle.observed.servers[0].moved = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
-    bundle.observed.elsewhere = Some(Elsewhere::default());
+    bundle.observed.other_disks = Some(OtherDisks::default());
     assert_eq!(outcome(&bundle), Outcome::Fail, "no disk of this host moved it");
     bundle.observed.servers[0].relays = true;
     assert_eq!(outcome(&bundle), Outcome::Pass, "what it passes on is another host's");

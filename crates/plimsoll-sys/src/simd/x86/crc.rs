@@ -1,5 +1,5 @@
-//! CRC-32C by the SSE 4.2 instruction. It takes three cycles and starts one a cycle, so three
-//! neighbouring lanes are summed side by side and their remainders joined.
+//! CRC-32C with the SSE 4.2 instruction. It has a latency of three cycles and a throughput of one
+//! per cycle, so three adjacent lanes are summed in parallel and their remainders joined.
 
 use core::arch::x86_64::{
     _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64,
@@ -8,11 +8,11 @@ use core::arch::x86_64::{
 use super::super::crc::x_pow_mod;
 use super::super::unit::PART_BYTES;
 
-/// Bytes of one lane of the long and the short three-lane stride.
+/// Lane sizes of the long and the short three-lane stride, in bytes.
 const LONG: usize = 1360;
 const SHORT: usize = 168;
 
-/// Multiplier that advances a register by `bytes`, for [`product`].
+/// Returns the multiplier for [`product`] that advances a register by `bytes`.
 const fn onward(bytes: usize) -> u32 {
     x_pow_mod(8 * bytes as u64 - 33)
 }
@@ -27,7 +27,7 @@ fn word_at(data: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The carry-less product; fed to the CRC instruction it is `register * by * x^33`.
+/// Returns the carry-less product. Fed to the CRC instruction it is `register * by * x^33`.
 #[target_feature(enable = "pclmulqdq,sse2")]
 #[inline]
 fn product(register: u32, by: u32) -> u64 {
@@ -36,7 +36,7 @@ fn product(register: u32, by: u32) -> u64 {
     _mm_cvtsi128_si64(_mm_clmulepi64_si128::<0>(a, b)).cast_unsigned()
 }
 
-/// Feeds the whole three-lane strides at the start of `data`; returns the register and the rest.
+/// Feeds all complete three-lane strides at the start of `data`; returns the register and the rest.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
 fn strides<const LANE: usize>(mut register: u32, data: &[u8], by: [u32; 2]) -> (u32, &[u8]) {
@@ -56,7 +56,7 @@ fn strides<const LANE: usize>(mut register: u32, data: &[u8], by: [u32; 2]) -> (
     (register, strides.remainder())
 }
 
-/// Feeds `data` to the bare register.
+/// Feeds `data` to the raw register.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 pub(in super::super) fn crc(register: u32, data: &[u8]) -> u32 {
     let long = const { [onward(LONG), onward(2 * LONG)] };

@@ -1,4 +1,4 @@
-//! The generator by AES-NI: two blocks in two registers.
+//! Generator with AES-NI: two blocks in two registers.
 
 use core::arch::x86_64::{
     __m128i, _mm_add_epi64, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_cvtsi128_si64,
@@ -12,7 +12,7 @@ use super::super::unit::PART_BYTES;
 /// 32 bytes of content.
 pub(super) type Part = [__m128i; 2];
 
-/// The round keys and the counter of the next block.
+/// Round keys and the counter of the next block.
 #[derive(Clone, Copy)]
 pub(super) struct Cipher {
     keys: [__m128i; ROUNDS + 1],
@@ -26,7 +26,7 @@ pub(super) fn cipher(key: [u64; 2], high: u64, low: u64) -> Cipher {
     Cipher { keys: schedule(key).map(register), next: register([low, high]) }
 }
 
-/// The part made of the two blocks `ahead` of the next.
+/// Returns the part from the two blocks `ahead` of the next.
 #[target_feature(enable = "aes,sse4.2")]
 #[inline]
 pub(super) fn generate(from: &Cipher, ahead: i64) -> Part {
@@ -41,14 +41,14 @@ pub(super) fn generate(from: &Cipher, ahead: i64) -> Part {
     [_mm_aesenclast_si128(a, from.keys[ROUNDS]), _mm_aesenclast_si128(b, from.keys[ROUNDS])]
 }
 
-/// Moves on by `blocks`.
+/// Advances by `blocks`.
 #[target_feature(enable = "aes,sse4.2")]
 #[inline]
 pub(super) fn skip(from: &mut Cipher, blocks: i64) {
     from.next = _mm_add_epi64(from.next, _mm_set_epi64x(0, blocks));
 }
 
-/// A part that repeats `word`.
+/// Returns a part that repeats `word`.
 #[target_feature(enable = "sse4.2")]
 #[inline]
 pub(super) fn repeat(word: u64) -> Part {

@@ -1,4 +1,4 @@
-//! The generator by VAES: two blocks in one register.
+//! Generator with VAES: two blocks in one register.
 
 use core::arch::x86_64::{
     __m256i, _mm_set_epi64x, _mm256_add_epi64, _mm256_aesenc_epi128, _mm256_aesenclast_epi128,
@@ -13,7 +13,7 @@ use super::super::unit::PART_BYTES;
 /// 32 bytes of content.
 pub(super) type Part = __m256i;
 
-/// The round keys and the counters of the next two blocks.
+/// Round keys and the counters of the next two blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Cipher {
     keys: [__m256i; ROUNDS + 1],
@@ -30,7 +30,7 @@ pub(super) fn cipher(key: [u64; 2], high: u64, low: u64) -> Cipher {
     Cipher { keys: schedule(key).map(both), next }
 }
 
-/// The part made of the two blocks `ahead` of the next.
+/// Returns the part from the two blocks `ahead` of the next.
 #[target_feature(enable = "aes,vaes,avx2")]
 #[inline]
 pub(super) fn generate(from: &Cipher, ahead: i64) -> Part {
@@ -42,14 +42,14 @@ pub(super) fn generate(from: &Cipher, ahead: i64) -> Part {
     _mm256_aesenclast_epi128(a, from.keys[ROUNDS])
 }
 
-/// Moves on by `blocks`.
+/// Advances by `blocks`.
 #[target_feature(enable = "aes,vaes,avx2")]
 #[inline]
 pub(super) fn skip(from: &mut Cipher, blocks: i64) {
     from.next = _mm256_add_epi64(from.next, _mm256_set_epi64x(0, blocks, 0, blocks));
 }
 
-/// A part that repeats `word`.
+/// Returns a part that repeats `word`.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(super) fn repeat(word: u64) -> Part {

@@ -1,8 +1,9 @@
 //! A claim without a file: figures off a slide or a data sheet.
 
 use clap::Args;
-use plimsoll_evidence::reported::{
-    Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Reported, Setting, Source, Stage,
+use plimsoll_evidence::tool_result::{
+    Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Setting, Source, Stage,
+    ToolResult,
 };
 use plimsoll_import::number::Measure;
 
@@ -39,7 +40,7 @@ pub struct Stated {
 
 impl Stated {
     /// The claim as a result; `None` where no figure is claimed.
-    pub fn result(&self, options: &Options) -> Result<Option<Reported>, CliError> {
+    pub fn result(&self, options: &Options) -> Result<Option<ToolResult>, CliError> {
         let any = [&self.iops, &self.bandwidth, &self.latency, &self.size, &self.duration];
         if any.iter().all(|figure| figure.is_none()) && self.read_percent.is_none() {
             return Ok(None);
@@ -71,7 +72,7 @@ impl Stated {
         };
         let source =
             Source { format: "claim".into(), file: "the claim".into(), ..Source::default() };
-        Ok(Some(Reported { parts: vec![part], ..Reported::of(source) }))
+        Ok(Some(ToolResult { parts: vec![part], ..ToolResult::new(source) }))
     }
 
     fn kind(&self) -> Result<Kind, CliError> {

@@ -1,6 +1,6 @@
 //! What the reader declares about the system, and figures as people write them.
 
-use plimsoll_evidence::reported::Figure;
+use plimsoll_evidence::tool_result::Figure;
 use plimsoll_import::number::{self, Measure};
 use plimsoll_plan::{Claim, Media, SizeBytes};
 use plimsoll_runner::audit::Declared;

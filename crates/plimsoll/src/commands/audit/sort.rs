@@ -1,7 +1,7 @@
 //! The order of a study's rows.
 
 use clap::ValueEnum;
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::{Audit, headline};
 
 /// Order of the rows.
@@ -21,8 +21,8 @@ pub enum Sort {
 
 impl Sort {
     /// Brings results into this order.
-    pub fn apply(self, judged: &mut [(&Reported, Audit)]) {
-        let label = |result: &Reported| result.label();
+    pub fn apply(self, judged: &mut [(&ToolResult, Audit)]) {
+        let label = |result: &ToolResult| result.label();
         let falling = |a: Option<f64>, b: Option<f64>| {
             b.unwrap_or(f64::NEG_INFINITY).total_cmp(&a.unwrap_or(f64::NEG_INFINITY))
         };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::reported::Reported;
+use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::study::audits;
 use plimsoll_judge::conservation::{Audit, Credibility, Declared, audit};
 use plimsoll_report::document::Document;
@@ -33,9 +33,9 @@ pub fn carry_out(
     if let ([only], [], false) = (&study.results[..], &study.unreadable[..], options.table) {
         return one(only, declared, options, common);
     }
-    let results: Vec<&Reported> = study.results.iter().collect();
+    let results: Vec<&ToolResult> = study.results.iter().collect();
     let audits = audits(&results, declared);
-    let mut judged: Vec<(&Reported, Audit)> = results.into_iter().zip(audits).collect();
+    let mut judged: Vec<(&ToolResult, Audit)> = results.into_iter().zip(audits).collect();
     options.sort.apply(&mut judged);
     let unreadable: Vec<String> = study.unreadable.iter().map(ToString::to_string).collect();
     let document = reported::study_document(&judged, &unreadable, study.passed_over);
@@ -63,7 +63,7 @@ pub fn carry_out(
 /// # Errors
 /// Output that cannot be written.
 pub fn one(
-    result: &Reported,
+    result: &ToolResult,
     declared: &Declared,
     options: &Options,
     common: &Common,

@@ -63,7 +63,7 @@ fn experiments() -> Vec<(String, String)> {
 
 /// Plans that are built in, with what they are for.
 fn plans() -> Vec<(String, String)> {
-    let of = |plan: &plimsoll_plan::Ready| (plan.name.to_owned(), plan.says("For whom"));
+    let of = |plan: &plimsoll_plan::GalleryPlan| (plan.name.to_owned(), plan.says("For whom"));
     plimsoll_plan::gallery().iter().map(of).collect()
 }
 

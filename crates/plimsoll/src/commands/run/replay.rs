@@ -101,7 +101,7 @@ fn request(made_by: &'static str, path: &Path, survey: &Survey) -> Result<TraceR
         name: format!("trace-{}", plimsoll_plan::printable(&stem)),
         made_by,
         target: None,
-        says: survey.says(),
+        description: survey.says(),
         file: file.to_owned(),
         sha256: survey.account.sha256.clone(),
         operations: figures.operations,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_plan::{SizeBytes, gallery, ready};
+use plimsoll_plan::{SizeBytes, gallery, gallery_plan};
 
 use super::asked::Asked;
 use crate::commands::chosen::Changes;
@@ -25,7 +25,7 @@ pub fn ask(
     let name = loop {
         let answer = asked.question("What shall be carried? A number or a name", "")?;
         let by_number = answer.parse::<usize>().ok().and_then(|n| gallery().get(n.wrapping_sub(1)));
-        match by_number.copied().or_else(|| ready(&answer)) {
+        match by_number.copied().or_else(|| gallery_plan(&answer)) {
             Some(plan) => break plan,
             None => notes::tell(&format!("{} is none of them", plimsoll_plan::one_line(&answer))),
         }

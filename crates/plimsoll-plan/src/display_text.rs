@@ -1,9 +1,9 @@
-//! Text that others wrote, fit to be shown: in one line, without characters that act on a terminal.
+//! Foreign text made safe for display: one line, without terminal control characters.
 
-/// Characters of a stranger's text that a message quotes at most.
+/// Maximum length of a foreign text quoted in a message, in characters.
 const QUOTED_MAX: usize = 60;
 
-/// Text of a plan as a message quotes it.
+/// Returns text of a plan for a quote in a message.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut shown = one_line(&text.chars().take(QUOTED_MAX).collect::<String>());
@@ -13,7 +13,7 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Text of any length in one line.
+/// Returns text of any length as one line.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()

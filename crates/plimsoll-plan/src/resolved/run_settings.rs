@@ -1,4 +1,4 @@
-//! What is asked of the evidence, of observation and of the engine.
+//! Settings for evidence, observation and engine.
 
 use std::collections::BTreeMap;
 
@@ -6,64 +6,64 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{DirectIo, IoChoice, Media};
 
-/// How much must be measured, and how finely.
+/// Amount and resolution of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceNeeds {
-    /// A shorter measured phase is INCONCLUSIVE.
+    /// Minimum length of the measured phase; a shorter one is INCONCLUSIVE.
     pub min_measure_ns: u64,
-    /// Length of an interval of the series.
+    /// Interval length of the series.
     pub interval_ns: u64,
-    /// Rules of the audit that may stay unknown, by their identifiers.
+    /// Audit rules that may stay unknown, by their identifiers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept_unknown: Vec<String>,
 }
 
-/// What is declared of the system beneath, and where its own statistics are.
+/// Declared properties of the storage system, and its metrics endpoints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Observe {
-    /// Declared: how many to one the system reduces this data (compression and duplicates).
+    /// Declared data reduction ratio for this data, N to 1 (compression and deduplication).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_reduction: Option<f64>,
-    /// Declared: size of its caches.
+    /// Declared size of the system's caches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub array_cache_bytes: Option<u64>,
-    /// Declared: size of its fast tier.
+    /// Declared size of the fast tier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier_bytes: Option<u64>,
-    /// Declared: rate of the slowest link to it.
+    /// Declared rate of the slowest link to the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_bytes_per_s: Option<u64>,
-    /// Declared: its media.
+    /// Declared media.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media: Option<Media>,
-    /// Its own statistics.
+    /// Metrics endpoints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricsEndpoint>,
 }
 
-/// A place that answers with metrics in the Prometheus text format.
+/// Metrics endpoint in the Prometheus text format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricsEndpoint {
-    /// Where it answers.
+    /// URL.
     pub url: String,
-    /// Time from one question to the next.
+    /// Polling interval.
     pub interval_ns: u64,
-    /// Our name (`read_source.cache`, `write_destination.ssd`, `data_reduction`…) to the metric's:
-    /// `name` or `name{label="value"}`.
+    /// Plimsoll's name (`read_source.cache`, `write_destination.ssd`, `data_reduction`…) to the
+    /// metric: `name` or `name{label="value"}`.
     pub names: BTreeMap<String, String>,
 }
 
-/// How I/O is issued.
+/// I/O engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineChoice {
-    /// Which interface.
+    /// I/O interface.
     pub io: IoChoice,
-    /// Past the page cache or through it.
+    /// Direct or buffered I/O.
     pub direct: DirectIo,
-    /// Driving threads; 0: one per core, and no more than the workload has parts.
+    /// Number of driving threads. 0 is one per core, but at most one per part of the workload.
     pub workers: u32,
-    /// Whether completions are polled for (io_uring, devices that can).
+    /// True to poll for completions (io_uring, on devices that support it).
     pub io_poll: bool,
-    /// Whether a kernel thread picks submissions up (io_uring).
+    /// True to let a kernel thread collect submissions (io_uring).
     pub sq_poll: bool,
 }

@@ -1,4 +1,5 @@
-//! Whatever becomes of the file between two readings, the second says what a reading from the first line says.
+//! After any change of the file, the cached ledger must return the same as a read from the first
+//! line.
 
 use std::fs::{self, FileTimes, OpenOptions};
 use std::io::Write;
@@ -9,15 +10,15 @@ use super::*;
 struct Case {
     _directory: tempfile::TempDir,
     ledger: Ledger,
-    kept: Kept,
+    kept: CachedLedger,
 }
 
 impl Case {
-    /// A ledger of three lines that were read.
+    /// Creates a ledger of three lines and reads it.
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
-        let kept = Kept::new(ledger.clone());
+        let kept = CachedLedger::new(ledger.clone());
         let case = Self { _directory: directory, ledger, kept };
         ["a", "b", "c"].into_iter().for_each(|run| case.enter(run));
         assert_eq!(case.lines(), 3);
@@ -36,7 +37,8 @@ impl Case {
         fs::write(self.ledger.path(), bytes).unwrap();
     }
 
-    /// Reads twice, as what the first let pass must not be let pass for being known: how many lines there are.
+    /// Reads twice, because the first read must not cache an error away, and returns the number of
+    /// lines.
     #[track_caller]
     fn lines(&self) -> usize {
         let fresh = self.ledger.read_links().unwrap();
@@ -47,7 +49,7 @@ impl Case {
         fresh.0.len()
     }
 
-    /// That both readings find it broken at this line.
+    /// Asserts that both reads find the ledger broken at this line.
     #[track_caller]
     fn is_broken_at(&self, at: u64) {
         let fresh = self.ledger.read_links().unwrap_err().to_string();
@@ -61,14 +63,14 @@ impl Case {
         }
     }
 
-    /// Whether no line was parsed since: they are the same in memory.
+    /// True if the links are the same in memory: no line was parsed again.
     fn is_shared_with(&self, earlier: &Arc<Vec<Link>>) -> bool {
         Arc::ptr_eq(earlier, &self.kept.read().unwrap().0)
     }
 }
 
 #[test]
-fn lines_that_are_known_are_not_parsed_again_and_what_was_appended_is() {
+fn parses_only_appended_lines() {
     let case = Case::new();
     let before = case.kept.read().unwrap().0;
     assert!(case.is_shared_with(&before), "nothing came");
@@ -79,7 +81,7 @@ fn lines_that_are_known_are_not_parsed_again_and_what_was_appended_is() {
 }
 
 #[test]
-fn a_byte_that_was_changed_anywhere_is_found_though_size_and_time_are_as_they_were() {
+fn detects_any_changed_byte_with_unchanged_size_and_time() {
     let case = Case::new();
     let (whole, times) = (case.bytes(), fs::metadata(case.ledger.path()).unwrap());
     for (run, at) in [("a", 2), ("b", 3), ("c", 3)] {
@@ -96,7 +98,7 @@ fn a_byte_that_was_changed_anywhere_is_found_though_size_and_time_are_as_they_we
 }
 
 #[test]
-fn a_change_of_a_known_line_is_found_where_a_right_one_was_appended_after_it() {
+fn detects_a_changed_cached_line_before_a_valid_new_one() {
     let case = Case::new();
     let known = String::from_utf8(case.bytes()).unwrap();
     case.enter("d");
@@ -106,7 +108,7 @@ fn a_change_of_a_known_line_is_found_where_a_right_one_was_appended_after_it() {
 }
 
 #[test]
-fn a_ledger_that_was_cut_short_or_is_gone_is_found() {
+fn detects_a_truncated_or_missing_ledger() {
     let case = Case::new();
     let whole = case.bytes();
     let end = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
@@ -119,7 +121,7 @@ fn a_ledger_that_was_cut_short_or_is_gone_is_found() {
 }
 
 #[test]
-fn another_ledger_in_its_place_is_read_from_its_first_line() {
+fn rereads_a_replaced_ledger_from_its_first_line() {
     let case = Case::new();
     let other = Ledger::at(case.ledger.path().with_file_name("other.jsonl"));
     for run_id in ["a", "b", "c", "d"] {
@@ -133,7 +135,7 @@ fn another_ledger_in_its_place_is_read_from_its_first_line() {
 }
 
 #[test]
-fn lines_appended_that_do_not_follow_from_those_known_are_found() {
+fn detects_appended_lines_that_break_the_chain() {
     let case = Case::new();
     let known = case.bytes();
     case.enter("d");
@@ -148,9 +150,9 @@ fn lines_appended_that_do_not_follow_from_those_known_are_found() {
     assert_eq!(case.lines(), 5);
 }
 
-/// What a writer that is cut off leaves, and what the next one makes of it.
+/// A killed writer leaves a torn line, and the next writer moves it away.
 #[test]
-fn a_torn_last_line_is_told_each_time_until_it_was_put_aside() {
+fn reports_a_torn_line_until_it_is_moved_away() {
     let case = Case::new();
     let (whole, three) = (case.bytes(), case.kept.read().unwrap().0);
     case.write(&[&whole[..], b"{\"position\":4,"].concat());
@@ -159,14 +161,14 @@ fn a_torn_last_line_is_told_each_time_until_it_was_put_aside() {
     assert!(case.is_shared_with(&three), "the whole lines are known");
     case.enter("d");
     assert_eq!(case.lines(), 4);
-    // A known line that was torn since.
+    // A cached line was torn.
     let text = case.bytes();
     case.write(&text[..text.len() - 9]);
     case.is_broken_at(4);
 }
 
 #[test]
-fn a_last_line_without_its_line_feed_is_read_again_and_may_go_on() {
+fn rereads_a_last_line_without_line_feed() {
     let case = Case::new();
     let whole = case.bytes();
     case.write(&whole[..whole.len() - 1]);
@@ -187,7 +189,7 @@ fn a_last_line_without_its_line_feed_is_read_again_and_may_go_on() {
 }
 
 #[test]
-fn a_head_that_was_changed_or_taken_away_is_found_where_no_line_came() {
+fn detects_a_changed_or_removed_head_without_new_lines() {
     let case = Case::new();
     let head = head::path_of(case.ledger.path());
     let text = fs::read_to_string(&head).unwrap();
@@ -200,7 +202,7 @@ fn a_head_that_was_changed_or_taken_away_is_found_where_no_line_came() {
 }
 
 #[test]
-fn who_reads_while_others_append_sees_whole_lines_only() {
+fn concurrent_readers_see_only_whole_lines() {
     let case = Case::new();
     std::thread::scope(|scope| {
         let (ledger, kept) = (&case.ledger, &case.kept);

@@ -1,28 +1,28 @@
-//! Blocks numbered through all files, scattered, and a bitmap of those that were touched.
+//! Scattered block numbers across all files, and a bitmap of touched blocks.
 //!
-//! A block's number is multiplied by an odd constant modulo a power of two: a bijection that scatters
+//! A block's number is multiplied by an odd constant modulo a power of two. This bijection scatters
 //! neighbours (Knuth, *The Art of Computer Programming* 3, section 6.4, Fibonacci hashing). The
-//! blocks whose scattered number begins with `k` zero bits are a spatial sample of one in 2^k, and
-//! the remaining bits number them without gaps.
+//! blocks whose scattered number begins with `k` zero bits are a spatial sample of one in 2^k. The
+//! remaining bits number them without gaps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The unit in which working sets are counted.
+/// Unit of the working set in bytes.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// 2^64 over the golden ratio, made odd.
+/// 2^64 divided by the golden ratio, made odd.
 const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Multiplicative inverse of [`SCATTER`] modulo 2^64.
 const GATHER: u64 = inverse(SCATTER);
 
-/// Equal parts of the data that are counted as reached or not.
+/// Number of equal parts of the data, for the reach.
 const PARTS: u64 = 256;
 
-/// Inverse of an odd number modulo 2^64. Each Newton step doubles the number of correct low bits, of
-/// which an odd number is its own inverse in three.
+/// Returns the inverse of an odd number modulo 2^64. An odd number is its own inverse in the lowest
+/// three bits, and each Newton step doubles the number of correct bits.
 const fn inverse(odd: u64) -> u64 {
     let mut x = odd;
     let mut correct = 3;
@@ -33,18 +33,18 @@ const fn inverse(odd: u64) -> u64 {
     x
 }
 
-/// Bitmaps are of at most 2^21 blocks: 256 KiB, which stay in a core's cache. Above 8 GiB a sample of
-/// that many is taken; at half of them touched its error is 0.1 %.
+/// Size limit of a bitmap: 2^21 blocks in 256 KiB, which fit a core's cache. Above 8 GiB it holds a
+/// sample of 2^21 blocks. With half of them touched, the error is 0.1 %.
 const BITS_MAX: u32 = 21;
 
-/// Blocks of all files.
+/// Numbering of the blocks of all files.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
-    /// Number of the first block of each file, and one past the last.
+    /// First block number of each file, plus the end of the last file.
     first: Box<[u64]>,
-    /// Bits of a scattered number.
+    /// Number of bits in a scattered number.
     pub(super) bits: u32,
-    /// As many ones.
+    /// Mask of `bits` one bits.
     mask: u64,
 }
 
@@ -64,7 +64,7 @@ impl Blocks {
         self.first.last().copied().unwrap_or(0).saturating_mul(BLOCK_BYTES)
     }
 
-    /// Numbers of the first and last block of a transfer; `None` outside the files.
+    /// Returns the first and last block number of a transfer; `None` outside the files.
     #[inline]
     pub(super) fn range(&self, file: u32, offset: u64, size: u64) -> Option<(u64, u64)> {
         let [begin, end] = *self.first.get(file as usize..file as usize + 2)? else { return None };
@@ -73,37 +73,37 @@ impl Blocks {
         (last < end).then_some((first, last))
     }
 
-    /// The block that has this scattered number.
+    /// Returns the block with this scattered number.
     fn block(&self, place: u64) -> u64 {
         place.wrapping_mul(GATHER) & self.mask
     }
 
-    /// The scattered number of a block.
+    /// Returns the scattered number of a block.
     #[inline]
     pub(super) fn place(&self, block: u64) -> u64 {
         block.wrapping_mul(SCATTER) & self.mask
     }
 }
 
-/// Which blocks were touched. One thread writes; others may look on, which costs it nothing: words are loaded and
-/// stored, never locked.
+/// Bitmap of touched blocks. One thread writes and others may read, without locks: words are plain
+/// atomic loads and stores.
 #[derive(Debug)]
-pub(super) struct Seen {
-    /// Places below this are of the sample.
+pub(super) struct TouchedBlocks {
+    /// Scattered numbers below this are in the sample.
     limit: u64,
     shift: u32,
     pub(super) words: Arc<[AtomicU64]>,
 }
 
-impl Clone for Seen {
-    /// With bits of its own.
+impl Clone for TouchedBlocks {
+    /// The clone has its own bitmap.
     fn clone(&self) -> Self {
         let copied = |word: &AtomicU64| AtomicU64::new(word.load(Relaxed));
         Self { words: self.words.iter().map(copied).collect(), ..*self }
     }
 }
 
-impl Seen {
+impl TouchedBlocks {
     pub(super) fn new(blocks: &Blocks) -> Self {
         let bits = blocks.bits.min(BITS_MAX);
         let words = (1usize << bits).div_ceil(64);
@@ -133,17 +133,17 @@ impl Seen {
         }
     }
 
-    /// Distinct bytes touched, in whole blocks.
+    /// Returns the distinct bytes touched, in whole blocks.
     pub(super) fn bytes(&self, blocks: &Blocks) -> u64 {
         touched_bytes(&[&self.words], self.shift, blocks.total_bytes())
     }
 
-    /// Distinct bytes that either touched.
+    /// Returns the distinct bytes touched in either bitmap.
     pub(super) fn bytes_with(&self, other: &Self, blocks: &Blocks) -> u64 {
         touched_bytes(&[&self.words, &other.words], self.shift, blocks.total_bytes())
     }
 
-    /// Bytes of those of [`PARTS`] equal parts of all files in which either touched a block.
+    /// Returns the bytes of those of [`PARTS`] equal parts of the data that either bitmap touched.
     pub(super) fn reach_bytes_with(&self, other: &Self, blocks: &Blocks) -> u64 {
         let total = blocks.total_bytes() / BLOCK_BYTES;
         let parts = total.min(PARTS);
@@ -168,13 +168,13 @@ impl Seen {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Blocks of the sample stand for two to this power each.
+    /// Returns the sampling shift: each sampled block represents 2^shift blocks.
     pub(super) fn shift(&self) -> u32 {
         self.shift
     }
 }
 
-/// Distinct bytes that bitmaps of the same blocks have between them, in whole blocks.
+/// Returns the distinct bytes in the union of bitmaps over the same blocks.
 pub(super) fn touched_bytes(bitmaps: &[&Arc<[AtomicU64]>], shift: u32, total_bytes: u64) -> u64 {
     let words = bitmaps.first().map_or(0, |bitmap| bitmap.len());
     let of_all = |at: usize| {

@@ -1,5 +1,5 @@
-//! Directories beside the catalogue's own in which bundles were made (`--out`): a text file of JSON strings, one a
-//! line. It says where to look, and nothing of what is there.
+//! List of directories outside the catalogue that hold bundles (`--out`): a text file with one JSON
+//! string per line. It says where to look, not what is there.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 
 use crate::EvidenceError;
 
-/// Notes a directory, once. What is no UTF-8 is not noted: bundles there are named by their path.
+/// Adds a directory to the list, unless the list has it. Paths that are not UTF-8 are skipped;
+/// their bundles can still be named by path.
 ///
 /// # Errors
-/// A file that can't be written.
-pub fn note(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
+/// The file cannot be written.
+pub fn add(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
     let io = |error| EvidenceError::io("write", file, error);
     let whole = directory.canonicalize().map_err(|e| EvidenceError::io("find", directory, e))?;
-    let Some(text) = whole.to_str().filter(|_| !noted(file).contains(&whole)) else {
+    let Some(text) = whole.to_str().filter(|_| !list(file).contains(&whole)) else {
         return Ok(());
     };
     if let Some(parent) = file.parent() {
@@ -23,12 +24,12 @@ pub fn note(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
     }
     let line = format!("{}\n", serde_json::Value::from(text));
     let mut open = OpenOptions::new().append(true).create(true).open(file).map_err(io)?;
-    // One write: those of several processes do not mix.
+    // Write the line in one call, so that lines from concurrent processes do not mix.
     open.write_all(line.as_bytes()).map_err(io)
 }
 
-/// The directories that were noted; a line that can't be read is none.
-pub fn noted(file: &Path) -> BTreeSet<PathBuf> {
+/// Returns the listed directories. Skips lines that it cannot read.
+pub fn list(file: &Path) -> BTreeSet<PathBuf> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let path = |line: &str| serde_json::from_str::<PathBuf>(line).ok();
     text.lines().filter_map(path).filter(|path| path.is_absolute()).collect()
@@ -40,15 +41,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_noted_once_whatever_it_is_called() {
+    fn a_directory_is_listed_once_under_any_name() {
         let root = tempfile::tempdir().unwrap();
         let (file, odd) = (root.path().join("state/noted"), root.path().join("a\n\"b"));
         fs::create_dir(&odd).unwrap();
         for _ in 0..2 {
-            note(&file, &odd).unwrap();
+            add(&file, &odd).unwrap();
         }
         fs::write(&file, format!("{}not a line\n", fs::read_to_string(&file).unwrap())).unwrap();
-        assert_eq!(noted(&file), BTreeSet::from([odd.canonicalize().unwrap()]));
-        assert!(note(&file, &root.path().join("nowhere")).is_err());
+        assert_eq!(list(&file), BTreeSet::from([odd.canonicalize().unwrap()]));
+        assert!(add(&file, &root.path().join("nowhere")).is_err());
     }
 }

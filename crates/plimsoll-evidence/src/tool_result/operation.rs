@@ -1,10 +1,10 @@
-//! What a result says of one kind of operation.
+//! Figures of one kind of operation.
 
 use serde::Serialize;
 
 use super::{Figure, Latency};
 
-/// A kind of operation.
+/// Kind of operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -16,17 +16,17 @@ pub enum Kind {
     Trim,
     /// Flushes.
     Sync,
-    /// Everything that the part did, together; the default for a figure that is not divided.
+    /// All operations of the part; the default for an undivided figure.
     #[default]
     All,
-    /// Operations on names: `create`, `stat`, `delete`.
+    /// Metadata operations: `create`, `stat`, `delete`.
     Name(String),
-    /// Anything else, by the tool's word: transactions, samples, requests.
+    /// Other operations, by the tool's word: transactions, samples, requests.
     Other(String),
 }
 
 impl Kind {
-    /// In lower case, as shown.
+    /// Returns the name in lower case.
     #[must_use]
     pub fn word(&self) -> &str {
         match self {
@@ -39,51 +39,51 @@ impl Kind {
         }
     }
 
-    /// True where each operation moves data.
+    /// True if each operation moves data.
     #[must_use]
     pub fn moves_data(&self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
 }
 
-/// What is said of one kind of operation. A quantity that the result prints more than once, in the same
-/// unit or another, is listed as often: all of them have to agree.
+/// Figures of one kind of operation. If the result prints a quantity several times, in any unit,
+/// all values are listed. All must agree.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Operation {
-    /// Which kind.
+    /// Kind of operation.
     pub kind: Kind,
-    /// Operations that were completed.
+    /// Number of completed operations.
     pub count: Vec<Figure>,
-    /// Bytes that they moved.
+    /// Transferred bytes.
     pub bytes: Vec<Figure>,
-    /// Size of each, bytes, where all have the same.
+    /// Bytes per operation, if constant.
     pub size_bytes: Option<Figure>,
     /// Operations per second.
     pub rate_per_s: Vec<Figure>,
     /// Bytes per second.
     pub bandwidth_per_s: Vec<Figure>,
-    /// The time by which rate and bandwidth were made, ns; else that of the part.
+    /// Time base of the rate and the bandwidth, ns; `None` if it is that of the part.
     pub window_ns: Option<Figure>,
     /// Latencies, by stage.
     pub latencies: Vec<Latency>,
-    /// Operations that failed.
+    /// Failed operations.
     pub errors: Option<Figure>,
-    /// Operations that moved less than they should.
+    /// Short transfers.
     pub short: Option<Figure>,
-    /// What the tool made of its own samples of the bandwidth, bytes per second.
-    pub bandwidth_sampled: Option<Sampled>,
-    /// What the tool made of its own samples of the rate, operations per second.
-    pub rate_sampled: Option<Sampled>,
+    /// Statistics of the tool's bandwidth samples, bytes per second.
+    pub bandwidth_sampled: Option<SampleStatistics>,
+    /// Statistics of the tool's rate samples, operations per second.
+    pub rate_sampled: Option<SampleStatistics>,
 }
 
 impl Operation {
-    /// Nothing but the kind.
+    /// Creates an operation without figures.
     #[must_use]
     pub fn of(kind: Kind) -> Self {
         Self { kind, ..Self::default() }
     }
 
-    /// True where the result says of it that it was never done.
+    /// True if the result states that no such operation ran.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let nothing = |figures: &[Figure]| figures.iter().all(|figure| figure.value <= 0.0);
@@ -93,17 +93,17 @@ impl Operation {
     }
 }
 
-/// Figures that a tool made of samples taken during the run.
+/// Statistics of samples that the tool took during the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Sampled {
-    /// Least sample.
+pub struct SampleStatistics {
+    /// Smallest sample.
     pub min: Option<Figure>,
     /// Mean of the samples.
     pub mean: Option<Figure>,
-    /// Greatest sample.
+    /// Largest sample.
     pub max: Option<Figure>,
     /// Standard deviation of the samples.
     pub stddev: Option<Figure>,
-    /// How many.
+    /// Number of samples.
     pub samples: Option<Figure>,
 }

@@ -1,30 +1,31 @@
-//! Files of `/proc` that stay open while a process lives: reading one again is one call, finding it anew is ten.
+//! Cached open files of `/proc`. Rereading an open file takes one system call instead of ten.
 //!
-//! An open file stays that of its process: once that has ended nothing is read from it any more, also where its number is used
-//! again (fs/proc/base.c, `get_proc_task`).
+//! An open `/proc` file stays bound to its process. After the process ends, reads fail even if its
+//! id is reused (fs/proc/base.c, `get_proc_task`).
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use plimsoll_evidence::observed::Moved;
+use plimsoll_evidence::observed::IoBytes;
 
-/// Threads whose files are kept; of a process with more, they are looked up each time: this process may open 1,024 files.
+/// Maximum number of threads whose files stay open; with more they are reopened for each read. The
+/// usual limit is 1,024 open files.
 const THREADS_MAX: usize = 8;
-/// Links of a directory without threads in it.
+/// Link count of a directory without threads.
 const LINKS: u64 = 2;
 
-/// The files of one process.
+/// Open `/proc` files of one process.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct ProcFiles {
     pid: i32,
     io: Option<File>,
     tasks: File,
-    /// `children` of each thread: what a thread started is told there alone.
+    /// `children` of each thread: each lists only the children that this thread started.
     children: Vec<File>,
 }
 
-impl Kept {
+impl ProcFiles {
     /// Opens the files of a process.
     pub(super) fn open(pid: i32) -> io::Result<Self> {
         let tasks = File::open(format!("/proc/{pid}/task"))?;
@@ -34,7 +35,8 @@ impl Kept {
         Ok(kept)
     }
 
-    /// How many threads it has; 0 once it has ended and was waited for (`proc_task_getattr` counts them as links).
+    /// Returns the number of threads; 0 after the process was reaped. `proc_task_getattr` counts
+    /// threads as links.
     fn threads(&self) -> usize {
         let links = self.tasks.metadata().map_or(0, |about| about.nlink());
         usize::try_from(links.saturating_sub(LINKS)).unwrap_or(usize::MAX)
@@ -46,14 +48,14 @@ impl Kept {
         self.children = tasks.flatten().take(THREADS_MAX).filter_map(open).collect();
     }
 
-    /// Adds the numbers of the processes that it started and that are there; false where it has itself ended.
+    /// Adds the ids of its live children. Returns false if the process has ended.
     pub(super) fn children(&mut self, found: &mut Vec<i32>) -> bool {
         let threads = self.threads();
         if threads == 0 {
             return false;
         }
         if threads > THREADS_MAX {
-            found.extend(looked_up(self.pid));
+            found.extend(list_children(self.pid));
             return true;
         }
         if threads != self.children.len() {
@@ -61,7 +63,7 @@ impl Kept {
         }
         let before = found.len();
         if !self.read_children(found) {
-            // A thread ended and another began.
+            // A thread ended and another started.
             found.truncate(before);
             self.list();
             self.read_children(found);
@@ -77,11 +79,11 @@ impl Kept {
         })
     }
 
-    /// What it moved to and from storage, and what it took back.
+    /// Returns its storage I/O and its cancelled bytes.
     ///
     /// # Errors
-    /// A process that has ended, or whose account this user may not read.
-    pub(super) fn io(&self) -> io::Result<(Moved, u64)> {
+    /// The process has ended, or this user may not read its counters.
+    pub(super) fn io(&self) -> io::Result<(IoBytes, u64)> {
         let Some(file) = &self.io else { return Err(io::ErrorKind::NotFound.into()) };
         let text = text(file)?;
         let of = |name: &str| {
@@ -91,14 +93,14 @@ impl Kept {
         let counted = (of("read_bytes"), of("write_bytes"), of("cancelled_write_bytes"));
         match counted {
             (Some(read_bytes), Some(written_bytes), Some(cancelled)) => {
-                Ok((Moved { read_bytes, written_bytes }, cancelled))
+                Ok((IoBytes { read_bytes, written_bytes }, cancelled))
             }
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 }
 
-/// A file of `/proc` from its beginning.
+/// Rereads a `/proc` file from the start.
 fn text(file: &File) -> io::Result<String> {
     let mut text = Vec::new();
     let mut buffer = [0; 4096];
@@ -107,7 +109,7 @@ fn text(file: &File) -> io::Result<String> {
             0 => break,
             read => text.extend_from_slice(&buffer[..read]),
         }
-        // Shorter than a page: there is no more.
+        // A read shorter than a page is the end.
         if text.len() % buffer.len() != 0 {
             break;
         }
@@ -115,8 +117,8 @@ fn text(file: &File) -> io::Result<String> {
     String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The processes that any thread of a process started.
-fn looked_up(pid: i32) -> Vec<i32> {
+/// Returns the children of all threads of a process.
+fn list_children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     tasks
         .flatten()
@@ -133,9 +135,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn children_of_any_thread_are_found_and_an_ended_process_is_gone() {
+    fn finds_children_of_all_threads_and_detects_an_ended_process() {
         let own = i32::try_from(std::process::id()).unwrap();
-        let mut kept = Kept::open(own).unwrap();
+        let mut kept = ProcFiles::open(own).unwrap();
         assert!(kept.io().is_ok());
         for threads in [0, 3, THREADS_MAX + 4] {
             let stay = std::sync::Arc::new(std::sync::Barrier::new(threads + 2));
@@ -146,7 +148,7 @@ mod tests {
                 })
             };
             let all: Vec<_> = (0..threads).map(|_| other(std::sync::Arc::clone(&stay))).collect();
-            // The last of them starts a process.
+            // The last thread starts a process.
             let (told, started) = std::sync::mpsc::channel();
             let parent = std::thread::spawn({
                 let stay = std::sync::Arc::clone(&stay);
@@ -160,7 +162,7 @@ mod tests {
                 }
             });
             let child = started.recv().unwrap();
-            let mut of_child = Kept::open(child).unwrap();
+            let mut of_child = ProcFiles::open(child).unwrap();
             stay.wait();
             let mut found = Vec::new();
             assert!(kept.children(&mut found));

@@ -1,4 +1,5 @@
-//! Whether a resolved plan is one that a plan gives: a bundle keeps both, and both have to say the same.
+//! Check that a resolved plan can result from a given plan. A bundle contains both, and they must
+//! agree.
 
 use toml::{Table, Value};
 
@@ -7,14 +8,15 @@ use crate::knob::Knob;
 use crate::plan::Plan;
 use crate::resolved::{Matrix, MatrixAxes, ResolvedPlan, Workload};
 
-/// Fields that a sentence names.
+/// Maximum number of fields named in a message.
 const NAMED_MAX: usize = 3;
 
 impl Plan {
-    /// In which fields a resolved plan is not what this plan gives; `None`: it is what a run of it may have been.
+    /// Returns the fields in which a resolved plan differs from all that this plan can produce;
+    /// `None` if it matches one.
     ///
-    /// A run takes one target of several and one point of a sweep. `searched` are loads that a search of it
-    /// turned to; of a plan that leaves its threads to a search, any number may have been found.
+    /// A run uses one target of several and one point of a sweep. `searched` are the loads that a
+    /// search on it tried. If the plan leaves its threads to a search, any number is accepted.
     #[must_use]
     pub fn differs_from(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Option<String> {
         let run = fields(resolved);
@@ -23,7 +25,7 @@ impl Plan {
         if all.contains(resolved) {
             return None;
         }
-        // The nearest of them names what was changed.
+        // Report the difference to the most similar candidate.
         let nearest = all.iter().map(differing).min_by_key(Vec::len)?;
         if nearest.is_empty() {
             return None;
@@ -35,7 +37,7 @@ impl Plan {
         Some(format!("{}{more}", nearest[..nearest.len().min(NAMED_MAX)].join(", ")))
     }
 
-    /// All that a run of this plan may have.
+    /// Returns all resolved plans that a run of this plan can have.
     fn candidates(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Vec<ResolvedPlan> {
         let whole = self.resolve();
         let targets = if whole.targets.len() > 1 { whole.targets.len() } else { 0 };
@@ -51,7 +53,12 @@ impl Plan {
                 let knob = Knob::of(plan).ok()?;
                 let mut loads = searched.to_vec();
                 loads.extend(automatic(plan).then(|| knob.load(resolved)));
-                Some(loads.into_iter().map(move |load| knob.turned(plan, load)).collect::<Vec<_>>())
+                Some(
+                    loads
+                        .into_iter()
+                        .map(move |load| knob.with_load(plan, load))
+                        .collect::<Vec<_>>(),
+                )
             })
             .flatten()
             .collect();
@@ -59,12 +66,12 @@ impl Plan {
         all
     }
 
-    /// The plan on another target, as a plan of its own; the fio job that it names stays.
+    /// Returns this plan on another target; the fio job that it names stays the same.
     ///
     /// # Errors
-    /// A target that it can't be run on.
+    /// The plan cannot run on that target.
     pub fn on_target(&self, target: Table) -> Result<Self, PlanErrors> {
-        // It was read before.
+        // The text has been parsed before.
         let mut plan: Table = self.text().parse().unwrap_or_default();
         plan.insert("target".to_owned(), Value::Table(target));
         let text = plan.to_string();
@@ -72,8 +79,9 @@ impl Plan {
     }
 }
 
-/// The point of a sweep that has the run's values, and the first of each axis that has not. A plan of a megabyte
-/// can have more points than memory holds, so that they are not made to be looked through.
+/// Returns the point of a sweep with the run's values, or the first value of an axis that lacks the
+/// run's. It does not generate all points, because a plan of 1 MiB can have more points than fit in
+/// memory.
 pub(crate) fn nearest_point(plan: &ResolvedPlan, run: &ResolvedPlan) -> Option<ResolvedPlan> {
     fn one<T: Clone + PartialEq>(given: &[T], run: Option<&T>) -> Vec<T> {
         let same = run.filter(|run| given.contains(run)).or(given.first());
@@ -96,7 +104,7 @@ fn fields(plan: &ResolvedPlan) -> Table {
     Table::try_from(plan).unwrap_or_default()
 }
 
-/// Dotted names of the fields in which two tables differ.
+/// Returns the dotted names of the fields in which two tables differ.
 fn differing(a: &Table, b: &Table) -> Vec<String> {
     let mut names: Vec<&String> = a.keys().chain(b.keys()).collect();
     names.sort();
@@ -127,13 +135,13 @@ mod tests {
         reads = [100, 0]\nqueue_depth = 4\nfile_size = \"1GiB\"\n";
 
     #[test]
-    fn a_run_of_the_plan_a_point_and_a_step_fit_and_others_do_not() {
+    fn accepts_runs_points_and_steps_of_the_plan_only() {
         let sweep = plan(SWEEP);
         assert_eq!(sweep.differs_from(&sweep.resolve(), &[]), None);
         let point = sweep.resolve().points()[2].plan.clone();
         assert_eq!(sweep.differs_from(&point, &[]), None);
         let knob = Knob::of(&point).unwrap();
-        let step = knob.turned(&point, 16);
+        let step = knob.with_load(&point, 16);
         assert_eq!(sweep.differs_from(&step, &[16]), None);
         assert_eq!(
             sweep.differs_from(&step, &[]).as_deref(),
@@ -145,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_of_more_points_than_memory_holds_is_held_against_its_run() {
+    fn checks_a_run_of_a_sweep_too_large_for_memory() {
         let list = |n: u32| (1..=n).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
         let text = SWEEP.replace("queue_depth = 4", &format!("queue_depth = [{}]", list(4_000)));
         let sizes = (1..=4_000).map(|i| format!("\"{}KiB\"", 4 * i)).collect::<Vec<_>>().join(", ");
@@ -153,12 +161,12 @@ mod tests {
         assert_eq!(large.resolve().point_count(), 2 * 4_000 * 4_000);
         let point = plan(SWEEP).resolve().points()[3].plan.clone();
         assert_eq!(large.differs_from(&point, &[]), None);
-        let deeper = Knob::QueueDepth.turned(&point, 5_000);
+        let deeper = Knob::QueueDepth.with_load(&point, 5_000);
         assert!(large.differs_from(&deeper, &[]).is_some_and(|fields| fields.contains("depths")));
     }
 
     #[test]
-    fn one_of_several_targets_fits_and_another_path_does_not() {
+    fn accepts_one_of_several_targets_only() {
         let text = "[[target]]\nname = \"a\"\npath = \"/mnt/a\"\n[[target]]\nname = \"b\"\npath = \"/mnt/b\"\n\
             [workload.mailbox]\nmailboxes = 100\nmailbox_size = \"16MiB\"\n";
         let plan = plan(text);
@@ -169,18 +177,20 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_left_to_a_search_may_be_any() {
+    fn accepts_any_threads_of_a_search() {
         let text = "[requirement]\n[target]\npath = \"/mnt/x\"\n[workload.mailbox]\nmailboxes = 100\n\
             mailbox_size = \"16MiB\"\nthreads = \"auto\"\n";
         let automatic = plan(text);
-        let run = Knob::Threads.turned(&automatic.resolve(), 24);
+        let run = Knob::Threads.with_load(&automatic.resolve(), 24);
         assert_eq!(automatic.differs_from(&run, &[]), None);
         let stated = plan(&text.replace("\"auto\"", "8"));
-        assert!(stated.differs_from(&Knob::Threads.turned(&stated.resolve(), 24), &[]).is_some());
+        assert!(
+            stated.differs_from(&Knob::Threads.with_load(&stated.resolve(), 24), &[]).is_some()
+        );
     }
 
     #[test]
-    fn another_target_leaves_the_rest_and_the_job() {
+    fn another_target_keeps_the_rest_and_the_job() {
         let text = "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n";
         let job = |_: &str| Ok("a job".to_owned());
         let read = |text: &str, _: &str, _: &[String]| {

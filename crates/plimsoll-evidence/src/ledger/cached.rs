@@ -1,9 +1,10 @@
-//! A ledger that is read again and again, by a server: lines that were checked are not parsed and hashed anew.
+//! Cached ledger for servers that read it repeatedly: lines that were checked once are not parsed
+//! and hashed again.
 //!
-//! The file is read whole each time, and its beginning is held against the bytes that were checked, all of
-//! them. Only what comes after is parsed, and its chain goes on from theirs. So nothing is taken for true on
-//! account of a length or a time: a ledger that was changed anywhere, cut short or replaced is read from its
-//! first line, as [`Ledger::read_chain`] does, and says the same.
+//! Each read loads the whole file and compares its beginning with the bytes that were checked
+//! before, byte by byte. Only the rest is parsed, as a continuation of the chain. Lengths and
+//! timestamps are never trusted. If the file was changed, truncated or replaced, it is read from
+//! the first line, with the same result as [`Ledger::read_chain`].
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,45 +12,45 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Ledger, Link, TornTail, tail};
 use crate::EvidenceError;
 
-/// A ledger, and what was read of it.
+/// Ledger with a cache of its checked lines.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CachedLedger {
     ledger: Ledger,
-    known: Mutex<Known>,
+    known: Mutex<CheckedLines>,
 }
 
 /// Lines that were checked.
 #[derive(Debug, Default)]
-struct Known {
-    /// Their bytes: none, or whole lines with the line feed of the last.
+struct CheckedLines {
+    /// Bytes of the lines, including the last line feed.
     lines: Vec<u8>,
     links: Arc<Vec<Link>>,
 }
 
-/// A ledger's lines, and whether a further one is torn.
+/// Lines of a ledger, and its torn tail.
 pub type Chain = (Arc<Vec<Link>>, Option<TornTail>);
 
-impl Kept {
-    /// Nothing was read yet.
+impl CachedLedger {
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(ledger: Ledger) -> Self {
         Self { ledger, known: Mutex::default() }
     }
 
-    /// Where the ledger lies.
+    /// Path of the ledger.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.ledger.path()
     }
 
-    /// Reads the ledger as [`Ledger::read_chain`] does, with whether its last line is torn.
+    /// Reads the ledger as [`Ledger::read_chain`] does, and also returns a torn last line.
     ///
     /// # Errors
-    /// As [`Ledger::read`].
+    /// See [`Ledger::read`].
     pub fn read(&self) -> Result<Chain, EvidenceError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is not let pass below is not known any more.
-        let Known { lines: checked, mut links } = std::mem::take(&mut *known);
+        // On an error below, the cache stays empty.
+        let CheckedLines { lines: checked, mut links } = std::mem::take(&mut *known);
         let (mut bytes, head) = self.ledger.read_bytes()?;
         let (lines, torn) = tail::split(&bytes);
         let after = lines.strip_prefix(&checked[..]);
@@ -61,12 +62,12 @@ impl Kept {
             self.ledger.parse_after(Arc::make_mut(&mut links), after)?;
         }
         self.ledger.hold(&head, &links)?;
-        let torn = TornTail::left(&links, torn);
-        // A last line without its line feed may go on: it is read again.
+        let torn = TornTail::after(&links, torn);
+        // A last line without a line feed may still grow, so it is not cached.
         if lines.ends_with(b"\n") {
             let whole = lines.len();
             bytes.truncate(whole);
-            *known = Known { lines: bytes, links: Arc::clone(&links) };
+            *known = CheckedLines { lines: bytes, links: Arc::clone(&links) };
         }
         Ok((links, torn))
     }

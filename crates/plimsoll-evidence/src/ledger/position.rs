@@ -1,79 +1,79 @@
-//! A bundle's place in the ledger, held against the ledger itself.
+//! Check of a bundle's position against the ledger itself.
 //!
-//! The ledger says when a run started, how it ended and what its bundle's seal was; the bundle says which
-//! line of which ledger its start is, and what the line before it was. So a bundle that is changed and
-//! sealed again disagrees with the ledger, and a ledger that is cut short, rewritten or begun anew
-//! disagrees with the bundles that lie there.
+//! The ledger records when a run started, how it ended and the seal of its bundle. The bundle
+//! records the ledger, the line of its start and the hash of the line before. A bundle that is
+//! changed and sealed again therefore contradicts the ledger. A ledger that is truncated, rewritten
+//! or restarted contradicts the bundles made under it.
 
-use super::{Derived, Event, Link};
+use super::{DerivedFiles, Event, Link};
 use crate::EvidenceError;
 use crate::run::{Driver, LedgerPosition, Run};
 
-/// What a bundle says of its place.
+/// Ledger position that a bundle claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Witness {
-    /// The run.
+pub struct ClaimedPosition {
+    /// Name of the run.
     pub run_id: String,
-    /// Its place.
+    /// Claimed position.
     pub position: LedgerPosition,
 }
 
-/// What the ledger says of a bundle.
+/// Result of checking a bundle against the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// It holds the run, and agrees with the bundle.
-    Held(Held),
-    /// It does not hold the run, or not all of it: it can't vouch for the bundle.
-    NotHeld {
-        /// Why, in a sentence.
+pub enum LedgerMatch {
+    /// The ledger has the run and agrees with the bundle.
+    Recorded(RecordedRun),
+    /// The ledger lacks the run or its end, so it cannot vouch for the bundle.
+    Missing {
+        /// Reason in a sentence.
         says: String,
     },
-    /// It contradicts the bundle.
-    Differs {
-        /// In what, in a sentence.
+    /// The ledger contradicts the bundle.
+    Contradicted {
+        /// Contradiction in a sentence.
         says: String,
     },
 }
 
-/// A run that the ledger holds as its bundle says.
+/// Run that the ledger records as its bundle claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// Line of its start, from 1.
+pub struct RecordedRun {
+    /// Line of the start, from 1.
     pub position: u64,
-    /// Line of its end.
+    /// Line of the end.
     pub ended_at: u64,
-    /// Lines in all.
+    /// Total number of lines.
     pub lines: u64,
-    /// When the first was written, nanoseconds since 1970.
+    /// Time of the first line, nanoseconds since 1970.
     pub began_unix_ns: u64,
-    /// The verdict in capitals that was entered last.
+    /// Most recent verdict, in capitals.
     pub verdict: String,
-    /// What was derived from the evidence and entered, oldest first; empty in ledgers of older versions.
-    pub entered: Vec<Entered>,
-    /// Bundles of later runs that hold the hash of a line after this run's end, so that its lines
-    /// cannot have been rewritten since without changing those bundles too.
+    /// Recorded verdicts, oldest first; empty in ledgers of older versions.
+    pub entered: Vec<RecordedVerdict>,
+    /// Bundles of later runs that hold the hash of a line after this run's end. They prove that its
+    /// lines were not rewritten since, unless those bundles were changed too.
     pub later_witnesses: u64,
 }
 
-/// What a line says that was derived from a bundle's evidence.
+/// Verdict in the ledger, with the hashes of the derived files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entered {
-    /// The line, from 1.
+pub struct RecordedVerdict {
+    /// Line number, from 1.
     pub line: u64,
-    /// The verdict in capitals.
+    /// Verdict in capitals.
     pub verdict: String,
-    /// The files that were written.
-    pub derived: Derived,
+    /// Hashes of the files.
+    pub derived: DerivedFiles,
 }
 
-/// Of bundles that are there, how many the ledger does not hold where they say.
+/// Counts the existing bundles that the ledger lacks at their claimed position.
 #[must_use]
-pub fn not_held(known: &[Witness], chain: &[Link]) -> u64 {
+pub fn count_missing(known: &[ClaimedPosition], chain: &[Link]) -> u64 {
     known.iter().filter(|witness| !is_at(witness, chain)).count() as u64
 }
 
-fn is_at(witness: &Witness, chain: &[Link]) -> bool {
-    let Witness { run_id, position } = witness;
+fn is_at(witness: &ClaimedPosition, chain: &[Link]) -> bool {
+    let ClaimedPosition { run_id, position } = witness;
     at(chain, position.position).is_some_and(|link| {
         link.entry.run_id == *run_id
             && matches!(link.entry.event, Event::Started { .. })
@@ -86,34 +86,39 @@ fn at(chain: &[Link], position: u64) -> Option<&Link> {
     chain.get(usize::try_from(position.checked_sub(1)?).ok()?)
 }
 
-/// What the ledger says of a run whose bundle has this seal. `later` are other bundles of the catalogue
-/// that say where they stand in it.
+/// Checks a run and the seal of its bundle against the ledger. `later` are other bundles of the
+/// catalogue that claim a position in it.
 #[must_use]
-pub fn of(
+pub fn check_run(
     chain: Result<&[Link], &EvidenceError>,
     run: &Run,
     seal_sha256: &str,
-    later: &[Witness],
-) -> Place {
+    later: &[ClaimedPosition],
+) -> LedgerMatch {
     let chain = match chain {
         Ok(chain) => chain,
-        Err(error) => return Place::NotHeld { says: error.to_string() },
+        Err(error) => return LedgerMatch::Missing { says: error.to_string() },
     };
     match held(chain, run, seal_sha256, later) {
-        Ok(held) => Place::Held(held),
+        Ok(held) => LedgerMatch::Recorded(held),
         Err(place) => place,
     }
 }
 
-fn differs(says: impl Into<String>) -> Place {
-    Place::Differs { says: says.into() }
+fn differs(says: impl Into<String>) -> LedgerMatch {
+    LedgerMatch::Contradicted { says: says.into() }
 }
 
-fn not_held_as(says: impl Into<String>) -> Place {
-    Place::NotHeld { says: says.into() }
+fn missing(says: impl Into<String>) -> LedgerMatch {
+    LedgerMatch::Missing { says: says.into() }
 }
 
-fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Result<Held, Place> {
+fn held(
+    chain: &[Link],
+    run: &Run,
+    seal_sha256: &str,
+    later: &[ClaimedPosition],
+) -> Result<RecordedRun, LedgerMatch> {
     let start = start_of(chain, run)?;
     let Event::Started { name, plan_sha256, experiment, .. } = &start.entry.event else {
         return Err(differs(format!("line {} is not the start of a run", start.entry.position)));
@@ -122,19 +127,21 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
     let own = run.experiment.as_ref().map(|place| place.id.as_str());
     let wrong = [
         ("name", *name != run.name),
-        // The plan of a foreign result follows from the result, which comes after the start.
+        // The plan of a foreign result is derived from the result, which arrives after the start.
         ("plan", *plan_sha256 != run.plan_sha256 && run.driver != Driver::Foreign),
         ("experiment", experiment.as_deref() != own),
         ("start", start.entry.unix_ns != run.started_unix_ns),
     ];
     if let Some((what, _)) = wrong.into_iter().find(|(_, wrong)| *wrong) {
-        return Err(differs(format!("line {line} of the ledger has another {what} of this run")));
+        return Err(differs(format!(
+            "line {line} of the ledger has a different {what} for this run"
+        )));
     }
     let (ended, verdict, derived) = end_of(chain, run, seal_sha256)?;
-    let mut entered: Vec<Entered> = Vec::new();
-    let mut note = |link: &Link, verdict: &str, derived: &Derived| {
+    let mut entered: Vec<RecordedVerdict> = Vec::new();
+    let mut note = |link: &Link, verdict: &str, derived: &DerivedFiles| {
         let (line, verdict) = (link.entry.position, verdict.to_owned());
-        entered.push(Entered { line, verdict, derived: derived.clone() });
+        entered.push(RecordedVerdict { line, verdict, derived: derived.clone() });
     };
     derived.iter().for_each(|derived| note(ended, &verdict, derived));
     let mut last_verdict = verdict;
@@ -146,10 +153,10 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
             note(link, verdict, written);
         }
     }
-    // A line after this run's start may lie before its end, where runs overlap.
+    // If runs overlap, a line after this run's start may be before its end.
     let after = |line: u64| {
-        move |witness: &&Witness| {
-            let Witness { run_id, position } = witness;
+        move |witness: &&ClaimedPosition| {
+            let ClaimedPosition { run_id, position } = witness;
             *run_id != run.run_id
                 && position.position > line
                 && same_ledger(chain, position).unwrap_or_else(|| has(chain, run_id))
@@ -157,12 +164,12 @@ fn held(chain: &[Link], run: &Run, seal_sha256: &str, later: &[Witness]) -> Resu
     };
     if let Some(other) = later.iter().filter(after(line)).find(|witness| !is_at(witness, chain)) {
         return Err(differs(format!(
-            "the ledger was rewritten, or the bundle of {}: that says that it started after this run, \
-             as line {}, and the ledger has something else there",
+            "the ledger or the bundle of {} was rewritten: according to that bundle, its run \
+                started after this one, at line {}, but the ledger has another line there",
             other.run_id, other.position.position
         )));
     }
-    Ok(Held {
+    Ok(RecordedRun {
         position: line,
         ended_at: ended.entry.position,
         lines: chain.len() as u64,
@@ -177,14 +184,14 @@ fn has(chain: &[Link], run_id: &str) -> bool {
     chain.iter().any(|link| link.entry.run_id == run_id)
 }
 
-/// Whether a bundle says that it is of this ledger; `None`: it does not say of which it is.
+/// True if a bundle was made under this ledger; `None` if the bundle does not identify its ledger.
 fn same_ledger(chain: &[Link], position: &LedgerPosition) -> Option<bool> {
     let first = position.first_sha256.as_ref()?;
     Some(chain.first().is_some_and(|link| link.sha256 == *first))
 }
 
-/// The line of the run's start, where the bundle says that it is.
-fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
+/// Returns the line of the run's start, at the position that the bundle claims.
+fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
     let is_start = |link: &&Link| {
         link.entry.run_id == run.run_id && matches!(link.entry.event, Event::Started { .. })
     };
@@ -192,10 +199,10 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
     let Some(position) = &run.ledger else {
         return Err(match found {
             Some(link) => differs(format!(
-                "the ledger has this run at line {}, and the bundle says that it was entered in none",
+                "the ledger has this run at line {}, but the bundle says that it is in no ledger",
                 link.entry.position
             )),
-            None => not_held_as("the bundle says that its run was entered in no ledger"),
+            None => missing("the bundle says that its run is in no ledger"),
         });
     };
     let lines = chain.len() as u64;
@@ -205,26 +212,25 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, Place> {
             position.position
         ))),
         (None, Some(true)) => Err(differs(format!(
-            "line {} of the ledger is of another run: the ledger was rewritten, or the bundle",
+            "line {} of the ledger belongs to another run: the ledger or the bundle was rewritten",
             position.position
         ))),
-        (None, _) if chain.is_empty() => {
-            Err(not_held_as("there is no ledger here that holds this run"))
-        }
-        (None, _) => Err(not_held_as(format!(
-            "the ledger here does not hold this run: it is of another machine or user, or the ledger \
-             was begun anew ({})",
+        (None, _) if chain.is_empty() => Err(missing("no ledger here contains this run")),
+        (None, _) => Err(missing(format!(
+            "the ledger here does not contain this run: it belongs to another machine or user, \
+                or it was restarted ({})",
             began(chain, run)
         ))),
         (Some(link), _) => {
-            let witness = Witness { run_id: run.run_id.clone(), position: position.clone() };
+            let witness =
+                ClaimedPosition { run_id: run.run_id.clone(), position: position.clone() };
             if link.entry.position != position.position
                 || same_ledger(chain, position) == Some(false)
                 || !is_at(&witness, chain)
             {
                 return Err(differs(format!(
-                    "line {} of the ledger is this run's start, and the bundle has another place or \
-                     another line before it: the ledger was rewritten, or the bundle",
+                    "line {} of the ledger is the start of this run, but the bundle has another \
+                        position or another previous line: the ledger or the bundle was rewritten",
                     link.entry.position
                 )));
             }
@@ -244,12 +250,12 @@ fn began(chain: &[Link], run: &Run) -> String {
     }
 }
 
-/// The line of the run's end with the verdict, and what was derived then.
+/// Returns the line of the run's end, with the verdict and the hashes of the derived files.
 fn end_of<'a>(
     chain: &'a [Link],
     run: &Run,
     seal_sha256: &str,
-) -> Result<(&'a Link, String, Option<Derived>), Place> {
+) -> Result<(&'a Link, String, Option<DerivedFiles>), LedgerMatch> {
     let mut ends = chain.iter().filter_map(|link| match &link.entry.event {
         Event::Ended { end, verdict, seal_sha256, derived } if link.entry.run_id == run.run_id => {
             Some((link, end, verdict, seal_sha256, derived))
@@ -257,9 +263,9 @@ fn end_of<'a>(
         _ => None,
     });
     let Some((link, end, verdict, entered, derived)) = ends.next() else {
-        return Err(not_held_as(
-            "the ledger has the start of this run and not its end: the run was killed while it wrote \
-             its bundle, or the ledger was cut short",
+        return Err(missing(
+            "the ledger has the start of this run but not its end: the run was killed while it \
+                wrote its bundle, or the ledger was cut short",
         ));
     };
     let line = link.entry.position;
@@ -271,13 +277,14 @@ fn end_of<'a>(
     }
     if entered != seal_sha256 {
         return Err(differs(format!(
-            "the bundle was changed and sealed again: line {line} of the ledger has another seal of it"
+            "the bundle was changed and sealed again: line {line} of the ledger has another seal \
+                for it"
         )));
     }
-    // Older versions entered every end of an observed command but the plain one as `environment`.
+    // Older versions recorded every abnormal end of an observed command as `environment`.
     if derived.is_some() && end != run.end.kind.word() {
         return Err(differs(format!(
-            "line {line} of the ledger has another end of this run: {end}"
+            "line {line} of the ledger has another end for this run: {end}"
         )));
     }
     Ok((link, verdict.clone(), derived.clone()))
@@ -290,18 +297,18 @@ mod tests {
     use crate::run::{EndKind, fixtures};
     use crate::seal::sha256_hex;
 
-    struct Kept {
+    struct Fixture {
         _directory: tempfile::TempDir,
         ledger: Ledger,
         runs: Vec<Run>,
     }
 
-    /// Three runs of one plan, ended with their own names as seals.
-    fn three() -> Kept {
+    /// Creates three runs of one plan. Each has its name as its seal.
+    fn three() -> Fixture {
         let directory = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
         let runs = ["a", "b", "c"].map(|id| one(&ledger, id)).to_vec();
-        Kept { _directory: directory, ledger, runs }
+        Fixture { _directory: directory, ledger, runs }
     }
 
     fn one(ledger: &Ledger, id: &str) -> Run {
@@ -309,7 +316,7 @@ mod tests {
         let start =
             Start { run_id: id, name: "p", plan_sha256: "hash", unix_ns, ..Start::default() };
         let (position, _) = ledger.start(&start).unwrap();
-        let derived = Derived { verdict_sha256: "v".into(), report_sha256: "r".into() };
+        let derived = DerivedFiles { verdict_sha256: "v".into(), report_sha256: "r".into() };
         ledger.end(id, unix_ns + 1, "completed", "PASS", id, Some(derived)).unwrap();
         Run {
             run_id: id.to_owned(),
@@ -321,7 +328,7 @@ mod tests {
         }
     }
 
-    /// As somebody does who changes the ledger and knows of its head.
+    /// Rewrites the head, as an attacker who knows of it would.
     fn fit_head(ledger: &Ledger) {
         let text = std::fs::read_to_string(ledger.path()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -332,33 +339,39 @@ mod tests {
         Head { lines: lines.len() as u64, last_sha256 }.write(ledger.path()).unwrap();
     }
 
-    fn witnesses(runs: &[Run]) -> Vec<Witness> {
-        let witness =
-            |run: &Run| Some(Witness { run_id: run.run_id.clone(), position: run.ledger.clone()? });
+    fn witnesses(runs: &[Run]) -> Vec<ClaimedPosition> {
+        let witness = |run: &Run| {
+            Some(ClaimedPosition { run_id: run.run_id.clone(), position: run.ledger.clone()? })
+        };
         runs.iter().filter_map(witness).collect()
     }
 
     #[track_caller]
-    fn says(kept: &Kept, run: &Run, seal: &str, sentence: &str) {
-        let place = of(kept.ledger.read_chain().as_deref(), run, seal, &witnesses(&kept.runs));
-        let (Place::Differs { says } | Place::NotHeld { says }) = place else {
+    fn says(kept: &Fixture, run: &Run, seal: &str, sentence: &str) {
+        let place =
+            check_run(kept.ledger.read_chain().as_deref(), run, seal, &witnesses(&kept.runs));
+        let (LedgerMatch::Contradicted { says } | LedgerMatch::Missing { says }) = place else {
             panic!("it is held: {place:?}");
         };
         assert!(says.contains(sentence), "{says}");
     }
 
     #[test]
-    fn a_run_is_held_with_those_that_stand_for_it() {
+    fn a_recorded_run_counts_later_witnesses() {
         let kept = three();
-        let place =
-            of(kept.ledger.read_chain().as_deref(), &kept.runs[0], "a", &witnesses(&kept.runs));
-        let Place::Held(held) = place else { panic!("{place:?}") };
+        let place = check_run(
+            kept.ledger.read_chain().as_deref(),
+            &kept.runs[0],
+            "a",
+            &witnesses(&kept.runs),
+        );
+        let LedgerMatch::Recorded(held) = place else { panic!("{place:?}") };
         assert_eq!((held.position, held.lines, held.began_unix_ns), (1, 6, 1_097));
         assert_eq!((held.verdict.as_str(), held.later_witnesses), ("PASS", 2));
     }
 
     #[test]
-    fn a_bundle_that_was_changed_or_says_another_place_differs() {
+    fn a_changed_bundle_or_claimed_position_contradicts_the_ledger() {
         let kept = three();
         let run = &kept.runs[1];
         says(&kept, run, "another", "sealed again");
@@ -367,20 +380,20 @@ mod tests {
             change(&mut run);
             run
         };
-        says(&kept, &changed(&|r| r.name = "q".into()), "b", "another name");
-        says(&kept, &changed(&|r| r.plan_sha256 = "x".into()), "b", "another plan");
-        says(&kept, &changed(&|r| r.started_unix_ns += 1), "b", "another start");
+        says(&kept, &changed(&|r| r.name = "q".into()), "b", "a different name");
+        says(&kept, &changed(&|r| r.plan_sha256 = "x".into()), "b", "a different plan");
+        says(&kept, &changed(&|r| r.started_unix_ns += 1), "b", "a different start");
         says(&kept, &changed(&|r| r.end.kind = EndKind::Interrupted), "b", "another end");
-        says(&kept, &changed(&|r| r.ledger = None), "b", "entered in none");
-        says(&kept, &changed(&|r| r.run_id = "x".into()), "b", "of another run");
+        says(&kept, &changed(&|r| r.ledger = None), "b", "that it is in no ledger");
+        says(&kept, &changed(&|r| r.run_id = "x".into()), "b", "belongs to another run");
         let moved = changed(&|r| r.ledger.as_mut().unwrap().position = 9);
-        says(&kept, &moved, "b", "another place");
+        says(&kept, &moved, "b", "another position");
         let elsewhere = changed(&|r| r.ledger.as_mut().unwrap().first_sha256 = Some("x".into()));
-        says(&kept, &elsewhere, "b", "another place");
+        says(&kept, &elsewhere, "b", "another position");
     }
 
     #[test]
-    fn a_ledger_that_was_cut_rewritten_or_begun_anew_differs_or_does_not_hold() {
+    fn detects_a_truncated_rewritten_or_restarted_ledger() {
         let kept = three();
         let text = std::fs::read_to_string(kept.ledger.path()).unwrap();
         let cut = |lines: usize| -> String {
@@ -394,7 +407,7 @@ mod tests {
             "c",
             "cut short: it has 2 lines, and this run started as line 5",
         );
-        says(&kept, &kept.runs[0], "a", "rewritten, or the bundle of b");
+        says(&kept, &kept.runs[0], "a", "the bundle of b was rewritten");
         std::fs::write(kept.ledger.path(), cut(3)).unwrap();
         fit_head(&kept.ledger);
         says(&kept, &kept.runs[1], "b", "not its end");
@@ -403,8 +416,8 @@ mod tests {
         says(&kept, &kept.runs[1], "b", "no ledger here");
         let fresh = one(&kept.ledger, "d");
         assert_eq!(fresh.ledger.as_ref().unwrap().began_unix_ns, Some(1_100));
-        says(&kept, &kept.runs[1], "b", "begun anew (it begins 0 s after");
-        // A chain that holds by itself, with another seal of the first run in it.
+        says(&kept, &kept.runs[1], "b", "restarted (it begins 0 s after");
+        // A valid chain with another seal of the first run.
         let forged = Ledger::at(kept.ledger.path().with_file_name("forged"));
         for (id, seal) in [("a", "other"), ("b", "b"), ("c", "c")] {
             let unix_ns = 1_000 + u64::from(id.as_bytes()[0]);
@@ -415,11 +428,11 @@ mod tests {
         }
         std::fs::rename(forged.path(), kept.ledger.path()).unwrap();
         fit_head(&kept.ledger);
-        says(&kept, &kept.runs[0], "other", "rewritten, or the bundle of b");
+        says(&kept, &kept.runs[0], "other", "the bundle of b was rewritten");
     }
 
     #[test]
-    fn a_start_counts_the_bundles_that_the_ledger_no_longer_holds() {
+    fn a_start_counts_bundles_missing_from_the_ledger() {
         let kept = three();
         let known = witnesses(&kept.runs);
         let start = |id| Start { run_id: id, known: &known, unix_ns: 1, ..Start::default() };

@@ -1,10 +1,10 @@
-//! How a run went over time.
+//! Figures over time.
 
 use serde::Serialize;
 
 use super::{Kind, Stage};
 
-/// What a series is of.
+/// Quantity of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -12,14 +12,14 @@ pub enum Quantity {
     RatePerS,
     /// Bytes per second.
     BandwidthPerS,
-    /// Mean latency of an interval, or the latency of one operation, ns.
+    /// Mean latency of an interval, or latency of one operation, ns.
     LatencyNs,
     /// Operations in flight.
     Outstanding,
 }
 
 impl Quantity {
-    /// As shown.
+    /// Returns the name for people.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -34,29 +34,30 @@ impl Quantity {
 /// A quantity over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
-    /// What it is of.
+    /// Quantity.
     pub quantity: Quantity,
-    /// Of which operations.
+    /// Kind of operation.
     pub kind: Kind,
-    /// Which latency, where it is of latencies.
+    /// Stage, if the quantity is a latency.
     pub stage: Stage,
-    /// Where it stands: the file, or the field.
+    /// Location: the file or field.
     pub field: String,
-    /// Length of an interval, s; `None` where each point is one operation.
+    /// Interval length, s; `None` if each point is one operation.
     pub interval_s: Option<f64>,
-    /// In the order recorded.
+    /// Points in the order recorded.
     pub points: Vec<Point>,
-    /// True where the series is of a part of the run only, by the tool's design.
+    /// True if the tool records only part of the run by design.
     pub partial: bool,
-    /// True where the values may be too low, and never too high, for a reason in the tool's source.
+    /// True if the values can be too low, but never too high, for a reason in the tool's source
+    /// code.
     pub understates: bool,
 }
 
-/// One point of a series.
+/// Point of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// Since the start of the run, s.
+    /// Time from the start of the run, s.
     pub at_s: f64,
-    /// In the unit of the quantity.
+    /// Value in the unit of the quantity.
     pub value: f64,
 }

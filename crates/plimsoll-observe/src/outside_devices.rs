@@ -1,27 +1,27 @@
-//! Devices around the target's: what reaches its devices from above without passing through the target's
-//! own stack (other partitions, volumes, loop devices), and the host's other disks.
+//! Devices outside the target's stack: other users of its devices (other partitions, volumes, loop
+//! devices), and the host's other disks.
 
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::environment::Transport;
-use plimsoll_evidence::observed::{DeviceTotals, Elsewhere, Moved};
+use plimsoll_evidence::observed::{DeviceTotals, IoBytes, OtherDisks};
 
 use crate::device::{self, DeviceNumber};
 use crate::sysfs::{Sysfs, names_in};
 
-/// Devices whose counters tell what is not the target's.
+/// Devices whose counters show I/O that is not the target's.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
-    /// Device of the stack, device above it that is none, and how many devices share what that one
-    /// moves.
+pub struct OutsideDevices {
+    /// Device of the stack, an outside device on top of it, and the number of devices that share
+    /// the outside device's I/O.
     beside: Vec<(DeviceNumber, DeviceNumber, u64)>,
-    /// Disks that are not beneath the target; true where they are memory.
-    elsewhere: Vec<(DeviceNumber, bool)>,
-    before: BTreeMap<DeviceNumber, Moved>,
+    /// Disks that are not behind the target; true for disks in memory.
+    other_disks: Vec<(DeviceNumber, bool)>,
+    before: BTreeMap<DeviceNumber, IoBytes>,
 }
 
-impl Surroundings {
-    /// Looks around `stack`, the devices beneath the target.
+impl OutsideDevices {
+    /// Finds the devices outside `stack`, which has the devices behind the target.
     #[must_use]
     pub fn of(sysfs: &Sysfs, stack: &[DeviceNumber]) -> Self {
         let mut found = Self::default();
@@ -38,23 +38,23 @@ impl Surroundings {
             if is_disk && described.device.size_bytes != Some(0) {
                 use Transport::{Pmem, Ram, Test, Zram};
                 let memory = matches!(described.device.transport, Some(Zram | Ram | Pmem | Test));
-                found.elsewhere.push((number, memory));
+                found.other_disks.push((number, memory));
             }
         }
         found
     }
 
-    /// Begins to count.
+    /// Starts counting.
     pub fn begin(&mut self) {
         self.before = self.read();
     }
 
-    /// What disks elsewhere moved since.
+    /// Returns the I/O of other disks since the start.
     #[must_use]
-    pub fn elsewhere(&self) -> Elsewhere {
+    pub fn other_disks(&self) -> OtherDisks {
         let now = self.read();
-        let mut sum = Elsewhere::default();
-        for (number, memory) in &self.elsewhere {
+        let mut sum = OtherDisks::default();
+        for (number, memory) in &self.other_disks {
             let moved = self.rise(&now, *number);
             let part = if *memory { &mut sum.memory } else { &mut sum.disks };
             *part = part.plus(moved);
@@ -62,13 +62,13 @@ impl Surroundings {
         sum
     }
 
-    /// Adds what came from beside to the totals of a device.
+    /// Adds the I/O from outside devices to the totals of a device.
     pub fn note(&self, number: DeviceNumber, totals: &mut DeviceTotals) {
         let now = self.read();
         let beside = self.beside.iter().filter(|(below, ..)| *below == number);
-        let sum = beside.fold(Moved::default(), |sum, (_, above, shared)| {
+        let sum = beside.fold(IoBytes::default(), |sum, (_, above, shared)| {
             let all = self.rise(&now, *above);
-            sum.plus(Moved {
+            sum.plus(IoBytes {
                 read_bytes: all.read_bytes / shared,
                 written_bytes: all.written_bytes / shared,
             })
@@ -76,27 +76,27 @@ impl Surroundings {
         totals.beside = Some(sum);
     }
 
-    fn rise(&self, now: &BTreeMap<DeviceNumber, Moved>, number: DeviceNumber) -> Moved {
+    fn rise(&self, now: &BTreeMap<DeviceNumber, IoBytes>, number: DeviceNumber) -> IoBytes {
         match (now.get(&number), self.before.get(&number)) {
             (Some(now), Some(before)) => now.minus(*before),
-            _ => Moved::default(),
+            _ => IoBytes::default(),
         }
     }
 
-    fn read(&self) -> BTreeMap<DeviceNumber, Moved> {
+    fn read(&self) -> BTreeMap<DeviceNumber, IoBytes> {
         let numbers = self.beside.iter().map(|(_, above, _)| above);
-        let numbers = numbers.chain(self.elsewhere.iter().map(|(number, _)| number));
+        let numbers = numbers.chain(self.other_disks.iter().map(|(number, _)| number));
         let read = |number: &DeviceNumber| {
             let counters = number.counters()?;
             let moved =
-                Moved { read_bytes: counters.read_bytes, written_bytes: counters.written_bytes };
+                IoBytes { read_bytes: counters.read_bytes, written_bytes: counters.written_bytes };
             Some((*number, moved))
         };
         numbers.filter_map(read).collect()
     }
 }
 
-/// The devices directly above one: those that hold it, and its partitions.
+/// Returns the devices directly above one: its holders and its partitions.
 fn above(sysfs: &Sysfs, number: DeviceNumber) -> Vec<DeviceNumber> {
     let directory = sysfs.directory(number);
     let holders = names_in(&directory.join("holders"));

@@ -1,5 +1,5 @@
-//! What stands between this program and what the kernel says: libraries that are loaded before all others and
-//! may answer in the kernel's place, as may a tracer, and mounts over what it tells of the target in `/proc` and `/sys`.
+//! Detection of anything that can falsify the kernel's answers to this program: preloaded
+//! libraries, a tracer, and mounts over files in `/proc` and `/sys`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use rustix::io::Errno;
 
 use crate::device::DeviceNumber;
 
-/// `statfs` of the kernel's own file systems (kernel: include/uapi/linux/magic.h).
+/// `statfs` type of the kernel's own file systems (kernel: include/uapi/linux/magic.h).
 const PROC_MAGIC: FsWord = PROC_SUPER_MAGIC;
 const SYSFS_MAGIC: FsWord = 0x6265_6572;
-/// Both number their root so.
+/// Inode number of the root of both file systems.
 const ROOT_INODE: u64 = 1;
 
-/// What is read of this process and of mounts.
+/// Files that Plimsoll reads about this process and its mounts.
 const OF_PROC: [&str; 4] = ["self", "self/io", "self/mountinfo", "self/fd"];
-/// What is read of a device, below its directory.
+/// Files that Plimsoll reads about a device, in its directory.
 const OF_DEVICE: [&str; 9] = [
     "",
     "/stat",
@@ -30,13 +30,13 @@ const OF_DEVICE: [&str; 9] = [
     "/slaves",
 ];
 
-/// Looks for both, with what lies over the accounts of these devices; `None` where nothing was found and not
-/// everything could be looked at.
+/// Checks for preloaded libraries and a tracer, and for mounts over the files of these devices.
+/// `None` if nothing was found but not everything could be checked.
 #[must_use]
-pub fn look(devices: &[DeviceNumber]) -> Option<Vec<String>> {
+pub fn detect(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     let mut found: Vec<String> = preloaded("self")
         .into_iter()
-        .map(|library| format!("{library} was loaded into this process before all others"))
+        .map(|library| format!("{library} was preloaded into this process"))
         .collect();
     let status = fs::read_to_string("/proc/self/status").ok();
     let traced = status.as_deref().and_then(tracer);
@@ -46,7 +46,7 @@ pub fn look(devices: &[DeviceNumber]) -> Option<Vec<String>> {
         let directory = format!("dev/block/{}:{}", number.major, number.minor);
         OF_DEVICE.map(|file| format!("{directory}{file}"))
     });
-    // Nothing is read there without a device.
+    // Without devices, Plimsoll reads nothing in `/sys`.
     let of_sys = match devices {
         [] => Some(Vec::new()),
         _ => covered(Path::new("/sys"), SYSFS_MAGIC, of_devices),
@@ -56,19 +56,20 @@ pub fn look(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     (looked || !found.is_empty()).then_some(found)
 }
 
-/// Libraries that a process (`self`, or its number) has loaded because its environment or the system's
-/// settings say so.
+/// Returns the libraries that a process (`self`, or its id) preloads because of its environment or
+/// the system's settings.
 #[must_use]
 pub fn preloaded(process: &str) -> Vec<String> {
     let read = |file: &str| fs::read(format!("/proc/{process}/{file}")).unwrap_or_default();
     let environment = read("environ");
-    let mut named: Vec<String> = environment.split(|byte| *byte == 0).flat_map(named_in).collect();
+    let mut named: Vec<String> =
+        environment.split(|byte| *byte == 0).flat_map(libraries_in).collect();
     let system = fs::read_to_string("/etc/ld.so.preload").unwrap_or_default();
     named.extend(words(&system));
     if named.is_empty() {
         return named;
     }
-    // A static program loads none, and what is named may not exist.
+    // A static program loads no libraries, and a named library may not exist.
     let maps = String::from_utf8_lossy(&read("maps")).into_owned();
     named.retain(|library| is_mapped(library, &maps));
     named.sort();
@@ -76,14 +77,15 @@ pub fn preloaded(process: &str) -> Vec<String> {
     named
 }
 
-/// Who traces a process and may change what its system calls return, by its `/proc/PID/status`.
+/// Returns the process that traces this one, from `/proc/PID/status`. A tracer can change the
+/// results of system calls.
 fn tracer(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
     line.trim().parse().ok().filter(|pid| *pid != 0)
 }
 
-/// What one variable of an environment has loaded.
-fn named_in(variable: &[u8]) -> Vec<String> {
+/// Returns the libraries named in an environment variable.
+fn libraries_in(variable: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(variable);
     let value = ["LD_PRELOAD=", "LD_AUDIT="].iter().find_map(|name| text.strip_prefix(name));
     value.map(words).unwrap_or_default()
@@ -93,18 +95,18 @@ fn words(text: &str) -> Vec<String> {
     text.split([' ', ':', '\n', '\t']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether a library is among what a process has mapped (`/proc/PID/maps`).
+/// True if a process has mapped the library (`/proc/PID/maps`).
 fn is_mapped(library: &str, maps: &str) -> bool {
     let real = fs::canonicalize(library).unwrap_or_else(|_| PathBuf::from(library));
     let name = |path: &Path| path.file_name().map(std::ffi::OsStr::to_owned);
     let names = [name(&real), name(Path::new(library))];
-    // The sixth column, which may hold spaces.
+    // The sixth column is the path, which may contain spaces.
     let mapped = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
     mapped.map(|path| name(Path::new(path))).any(|path| path.is_some() && names.contains(&path))
 }
 
-/// Those of `names` below `root` that lie under another mount, and `root` where it is not the kernel's own;
-/// `None` where that can't be asked.
+/// Returns those of `names` in `root` that are covered by another mount, and `root` if it is not
+/// the kernel's. `None` if the kernel cannot report mounts.
 fn covered(
     root: &Path,
     magic: FsWord,
@@ -123,11 +125,11 @@ fn covered(
         let within = ResolveFlags::NO_XDEV;
         match rustix::fs::openat2(&directory, name.as_str(), flags, Mode::empty(), within) {
             Err(Errno::XDEV) => {
-                found.push(format!("something is mounted over {}/{name}", root.display()));
+                found.push(format!("{}/{name} is covered by another mount", root.display()));
             }
-            // Without the call (before Linux 5.6, or refused by a filter) nothing is known.
+            // The call is missing (before Linux 5.6) or blocked by a filter.
             Err(Errno::NOSYS | Errno::PERM) => return None,
-            // What is not there is not covered.
+            // A missing file cannot be covered.
             _ => {}
         }
     }
@@ -140,22 +142,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_own_is_not_covered_and_another_file_system_is_not_it() {
+    fn distinguishes_the_kernels_file_systems_from_covered_ones() {
         let proc = Path::new("/proc");
         assert!(covered(proc, PROC_MAGIC, OF_PROC.map(str::to_owned)).unwrap().is_empty());
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(covered(directory.path(), PROC_MAGIC, []).unwrap().len(), 1);
         assert_eq!(covered(Path::new("/proc/self"), PROC_MAGIC, []).unwrap().len(), 1);
-        // Where the root of a file system lies over a name, that is seen.
+        // The root of a file system mounted over a name is detected.
         assert_eq!(covered(proc, PROC_MAGIC, ["../proc".to_owned()]).unwrap().len(), 1);
-        // What is not there was not looked at.
+        // Missing files were not checked.
         assert_eq!(covered(&directory.path().join("none"), PROC_MAGIC, []), None);
     }
 
     #[test]
-    fn a_library_counts_where_it_is_named_and_loaded() {
-        assert_eq!(named_in(b"LD_PRELOAD=/a/b.so c.so:/d.so"), ["/a/b.so", "c.so", "/d.so"]);
-        assert!(named_in(b"LD_LIBRARY_PATH=/a").is_empty());
+    fn a_preload_counts_if_named_and_mapped() {
+        assert_eq!(libraries_in(b"LD_PRELOAD=/a/b.so c.so:/d.so"), ["/a/b.so", "c.so", "/d.so"]);
+        assert!(libraries_in(b"LD_LIBRARY_PATH=/a").is_empty());
         let maps = "7f00-7f01 r-xp 00000000 fe:00 12 /usr/lib/b.so\n7f02-7f03 rw-p 0 00:00 0 \n";
         assert!(is_mapped("/usr/lib/b.so", maps) && is_mapped("b.so", maps));
         assert!(!is_mapped("/usr/lib/c.so", maps));
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracer_is_named_by_its_number() {
+    fn reports_the_id_of_a_tracer() {
         assert_eq!(tracer("Name:\tx\nTracerPid:\t4711\nUid:\t0\n"), Some(4711));
         assert_eq!(tracer("Name:\tx\nTracerPid:\t0\n"), None);
     }

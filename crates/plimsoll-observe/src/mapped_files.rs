@@ -1,7 +1,8 @@
-//! Executable files that a process has mapped, and which of them are not the distribution's.
+//! Mapped executable files of a process, and those from outside the distribution.
 //!
-//! A false library answers `pread64` whichever way it came in: `LD_LIBRARY_PATH`, an RPATH, a copy
-//! beside the program, a file that was replaced. So the question is what is mapped, not how.
+//! A fake library intercepts `pread64` no matter how it was loaded: `LD_LIBRARY_PATH`, an RPATH, a
+//! copy next to the program or a replaced file. The check therefore looks at what is mapped, not
+//! how.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +14,7 @@ use plimsoll_evidence::observed::MappedFile;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// Directories that a distribution installs libraries in.
+/// Directories for libraries of a distribution.
 const SYSTEM: [&str; 12] = [
     "/lib",
     "/lib32",
@@ -28,21 +29,21 @@ const SYSTEM: [&str; 12] = [
     "/gnu/store",
     "/snap",
 ];
-/// Directories that the loader searches unasked, below which a distribution may add that of its machine.
+/// Default directories of the loader. A distribution may add one for the architecture below them.
 const DEFAULT: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
-/// Beginnings of the names of C libraries, which make the system calls.
+/// Name prefixes of C libraries, which make the system calls.
 const C_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libc.musl", "libpthread"];
-/// What the kernel appends to the name of a file that was removed.
+/// Suffix that the kernel appends to the name of a deleted file.
 const DELETED: &str = " (deleted)";
 
-/// Executable files that a process (`self`, or its number) has mapped, in order; `None` if they
-/// cannot be read, or if it has none.
+/// Returns the executable files that a process (`self`, or its id) has mapped, sorted. `None` if
+/// not readable or empty.
 #[must_use]
-pub fn files(process: &str) -> Option<Vec<MappedFile>> {
+pub fn read(process: &str) -> Option<Vec<MappedFile>> {
     let program = || fs::read_link(format!("/proc/{process}/exe")).ok();
     let before = program()?;
     let maps = fs::read(format!("/proc/{process}/maps")).ok()?;
-    // A process that changes its program meanwhile shows files of both.
+    // A process that execs meanwhile would show files of both programs.
     let program = program().filter(|after| *after == before)?;
     let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     let paths = executable(&String::from_utf8_lossy(&maps));
@@ -54,8 +55,8 @@ pub fn files(process: &str) -> Option<Vec<MappedFile>> {
     Some(judged.collect::<Vec<_>>()).filter(|files| !files.is_empty())
 }
 
-/// Names of the files in `/proc/PID/maps` that are mapped executable. The kernel's own code is in
-/// brackets, and memory without a name has been compiled by the process itself.
+/// Returns the names of executable mappings in `/proc/PID/maps`. The kernel's own code has names in
+/// brackets. Anonymous executable memory was compiled by the process itself.
 fn executable(maps: &str) -> BTreeSet<String> {
     let named = |line: &str| {
         let mut columns = line.split_ascii_whitespace();
@@ -66,7 +67,7 @@ fn executable(maps: &str) -> BTreeSet<String> {
     maps.lines().filter_map(named).collect()
 }
 
-/// Directories that `LD_LIBRARY_PATH` names in an environment.
+/// Returns the directories in `LD_LIBRARY_PATH` of an environment.
 fn library_path(environment: &[u8]) -> Vec<PathBuf> {
     let variables = environment.split(|byte| *byte == 0);
     let value = variables.filter_map(|variable| variable.strip_prefix(b"LD_LIBRARY_PATH="));
@@ -78,10 +79,10 @@ fn library_path(environment: &[u8]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Why a mapped file is not a library of the distribution.
+/// Returns the reason why a mapped file is not a library of the distribution.
 fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
     if path.ends_with(DELETED) {
-        return Some("its file was replaced or removed".to_owned());
+        return Some("its file was replaced or deleted".to_owned());
     }
     let path = Path::new(path);
     let Some(root) = SYSTEM.iter().map(Path::new).find(|root| path.starts_with(root)) else {
@@ -96,13 +97,13 @@ fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
     let is_libc = C_LIBRARIES.iter().any(|begin| name.starts_with(begin));
     let packaged = ["/nix/store", "/gnu/store", "/snap"].map(Path::new).contains(&root);
     if is_libc && !is_default && !packaged {
-        return Some("it is a C library outside of the loader's directories".to_owned());
+        return Some("it is a C library outside the loader's directories".to_owned());
     }
     owned_by_root(path, root).or_else(|| covered(path, root))
 }
 
-/// Whether the loader searches a directory unasked: one of its own, one below for the machine, or one of
-/// either for a newer processor.
+/// True for a default directory of the loader, its subdirectory for the architecture, or that for a
+/// newer processor.
 fn is_default(directory: &Path) -> bool {
     let for_newer = directory.parent().filter(|parent| parent.ends_with("glibc-hwcaps"));
     let directory = for_newer.and_then(Path::parent).unwrap_or(directory);
@@ -113,25 +114,25 @@ fn is_default(directory: &Path) -> bool {
     DEFAULT.iter().map(Path::new).any(|root| directory == root || of_machine(root))
 }
 
-/// Whether root alone can change a file and the directories that hold it, up to the root of the
-/// system's libraries.
+/// Checks that only root can change a file and its directories, up to the root of the system's
+/// libraries. Returns the violation.
 fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
     for place in path.ancestors().take_while(|place| place.starts_with(root)) {
         let Ok(metadata) = fs::metadata(place) else {
-            return Some("its file cannot be looked at".to_owned());
+            return Some("its file cannot be examined".to_owned());
         };
-        // A root of packages may be shared, such as a store whose group builds into it.
+        // A package root may be group-writable, such as a store that a group builds into.
         let others = if place == root { 0o002 } else { 0o022 };
         if metadata.uid() != 0 || metadata.mode() & others != 0 && metadata.mode() & 0o1000 == 0 {
-            return Some(format!("others than root may change {}", place.display()));
+            return Some(format!("users other than root can change {}", place.display()));
         }
     }
     None
 }
 
-/// Whether something is mounted over a file or a directory that holds it.
+/// Returns the reason if something is mounted over a file or one of its directories.
 fn covered(path: &Path, root: &Path) -> Option<String> {
-    // Each package of these is a file system of its own.
+    // Each of these packages is a separate file system.
     if root == Path::new("/snap") {
         return None;
     }
@@ -140,7 +141,7 @@ fn covered(path: &Path, root: &Path) -> Option<String> {
     let opened = rustix::fs::openat(CWD, root, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let within = ResolveFlags::NO_XDEV;
     let found = rustix::fs::openat2(&opened, below, flags, Mode::empty(), within);
-    matches!(found, Err(Errno::XDEV)).then(|| "something is mounted over it".to_owned())
+    matches!(found, Err(Errno::XDEV)).then(|| "a mount covers it".to_owned())
 }
 
 #[cfg(test)]
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn this_process_has_the_distributions_libraries_and_its_own_program() {
-        let files = files("self").unwrap();
+        let files = read("self").unwrap();
         let foreign: Vec<_> = files.iter().filter(|file| file.foreign.is_some()).collect();
         assert!(foreign.is_empty(), "{foreign:?}");
         let libc = files.iter().any(|file| file.path.contains("libc"));
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_from_elsewhere_is_foreign_however_it_came_in() {
+    fn a_library_outside_the_distribution_is_foreign_however_loaded() {
         let none = |path: &str| foreign(path, &[]);
         for path in [
             "/tmp/x/libc.so.6",
@@ -191,8 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn the_loaders_own_directories_may_be_named_too() {
-        let files = files("self").unwrap();
+    fn accepts_default_directories_in_the_library_path() {
+        let files = read("self").unwrap();
         for file in files.iter().filter(|file| file.path.starts_with("/usr/lib/")) {
             let directory = Path::new(&file.path).parent().unwrap().to_owned();
             assert_eq!(foreign(&file.path, &[directory]), None, "{}", file.path);
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_may_change_is_foreign() {
+    fn a_file_writable_by_others_is_foreign() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         let file = root.join("lib.so");

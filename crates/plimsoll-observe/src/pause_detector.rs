@@ -1,6 +1,6 @@
-//! Did this process run all the time? A thread that does nothing but sleep looks at the clocks each time it
-//! wakes. A process that is stopped (SIGSTOP, a freezer, a debugger) or suspended with its machine wakes late,
-//! and was not waiting for a CPU meanwhile: that tells it from a busy host.
+//! Detection of pauses of this process. A thread that only sleeps checks the clocks each time it
+//! wakes. If the process is stopped (SIGSTOP, a freezer, a debugger) or suspended with its machine,
+//! the thread wakes late without having been runnable. That distinguishes a stop from a busy host.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,50 +18,50 @@ use signal_hook::consts::SIGCONT;
 use crate::cpu::CpuReading;
 use crate::host;
 
-/// Time from one look at the clocks to the next.
+/// Interval between clock checks.
 const PERIOD_NS: u64 = 50_000_000;
-/// A shorter pause is not told by itself: a busy host has many of them.
+/// Shorter pauses are not reported individually: a busy host has many.
 const PAUSE_NS_MIN: u64 = 1_000_000_000;
-/// Shorter ones that are stops are told where they add up to a pause.
+/// Shorter stops count if their sum reaches the length of a pause.
 const SHORT_NS_MIN: u64 = 200_000_000;
-/// Suspended time below this is rounding between two readings of clocks.
+/// Shorter suspensions are rounding errors between two clock readings.
 const SUSPENDED_NS_MIN: u64 = 100_000_000;
-/// How often the counters of stolen and withheld time are read: they take longer than the clocks.
+/// Reading interval of the counters of stolen and throttled time, which are slower than the clocks.
 const COUNTERS_NS: u64 = 1_000_000_000;
-/// As many are told one by one.
-const TOLD_MAX: usize = 100;
+/// Maximum number of pauses reported individually.
+const PAUSES_MAX: usize = 100;
 
-/// Watches until it is ended or dropped.
-pub(crate) struct Pulse {
-    /// The thread, and what has it end when it is dropped.
+/// Pause detector. It runs until it is ended or dropped.
+pub(crate) struct PauseDetector {
+    /// The thread, and the sender whose drop ends it.
     watching: Option<(Sender<()>, JoinHandle<Pauses>)>,
     continued: SigId,
 }
 
-impl Drop for Pulse {
+impl Drop for PauseDetector {
     fn drop(&mut self) {
         signal_hook::low_level::unregister(self.continued);
     }
 }
 
-/// What was found.
+/// Detected pauses.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
     stopped_ns: u64,
-    told: Vec<Pause>,
-    /// Stops that are too short to be told by themselves.
+    pauses: Vec<Pause>,
+    /// Sum of the stops that are too short to be reported individually.
     short_ns: u64,
     short: Vec<Pause>,
 }
 
-/// The clocks and counters at one moment.
+/// Clocks and counters at one moment.
 #[derive(Clone, Copy, Debug)]
-struct Beat {
+struct ClockReading {
     monotonic_ns: u64,
-    /// Least and most that the boot clock can be ahead of the monotonic one.
+    /// Bounds on the lead of the boot clock over the monotonic clock.
     ahead_ns: (u64, u64),
     cpu_ns: u64,
-    /// Time that this thread waited for a CPU; `None` where the kernel does not count it.
+    /// Time that this thread was runnable without a CPU; `None` if the kernel does not count it.
     waited_ns: Option<u64>,
 }
 
@@ -72,23 +72,23 @@ struct Counters {
     throttled_ns: Option<u64>,
 }
 
-/// A wake-up that came late.
+/// Late wake-up.
 #[derive(Clone, Copy, Debug, Default)]
-struct Late {
+struct LateWakeUp {
     late_ns: u64,
-    /// CPU time that the whole process used meanwhile.
+    /// CPU time of the whole process during the pause.
     ran_ns: u64,
-    /// What the process may have used before and after the pause proper.
+    /// CPU time that the process may have used just before and after the actual pause.
     ran_aside_ns: u64,
-    /// Waited for a CPU, stolen or withheld; `None` where that is not counted.
+    /// Runnable, stolen or throttled time; `None` if not counted.
     withheld_ns: Option<u64>,
-    /// Whether SIGCONT came.
+    /// True if SIGCONT arrived.
     continued: bool,
 }
 
-impl Pulse {
-    /// Begins to watch; `None` where no thread or no handler can be had. `now_ns` is the time since the run's
-    /// start.
+impl PauseDetector {
+    /// Starts the detector; `None` if the thread or the signal handler cannot be created. `now_ns`
+    /// is the time since the start of the run.
     pub(crate) fn begin(now_ns: u64) -> Option<Self> {
         let flag = Arc::new(AtomicBool::new(false));
         let continued = signal_hook::flag::register(SIGCONT, Arc::clone(&flag)).ok()?;
@@ -104,7 +104,7 @@ impl Pulse {
         Some(Self { watching: Some((stop, thread)), continued })
     }
 
-    /// Ends it. `None` where the thread did not come to an end in order.
+    /// Stops the detector. `None` if the thread did not end normally.
     pub(crate) fn end(mut self) -> Option<Pauses> {
         let (stop, thread) = self.watching.take()?;
         drop(stop);
@@ -113,9 +113,9 @@ impl Pulse {
 }
 
 impl Pauses {
-    /// Without what was over by `from_ns`, and without what went on then of the time before it.
+    /// Removes pauses that were over by `from_ns`, and the earlier part of a pause at that time.
     pub(crate) fn since(mut self, from_ns: u64) -> Self {
-        self.told.retain_mut(|pause| {
+        self.pauses.retain_mut(|pause| {
             let end_ns = pause.at_ns.saturating_add(pause.duration_ns);
             let before_ns = from_ns.saturating_sub(pause.at_ns).min(pause.duration_ns);
             if pause.kind.is_stop() {
@@ -128,35 +128,35 @@ impl Pauses {
         self
     }
 
-    /// Adds what was found to the evidence.
+    /// Adds the pauses to the evidence.
     pub(crate) fn note(self, clock: &mut ClockWatch) {
         clock.stopped_ns = Some(self.stopped_ns);
-        clock.pauses = self.told;
+        clock.pauses = self.pauses;
     }
 
     fn add(&mut self, pause: Pause) {
         if pause.duration_ns < PAUSE_NS_MIN && pause.kind != PauseKind::Suspended {
             if pause.kind.is_stop() {
                 self.short_ns = self.short_ns.saturating_add(pause.duration_ns);
-                self.short.extend((self.short.len() < TOLD_MAX).then_some(pause));
+                self.short.extend((self.short.len() < PAUSES_MAX).then_some(pause));
             }
             return;
         }
         if pause.kind.is_stop() {
             self.stopped_ns = self.stopped_ns.saturating_add(pause.duration_ns);
         }
-        if self.told.len() < TOLD_MAX {
-            self.told.push(pause);
+        if self.pauses.len() < PAUSES_MAX {
+            self.pauses.push(pause);
         }
     }
 
-    /// All that was found: short stops count where they add up.
-    fn settled(mut self) -> Self {
+    /// Returns the final result: short stops count if their sum is long enough.
+    fn finish(mut self) -> Self {
         if self.short_ns >= PAUSE_NS_MIN {
             self.stopped_ns = self.stopped_ns.saturating_add(self.short_ns);
-            self.told.append(&mut self.short);
-            self.told.sort_by_key(|pause| pause.at_ns);
-            self.told.truncate(TOLD_MAX);
+            self.pauses.append(&mut self.short);
+            self.pauses.sort_by_key(|pause| pause.at_ns);
+            self.pauses.truncate(PAUSES_MAX);
         }
         self
     }
@@ -167,13 +167,13 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
     let schedule = File::open("/proc/thread-self/schedstat").ok();
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let mut counters = Counters::now();
-    let mut last = Beat::now(schedule.as_ref());
+    let mut last = ClockReading::now(schedule.as_ref());
     loop {
         let ends = !matches!(
             stopped.recv_timeout(Duration::from_nanos(PERIOD_NS)),
             Err(RecvTimeoutError::Timeout)
         );
-        let now = Beat::now(schedule.as_ref());
+        let now = ClockReading::now(schedule.as_ref());
         let at_ns = last.monotonic_ns.saturating_sub(start_ns);
         let suspended_ns = now.suspended_ns_since(last);
         if suspended_ns >= SUSPENDED_NS_MIN {
@@ -186,10 +186,10 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
         }
         let late_ns = (now.monotonic_ns - last.monotonic_ns).saturating_sub(PERIOD_NS);
         if late_ns >= SHORT_NS_MIN {
-            // Any thread may be given the signal, and may come to run after this one.
+            // The kernel may deliver the signal to any thread, which may run later than this one.
             std::thread::sleep(Duration::from_nanos(PERIOD_NS));
             let fresh = Counters::now();
-            let late = Late {
+            let late = LateWakeUp {
                 late_ns,
                 ran_ns: now.cpu_ns.saturating_sub(last.cpu_ns),
                 ran_aside_ns: 2 * PERIOD_NS * cpus,
@@ -203,19 +203,19 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
         }
         continued.store(false, Ordering::Relaxed);
         if ends {
-            return pauses.settled();
+            return pauses.finish();
         }
         last = now;
     }
 }
 
-impl Late {
+impl LateWakeUp {
     fn pause(self, at_ns: u64) -> Pause {
         let (kind, duration_ns) = self.kind();
         Pause { at_ns, duration_ns, kind, withheld_ns: self.withheld_ns }
     }
 
-    /// What it was, and how long of it.
+    /// Classifies the pause and returns the length of that kind.
     fn kind(self) -> (PauseKind, u64) {
         let withheld_ns = self.withheld_ns.unwrap_or(0).min(self.late_ns);
         let rest_ns = self.late_ns - withheld_ns;
@@ -233,12 +233,12 @@ impl Late {
     }
 }
 
-impl Beat {
+impl ClockReading {
     fn now(schedule: Option<&File>) -> Self {
         let before_ns = clock::monotonic_ns();
         let boottime_ns = clock::boottime_ns();
         let monotonic_ns = clock::monotonic_ns();
-        // A wait between the readings widens this, and can't look like suspended time.
+        // A delay between the readings widens the bounds and cannot appear as suspended time.
         let ahead_ns =
             (boottime_ns.saturating_sub(monotonic_ns), boottime_ns.saturating_sub(before_ns));
         let cpu_ns = clock::process_cpu_ns();
@@ -255,8 +255,8 @@ impl Beat {
     }
 }
 
-/// The second field of `schedstat` (kernel: Documentation/scheduler/sched-stats.rst). All are zero where the
-/// kernel does not count.
+/// Parses the second field of `schedstat` (kernel: Documentation/scheduler/sched-stats.rst). All
+/// fields are zero if the kernel does not count.
 fn waited_ns(schedstat: &str) -> Option<u64> {
     let mut fields = schedstat.split_ascii_whitespace().map(str::parse::<u64>);
     let (_, waited_ns, slices) = (fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?);
@@ -272,15 +272,21 @@ impl Counters {
         }
     }
 
-    /// Time that the thread waited for a CPU, or that one was stolen or withheld.
-    fn withheld_ns_since(&self, before: &Self, now: Beat, last: Beat) -> Option<u64> {
+    /// Returns the time that the thread was runnable without a CPU, or that its CPU was stolen or
+    /// throttled.
+    fn withheld_ns_since(
+        &self,
+        before: &Self,
+        now: ClockReading,
+        last: ClockReading,
+    ) -> Option<u64> {
         let cpu = self.cpu.as_ref()?;
-        if is_virtual() && !cpu.tells_of_steal() {
+        if is_virtual() && !cpu.has_reported_steal() {
             return None;
         }
         let waited_ns = now.waited_ns?.saturating_sub(last.waited_ns?);
         let stolen_ns = cpu.stolen_ns_since(before.cpu.as_ref()?);
-        // Without a quota's counter there is no quota that could be read: version 2 always has it.
+        // Without a quota counter there is no readable quota: version 2 always has the counter.
         let throttled_ns = match (self.throttled_ns, before.throttled_ns) {
             (Some(now), Some(then)) => now.saturating_sub(then),
             _ => 0,
@@ -289,12 +295,12 @@ impl Counters {
     }
 }
 
-/// Whether this machine may be a virtual one.
+/// True if this machine may be virtual.
 fn is_virtual() -> bool {
     may_be_virtual(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// By the processor's flag. Processors other than x86 have none, and may be virtual.
+/// Checks the processor flag. Processors other than x86 lack it and may be virtual.
 fn may_be_virtual(cpuinfo: &str) -> bool {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     flags.is_none_or(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
@@ -309,33 +315,37 @@ mod tests {
 
     fn kind(late_s: u64, ran_s: u64, withheld_ns: Option<u64>, continued: bool) -> PauseKind {
         let (late_ns, ran_ns) = (late_s * S, ran_s * S);
-        Late { late_ns, ran_ns, ran_aside_ns: S / 5, withheld_ns, continued }.kind().0
+        LateWakeUp { late_ns, ran_ns, ran_aside_ns: S / 5, withheld_ns, continued }.kind().0
     }
 
     #[test]
-    fn a_stop_is_told_from_a_busy_host() {
-        // Neither ran nor waited.
+    fn distinguishes_a_stop_from_a_busy_host() {
+        // The thread neither ran nor was runnable.
         assert_eq!(kind(3, 0, Some(0), true), PauseKind::Signalled);
         assert_eq!(kind(3, 0, Some(0), false), PauseKind::Frozen);
-        // It waited for a CPU all the time, or its CPU was stolen.
+        // The thread was runnable all the time, or its CPU was stolen.
         assert_eq!(kind(3, 0, Some(3 * S), false), PauseKind::Busy);
         assert_eq!(kind(3, 0, Some(3 * S), true), PauseKind::Busy);
         assert_eq!(kind(3, 0, Some(5 * S / 2), false), PauseKind::Busy);
         // Other threads of the process ran.
         assert_eq!(kind(3, 2, Some(0), false), PauseKind::Busy);
-        // Half of this and half of that, or nothing that tells.
+        // Mixed causes, or no counters.
         assert_eq!(kind(5, 0, Some(3 * S), false), PauseKind::Unknown);
         assert_eq!(kind(3, 0, None, false), PauseKind::Unknown);
         assert_eq!(kind(3, 0, None, true), PauseKind::Signalled);
     }
 
     #[test]
-    fn only_what_is_no_waiting_counts_as_stopped() {
-        let late =
-            Late { late_ns: 5 * S, withheld_ns: Some(S), ran_aside_ns: S / 5, ..Late::default() };
+    fn runnable_time_does_not_count_as_stopped() {
+        let late = LateWakeUp {
+            late_ns: 5 * S,
+            withheld_ns: Some(S),
+            ran_aside_ns: S / 5,
+            ..LateWakeUp::default()
+        };
         let mut pauses = Pauses::default();
         pauses.add(late.pause(7));
-        pauses.add(Late { withheld_ns: Some(5 * S), ..late }.pause(8));
+        pauses.add(LateWakeUp { withheld_ns: Some(5 * S), ..late }.pause(8));
         let mut clock = ClockWatch::default();
         pauses.note(&mut clock);
         assert_eq!(clock.stopped_ns, Some(4 * S));
@@ -345,45 +355,49 @@ mod tests {
     }
 
     #[test]
-    fn of_a_stop_only_what_lies_in_the_phase_counts() {
-        let late =
-            Late { late_ns: 5 * S, withheld_ns: Some(0), continued: true, ..Late::default() };
+    fn counts_only_the_part_of_a_stop_within_the_phase() {
+        let late = LateWakeUp {
+            late_ns: 5 * S,
+            withheld_ns: Some(0),
+            continued: true,
+            ..LateWakeUp::default()
+        };
         let mut pauses = Pauses::default();
         [S, 10 * S, 20 * S].into_iter().for_each(|at_ns| pauses.add(late.pause(at_ns)));
         let mut clock = ClockWatch::default();
         pauses.since(12 * S).note(&mut clock);
-        let told: Vec<(u64, u64)> =
+        let pauses: Vec<(u64, u64)> =
             clock.pauses.iter().map(|pause| (pause.at_ns, pause.duration_ns)).collect();
-        assert_eq!(told, [(12 * S, 3 * S), (20 * S, 5 * S)]);
+        assert_eq!(pauses, [(12 * S, 3 * S), (20 * S, 5 * S)]);
         assert_eq!(clock.stopped_ns, Some(8 * S));
     }
 
     #[test]
-    fn stops_below_a_second_count_where_they_add_up() {
-        let late = |late_ns, withheld_ns| Late {
+    fn short_stops_count_if_their_sum_is_long() {
+        let late = |late_ns, withheld_ns| LateWakeUp {
             late_ns,
             withheld_ns: Some(withheld_ns),
             ran_aside_ns: S / 5,
-            ..Late::default()
+            ..LateWakeUp::default()
         };
         let found = |times: u64, withheld_ns| {
             let mut pauses = Pauses::default();
             (0..times).for_each(|at| pauses.add(late(2 * S / 5, withheld_ns).pause(at)));
             let mut clock = ClockWatch::default();
-            pauses.settled().note(&mut clock);
+            pauses.finish().note(&mut clock);
             (clock.stopped_ns, clock.pauses.len())
         };
         assert_eq!(found(2, 0), (Some(0), 0));
         assert_eq!(found(3, 0), (Some(6 * S / 5), 3));
-        assert_eq!(found(200, 0), (Some(80 * S), TOLD_MAX));
-        // It waited for a CPU as long.
+        assert_eq!(found(200, 0), (Some(80 * S), PAUSES_MAX));
+        // The thread was runnable for the same time.
         assert_eq!(found(200, 2 * S / 5), (Some(0), 0));
         assert_eq!(found(200, S / 4), (Some(0), 0));
     }
 
     #[test]
     fn suspended_time_is_what_only_the_boot_clock_counts() {
-        let beat = |least_ns, most_ns| Beat {
+        let beat = |least_ns, most_ns| ClockReading {
             monotonic_ns: S,
             ahead_ns: (least_ns, most_ns),
             cpu_ns: 0,
@@ -391,13 +405,13 @@ mod tests {
         };
         assert_eq!(beat(12 * S, 12 * S).suspended_ns_since(beat(2 * S, 2 * S)), 10 * S);
         assert_eq!(beat(2 * S, 2 * S).suspended_ns_since(beat(2 * S, 2 * S)), 0);
-        // Two seconds lay between the readings of one beat, before or after.
+        // Two seconds passed between the readings of one beat, before or after.
         assert_eq!(beat(0, 2 * S).suspended_ns_since(beat(2 * S, 2 * S)), 0);
         assert_eq!(beat(2 * S, 2 * S).suspended_ns_since(beat(0, 2 * S)), 0);
     }
 
     #[test]
-    fn a_kernel_that_does_not_count_is_unknown() {
+    fn missing_kernel_counters_are_unknown() {
         assert_eq!(waited_ns("4014 11842 1\n"), Some(11_842));
         assert_eq!(waited_ns("0 0 0\n"), None);
         assert_eq!(waited_ns(""), None);
@@ -413,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ran_was_not_stopped() {
-        let pulse = Pulse::begin(0).unwrap();
+        let pulse = PauseDetector::begin(0).unwrap();
         std::thread::sleep(Duration::from_millis(120));
         let pauses = pulse.end().unwrap();
         assert_eq!(pauses.stopped_ns, 0);

@@ -1,45 +1,48 @@
-//! A result of any known form as evidence: the bytes and operations that it tells of, and nothing more. Laws that take its settings
-//! are asked of its figures ([`crate::read_text`]); as evidence it can be held against what was seen while it was made.
+//! Result of any known format as evidence: only its bytes and operations. Rules that need its
+//! settings use its figures ([`crate::read_text`]). As evidence it can be checked against
+//! observations made during the run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
-use plimsoll_evidence::reported::{Kind, Operation, Part, Reported};
+use plimsoll_evidence::tool_result::{Kind, Operation, Part, ToolResult};
 use plimsoll_plan::Plan;
 
 use super::{ForeignError, bundle, class};
 
-/// Sector of the sizes that a plan may state.
+/// Sector size for plan sizes.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Reads the one result of a text. `writes`: which way data went where the result does not say it (`dd`), as far as that was seen.
+/// Reads the single result of a text. `writes` is the observed direction of data, for results that
+/// do not state it (`dd`).
 ///
 /// # Errors
-/// A text of no known form, of several results, or of one that tells of no bytes read or written over a time.
+/// The text has an unknown format, several results, or a result without bytes read or written over
+/// a time.
 pub fn read(text: &str, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
     let study = crate::read_text(name, text);
     let result = match (&study.results[..], &study.unreadable[..]) {
         ([only], _) => only,
         ([], [error, ..]) => return Err(ForeignError(error.says.clone())),
-        ([], []) => return Err(ForeignError("it is no result of a known form".into())),
+        ([], []) => return Err(ForeignError("it has no known result format".into())),
         (several, _) => {
-            let says = format!("it holds {} results; have the command leave one", several.len());
+            let says = format!("it has {} results; make the command write only one", several.len());
             return Err(ForeignError(says));
         }
     };
     of(result, name, writes)
 }
 
-fn of(result: &Reported, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
+fn of(result: &ToolResult, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
     let tool = &result.source.tool;
-    let moved: Vec<Moved> = result
+    let moved: Vec<IoTotals> = result
         .parts
         .iter()
         .filter(|part| !part.is_total)
-        .flat_map(|part| part.operations.iter().filter_map(|o| Moved::of(part, o, writes)))
+        .flat_map(|part| part.operations.iter().filter_map(|o| IoTotals::of(part, o, writes)))
         .collect();
     let length_ns = moved.iter().map(|moved| moved.time_ns).fold(0.0, f64::max);
     if moved.is_empty() || length_ns < 1.0 {
-        let says = format!("{tool} tells of no bytes read or written over a time");
+        let says = format!("{tool} reports no bytes read or written over a time");
         return Err(ForeignError(says));
     }
     let plan_text = plan(result, &moved);
@@ -67,18 +70,18 @@ fn of(result: &Reported, name: &str, writes: Option<bool>) -> Result<Bundle, For
     Ok(bundle)
 }
 
-/// What one kind of operation moved.
-struct Moved {
+/// I/O of one kind of operation.
+struct IoTotals {
     is_read: bool,
     bytes: f64,
-    /// At least 1: what moved bytes is an operation.
+    /// At least 1: transferred bytes imply an operation.
     count: f64,
     time_ns: f64,
-    /// 0 where it is not told.
+    /// 0 if unknown.
     mean_ns: f64,
 }
 
-impl Moved {
+impl IoTotals {
     fn of(part: &Part, operation: &Operation, writes: Option<bool>) -> Option<Self> {
         let is_read = match operation.kind {
             Kind::Read => true,
@@ -86,10 +89,10 @@ impl Moved {
             Kind::All => !writes?,
             _ => return None,
         };
-        let value = |figures: &[plimsoll_evidence::reported::Figure]| {
+        let value = |figures: &[plimsoll_evidence::tool_result::Figure]| {
             figures.iter().map(|figure| figure.value).find(|v| v.is_finite() && *v > 0.0)
         };
-        // What is told of all together holds the reads and writes that are told of alone.
+        // A total includes the reads and writes that are listed separately.
         let divided = part.operations.iter().any(|o| o.kind.moves_data() && o.kind != Kind::All);
         if operation.kind == Kind::All && divided {
             return None;
@@ -108,9 +111,9 @@ impl Moved {
     }
 }
 
-/// What stands for a plan: its mix, its mean size, and what it lets in flight. Where a latency is told and that is not, pauses
-/// keep the law of queues from being applied.
-fn plan(result: &Reported, moved: &[Moved]) -> String {
+/// Returns a plan with the result's mix, mean size and operations in flight. If the result states a
+/// latency but no number in flight, the plan has pauses, so that Little's law is not applied.
+fn plan(result: &ToolResult, moved: &[IoTotals]) -> String {
     let parts = result.parts.iter().filter(|part| !part.is_total);
     let depths = parts.filter_map(|part| part.setting.outstanding.as_ref());
     let depth: f64 = depths.map(|depth| depth.most.value).sum();
@@ -139,7 +142,7 @@ mod tests {
     const DD: &str = "16+0 records in\n16+0 records out\n16777216 bytes (17 MB, 16 MiB) copied, 0.5 s, 33.6 MB/s\n";
 
     #[test]
-    fn a_copy_is_a_read_or_a_write_as_it_was_seen() {
+    fn a_copy_has_the_observed_direction() {
         for (writes, is_read) in [(true, false), (false, true)] {
             let bundle = read(DD, "out.txt", Some(writes)).unwrap();
             let class = &bundle.run.classes[0];
@@ -148,13 +151,13 @@ mod tests {
             assert!(bundle.run.engine.paths.is_empty() && bundle.run.engine.kind == "dd");
         }
         let error = read(DD, "out.txt", None).unwrap_err().to_string();
-        assert!(error.contains("dd tells of no bytes read or written"), "{error}");
+        assert!(error.contains("dd reports no bytes read or written"), "{error}");
     }
 
     #[test]
-    fn what_tells_of_no_bytes_or_of_several_runs_is_refused() {
+    fn rejects_results_without_bytes_or_with_several_runs() {
         let error = |text: &str| read(text, "x", Some(true)).unwrap_err().to_string();
-        assert!(error(&DD.repeat(2)).contains("it holds 2 results"));
-        assert!(error("hello\n").contains("no known form"), "{}", error("hello\n"));
+        assert!(error(&DD.repeat(2)).contains("it has 2 results"));
+        assert!(error("hello\n").contains("format is unknown"), "{}", error("hello\n"));
     }
 }

@@ -7,9 +7,9 @@ use crate::raw::{CompareRaw, EngineRaw, MetricsRaw, ObserveRaw, RepeatRaw};
 use crate::read::Cx;
 use crate::resolved::{EngineChoice, MetricsEndpoint, Observe, Repeat};
 
-/// Runs of one plan at most: beyond that it is a slip of the finger.
+/// Maximum runs of one plan. A larger number is a typing error.
 const RUNS_MAX: u64 = 10_000;
-/// Driving threads at most.
+/// Maximum driving threads.
 const WORKERS_MAX: u64 = 4096;
 
 pub(super) fn engine(raw: &EngineRaw, cx: &mut Cx) -> EngineChoice {
@@ -27,7 +27,7 @@ pub(super) fn repeat(raw: &RepeatRaw, cx: &mut Cx) -> Repeat {
     Repeat { runs, fresh: raw.fresh.value }
 }
 
-/// What a comparison asks about, each once.
+/// Returns the factors of a comparison without duplicates.
 pub(super) fn factors(raw: &CompareRaw) -> Vec<String> {
     let given = raw.factor.as_ref().map_or(&[][..], |factor| factor.value.items.as_slice());
     let mut factors: Vec<String> = given.iter().map(|(name, _)| name.0.trim().to_owned()).collect();
@@ -38,7 +38,7 @@ pub(super) fn factors(raw: &CompareRaw) -> Vec<String> {
 
 pub(super) fn observe(raw: &ObserveRaw, cx: &mut Cx) -> Option<Observe> {
     let given = raw.metrics.as_ref().map_or(&[][..], |m| m.value.items.as_slice());
-    // Every endpoint is looked at, so that each problem is noted.
+    // Check every endpoint, so that every error is recorded.
     let metrics: Vec<_> = given.iter().map(|(m, _)| endpoint(m, cx)).collect();
     Some(Observe {
         data_reduction: raw.data_reduction.as_ref().map(|g| g.value.0),
@@ -71,9 +71,9 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
         if !is_known(name) {
             let help =
                 "known are data_reduction, read_source.* and write_destination.*: see docs/plan.md";
-            cx.fail(&names.at, format!("`{name}` is not something that is observed"), help);
+            cx.fail(&names.at, format!("`{name}` is not a known metric name"), help);
         }
-        // Kept as TOML until here: a metric's name is a string.
+        // The value is still TOML: a metric name must be a string.
         match metric.parse::<toml::Value>() {
             Ok(toml::Value::String(text)) if !text.is_empty() => known.insert(name.clone(), text),
             _ => {
@@ -90,8 +90,8 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     })
 }
 
-/// What a metric can stand for. Where a read came from and a write went to are the words of the
-/// evidence; a system's other figures have no place in it.
+/// True for a name that a metric can map to: the read sources and write destinations of the
+/// evidence. Other figures of a system have no place in it.
 fn is_known(name: &str) -> bool {
     match name.split_once('.') {
         Some(("read_source", from)) => {

@@ -1,0 +1,14 @@
+//! Executable files mapped by a process.
+
+use serde::{Deserialize, Serialize};
+
+/// Mapped executable file: the program or a library.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappedFile {
+    /// Path, as the kernel shows it.
+    pub path: String,
+    /// Reason why the file is not part of the distribution; `None` for the program itself and for
+    /// the distribution's libraries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<String>,
+}

@@ -1,0 +1,167 @@
+//! A result as its tool reports it, in terms that are independent of the tool.
+//!
+//! `plimsoll-import` fills a [`ToolResult`] from a file; `plimsoll-judge` checks whether its
+//! figures can all be true at once. Neither invents values: what a file does not state stays `None`
+//! or empty, never zero. Every [`Figure`] carries the range of values that would be printed the
+//! same way, and its location. Rules therefore need no tolerances of their own, and findings can
+//! name the field.
+//!
+//! | type | content |
+//! |---|---|
+//! | [`ToolResult`] | source, [`Part`]s, figures that aggregate others ([`Aggregate`]), passes over the same data ([`Pass`]) |
+//! | [`Part`] | one job, host, rank or phase: its [`Setting`], its [`Operation`]s, its [`Series`] |
+//! | [`Operation`] | figures of one kind of operation: count, bytes, rates, [`Latency`] |
+
+mod aggregate;
+mod figure;
+mod latency;
+mod operation;
+mod population;
+mod series;
+mod setting;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use aggregate::{Aggregate, Formula, Membership, Pass};
+pub use figure::Figure;
+pub use latency::{Bin, Latency, Percentile, Stage};
+pub use operation::{Kind, Operation, SampleStatistics};
+pub use population::{Claim, Population, Unit};
+pub use series::{Point, Quantity, Series};
+pub use setting::{CounterReset, Durability, MediaClass, Outstanding, Pattern, Setting};
+
+/// Result of one run of a tool, or one row of a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ToolResult {
+    /// Origin of the result.
+    pub source: Source,
+    /// Jobs, hosts, ranks or phases. An undivided result has one part.
+    pub parts: Vec<Part>,
+    /// Figures that aggregate other figures.
+    pub combined: Vec<Aggregate>,
+    /// Expected numbers of parts, if the result states them.
+    pub memberships: Vec<Membership>,
+    /// Sets of values too large for one part each.
+    pub populations: Vec<Population>,
+    /// Repeated passes over the same data, in order (epochs of a training).
+    pub passes: Vec<Pass>,
+    /// Warnings and errors of the tool about its own result, in its words.
+    pub complaints: Vec<Complaint>,
+    /// Skipped or unreadable content, one sentence each.
+    pub remarks: Vec<String>,
+    /// Options as stated, by the tool's names.
+    pub options: BTreeMap<String, String>,
+}
+
+impl ToolResult {
+    /// Creates an empty result from that source.
+    #[must_use]
+    pub fn new(source: Source) -> Self {
+        Self { source, ..Self::default() }
+    }
+
+    /// Returns a short name for tables: the file, and the location in it if it holds several
+    /// results.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.source.place {
+            Some(place) => format!("{}:{place}", self.source.file),
+            None => self.source.file.clone(),
+        }
+    }
+
+    /// Returns all operations with their parts.
+    pub fn operations(&self) -> impl Iterator<Item = (&Part, &Operation)> {
+        self.parts.iter().flat_map(|part| part.operations.iter().map(move |op| (part, op)))
+    }
+}
+
+/// Origin of a result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Source {
+    /// Common name of the tool (`fio`); empty for a table that names none.
+    pub tool: String,
+    /// Version, as the tool states it.
+    pub version: Option<String>,
+    /// Format that it was read as, such as `fio JSON`.
+    pub format: String,
+    /// Path of the file, relative to the imported path.
+    pub file: String,
+    /// Location in a file with several results: a line, a phase or a test name.
+    pub place: Option<String>,
+    /// Time when the run started or ended, seconds since 1970.
+    pub taken_unix_s: Option<f64>,
+}
+
+/// Part of a result with its own figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Part {
+    /// Name in the result; empty if the result is undivided.
+    pub name: String,
+    /// Host that ran it.
+    pub host: Option<String>,
+    /// Rank, job number or client.
+    pub rank: Option<String>,
+    /// Requested workload.
+    pub setting: Setting,
+    /// Run time, ns.
+    pub window_ns: Option<Figure>,
+    /// Start time, seconds since 1970.
+    pub start_unix_s: Option<f64>,
+    /// Figures by kind of operation.
+    pub operations: Vec<Operation>,
+    /// Figures over time.
+    pub series: Vec<Series>,
+    /// Number of errors.
+    pub errors: Option<Figure>,
+    /// Share of one CPU that a generator thread used, 0 to 1.
+    pub generator_cpu_share: Option<Figure>,
+    /// Device counters, as the tool reports them.
+    pub devices: Vec<DeviceCounts>,
+    /// True for a total of other parts, which must not be added to them.
+    pub is_total: bool,
+}
+
+/// Counters of a device over the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceCounts {
+    /// Name of the device.
+    pub name: String,
+    /// Reads completed.
+    pub reads: Option<Figure>,
+    /// Writes completed.
+    pub writes: Option<Figure>,
+    /// Reads that the kernel merged into others.
+    pub read_merges: Option<Figure>,
+    /// Writes that the kernel merged into others.
+    pub write_merges: Option<Figure>,
+    /// Bytes read.
+    pub read_bytes: Option<Figure>,
+    /// Bytes written.
+    pub written_bytes: Option<Figure>,
+    /// Share of time in which the device was busy, 0 to 1.
+    pub busy_share: Option<Figure>,
+}
+
+/// Warning or error of a tool about its own result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Complaint {
+    /// Severity.
+    pub weight: Weight,
+    /// Text of the message.
+    pub says: String,
+    /// Location of the message.
+    pub field: String,
+}
+
+/// Severity of a tool's complaint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// The tool calls the result invalid, or exited with an error.
+    Invalid,
+    /// The tool warns.
+    Warning,
+}

@@ -1,0 +1,68 @@
+//! Latencies in a result.
+
+use serde::Serialize;
+
+use super::Figure;
+
+/// Stage of an operation that a latency covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// From the start to the acceptance by the system.
+    Submission,
+    /// From the acceptance by the system to the completion.
+    Completion,
+    /// From before the submission to the completion.
+    #[default]
+    Total,
+    /// Latency of an application request that takes several operations.
+    Request,
+    /// The result does not state the stage.
+    Unstated,
+}
+
+/// Latencies of one kind of operation at one stage, in ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Stage.
+    pub stage: Stage,
+    /// Number of operations.
+    pub count: Option<Figure>,
+    /// Minimum.
+    pub min_ns: Option<Figure>,
+    /// Arithmetic mean.
+    pub mean_ns: Option<Figure>,
+    /// Maximum.
+    pub max_ns: Option<Figure>,
+    /// Standard deviation.
+    pub stddev_ns: Option<Figure>,
+    /// Percentiles in the order printed.
+    pub percentiles: Vec<Percentile>,
+    /// Histogram in order of latency.
+    pub bins: Vec<Bin>,
+    /// Stated sum of all latencies.
+    pub sum_ns: Option<Figure>,
+    /// True if the latencies cover a different set of operations than the rate. A mean over another
+    /// time or a sample says nothing about the number in flight.
+    pub sampled: bool,
+}
+
+/// Percentile of a latency distribution.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Percentile {
+    /// Quantile, 0 to 1.
+    pub quantile: f64,
+    /// Latency, ns.
+    pub ns: Figure,
+}
+
+/// Histogram bin.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Bin {
+    /// Lower bound, ns.
+    pub from_ns: f64,
+    /// Upper bound, ns.
+    pub to_ns: f64,
+    /// Number of operations.
+    pub count: f64,
+}

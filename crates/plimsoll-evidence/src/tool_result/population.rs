@@ -1,0 +1,52 @@
+//! Large sets of values, such as the times of thousands of ranks or the latencies of all requests.
+
+use serde::Serialize;
+
+use super::{Figure, Formula};
+
+/// Unit of the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Bytes per second.
+    BytesPerS,
+    /// Operations, samples or objects per second.
+    PerS,
+    /// Bytes.
+    Bytes,
+    /// Plain number.
+    Count,
+}
+
+/// Set of values of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Population {
+    /// Owners of the values: `ranks`, `requests`.
+    pub of: String,
+    /// Quantity, such as `time to write`.
+    pub what: String,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// Location: the column or list.
+    pub field: String,
+    /// Values in file order.
+    pub values: Vec<f64>,
+    /// True if all parts did the same work at the same time, so that their values are comparable.
+    pub alike: bool,
+    /// Figures that aggregate these values.
+    pub claims: Vec<Claim>,
+}
+
+/// Figure that aggregates a population.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// Formula.
+    #[serde(rename = "how")]
+    pub formula: Formula,
+    /// Aggregate figure, in the unit of the population.
+    pub total: Figure,
+    /// Relative deviation that the tool's source code explains.
+    pub slack: f64,
+}
