@@ -81,8 +81,8 @@ pub struct GeneratorThread {
     pub user_ns: u64,
     /// System CPU time in the measured phase, without that of the kernel's I/O workers.
     pub system_ns: u64,
-    /// Time in the measured phase in which it watched the clock for a start that was near, and would
-    /// have taken work: busy by the CPU's account, and not at its limit. `None` where it wasn't
-    /// recorded.
+    /// Time in the measured phase in which it watched the clock for a start that was near, or polled in
+    /// vain for a completion, and would have taken work: busy by the CPU's account, and not at its
+    /// limit. `None` where it wasn't recorded.
     pub spun_ns: Option<u64>,
 }

@@ -109,5 +109,7 @@ section! {
         io_poll: bool = false;
         /// Whether a kernel thread picks submissions up (io_uring).
         sq_poll: bool = false;
+        /// Whether a waiting thread polls for completions, for up to 200 µs, before it sleeps: a wake-up may take longer than an operation. Threads poll only if the host has more CPUs than threads.
+        spin: bool = true;
     }
 }
