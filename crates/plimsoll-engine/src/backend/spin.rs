@@ -4,7 +4,7 @@
 //! than the operation, and the run would report it as the storage's latency. The polling time follows the waits
 //! seen, so a slow device costs no CPU.
 //!
-//! The thread yields its CPU while it polls, because the kernel thread that carries the operation may be queued on
+//! The thread yields its CPU now and then while it polls, because the kernel thread that carries the operation may be queued on
 //! the same CPU. It does not yield each time: where other programs use all CPUs, each yield would cost their whole
 //! time slices.
 
@@ -18,13 +18,14 @@ use crate::timer::Timer;
 pub const SPIN_NS_MAX: u64 = 200_000;
 /// Shortest polling time: a wake-up costs more.
 const SPIN_NS_MIN: u64 = 20_000;
-/// Polling time as a multiple of the typical wait: most of the slower operations return within it.
-const TYPICAL_TIMES: u64 = 4;
+/// Polling time as a multiple of the mean wait. At depth 4 operations that return together make three waits of
+/// four short, and the fourth is four times the mean.
+const MEAN_TIMES: u64 = 8;
 /// Polling time between two yields.
 const YIELD_NS: u64 = 2_000;
 /// Longest time between two looks that counts as polling. In a longer one another thread had the CPU.
 const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
-/// After this many waits, one polls whatever the typical wait: a wake-up may be most of it.
+/// After this many waits, one polls whatever the mean: a wake-up may be most of it.
 const PROBE_WAITS: u32 = 64;
 
 /// A thread's polling time and the waits that it follows.
@@ -32,7 +33,8 @@ const PROBE_WAITS: u32 = 64;
 pub struct Spin {
     /// 0: it never polls.
     longest_ns: u64,
-    typical_ns: u64,
+    /// Mean of the latest waits.
+    mean_ns: u64,
     waits: u32,
     /// Time that it polled in vain.
     pub spun_ns: u64,
@@ -49,7 +51,8 @@ impl Spin {
     ///
     /// # Errors
     /// Where the queue itself fails.
-    #[inline]
+    // Inlined, it would slow the loop over targets that never wait.
+    #[inline(never)]
     pub fn wait<Q: Queue, T: Timer>(
         &mut self,
         queue: &mut Q,
@@ -106,27 +109,22 @@ impl Spin {
     fn length_ns(&self) -> u64 {
         match self.waits % PROBE_WAITS {
             0 => self.longest_ns,
-            _ => spin_ns(self.typical_ns, self.longest_ns),
+            _ => spin_ns(self.mean_ns, self.longest_ns),
         }
     }
 
-    /// Follows short waits fast and long ones slowly: a stall does not end polling.
+    /// Moves the mean an eighth of the way. A wait counts with a bounded length, so one stall does not end polling.
     fn learn(&mut self, wait_ns: u64) {
         let wait_ns = wait_ns.min(2 * self.longest_ns);
-        let first = self.waits == 0;
         self.waits = self.waits.wrapping_add(1);
-        self.typical_ns = match wait_ns.checked_sub(self.typical_ns) {
-            Some(longer_ns) if !first => self.typical_ns + longer_ns / 16,
-            Some(_) => wait_ns,
-            None => self.typical_ns.midpoint(wait_ns),
-        };
+        self.mean_ns = (7 * self.mean_ns + wait_ns) / 8;
     }
 }
 
-/// Polling time for waits of `typical_ns`.
-fn spin_ns(typical_ns: u64, longest_ns: u64) -> u64 {
-    match typical_ns <= longest_ns {
-        true => (TYPICAL_TIMES * typical_ns).clamp(SPIN_NS_MIN.min(longest_ns), longest_ns),
+/// Polling time for waits of `mean_ns`.
+fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
+    match mean_ns <= longest_ns {
+        true => (MEAN_TIMES * mean_ns).clamp(SPIN_NS_MIN.min(longest_ns), longest_ns),
         false => 0,
     }
 }
@@ -152,9 +150,9 @@ mod tests {
     const US: u64 = 1_000;
 
     #[test]
-    fn polling_time_follows_the_typical_wait_within_bounds() {
-        let of = |typical_ns| spin_ns(typical_ns, SPIN_NS_MAX);
-        assert_eq!([0, US, 10 * US].map(of), [20 * US, 20 * US, 40 * US]);
+    fn polling_time_follows_the_mean_wait_within_bounds() {
+        let of = |mean_ns| spin_ns(mean_ns, SPIN_NS_MAX);
+        assert_eq!([0, US, 10 * US].map(of), [20 * US, 20 * US, 80 * US]);
         assert_eq!([50 * US, 200 * US].map(of), [SPIN_NS_MAX; 2]);
         assert_eq!([201 * US, 5_000 * US].map(of), [0; 2]);
         assert_eq!(spin_ns(10 * US, 7 * US), 0);
@@ -174,8 +172,11 @@ mod tests {
             spin.learn(5_000 * US);
         }
         assert_eq!(spin.length_ns(), SPIN_NS_MAX);
-        (0..3).for_each(|_| spin.learn(30 * US));
+        (0..8).for_each(|_| spin.learn(30 * US));
         assert!(spin.length_ns() > 30 * US);
+        // Four operations that return together.
+        (0..100).for_each(|number| spin.learn(if number % 4 == 0 { 50 * US } else { 0 }));
+        assert!(spin.length_ns() > 60 * US);
     }
 
     #[test]
