@@ -53,6 +53,7 @@ mod name_op;
 mod opening;
 mod queue;
 mod report;
+mod spin;
 
 pub(crate) use batch::Batch;
 pub(crate) use opening::open;
@@ -62,6 +63,7 @@ pub use config::{BackendConfig, Direct, FileSource, Names, Prefer};
 pub use name_op::NameOp;
 pub use queue::{AnyQueue, NullQueue, Queue};
 pub use report::{BackendKind, BackendReport, FileReport};
+pub use spin::{SPIN_NS_MAX, Spin, polling};
 
 /// How often a queue that settles looks at the time, in ns.
 const SETTLE_TICK_NS: u64 = 100_000_000;
@@ -86,6 +88,7 @@ pub struct Backend<Q = AnyQueue, T = Clock> {
     free: Vec<u32>,
     /// Slots pushed since the last submission, which get their time there.
     fresh: Vec<u32>,
+    spin: Spin,
 }
 
 impl Backend {
@@ -95,8 +98,9 @@ impl Backend {
     /// [`EngineError`] with the path: a file that can't be opened, made or grown; direct I/O or
     /// io_uring required and not to be had; no memory for the arena.
     pub fn open(config: BackendConfig) -> Result<Self, EngineError> {
+        let spin = Spin::new(config.spin_ns);
         let (queue, paths, report) = open(config)?;
-        Ok(Self::around(queue, paths, report, Clock::new()))
+        Ok(Self { spin, ..Self::around(queue, paths, report, Clock::new()) })
     }
 
     /// The files' descriptors, in the order of the table.
@@ -126,6 +130,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             in_flight: vec![InFlight::default(); depth].into_boxed_slice(),
             free: (0..depth as u32).rev().collect(),
             fresh: Vec::with_capacity(depth),
+            spin: Spin::default(),
         }
     }
 
@@ -200,6 +205,24 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.queue
             .submit_and_wait(min_complete, timeout_ns)
             .map_err(|source| EngineError::system("handing operations over", source))
+    }
+
+    /// Hands everything queued over and waits until a completion is there, or the timeout. Polls first
+    /// ([`BackendConfig::spin_ns`]).
+    ///
+    /// # Errors
+    /// As [`Backend::submit_and_wait`].
+    #[inline]
+    pub fn wait(&mut self, timeout_ns: u64) -> Result<(), EngineError> {
+        self.stamp();
+        self.spin
+            .wait(&mut self.queue, &mut self.clock, Some(timeout_ns))
+            .map_err(|source| EngineError::system("handing operations over", source))
+    }
+
+    /// Time that waits polled in vain since the last call.
+    pub fn take_spun_ns(&mut self) -> u64 {
+        std::mem::take(&mut self.spin.spun_ns)
     }
 
     /// Hands everything queued over and doesn't wait.

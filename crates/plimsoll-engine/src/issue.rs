@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::run::{Clock as ClockReport, Engine, PathEngine};
-use plimsoll_plan::{DirectIo, IoChoice};
-use plimsoll_sys::clock;
+use plimsoll_evidence::run::{Clock as ClockReport, Engine, PathEngine, Polling};
+use plimsoll_plan::{DirectIo, EngineChoice, IoChoice};
+use plimsoll_sys::{clock, cpu};
 
-use crate::backend::{BackendKind, BackendReport, Direct, Prefer};
+use crate::backend::{self, BackendKind, BackendReport, Direct, Prefer};
 
 /// How long storage that answers nothing is waited for where no plan says, in ns.
 pub(crate) const OUTAGE_NS_MAX: u64 = 600_000_000_000;
@@ -31,6 +31,13 @@ pub(crate) fn direct(direct: DirectIo) -> Direct {
         DirectIo::Required => Direct::Required,
         DirectIo::Off => Direct::Off,
     }
+}
+
+/// How `threads` driving threads poll on this host: the plan's wish, bounded by the CPUs that this process may use.
+pub(crate) fn polling(engine: &EngineChoice, threads: usize) -> Polling {
+    let allowed = cpu::allowed().map_or(1.0, |cpus| cpus.len() as f64);
+    let quota = plimsoll_observe::limits::read().cpus;
+    backend::polling(engine.spin, threads, quota.map_or(allowed, |quota| quota.min(allowed)))
 }
 
 /// Notes how a thread's I/O was issued. Files below one of `directories` are told by that.

@@ -125,7 +125,8 @@ fn stream_holds(name: &str, truth: &Truth, collector: &Collector, stop_ns: u64) 
 
 fn streamed(name: &str, law: Law, servers: u32, waiting: Waiting) {
     let (mut queue, span) = device(law, DEPTH, servers, waiting);
-    let collector = stream::report(&mut queue, Closed::new(&[DEPTH], span.0), span, 0).unwrap();
+    let collector =
+        stream::report(&mut queue, Closed::new(&[DEPTH], span.0), span, (0, 0)).unwrap();
     let (known, held) = queue.end();
     let truth = Truth::of(&known, held, None);
     stream_holds(&format!("{} {name}", law.name()), &truth, &collector, span.1);
@@ -151,7 +152,7 @@ fn an_open_loop_reports_all_the_time_since_the_schedule() {
         for servers in [PLACES, 2] {
             let (mut queue, span) = device(law, PLACES, servers, Waiting::Sleeping);
             let open = Open::new(vec![arrivals()], PLACES, span.0);
-            let collector = stream::report(&mut queue, open, span, 50_000).unwrap();
+            let collector = stream::report(&mut queue, open, span, (50_000, 0)).unwrap();
             let (known, held) = queue.end();
             let from_ns = arrivals().take(known.len()).map(|due_ns| span.0 + due_ns).collect();
             let name = format!("{} open, {servers} servers", law.name());

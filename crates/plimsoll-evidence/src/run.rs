@@ -292,6 +292,20 @@ pub struct Engine {
     /// Refused io_uring features, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ring_refusals: Vec<String>,
+    /// How waiting threads polled for completions; `None`: an older version, or no files or devices of this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polling: Option<Polling>,
+}
+
+/// How waiting threads polled for completions before they slept. The CPU time that it took is in
+/// [`GeneratorThread::spun_ns`](crate::observed::GeneratorThread::spun_ns).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Polling {
+    /// Longest polling time of a wait; 0: threads slept at once.
+    pub longest_ns: u64,
+    /// Why they slept at once.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why_not: String,
 }
 
 /// Clock that latencies were read from.

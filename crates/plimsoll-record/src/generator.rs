@@ -32,7 +32,7 @@ pub fn count(counters: &mut BTreeMap<String, u64>, name: &str, lag: &Lag) {
 pub struct Measured {
     sums: Waits,
     times: Option<Histogram<u64>>,
-    used: BTreeMap<u32, CpuTime>,
+    used: BTreeMap<u32, GeneratorThread>,
 }
 
 impl Measured {
@@ -40,7 +40,7 @@ impl Measured {
     pub fn take(
         &mut self,
         thread: u32,
-        (waits, cpu): (&Waits, CpuTime),
+        (waits, cpu, spun_ns): (&Waits, CpuTime, u64),
         (start_ns, duration_ns): (u64, u64),
         intervals: &mut Vec<Interval>,
     ) {
@@ -50,6 +50,7 @@ impl Measured {
         let used = self.used.entry(thread).or_default();
         used.user_ns += cpu.user_ns;
         used.system_ns += cpu.system_ns;
+        used.spun_ns = Some(used.spun_ns.unwrap_or(0) + spun_ns);
         if !waits.times.is_empty() {
             let times = self.times.get_or_insert_with(latency::histogram);
             // Of the same range: it can't fail.
@@ -73,10 +74,10 @@ impl Measured {
 
     /// The threads with what they used.
     pub fn threads(&self, threads: Vec<GeneratorThread>) -> Vec<GeneratorThread> {
-        let used = |number: u32| self.used.get(&number).copied().unwrap_or_default();
+        let used = |number: u32| self.used.get(&number).cloned().unwrap_or_default();
         let with = |(number, thread): (u32, GeneratorThread)| {
-            let CpuTime { user_ns, system_ns } = used(number);
-            GeneratorThread { user_ns, system_ns, ..thread }
+            let GeneratorThread { user_ns, system_ns, spun_ns, .. } = used(number);
+            GeneratorThread { user_ns, system_ns, spun_ns: spun_ns.or(thread.spun_ns), ..thread }
         };
         (0..).zip(threads).map(with).collect()
     }
@@ -99,14 +100,15 @@ mod tests {
             ns_max: ns,
             times: Packed::from_buckets(times),
         };
-        measured.take(1, (&waits(10, Vec::new()), cpu), (0, 5), &mut intervals);
-        measured.take(1, (&waits(20, vec![(10, 2), (20, 2)]), cpu), (0, 10), &mut intervals);
-        measured.take(0, (&waits(30, vec![(30, 2)]), cpu), (0, 10), &mut intervals);
+        measured.take(1, (&waits(10, Vec::new()), cpu, 4), (0, 5), &mut intervals);
+        measured.take(1, (&waits(20, vec![(10, 2), (20, 2)]), cpu, 4), (0, 10), &mut intervals);
+        measured.take(0, (&waits(30, vec![(30, 2)]), cpu, 0), (0, 10), &mut intervals);
         let lag = measured.lag().unwrap();
         assert_eq!((lag.operations, lag.wait_ns_sum, lag.wait_ns_max), (6, 120, 30));
         assert_eq!((lag.wait_ns_p50, lag.wait_ns_p99), (20, 30));
         assert_eq!(intervals.iter().filter(|i| i.tag == LAG_TAG).count(), 2);
         let threads = measured.threads(vec![GeneratorThread::default(); 2]);
         assert_eq!((threads[0].user_ns, threads[1].system_ns), (3, 10));
+        assert_eq!((threads[0].spun_ns, threads[1].spun_ns), (Some(0), Some(8)));
     }
 }

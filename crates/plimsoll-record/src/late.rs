@@ -110,6 +110,7 @@ impl Late {
             histogram_start_ns: self.histogram_start_ns,
             waits: Waits::default(),
             cpu: CpuTime::default(),
+            spun_ns: 0,
             counters: Vec::new(),
             progress_bytes: (0, 0),
             ready: true,

@@ -105,6 +105,8 @@ pub struct Snapshot {
     pub waits: Waits,
     /// Processor time of the thread in the interval.
     pub cpu: CpuTime,
+    /// Time in which the thread polled in vain.
+    pub spun_ns: u64,
     /// Counters of the workload at the end of the interval.
     pub counters: Vec<Counter>,
     /// How far it is, in bytes, of how many.
@@ -222,6 +224,7 @@ impl Recorder {
             histogram_start_ns,
             waits,
             cpu,
+            spun_ns: 0,
             counters: Vec::new(),
             progress_bytes: (0, 0),
             ready: false,

@@ -186,7 +186,7 @@ impl Recording {
         if measured {
             let from_ns = self.since_start_ns(snapshot.histogram_start_ns);
             let time = (from_ns, snapshot.end_ns.saturating_sub(snapshot.histogram_start_ns));
-            let said = (&snapshot.waits, snapshot.cpu);
+            let said = (&snapshot.waits, snapshot.cpu, snapshot.spun_ns);
             self.generator.take(snapshot.thread, said, time, &mut self.intervals);
         }
     }
@@ -260,6 +260,7 @@ mod tests {
             histogram_start_ns: 1_000,
             waits: crate::recorder::Waits::default(),
             cpu: plimsoll_sys::cpu::CpuTime::default(),
+            spun_ns: 0,
             counters: Vec::new(),
             progress_bytes: (0, 0),
             ready: false,

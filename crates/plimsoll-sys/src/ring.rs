@@ -211,6 +211,12 @@ impl Ring {
         let Some(ring) = &mut self.ring else { return Ok(()) };
         let may_come = self.flight.in_flight() as u32 + u32::from(self.tick.is_some());
         let min_complete = min_complete.min(may_come);
+        let is_idle = min_complete == 0 && self.queued == 0;
+        let RingReport { defer_taskrun, poll_completions, .. } = self.report;
+        if is_idle && defer_taskrun && !poll_completions && !ring.submission().taskrun() {
+            // Nothing to hand over, and no completion to fetch.
+            return Ok(());
+        }
         let submitter = ring.submitter();
         let answer = match timeout_ns {
             _ if self.report.poll_submissions => submitter.submit_and_wait(min_complete as usize),

@@ -88,6 +88,8 @@ pub struct BackendConfig {
     pub poll_completions: bool,
     /// Let a kernel thread fetch submissions (`SQPOLL`; costs a core).
     pub poll_submissions: bool,
+    /// Longest time that a wait polls for completions before it sleeps; 0: it sleeps at once.
+    pub spin_ns: u64,
     /// What operations on names and attributes go to. They are made by threads, and with them all others:
     /// the kernel's ring has no listing, no `faccessat` and no `fchmod`.
     pub names: Option<Names>,

@@ -155,6 +155,7 @@ fn read_all(
         direct: Direct::Auto,
         poll_completions: false,
         poll_submissions: false,
+        spin_ns: 0,
         write: false,
         interval_ns: 500_000_000,
         histogram_interval_ns: u64::MAX,

@@ -20,8 +20,8 @@ use super::profiled::Profiled;
 use super::run::Latest;
 use super::running::Running;
 use super::witness::CommitWitness;
-use crate::step::{Control, Ended, Event, Glance, run_stage};
-use crate::{EngineError, barrier};
+use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
+use crate::{EngineError, barrier, issue};
 
 /// Counters that are levels and not sums: their change over a phase says nothing.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
@@ -50,7 +50,9 @@ impl Running<'_> {
         let control = Arc::new(Control::new(phase, started_ns));
         let latest = Latest::new(&classes, |class| class.group == ClassGroup::Transactional);
         let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
-        let stage = conductor.running.stage.clone();
+        let polling = issue::polling(&conductor.running.mail.plan.engine, groups.len());
+        let stage = Stage { spin_ns: polling.longest_ns, ..conductor.running.stage.clone() };
+        conductor.running.recording.engine.polling = Some(polling);
         let groups = Profiled::all(groups, &control, conductor.running.mail.plan.seed);
         conductor.observer.watch_workload(groups.iter().map(Profiled::live).collect());
         let ended = run_stage(groups, &stage, &control, glance, |event| conductor.hear(event));

@@ -419,6 +419,7 @@ fn stage(plan: &ResolvedPlan, target: &Target, home: &Home) -> Stage {
         direct: issue::direct(plan.engine.direct),
         poll_completions: plan.engine.io_poll,
         poll_submissions: plan.engine.sq_poll,
+        spin_ns: 0,
         write: true,
         interval_ns,
         histogram_interval_ns: (plan.phases.measure_ns / HISTOGRAM_INTERVALS)

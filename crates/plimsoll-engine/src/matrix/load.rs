@@ -152,6 +152,10 @@ impl Running<'_> {
         let plan = self.matrix.plan;
         let engine = &mut self.recording.engine;
         engine.threads = groups.len() as u32;
+        let home = &self.matrix.home;
+        let is_local = !home.is_null && home.remote.is_none();
+        engine.polling = is_local.then(|| issue::polling(&plan.engine, groups.len()));
+        let spin_ns = engine.polling.as_ref().map_or(0, |polling| polling.longest_ns);
         engine.sessions = configs.iter().map(|config| config.clients * config.queue_depth).sum();
         let open = |stream: &plimsoll_plan::Stream| stream.arrival.is_open();
         engine.closed_loop = !self.matrix.matrix.streams.iter().all(open);
@@ -165,6 +169,7 @@ impl Running<'_> {
                 true => plimsoll_record::replay::BACKLOG_NS,
                 false => drain::BACKLOG_NS,
             },
+            spin_ns,
             ..self.run_config(names, warm_up_ns, measure_ns)
         };
         let stop = AtomicBool::new(false);

@@ -303,6 +303,7 @@ impl Running<'_> {
             backlog_ns: drain::BACKLOG_NS,
             per_client: false,
             carry_on: false,
+            spin_ns: 0,
             outage_max_ns: self.outage_max_ns(),
         }
     }

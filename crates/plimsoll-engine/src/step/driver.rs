@@ -226,7 +226,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
         let look_ns = now_ns.saturating_add(LOOK_NS);
         let timeout_ns = until_ns.min(look_ns).saturating_sub(self.driven.backend.now_ns());
-        self.driven.backend.submit_and_wait(1, Some(timeout_ns))
+        self.driven.backend.wait(timeout_ns)
     }
 
     /// Takes a batch of completions. Returns when they were taken.
@@ -385,6 +385,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         let glance = (self.driven.glance)(workload);
         snapshot.progress_bytes = (glance.done_bytes, glance.total_bytes);
         snapshot.ready = glance.ready;
+        snapshot.spun_ns = self.driven.backend.take_spun_ns();
         // Nobody listening is fine: the run is being given up.
         let _ = self.driven.snapshots.send(snapshot);
     }

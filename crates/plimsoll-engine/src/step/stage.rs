@@ -41,6 +41,8 @@ pub struct Stage {
     pub poll_completions: bool,
     /// Let a kernel thread fetch submissions.
     pub poll_submissions: bool,
+    /// Longest time that a thread polls for completions before it sleeps.
+    pub spin_ns: u64,
     /// Whether files are written.
     pub write: bool,
     /// Length of an interval.
@@ -296,6 +298,7 @@ fn config<W: StepWorkload>(workload: &W, stage: &Stage) -> Result<BackendConfig,
         held: stage.held.clone(),
         poll_completions: stage.poll_completions,
         poll_submissions: stage.poll_submissions,
+        spin_ns: stage.spin_ns,
         ..BackendConfig::default()
     })
 }

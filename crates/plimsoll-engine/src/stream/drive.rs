@@ -26,7 +26,7 @@ use super::handover::Outbox;
 use super::pacing::{Pacing, Start};
 use super::source::{Op, Source, UNFOLLOWED, Wants};
 use crate::EngineError;
-use crate::backend::{Batch, Queue};
+use crate::backend::{Batch, Queue, Spin};
 use crate::timer::Timer;
 use plimsoll_record::cells::{Cell, Snapshot};
 use plimsoll_record::drain::{Oldest, Silence};
@@ -47,6 +47,8 @@ pub struct DriveConfig {
     pub interval_ns: u64,
     /// How long before a scheduled start the thread stops sleeping and watches the clock.
     pub spin_ns: u64,
+    /// Longest time that a wait polls for completions before it sleeps; 0: it sleeps at once.
+    pub wait_spin_ns: u64,
     /// Operations after which the group ends.
     pub operations_max: u64,
     /// Classes that the source uses.
@@ -152,6 +154,7 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     /// Places started since the last call.
     fresh: Vec<u32>,
     batch: Batch,
+    spin: Spin,
     /// Completions that were there when they were last looked for, and are not taken yet.
     seen: usize,
     /// When that was.
@@ -198,6 +201,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         in_flight: vec![IDLE; places].into_boxed_slice(),
         fresh: Vec::with_capacity(places),
         batch: Batch::new(together, places),
+        spin: Spin::new(config.wait_spin_ns),
         seen: 0,
         seen_ns: 0,
         came: Vec::with_capacity(places),
@@ -326,6 +330,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.cpu = cpu;
         snapshot.cpu_user_ns += used.user_ns;
         snapshot.cpu_system_ns += used.system_ns;
+        snapshot.spun_ns += std::mem::take(&mut self.spin.spun_ns);
     }
 
     #[cold]

@@ -116,6 +116,8 @@ pub struct RunConfig {
     pub per_client: bool,
     /// Go on after a failed operation.
     pub carry_on: bool,
+    /// Longest time that a thread polls for completions before it sleeps.
+    pub spin_ns: u64,
     /// Storage of this host that answers nothing for so long has failed.
     pub outage_max_ns: u64,
 }
@@ -133,6 +135,7 @@ impl RunConfig {
             backlog_ns: drain::BACKLOG_NS,
             per_client: false,
             carry_on: false,
+            spin_ns: 0,
             outage_max_ns: OUTAGE_NS_MAX,
         }
     }

@@ -36,6 +36,8 @@ pub enum Waiting {
     Watching,
     /// It sleeps, and the device wakes it, as an interrupt does.
     Sleeping,
+    /// It polls as the threads of a run do, and then sleeps.
+    Polling,
 }
 
 /// One operation's times.

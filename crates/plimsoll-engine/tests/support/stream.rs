@@ -33,7 +33,8 @@ fn unpin() {
     let _ = sched_setaffinity(None, &all);
 }
 
-/// Drives reads from `start_ns` until `stop_ns`, all of it measured, and gives what was reported.
+/// Drives reads from `start_ns` until `stop_ns`, all of it measured, and gives what was reported. The last numbers:
+/// how long before a start the driver watches the clock, and for how long it polls for completions.
 ///
 /// # Errors
 /// Where the queue fails, and where not all came to an end.
@@ -41,7 +42,7 @@ pub fn report<Q: Queue, P: Pacing>(
     queue: &mut Q,
     mut pacing: P,
     (start_ns, stop_ns): (u64, u64),
-    spin_ns: u64,
+    (spin_ns, wait_spin_ns): (u64, u64),
 ) -> Result<Collector, String> {
     let config = DriveConfig {
         measure_from_ns: start_ns,
@@ -50,6 +51,7 @@ pub fn report<Q: Queue, P: Pacing>(
         backlog_ns: PATIENCE_NS,
         interval_ns: 1_000_000_000,
         spin_ns,
+        wait_spin_ns,
         operations_max: u64::MAX,
         classes: 1,
         buffer_stride_bytes: 4096,

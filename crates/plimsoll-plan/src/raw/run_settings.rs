@@ -111,5 +111,7 @@ section! {
         io_poll: bool = false;
         /// True to let a kernel thread collect submissions (io_uring).
         sq_poll: bool = false;
+        /// True to let a waiting thread poll for completions, for up to 200 µs, before it sleeps: a wake-up may take longer than an operation. Threads poll only if the host has more CPUs than threads.
+        spin: bool = true;
     }
 }

@@ -19,6 +19,7 @@ pub(super) fn engine(raw: &EngineRaw, cx: &mut Cx) -> EngineChoice {
         workers: small(raw.workers.value.0, WORKERS_MAX, &raw.workers.at, cx),
         io_poll: raw.io_poll.value,
         sq_poll: raw.sq_poll.value,
+        spin: raw.spin.value,
     }
 }
 

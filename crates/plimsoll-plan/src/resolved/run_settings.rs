@@ -66,4 +66,11 @@ pub struct EngineChoice {
     pub io_poll: bool,
     /// True to let a kernel thread collect submissions (io_uring).
     pub sq_poll: bool,
+    /// Whether a waiting thread polls for completions before it sleeps. Left out if true: plans keep their hash.
+    #[serde(default = "spins", skip_serializing_if = "Clone::clone")]
+    pub spin: bool,
+}
+
+fn spins() -> bool {
+    true
 }

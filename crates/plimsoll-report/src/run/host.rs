@@ -59,9 +59,13 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
     let time = |ns: Option<u64>| Cell::observed(Unit::Elapsed, ns.map(|ns| ns as f64));
     let share = |share: Option<f64>| Cell::observed(Unit::Share, share);
     let profile = &observed.workload;
+    let spun = generator.threads.iter().filter_map(|thread| thread.spun_ns);
+    let spun_ns = spun.reduce(u64::saturating_add);
     let mut facts = vec![
         Fact::new("generator, user CPU", time(generator.user_ns)),
         Fact::new("generator, system CPU", time(generator.system_ns)),
+        Fact::new("generator, polling", time(spun_ns))
+            .note("of its CPU time, while it had nothing to do"),
         Fact::new("generator, memory", size(generator.resident_bytes_max)).note("most resident"),
         Fact::new("read from storage", size(generator.storage_read_bytes))
             .note("by the process, as the kernel counts"),

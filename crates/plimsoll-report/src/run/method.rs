@@ -88,6 +88,15 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
     if !engine.ring_refusals.is_empty() {
         notes.push(format!("The kernel did not give {}.", engine.ring_refusals.join("; ")));
     }
+    if let Some(polling) = &engine.polling {
+        notes.push(match polling.longest_ns {
+            0 => format!("Waiting threads slept at once: {}.", polling.why_not),
+            longest_ns => format!(
+                "Waiting threads polled for completions for up to {} before they slept.",
+                Unit::Latency.show(longest_ns as f64, Letters::Unicode)
+            ),
+        });
+    }
     let clock = &engine.clock;
     if !clock.source.is_empty() {
         notes.push(format!(

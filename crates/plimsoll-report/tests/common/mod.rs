@@ -363,6 +363,7 @@ fn engine(sample: Sample) -> Engine {
         clock: Clock { source: "CLOCK_MONOTONIC (tsc)".into(), resolution_ns: 1, cost_ps: 21_400 },
         ring_features: vec!["SINGLE_ISSUER".into(), "REGISTER_FILES".into()],
         ring_refusals: Vec::new(),
+        polling: None,
     }
 }
 

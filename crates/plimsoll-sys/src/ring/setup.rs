@@ -76,7 +76,8 @@ pub(super) fn build(config: &RingConfig, entries: u32) -> Result<(IoUring, RingR
             builder.setup_single_issuer();
         }
         if defer_taskrun {
-            builder.setup_defer_taskrun();
+            // The flag shows without a system call whether a completion is to be fetched.
+            builder.setup_defer_taskrun().setup_taskrun_flag();
         }
         if no_sqarray {
             builder.setup_no_sqarray();

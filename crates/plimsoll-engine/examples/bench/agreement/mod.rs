@@ -30,6 +30,8 @@ pub struct Options {
     warm_up: u64,
     /// Pairs of a row.
     pairs: usize,
+    /// Whether fio registers its buffers and files, as Plimsoll does.
+    fixed: bool,
     /// Size of the file, in MiB; that behind added delay is a quarter.
     file_mib: u64,
     kinds: Vec<Kind>,
@@ -61,7 +63,7 @@ pub struct Pairs {
 }
 
 const USAGE: &str = "benches/run agreement [--dir DIR] [--seconds 5] [--pairs 7] [--warm-up 1] \
-    [--file-mib 256] [--targets disk,loop,delay,nfs,mail] [--sizes 4,64,1024 (KiB)] \
+    [--file-mib 256] [--peer default|fixed] [--targets disk,loop,tmpfs,delay,nfs,mail] [--sizes 4,64,1024 (KiB)] \
     [--depths 1,4,32,128] [--reads 100,0,70] [--only NAME,...]";
 
 fn options(args: &[String]) -> Result<Options, String> {
@@ -71,6 +73,7 @@ fn options(args: &[String]) -> Result<Options, String> {
         seconds: 5,
         warm_up: 1,
         pairs: 7,
+        fixed: false,
         file_mib: 256,
         kinds: Kind::ALL.to_vec(),
         only: Vec::new(),
@@ -91,6 +94,7 @@ fn options(args: &[String]) -> Result<Options, String> {
             "--seconds" => options.seconds = number(value)?.max(1),
             "--warm-up" => options.warm_up = number(value)?,
             "--pairs" => options.pairs = number(value)?.max(1) as usize,
+            "--peer" => options.fixed = value == "fixed",
             "--file-mib" => options.file_mib = number(value)?.max(64),
             "--targets" => options.kinds = Kind::list(value)?,
             "--only" => options.only = value.split(',').map(str::to_owned).collect(),

@@ -26,6 +26,12 @@ pub fn run(row: &Row, place: &Place, options: &Options) -> Result<Sample, String
         format!("--iodepth={}", row.depth),
     ];
     args.extend([mix].into_iter().filter(|mix| !mix.is_empty()));
+    if row.flushes {
+        args.push("--fdatasync=1".to_owned());
+    }
+    if options.fixed {
+        args.extend(["--fixedbufs=1", "--registerfiles=1"].map(str::to_owned));
+    }
     let value = fio(&args, options)?;
     let job = &value["jobs"][0];
     Ok(Sample { cpu_ns: cpu_ns(job), ..sample(job, row.reads_percent > 0) })

@@ -57,6 +57,10 @@ impl Place {
                 place.undo.push(Undo::Remove(options.dir.join("plimsoll-agreement-mail")));
             }
             Kind::Loop => place.looped()?,
+            Kind::Tmpfs => {
+                place.dir = PathBuf::from("/dev/shm");
+                place.looped()?;
+            }
             Kind::Delay => place.delayed()?,
             Kind::Nfs => place.served()?,
         }
@@ -64,7 +68,7 @@ impl Place {
     }
 
     fn looped(&mut self) -> Result<(), String> {
-        let image = self.dir.join("loop.img");
+        let image = self.dir.join(format!("plimsoll-agreement-{}.img", std::process::id()));
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         self.undo.insert(0, Undo::Remove(image.clone()));
         // Written, so that no run pays for blocks that aren't there yet.

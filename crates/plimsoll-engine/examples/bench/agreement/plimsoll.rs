@@ -22,9 +22,10 @@ pub fn run(row: &Row, place: &Place, options: &Options) -> Result<Sample, String
         Some(_) => String::new(),
         None => format!("file_size = \"{}MiB\"\n", place.mib),
     };
+    let sync = if row.flushes { "sync = \"fdatasync\"\n" } else { "" };
     let plan = format!(
         "version = 1\nname = \"agreement\"\n[target]\n{}\n[workload.matrix]\nsizes = \"{}KiB\"\n\
-         reads = {}\nqueue_depth = {}\n{size}{}",
+         reads = {}\nqueue_depth = {}\n{size}{sync}{}",
         place.target,
         row.size_bytes >> 10,
         row.reads_percent,

@@ -9,6 +9,8 @@ pub enum Kind {
     Disk,
     /// A loop device over a file, direct.
     Loop,
+    /// A loop device over a file in tmpfs, direct: as fast as this host makes one.
+    Tmpfs,
     /// A device that answers 1 ms late: nbdkit's delay filter, a FUSE file, a loop device.
     Delay,
     /// NFS-Ganesha on this machine.
@@ -18,12 +20,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 5] = [Self::Disk, Self::Loop, Self::Delay, Self::Nfs, Self::Mail];
+    pub const ALL: [Self; 6] =
+        [Self::Disk, Self::Loop, Self::Tmpfs, Self::Delay, Self::Nfs, Self::Mail];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Disk => "disk",
             Self::Loop => "loop",
+            Self::Tmpfs => "tmpfs",
             Self::Delay => "delay",
             Self::Nfs => "nfs",
             Self::Mail => "mail",
@@ -34,8 +38,8 @@ impl Kind {
     pub fn list(text: &str) -> Result<Vec<Self>, String> {
         let one = |name: &str| {
             let known = Self::ALL.into_iter().find(|kind| kind.name() == name);
-            known
-                .ok_or_else(|| format!("--targets: {name} is none of disk, loop, delay, nfs, mail"))
+            let names = Self::ALL.map(Self::name).join(", ");
+            known.ok_or_else(|| format!("--targets: {name} is none of {names}"))
         };
         text.split(',').map(one).collect()
     }
@@ -48,6 +52,8 @@ pub struct Row {
     pub size_bytes: u64,
     pub depth: u64,
     pub reads_percent: u64,
+    /// Whether an `fdatasync` follows each write.
+    pub flushes: bool,
 }
 
 impl Row {
@@ -57,6 +63,7 @@ impl Row {
         }
         let mix = match self.reads_percent {
             100 => "reads".to_owned(),
+            0 if self.flushes => "writes, fdatasync".to_owned(),
             0 => "writes".to_owned(),
             share => format!("{share}/{}", 100 - share),
         };
@@ -88,12 +95,16 @@ const CHOSEN: [(u64, u64, u64); 12] = [
 const FEWER: [(u64, u64, u64); 6] =
     [(4, 1, 100), (4, 32, 100), (4, 128, 100), (4, 32, 0), (64, 4, 100), (1024, 4, 100)];
 
+/// Rows in which an operation takes little longer than the call that makes it.
+const SHALLOW: [(u64, u64, u64); 4] = [(4, 1, 100), (4, 2, 100), (4, 1, 0), (4, 2, 0)];
+
 /// The rows of a kind.
 pub fn of(kind: Kind, options: &Options) -> Vec<Row> {
     let chosen: Vec<(u64, u64, u64)> = match kind {
         Kind::Mail => vec![(32, 0, 100)],
         _ if options.sizes.len() + options.depths.len() + options.reads.len() > 0 => all(options),
         Kind::Delay | Kind::Nfs => FEWER.to_vec(),
+        Kind::Tmpfs => SHALLOW.to_vec(),
         Kind::Disk | Kind::Loop => CHOSEN.to_vec(),
     };
     let row = |(kib, depth, reads_percent): (u64, u64, u64)| Row {
@@ -101,13 +112,20 @@ pub fn of(kind: Kind, options: &Options) -> Vec<Row> {
         size_bytes: kib << 10,
         depth,
         reads_percent,
+        flushes: false,
     };
     // The loop over libnfs has no mixes.
     let possible = |row: &Row| kind != Kind::Nfs || [0, 100].contains(&row.reads_percent);
     let asked = |row: &Row| {
         options.only.is_empty() || options.only.iter().any(|part| row.name().contains(part))
     };
-    chosen.into_iter().map(row).filter(|row| possible(row) && asked(row)).collect()
+    let flushed = |row: Row| {
+        let flushes = row.reads_percent == 0 && row.depth <= 2;
+        let is_local = matches!(kind, Kind::Disk | Kind::Loop | Kind::Tmpfs);
+        [Some(row), (flushes && is_local).then_some(Row { flushes, ..row })]
+    };
+    let rows = chosen.into_iter().map(row).flat_map(flushed).flatten();
+    rows.filter(|row| possible(row) && asked(row)).collect()
 }
 
 /// Every combination of what the command line names.

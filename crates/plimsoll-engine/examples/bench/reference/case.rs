@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use plimsoll_engine::backend::SPIN_NS_MAX;
 use plimsoll_engine::stream::pacing::{Closed, Open};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::cpu::{pin_thread, set_timer_slack_ns};
@@ -75,7 +76,11 @@ impl Case {
             PLACES.. => String::new(),
             servers => format!(", {servers} served at a time"),
         };
-        let sleeps = if self.waiting == Waiting::Sleeping { ", woken" } else { "" };
+        let sleeps = match self.waiting {
+            Waiting::Watching => "",
+            Waiting::Sleeping => ", woken",
+            Waiting::Polling => ", polled",
+        };
         format!("{law}; {driver}{load}{servers}{sleeps}")
     }
 
@@ -113,13 +118,15 @@ fn streamed(case: &Case, options: &Options) -> Result<Found, String> {
     let start_ns = monotonic_ns() + LEAD_NS;
     let stop_ns = start_ns + options.seconds * 1_000_000_000;
     let span = (start_ns, stop_ns);
+    let polls = case.waiting == Waiting::Polling;
+    let spins = (SPIN_NS, if polls { SPIN_NS_MAX } else { 0 });
     let collector = match case.load {
         Load::Closed { depth } => {
-            stream::report(&mut queue, Closed::new(&[depth], start_ns), span, SPIN_NS)?
+            stream::report(&mut queue, Closed::new(&[depth], start_ns), span, spins)?
         }
         Load::Open { rate_per_s } => {
             let open = Open::new(vec![case.arrivals(rate_per_s)?], PLACES, start_ns);
-            stream::report(&mut queue, open, span, SPIN_NS)?
+            stream::report(&mut queue, open, span, spins)?
         }
     };
     let (known, _) = queue.end();

@@ -99,6 +99,23 @@ fn cases(law: Law, rate_per_s: f64) -> Vec<Case> {
     cases
 }
 
+/// Short service times at small depths: what waiting itself adds.
+fn shallow_cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for service_us in [5, 10, 20, 50, 100] {
+        for depth in [1, 4] {
+            cases.extend([Waiting::Sleeping, Waiting::Polling].map(|waiting| Case {
+                law: Law::Constant(service_us * 1_000),
+                driver: Driver::Stream,
+                load: Load::Closed { depth },
+                servers: 1 << 16,
+                waiting,
+            }));
+        }
+    }
+    cases
+}
+
 /// Runs the cases and prints the table.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = options(args)?;
@@ -111,7 +128,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
         "| case | rate/s | mean µs | p50 µs | p99 µs | p99.9 µs | of the bound: drawn, done |\n|{}",
         "---|".repeat(7)
     );
-    for case in LAWS.iter().flat_map(|law| cases(*law, options.rate_per_s)) {
+    let all = LAWS.iter().flat_map(|law| cases(*law, options.rate_per_s));
+    for case in all.chain(shallow_cases()) {
         if case.name().contains(&options.only) {
             let found = case::run(&case, &options)?;
             print(&case.name(), &found);

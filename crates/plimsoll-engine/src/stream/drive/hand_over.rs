@@ -36,7 +36,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         let in_flight = self.queue.in_flight();
         let Some(due_ns) = due_ns else {
             snapshot.calls += 1;
-            return self.wait(1.min(in_flight as u32), None);
+            return self.wait(None);
         };
         let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
         if watch_from_ns <= now_ns {
@@ -50,7 +50,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 return Ok(());
             }
             snapshot.calls += 1;
-            self.wait(0, None)?;
+            self.queue.hand_over().map_err(handing_over)?;
             if !has_fresh && self.queue.arrived() == 0 {
                 snapshot.spun_ns += self.clock.now_ns().saturating_sub(now_ns);
             }
@@ -62,7 +62,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             return Ok(());
         }
         snapshot.calls += 1;
-        self.wait(1, Some(until_ns.saturating_sub(now_ns)))
+        self.wait(Some(until_ns.saturating_sub(now_ns)))
     }
 
     /// Notes when the operations that were started are handed over: now.
@@ -80,8 +80,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     }
 
     #[inline(always)]
-    fn wait(&mut self, min_complete: u32, timeout_ns: Option<u64>) -> Result<(), EngineError> {
-        self.queue.submit_and_wait(min_complete, timeout_ns).map_err(handing_over)
+    fn wait(&mut self, timeout_ns: Option<u64>) -> Result<(), EngineError> {
+        self.spin.wait(self.queue, self.clock, timeout_ns).map_err(handing_over)
     }
 }
 

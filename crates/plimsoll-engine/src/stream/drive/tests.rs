@@ -8,7 +8,8 @@ use plimsoll_record::collect::{Collector, Interval};
 use plimsoll_workload::arrival::{Rate, Schedule, Warp};
 
 use super::*;
-use crate::simulated::{Device, SECOND, Served, Simulated, World};
+use crate::backend::SPIN_NS_MAX;
+use crate::simulated::{Device, Drawn, Law, SECOND, Served, Simulated, World};
 use crate::stream::handover::{Returns, connect};
 use crate::stream::pacing::{Barrier, Closed, Open, Thinking};
 use crate::stream::source::Durable;
@@ -29,6 +30,7 @@ fn config(length_ns: u64) -> DriveConfig {
         backlog_ns: 600 * SECOND,
         interval_ns: SECOND,
         spin_ns: 0,
+        wait_spin_ns: 0,
         operations_max: u64::MAX,
         classes: 1,
         buffer_stride_bytes: 4096,
@@ -114,6 +116,24 @@ fn attempt<P: Pacing>(
     let mut writer = Rc::into_inner(writer).unwrap().into_inner();
     writer.work();
     (end, writer.collector, writer.rows, outcome)
+}
+
+#[test]
+fn a_driver_that_polls_reports_no_wake_up_and_one_that_may_not_sleeps() {
+    let report = |wait_spin_ns: u64| {
+        let world = World::default();
+        let (mut queue, _) = Drawn::queue(&world, 1, Law::Constant(30_000), 1);
+        (queue.costs.call_ns, queue.costs.wake_ns) = (100, 40_000);
+        let config = DriveConfig { wait_spin_ns, ..config(SECOND) };
+        let collector = report_of(queue, Closed::new(&[1], 0), config);
+        let sums = collector.totals[0].sums;
+        (sums.latency_ns / sums.operations, collector.groups[0].spun_ns)
+    };
+    let (mean_ns, spun_ns) = report(SPIN_NS_MAX);
+    assert!((30_000..31_000).contains(&mean_ns), "{mean_ns}");
+    assert!(spun_ns > SECOND * 9 / 10, "{spun_ns}");
+    let (mean_ns, spun_ns) = report(0);
+    assert!(mean_ns >= 70_000 && spun_ns == 0, "{mean_ns} {spun_ns}");
 }
 
 #[test]

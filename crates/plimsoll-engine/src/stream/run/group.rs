@@ -69,6 +69,7 @@ pub(super) fn run_group(
         backlog_ns: config.backlog_ns,
         interval_ns: config.interval_ns.max(INTERVAL_NS_MIN),
         spin_ns: group.spin_ns,
+        wait_spin_ns: config.spin_ns,
         operations_max: group.operations_max,
         classes: config.classes.len().max(1) as u32,
         buffer_stride_bytes: stride_bytes(group.size_bytes_max),

@@ -1,0 +1,223 @@
+//! How a driving thread waits for completions: it polls for a bounded time, then sleeps.
+//!
+//! The kernel has to wake a thread that sleeps. On a device of 20 µs in a virtual machine the wake-up takes longer
+//! than the operation, and the run would report it as the storage's latency. The polling time follows the waits
+//! seen, so a slow device costs no CPU.
+//!
+//! The thread yields its CPU now and then while it polls, because the kernel thread that carries the operation may be queued on
+//! the same CPU. It does not yield each time: where other programs use all CPUs, each yield would cost their whole
+//! time slices.
+
+use plimsoll_evidence::run::Polling;
+use plimsoll_sys::SysError;
+
+use super::Queue;
+use crate::timer::Timer;
+
+/// Longest time that a thread polls before it sleeps.
+pub const SPIN_NS_MAX: u64 = 200_000;
+/// Shortest polling time: a wake-up costs more.
+const SPIN_NS_MIN: u64 = 20_000;
+/// Polling time as a multiple of the mean wait. At depth 4 operations that return together make three waits of
+/// four short, and the fourth is four times the mean.
+const MEAN_TIMES: u64 = 8;
+/// Polling time between two yields.
+const YIELD_NS: u64 = 2_000;
+/// Longest time between two looks that counts as polling. In a longer one another thread had the CPU.
+const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
+/// After this many waits, one polls whatever the mean: a wake-up may be most of it.
+const PROBE_WAITS: u32 = 64;
+
+/// A thread's polling time and the waits that it follows.
+#[derive(Clone, Debug, Default)]
+pub struct Spin {
+    /// 0: it never polls.
+    longest_ns: u64,
+    /// Mean of the latest waits.
+    mean_ns: u64,
+    waits: u32,
+    /// Time that it polled in vain.
+    pub spun_ns: u64,
+}
+
+impl Spin {
+    /// A thread that polls for `longest_ns` at most; 0 turns polling off.
+    #[must_use]
+    pub fn new(longest_ns: u64) -> Self {
+        Self { longest_ns, ..Self::default() }
+    }
+
+    /// Hands everything queued over and waits until a completion is there, or the timeout.
+    ///
+    /// # Errors
+    /// Where the queue itself fails.
+    // Inlined, it would slow the loop over targets that never wait.
+    #[inline(never)]
+    pub fn wait<Q: Queue, T: Timer>(
+        &mut self,
+        queue: &mut Q,
+        clock: &mut T,
+        timeout_ns: Option<u64>,
+    ) -> Result<(), SysError> {
+        if self.longest_ns == 0 || queue.in_flight() == 0 {
+            return queue.submit_and_wait(1.min(queue.in_flight() as u32), timeout_ns);
+        }
+        let from_ns = clock.now_ns();
+        let length_ns = self.length_ns().min(timeout_ns.unwrap_or(u64::MAX));
+        if length_ns > 0 {
+            queue.hand_over()?;
+            self.poll(queue, clock, from_ns, length_ns)?;
+        }
+        let mut now_ns = clock.now_ns();
+        if queue.arrived() == 0 {
+            let waited_ns = now_ns.saturating_sub(from_ns);
+            let left_ns = timeout_ns.map(|timeout_ns| timeout_ns.saturating_sub(waited_ns));
+            queue.submit_and_wait(1, left_ns)?;
+            now_ns = clock.now_ns();
+        }
+        self.learn(now_ns.saturating_sub(from_ns));
+        Ok(())
+    }
+
+    fn poll<Q: Queue, T: Timer>(
+        &mut self,
+        queue: &mut Q,
+        clock: &mut T,
+        from_ns: u64,
+        length_ns: u64,
+    ) -> Result<(), SysError> {
+        let (mut looked_ns, mut yielded_ns) = (clock.now_ns(), from_ns);
+        while queue.arrived() == 0 {
+            let now_ns = clock.now_ns();
+            let look_ns = now_ns.saturating_sub(looked_ns);
+            self.spun_ns += if look_ns <= LOOK_NS_MAX { look_ns } else { 0 };
+            looked_ns = now_ns;
+            if now_ns.saturating_sub(from_ns) >= length_ns {
+                break;
+            }
+            if now_ns.saturating_sub(yielded_ns) >= YIELD_NS {
+                std::thread::yield_now();
+                yielded_ns = clock.now_ns();
+            }
+            std::hint::spin_loop();
+            queue.hand_over()?;
+        }
+        Ok(())
+    }
+
+    /// Time that the next wait polls.
+    fn length_ns(&self) -> u64 {
+        match self.waits % PROBE_WAITS {
+            0 => self.longest_ns,
+            _ => spin_ns(self.mean_ns, self.longest_ns),
+        }
+    }
+
+    /// Moves the mean an eighth of the way. A wait counts with a bounded length, so one stall does not end polling.
+    fn learn(&mut self, wait_ns: u64) {
+        let wait_ns = wait_ns.min(2 * self.longest_ns);
+        self.waits = self.waits.wrapping_add(1);
+        self.mean_ns = (7 * self.mean_ns + wait_ns) / 8;
+    }
+}
+
+/// Polling time for waits of `mean_ns`.
+fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
+    match mean_ns <= longest_ns {
+        true => (MEAN_TIMES * mean_ns).clamp(SPIN_NS_MIN.min(longest_ns), longest_ns),
+        false => 0,
+    }
+}
+
+/// How `threads` threads poll on `cpus` CPUs.
+#[must_use]
+pub fn polling(wanted: bool, threads: usize, cpus: f64) -> Polling {
+    // One CPU is left for the kernel's threads, which may carry the operations.
+    let why_not = match (wanted, threads as f64 + 1.0 <= cpus) {
+        (true, true) => return Polling { longest_ns: SPIN_NS_MAX, ..Polling::default() },
+        (false, _) => "the plan turns polling off".to_owned(),
+        (true, false) => format!("no CPU is free: {threads} threads on {cpus} CPUs"),
+    };
+    Polling { longest_ns: 0, why_not }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::{Drawn, Law, World};
+    use plimsoll_sys::op::{OpKind, RingOp};
+
+    const US: u64 = 1_000;
+
+    #[test]
+    fn polling_time_follows_the_mean_wait_within_bounds() {
+        let of = |mean_ns| spin_ns(mean_ns, SPIN_NS_MAX);
+        assert_eq!([0, US, 10 * US].map(of), [20 * US, 20 * US, 80 * US]);
+        assert_eq!([50 * US, 200 * US].map(of), [SPIN_NS_MAX; 2]);
+        assert_eq!([201 * US, 5_000 * US].map(of), [0; 2]);
+        assert_eq!(spin_ns(10 * US, 7 * US), 0);
+        assert_eq!(spin_ns(0, 0), 0);
+    }
+
+    #[test]
+    fn a_stall_does_not_end_polling_and_a_slow_device_does() {
+        let mut spin = Spin::new(SPIN_NS_MAX);
+        (0..100).for_each(|_| spin.learn(30 * US));
+        spin.learn(10_000 * US);
+        assert!(spin.length_ns() > 30 * US);
+        (0..63).for_each(|_| spin.learn(5_000 * US));
+        assert_eq!(spin.length_ns(), 0);
+        // One wait of 64 polls, and finds that the device is fast again.
+        while spin.waits % PROBE_WAITS != 0 {
+            spin.learn(5_000 * US);
+        }
+        assert_eq!(spin.length_ns(), SPIN_NS_MAX);
+        (0..8).for_each(|_| spin.learn(30 * US));
+        assert!(spin.length_ns() > 30 * US);
+        // Four operations that return together.
+        (0..100).for_each(|number| spin.learn(if number % 4 == 0 { 50 * US } else { 0 }));
+        assert!(spin.length_ns() > 60 * US);
+    }
+
+    #[test]
+    fn threads_poll_only_where_a_cpu_stays_free() {
+        for (threads, cpus) in [(1, 2.0), (7, 8.0)] {
+            assert_eq!(polling(true, threads, cpus).longest_ns, SPIN_NS_MAX);
+            assert_eq!(polling(false, threads, cpus).longest_ns, 0);
+        }
+        // The last two are quotas of a control group.
+        for (threads, cpus) in [(1, 1.0), (2, 2.0), (16, 4.0), (1, 0.5), (1, 1.5)] {
+            let polling = polling(true, threads, cpus);
+            assert_eq!(polling.longest_ns, 0);
+            assert!(polling.why_not.contains("no CPU is free"), "{polling:?}");
+        }
+    }
+
+    #[test]
+    fn a_wait_that_polls_pays_no_wake_up_and_counts_its_time() {
+        let waited_ns = |longest_ns| {
+            let mut world = World::default();
+            let (mut queue, _) = Drawn::queue(&world, 1, Law::Constant(30 * US), 1);
+            (queue.costs.call_ns, queue.costs.wake_ns) = (100, 40 * US);
+            let op = RingOp {
+                kind: OpKind::Read,
+                file: 0,
+                offset_bytes: 0,
+                size_bytes: 4096,
+                buffer_offset_bytes: 0,
+                user_data: 0,
+            };
+            queue.push(&op).unwrap();
+            let mut spin = Spin::new(longest_ns);
+            spin.wait(&mut queue, &mut world, None).unwrap();
+            assert_eq!(queue.arrived(), 1);
+            (world.now(), spin.spun_ns)
+        };
+        let (polled_ns, spun_ns) = waited_ns(SPIN_NS_MAX);
+        assert!((30 * US..31 * US).contains(&polled_ns), "{polled_ns}");
+        assert!((29 * US..31 * US).contains(&spun_ns), "{spun_ns}");
+        assert_eq!(waited_ns(0), (70 * US + 100, 0));
+        // Shorter than the operation: it sleeps after all.
+        assert!(waited_ns(10 * US).0 > 70 * US);
+    }
+}
