@@ -22,7 +22,7 @@ pub fn roots(places: &Places) -> Roots {
         places.cache.join("runs"),
         places.imported(),
     ];
-    directories.extend(elsewhere::noted(&places.noted()));
+    directories.extend(elsewhere::noted(&places.bundle_directory_list()));
     Roots {
         directories,
         ledger: places.ledger(),

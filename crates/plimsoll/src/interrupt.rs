@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use plimsoll_engine::urgency;
-use plimsoll_runner::observe::Signalled;
+use plimsoll_runner::observe::ReceivedSignal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -67,9 +67,9 @@ pub fn ignore_file_limit() {
 }
 
 /// The latest signal that came, if one did.
-pub fn latest() -> Option<Signalled> {
+pub fn latest() -> Option<ReceivedSignal> {
     let number = Some(LATEST.load(Ordering::Relaxed)).filter(|signal| *signal != 0)?;
-    Some(Signalled { number, by_terminal: number == SIGINT && is_in_foreground() })
+    Some(ReceivedSignal { number, by_terminal: number == SIGINT && is_in_foreground() })
 }
 
 /// Whether a Ctrl-C on the terminal reaches the commands of this process as well.

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use plimsoll_engine::defect;
-use plimsoll_runner::{ceilings, custody, exit, experiment, kept_data, modelled, places, session};
+use plimsoll_runner::{ceilings, custody, data_slot, exit, experiment, model_run, places, session};
 
 use crate::arguments::Arguments;
 use crate::error::CliError;

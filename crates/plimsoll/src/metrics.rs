@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use plimsoll_runner::live::door::{Door, Given};
-use plimsoll_runner::live::told::Told;
-use plimsoll_runner::live::{feed, metrics};
+use plimsoll_runner::live::state_listener::StateListener;
+use plimsoll_runner::live::status_server::{Response, StatusServer};
+use plimsoll_runner::live::{metrics, process_status};
 
 use crate::common::Common;
 use crate::error::CliError;
@@ -33,10 +33,10 @@ impl Metrics {
     /// # Errors
     /// An address that cannot be listened on.
     pub fn progress(&self, plan: &str, common: &Common) -> Result<StderrProgress, CliError> {
-        let told = Told::new(plan);
+        let told = StateListener::new(plan);
         let places = Places::from_environment().ok();
         // Where there is no place for it the page can't show the run meanwhile, and all else is as it would be.
-        let door = places.and_then(|places| feed::open(&places, &told).ok());
+        let door = places.and_then(|places| process_status::serve(&places, &told).ok());
         let progress = StderrProgress::new(common.quiet);
         let Some(at) = self.metrics else {
             return Ok(match door {
@@ -48,9 +48,9 @@ impl Metrics {
         let answers = move |path: &str| {
             let content_type = "text/plain; version=0.0.4; charset=utf-8";
             let known = path.split('?').next() == Some("/metrics");
-            known.then(|| Given { content_type, body: metrics::text(&of.now()) })
+            known.then(|| Response { content_type, body: metrics::text(&of.state()) })
         };
-        let metrics = Door::open(at, Box::new(answers)).map_err(|error| {
+        let metrics = StatusServer::open(at, Box::new(answers)).map_err(|error| {
             CliError::environment(format!("--metrics: cannot listen on {at}: {error}"))
                 .hint("choose another port: 0 takes a free one")
         })?;

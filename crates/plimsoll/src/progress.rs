@@ -10,10 +10,10 @@ use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
 use plimsoll_record::progress::{Progress, Watcher};
-use plimsoll_runner::finished::Finished;
-use plimsoll_runner::listener::{FleetNow, Listener};
-use plimsoll_runner::live::door::Door;
-use plimsoll_runner::live::told::Told;
+use plimsoll_runner::finished_run::FinishedRun;
+use plimsoll_runner::listener::{FleetProgress, Listener};
+use plimsoll_runner::live::state_listener::StateListener;
+use plimsoll_runner::live::status_server::StatusServer;
 
 use crate::notes;
 
@@ -32,7 +32,7 @@ pub struct StderrProgress {
     terminal: bool,
     last_line: Instant,
     /// What is told to others, and where they ask for it.
-    told: Option<(Told, Vec<Door>)>,
+    told: Option<(StateListener, Vec<StatusServer>)>,
 }
 
 impl StderrProgress {
@@ -44,11 +44,11 @@ impl StderrProgress {
 
     /// Tells others too, for as long as it is there.
     #[must_use]
-    pub fn telling(self, told: Told, doors: Vec<Door>) -> Self {
+    pub fn telling(self, told: StateListener, doors: Vec<StatusServer>) -> Self {
         Self { told: Some((told, doors)), ..self }
     }
 
-    fn told(&mut self) -> Option<&mut Told> {
+    fn told(&mut self) -> Option<&mut StateListener> {
         self.told.as_mut().map(|(told, _)| told)
     }
 
@@ -123,7 +123,7 @@ impl Listener for StderrProgress {
         }
     }
 
-    fn fleet(&mut self, now: &FleetNow) {
+    fn fleet(&mut self, now: &FleetProgress) {
         if let Some(told) = self.told() {
             told.fleet(now);
         }
@@ -136,11 +136,11 @@ impl Listener for StderrProgress {
         let slow = now.slow().map_or(String::new(), |(name, share)| {
             format!("; {name} carries {:.0} % of the average", share * 100.0)
         });
-        let hosts = format!("{} of {} hosts", now.together().count(), now.count);
+        let hosts = format!("{} of {} hosts", now.in_common_phase().count(), now.count);
         self.goes(kind, &progress, &format!("{hosts}, {}{slow}", describe(&progress)));
     }
 
-    fn finished(&mut self, run: &Finished) {
+    fn finished(&mut self, run: &FinishedRun) {
         self.bar_ends();
         self.of_fleet = None;
         if let Some(told) = self.told() {

@@ -69,6 +69,6 @@ fn two_sweeps_are_compared_cell_by_cell() {
     assert_eq!(twice["sweeps"], serde_json::json!([2, 1]));
     let empty = sandbox.path("empty").display().to_string();
     std::fs::create_dir(&empty).unwrap();
-    sandbox.run(&["compare", &a, &empty]).expect(2).says("is no sweep");
-    sandbox.run(&["compare", &a, &b, &a]).expect(2).says("compare two, cell by cell");
+    sandbox.run(&["compare", &a, &empty]).expect(2).says("is not a sweep");
+    sandbox.run(&["compare", &a, &b, &a]).expect(2).says("only two can be compared");
 }

@@ -120,7 +120,10 @@ fn two_runs_may_share_a_witness() {
     let found = sandbox.run(&arguments).expect(0).json();
     assert_eq!(found["commits_witnessed"].as_u64(), Some(second));
     assert!(
-        found["unknown"][0].as_str().unwrap().starts_with(&format!("{first} commits of other"))
+        found["unknown"][0]
+            .as_str()
+            .unwrap()
+            .starts_with(&format!("{first} witnessed commits belong to other"))
     );
 }
 

@@ -56,7 +56,7 @@ fn what_passed_by_earlier_rules_and_holds_passes_still() {
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
     verified.says(
-        "verdict.json was written by another build of Plimsoll, or was changed; both say PASS",
+        "verdict.json was written by another build of Plimsoll, or was changed; both state PASS",
     );
     earlier.shows("PASS earlier", 0);
     let today = earlier.said();
@@ -75,7 +75,7 @@ fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
     assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(4), &json!("PASS")));
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
-    verified.says("it says PASS, and the evidence gives INCONCLUSIVE");
+    verified.says("it states PASS, and the evidence gives INCONCLUSIVE");
     earlier.shows("the version that measured did not record", 3);
     assert_eq!(earlier.said()["verdict"], "INCONCLUSIVE");
 }
@@ -88,7 +88,7 @@ fn what_earlier_rules_accused_is_judged_by_todays() {
     assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(11), &json!("INVALID")));
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
-    verified.says("it says INVALID, and the evidence gives FAIL");
+    verified.says("it states INVALID, and the evidence gives FAIL");
     earlier.shows("FAIL", 1);
     assert_eq!(earlier.said()["verdict"], "FAIL");
 }

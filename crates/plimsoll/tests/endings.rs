@@ -77,7 +77,7 @@ fn a_panic_of_the_judge_leaves_evidence_that_can_be_judged() {
     let plan = matrix(&sandbox, "300ms", "");
     let mut command = sandbox.command(&["run", &plan, "-q"]);
     let ran = Ran::from(command.env("PLIMSOLL_INJECT", "panic:judge").output().unwrap());
-    ran.expect(70).says("the evidence is whole");
+    ran.expect(70).says("is complete: judge it again");
     assert!(sandbox.left_in_data().is_empty());
     sandbox.run(&["judge", &sandbox.bundle().display().to_string()]);
     assert!(sandbox.bundle().join("verdict.json").exists());

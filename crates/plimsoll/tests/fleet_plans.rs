@@ -218,7 +218,7 @@ fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
     let verdict = runs[0].join("verdict.json");
     let text = fs::read_to_string(&verdict).unwrap();
     fs::write(&verdict, text.replace("\"ops_per_s\"", "\"ops_per_s_\"")).unwrap();
-    sandbox.run(&["verify", &one]).expect(3).says("verdict.json is not what the evidence gives");
+    sandbox.run(&["verify", &one]).expect(3).says("verdict.json does not follow from the evidence");
     sandbox.run(&["judge", &one]);
     sandbox.run(&["verify", &one]).expect(0);
 

@@ -176,11 +176,11 @@ fn a_torn_line_is_put_aside_named_and_stops_nothing() {
     let mut file = std::fs::File::options().append(true).open(&ledger).unwrap();
     file.write_all(b"{\"position\":3,\"previous_sha").unwrap();
     let listed = sandbox.run(&["runs"]).expect(0);
-    listed.says("line 3 of the ledger is torn: 27 bytes");
+    listed.says("line 3 of the ledger is incomplete: 27 bytes");
     let ran = sandbox.run(&["run", &plan, "-q"]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     let aside = sandbox.path("state/plimsoll/ledger.jsonl.torn-3");
-    ran.says(&format!("they are now in {}", aside.display()));
+    ran.says(&format!("moved to {}", aside.display()));
     assert_eq!(std::fs::read(aside).unwrap(), b"{\"position\":3,\"previous_sha");
     let entries = Ledger::at(&ledger).read().unwrap();
     assert_eq!((entries.len(), entries[2].put_aside.as_ref().unwrap().size_bytes), (4, 27));
@@ -194,15 +194,15 @@ fn out_makes_the_directory_that_was_named_and_none_above_it() {
     let commands: [&[&str]; 2] = [&["run", &plan], &["sweep", &plan]];
     for command in commands {
         let arguments = [command, &["-q", "--out", out.to_str().unwrap()]].concat();
-        sandbox.run(&arguments).expect(2).says("the directory above it does not exist");
+        sandbox.run(&arguments).expect(2).says("its parent directory does not exist");
         assert!(!sandbox.path("mistyped").exists());
     }
     let arguments = ["observe", "--out", out.to_str().unwrap(), "--", "touch", "was-run"];
-    sandbox.run(&arguments).expect(2).says("the directory above it does not exist");
+    sandbox.run(&arguments).expect(2).says("its parent directory does not exist");
     assert!(!sandbox.path("was-run").exists() && !sandbox.path("mistyped").exists());
     let named = sandbox.path("results");
     let ran = sandbox.run(&["run", &plan, "-q", "--out", named.to_str().unwrap()]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(names(&named).len(), 1);
-    sandbox.run(&["run", &plan, "-q", "--out", &plan]).expect(2).says("is no directory");
+    sandbox.run(&["run", &plan, "-q", "--out", &plan]).expect(2).says("is not a directory");
 }

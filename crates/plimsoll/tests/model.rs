@@ -277,7 +277,7 @@ fn the_smallest_size_that_carries_the_load_is_found() {
     }
     assert!(read(sandbox.root.path(), "line.svg").contains("<svg"));
     let page = read(sandbox.root.path(), "size.html");
-    for says in ["MODELLED: drive.count", "nothing was measured", "<svg", "carries it"] {
+    for says in ["MODELLED: drive.count", "nothing was measured", "<svg", "passes"] {
         assert!(page.contains(says), "{says}");
     }
     let few: Vec<&str> = all.iter().copied().chain(["--to", "2"]).collect();

@@ -211,5 +211,5 @@ fn what_cannot_be_done_is_said() {
     let nowhere = ["nfs://127.0.0.1/export?nfsport=1&mountport=1".to_owned()];
     let path = plan(&sandbox, &nowhere, ALL_KINDS, "1s");
     sandbox.run(&["run", &path, "-q"]).expect(5).says("the mount service at 127.0.0.1:1");
-    sandbox.run(&["verify", &nowhere[0]]).expect(2).says("within its run only");
+    sandbox.run(&["verify", &nowhere[0]]).expect(2).says("only during its run");
 }

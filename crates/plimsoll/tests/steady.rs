@@ -89,9 +89,9 @@ fn a_mail_store_is_measured_until_steady_too_and_is_not_conditioned() {
     assert!(measure["note"].as_str().unwrap().contains("steady"), "{measure}");
 
     plan.phases.push_str("\ncondition = \"fill-twice\"");
-    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("is not conditioned");
+    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("cannot be conditioned");
     plan.phases = "measure_max = \"1s\"\nround = \"1s\"".into();
-    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("can never be reached");
+    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("can never become steady");
 }
 
 /// In virtual time: all of the cap is measured, and the judge says whether the rate settled.
@@ -114,7 +114,7 @@ fn a_model_is_measured_until_steady_and_is_not_conditioned() {
     assert_eq!(found(&steady, "never-settled"), "pass", "{steady}");
     run("measure = \"5s\"\ncondition = \"fill-twice\"")
         .expect(2)
-        .says("a model is not conditioned");
+        .says("a model cannot be conditioned");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_small_sweep_is_one_table_in_every_form() {
     let sandbox = Sandbox::new();
     let path = plan(&sandbox);
     let dry = sandbox.run(&["sweep", &path, "--dry-run"]).expect(0);
-    dry.says("4 points of 700 ms: 2.8 s, beside making 8MiB of data once");
+    dry.says("4 points of 700 ms: 2.8 s, plus creating 8MiB of data once");
     assert!(names(&sandbox.path("target")).is_empty());
     let ran = ended(sandbox.run(&["sweep", &path, "--json"]));
     ran.says("point 4 of 4: random 32KiB r0 q4");
@@ -129,7 +129,7 @@ fn an_interrupted_sweep_goes_on_where_it_stopped() {
     let first = points();
     assert!((1..4).contains(&first), "{first}");
     let again = ended(sandbox.run(&["sweep", &path, "--json"]));
-    again.says(&format!("{} of 4 points are left", 4 - first));
+    again.says(&format!("{} of 4 points remaining", 4 - first));
     assert_eq!(again.json()["points"].as_array().unwrap().len(), 4);
     assert_eq!(experiments(&sandbox).len(), 1, "it is one experiment");
     // A sweep that is whole is not gone on with.

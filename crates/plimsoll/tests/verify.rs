@@ -239,7 +239,7 @@ fn a_hostile_manifest_creates_and_grows_nothing() {
     sandbox
         .run(&["verify", &store, "-q"])
         .expect(3)
-        .says("whether they hold what was acknowledged last");
+        .says("Whether they are the latest acknowledged version");
     assert_eq!(support::names(&victim), ["db00.durable"]);
     assert_eq!(std::fs::read(victim.join("db00.durable")).unwrap(), b"mine");
     let refused: [&dyn Fn(&mut serde_json::Value); 6] = [
@@ -317,7 +317,7 @@ fn maps_that_are_older_than_the_data_accuse_no_page() {
         std::fs::write(path, bytes).unwrap();
     }
     let ran = sandbox.run(&["verify", &store, "-q"]).expect(3);
-    ran.says("whether they hold what was acknowledged last is not known");
+    ran.says("Whether they are the latest acknowledged version is unknown");
     let found = sandbox.run(&["verify", &store, "-q", "--json"]).expect(3).json();
     assert_eq!(
         (&found["intact"], found["damage_count"].as_u64()),

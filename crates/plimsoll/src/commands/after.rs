@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_report::text::Style;
-use plimsoll_runner::repeat::Repeated;
+use plimsoll_runner::repeat::RepeatedRuns;
 
 use super::load_hosts::LoadHosts;
 use crate::error::CliError;
@@ -70,12 +70,12 @@ impl After {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write_verdict(&self, repeated: &Repeated) -> Result<(), CliError> {
+    pub fn write_verdict(&self, repeated: &RepeatedRuns) -> Result<(), CliError> {
         let Some(file) = &self.verdict_to else { return Ok(()) };
         let style = Style { colour: false, width: 80, ..Style::default() };
         let text = match (&repeated.finished[..], &repeated.experiment) {
             ([only], None) => plimsoll_report::text(&only.evidence, &only.verdict, &style),
-            _ => plimsoll_report::experiment(&repeated.together(), &style),
+            _ => plimsoll_report::experiment(&repeated.summary(), &style),
         };
         let mut kept = String::new();
         for line in text.split_inclusive('\n') {

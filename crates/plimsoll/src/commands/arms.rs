@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_judge::stats::welch::RUNS_MIN;
 use plimsoll_plan::Plan;
 use plimsoll_runner::arms;
-use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::Before;
-use plimsoll_runner::compare::Taken;
-use plimsoll_runner::finished::worst;
+use plimsoll_runner::compare::AcceptedDifferences;
+use plimsoll_runner::finished_run::worst;
+use plimsoll_runner::preflight::Preflight;
+use plimsoll_runner::run_request::RunConfig;
 
 use super::after::After;
 use super::bundle;
@@ -32,7 +32,7 @@ pub fn run_arms(
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     enough_runs(plan)?;
-    let taken = Taken { accept, ..Taken::default() };
+    let taken = AcceptedDifferences { accept, ..AcceptedDifferences::default() };
     run_arms_for(plan, after, taken, common, progress, interrupt)
 }
 
@@ -64,20 +64,20 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
 pub fn run_arms_for(
     plan: &Plan,
     after: &After,
-    taken: Taken<'_>,
+    taken: AcceptedDifferences<'_>,
     common: &Common,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
     after.refuse_with_fleet()?;
-    let runs = Before::runs(&resolved, after.yes, after.dry_run);
+    let runs = Preflight::runs(&resolved, after.yes, after.dry_run);
     if !after.hosts.begins(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }
     let carried = after.hosts.carried(&resolved, &after.sign, progress, interrupt)?;
     let places = &carried.places;
-    let asked = Asked {
+    let asked = RunConfig {
         plan,
         resolved: &resolved,
         keep: after.keep,

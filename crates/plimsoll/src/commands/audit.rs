@@ -12,7 +12,7 @@ pub use study::write;
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_runner::audit::is_of_a_run;
+use plimsoll_runner::audit::is_run_result;
 
 use crate::common::Common;
 use crate::error::CliError;
@@ -103,7 +103,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         [] => Err(CliError::usage("there is nothing to audit")
             .hint("name a result's file or a directory of results")
             .hint("or state a claim: --iops, --bandwidth, --latency, --size, --depth")),
-        [file] if !options.table && is_of_a_run(file) => {
+        [file] if !options.table && is_run_result(file) => {
             one::carry_out(file, &declared, options, common)
         }
         paths => study::carry_out(paths, &declared.reported(), options, common),

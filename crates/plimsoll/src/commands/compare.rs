@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_report::comparison_document;
-use plimsoll_runner::compare::{Taken, compare_sides, compare_within, named, sweeps};
+use plimsoll_runner::compare::{
+    AcceptedDifferences, compare_sides, compare_within, parse_side, sweeps,
+};
 use plimsoll_runner::custody::Reader;
 
 use self::ran::Ran;
@@ -72,18 +74,19 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         [one] => compare_within(&bundle::find(one)?, taken_of(options))?,
         several => {
             if let [a, b] = several {
-                let (a, b) = (named(a), named(b));
+                let (a, b) = (parse_side(a), parse_side(b));
                 if compare_reported::is_elsewhere(a.1) && compare_reported::is_elsewhere(b.1) {
                     return compare_reported::carry_out([a, b], options.html.as_deref(), common);
                 }
             }
             let given = sides::given(several)?;
-            if let Some(compared) = compare_fleets::compare_given(&given, &taken_of(options))? {
+            if let Some(compared) = compare_fleets::compare_fleet_sides(&given, &taken_of(options))?
+            {
                 return compare_fleets::told(&compared, options.html.as_deref(), common);
             }
             let taken = [&options.accept[..], &options.factor[..]].concat();
             let reader = Reader::new();
-            if let Some(compared) = sweeps::compare_given(&reader, &given, &taken)? {
+            if let Some(compared) = sweeps::compare_sweep_sides(&reader, &given, &taken)? {
                 return compare_sweeps::told(&compared, options.html.as_deref(), common);
             }
             compare_sides(&reader, &given, taken_of(options))?
@@ -94,7 +97,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     show(&compared, common)?;
     tell_custody(&read, common)?;
-    Ok(read.iter().fold(exit_of(&compared), |exit, side| side.weigh(exit)))
+    Ok(read.iter().fold(exit_of(&compared), |exit, side| side.apply_doubts(exit)))
 }
 
 fn run_plan(name: &str, options: &Options, common: &Common) -> Result<Exit, CliError> {
@@ -115,6 +118,6 @@ fn run_plan(name: &str, options: &Options, common: &Common) -> Result<Exit, CliE
     super::arms::run_arms_for(&plan, &after, taken, common, &mut progress, &interrupt)
 }
 
-fn taken_of(options: &Options) -> Taken<'_> {
-    Taken { accept: &options.accept, factors: &options.factor }
+fn taken_of(options: &Options) -> AcceptedDifferences<'_> {
+    AcceptedDifferences { accept: &options.accept, factors: &options.factor }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_judge::compare::{Comparison, FleetRun, FleetSide, compare_fleets};
 use plimsoll_report::comparison_document;
-use plimsoll_runner::compare::{Given, Taken};
-use plimsoll_runner::fleet::{Left, is_fleet, read};
+use plimsoll_runner::compare::{AcceptedDifferences, NamedSide};
+use plimsoll_runner::fleet::{FleetBundle, is_fleet, read};
 
 use super::sides::{exit_of, show};
 use super::{audit, bundle};
@@ -29,31 +29,34 @@ fn fleets_in(directory: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// Sides of which only some are, evidence that can't be read or was changed.
-pub fn compare_given(given: &[Given], taken: &Taken<'_>) -> Result<Option<Comparison>, CliError> {
+pub fn compare_fleet_sides(
+    given: &[NamedSide],
+    taken: &AcceptedDifferences<'_>,
+) -> Result<Option<Comparison>, CliError> {
     let found: Vec<Vec<PathBuf>> = given.iter().map(|side| fleets_in(&side.directory)).collect();
     if found.iter().all(Vec::is_empty) {
         return Ok(None);
     }
     if let Some(other) = found.iter().position(Vec::is_empty) {
-        let says = format!("{} is no fleet's run, and another side is one", given[other].called);
+        let says = format!("{} is no fleet's run, and another side is one", given[other].argument);
         return Err(CliError::usage(says).hint("compare fleets with fleets, and runs with runs"));
     }
-    let all = |paths: &Vec<PathBuf>| -> Result<Vec<Left>, CliError> {
+    let all = |paths: &Vec<PathBuf>| -> Result<Vec<FleetBundle>, CliError> {
         paths.iter().map(|path| read(path)).collect()
     };
-    let all: Vec<Vec<Left>> = found.iter().map(all).collect::<Result<_, _>>()?;
+    let all: Vec<Vec<FleetBundle>> = found.iter().map(all).collect::<Result<_, _>>()?;
     let sides: Vec<FleetSide<'_>> =
         given.iter().zip(&all).map(|(given, runs)| side(given, runs)).collect();
     Ok(Some(compare_fleets(&sides, taken.accept, taken.factors)))
 }
 
-fn side<'a>(given: &Given, runs: &'a [Left]) -> FleetSide<'a> {
-    let run = |left: &'a Left| FleetRun {
+fn side<'a>(given: &NamedSide, runs: &'a [FleetBundle]) -> FleetSide<'a> {
+    let run = |left: &'a FleetBundle| FleetRun {
         run_id: &left.fleet.run_id,
         verdict: &left.verdict,
         hosts: left.hosts.iter().map(|(bundle, verdict)| (bundle, verdict)).collect(),
     };
-    let name = given.name.clone().unwrap_or_else(|| given.called.clone());
+    let name = given.name.clone().unwrap_or_else(|| given.argument.clone());
     FleetSide { name, runs: runs.iter().map(run).collect() }
 }
 

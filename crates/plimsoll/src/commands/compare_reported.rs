@@ -45,7 +45,7 @@ pub fn carry_out(
         let paths = [PathBuf::from(path)];
         let study = runner::study(&paths)?;
         if study.results.is_empty() {
-            return Err(runner::nothing(&paths, &study));
+            return Err(runner::no_result_error(&paths, &study));
         }
         Ok(study)
     };

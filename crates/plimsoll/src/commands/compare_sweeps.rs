@@ -8,7 +8,7 @@ use plimsoll_report::{sweeps_document, text};
 use super::bundle;
 use super::sides::tell_custody;
 use crate::common::Common;
-use crate::custody::Together;
+use crate::custody::RunSet;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -17,7 +17,7 @@ use crate::exit::Exit;
 /// # Errors
 /// A page or stdout that cannot be written.
 pub fn told(
-    (compared, read): &(SweepComparison, Vec<Together>),
+    (compared, read): &(SweepComparison, Vec<RunSet>),
     html: Option<&Path>,
     common: &Common,
 ) -> Result<Exit, CliError> {
@@ -36,5 +36,5 @@ pub fn told(
         _ if compared.cells.is_empty() => Exit::NoVerdict,
         _ => Exit::Ok,
     };
-    Ok(read.iter().fold(exit, |exit, side| side.weigh(exit)))
+    Ok(read.iter().fold(exit, |exit, side| side.apply_doubts(exit)))
 }

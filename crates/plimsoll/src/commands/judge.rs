@@ -35,9 +35,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         fleet::show(&left, common)?;
         return Ok(left.exit);
     }
-    let reader = if options.anew { Reader::to_write_anew() } else { Reader::new() };
+    let reader = if options.anew { Reader::ignoring_changes() } else { Reader::new() };
     let loaded = reader.load(&directory)?;
-    reader.write_anew(&loaded)?;
+    reader.rewrite_derived(&loaded)?;
     bundle::show(&directory, &loaded.bundle, &loaded.verdict, common)?;
     bundle::print_custody(&loaded.custody.lines(), common)?;
     Ok(loaded.exit())

@@ -91,7 +91,7 @@ fn make(file: &Path, with_password: bool) -> Result<Exit, CliError> {
 
 fn sign(key: &Path, out: Option<&Path>) -> Result<Exit, CliError> {
     let Some(signer) = keys::signer(Some(key))? else { return Ok(Exit::Ok) };
-    let stated = ledger::state(&Places::from_environment()?, &signer, out)?;
+    let stated = ledger::sign_statement(&Places::from_environment()?, &signer, out)?;
     bundle::print(&format!(
         "signed: {} lines of {}\nstatement: {}\nGive the statement and its signature to somebody who keeps \
          them: from then on the ledger can't be cut short or rewritten up to that line unnoticed.\n",

@@ -8,9 +8,9 @@ use plimsoll_fleet::coordinator::Options as FleetOptions;
 use plimsoll_fleet::driver::FleetDriver;
 use plimsoll_fleet::local::LocalFleet;
 use plimsoll_plan::ResolvedPlan;
-use plimsoll_runner::asked::Driver;
-use plimsoll_runner::before::{self, Before};
 use plimsoll_runner::driver::ThisHost;
+use plimsoll_runner::preflight::{self, Preflight};
+use plimsoll_runner::run_request::Driver;
 
 use super::access::{Access, reached};
 use super::local_fleet::{Scratch, start};
@@ -60,11 +60,11 @@ impl LoadHosts {
     pub fn begins(
         &self,
         plan: &ResolvedPlan,
-        before: &Before,
+        before: &Preflight,
         progress: &mut StderrProgress,
     ) -> Result<bool, CliError> {
         if !self.is_asked_for() {
-            return before::begins(plan, before, progress);
+            return preflight::check(plan, before, progress);
         }
         if before.dry_run {
             return Err(CliError::usage("--dry-run does not go with --fleet").hint(

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use plimsoll_report::document::Document;
-use plimsoll_runner::modelled::model_error;
+use plimsoll_runner::model_run::model_error;
 
 use super::bundle;
 use crate::common::Common;

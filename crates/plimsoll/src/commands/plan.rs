@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use plimsoll_plan::{Plan, ready};
-use plimsoll_runner::before;
+use plimsoll_runner::preflight;
 use plimsoll_runner::run::check_accepted;
 
 use self::import::import;
@@ -94,7 +94,7 @@ fn check(name: &str, changes: &Changes, common: &Common) -> Result<Exit, CliErro
         Err(errors) => return Err(wrong(&errors)),
     };
     check_accepted(&plan.resolve().evidence.accept_unknown)?;
-    before::fits(&plan.resolve())?;
+    preflight::check_space(&plan.resolve())?;
     let usage = |error: plimsoll_plan::ResolvedError| CliError::usage(error.to_string());
     if common.json {
         bundle::print(&bundle::json(&plan.check().map_err(usage)?)?)?;

@@ -11,7 +11,7 @@ use plimsoll_report::{markdown, text};
 use self::export::Export;
 use super::bundle;
 use crate::common::Common;
-use crate::custody::{Loaded, Reader};
+use crate::custody::{LoadedBundle, Reader};
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -59,7 +59,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         return of_experiment(&directory, options.format, common);
     }
     let loaded = Reader::new().load(&directory)?;
-    let Loaded { bundle: evidence, verdict, custody, .. } = &loaded;
+    let LoadedBundle { bundle: evidence, verdict, custody, .. } = &loaded;
     let text = match (options.export, options.format) {
         (Some(export), _) => export.text(&directory, evidence, verdict)?,
         _ if common.json => bundle::verdict_json(evidence, verdict)?,
@@ -73,7 +73,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let for_programs = options.format != Format::Text || options.export.is_some() || common.json;
     let common = Common { json: for_programs, ..common.clone() };
     bundle::print_custody(&custody.lines(), &common)?;
-    Ok(loaded.exit_shown())
+    Ok(loaded.display_exit())
 }
 
 /// The report of a sweep, comparison, search, published experiment, or of repeats.
@@ -97,5 +97,5 @@ fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Ex
     let for_programs = format != Format::Text || common.json;
     let common = Common { json: for_programs, ..common.clone() };
     bundle::print_custody(&told.together.lines(), &common)?;
-    Ok(told.together.weigh(Exit::Ok))
+    Ok(told.together.apply_doubts(Exit::Ok))
 }

@@ -2,11 +2,11 @@
 
 use plimsoll_judge::compare::{Comparison, Outcome};
 use plimsoll_report::{comparison_document, text};
-use plimsoll_runner::compare::{Given, named};
+use plimsoll_runner::compare::{NamedSide, parse_side};
 
 use super::bundle;
 use crate::common::Common;
-use crate::custody::Together;
+use crate::custody::RunSet;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -14,11 +14,11 @@ use crate::exit::Exit;
 ///
 /// # Errors
 /// One that is not there.
-pub fn given(sides: &[String]) -> Result<Vec<Given>, CliError> {
+pub fn given(sides: &[String]) -> Result<Vec<NamedSide>, CliError> {
     let one = |side: &String| {
-        let (name, called) = named(side);
-        let directory = bundle::find(called)?;
-        Ok(Given { name: name.map(str::to_owned), called: called.to_owned(), directory })
+        let (name, argument) = parse_side(side);
+        let directory = bundle::find(argument)?;
+        Ok(NamedSide { name: name.map(str::to_owned), argument: argument.to_owned(), directory })
     };
     sides.iter().map(one).collect()
 }
@@ -27,9 +27,9 @@ pub fn given(sides: &[String]) -> Result<Vec<Given>, CliError> {
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn tell_custody(sides: &[Together], common: &Common) -> Result<(), CliError> {
+pub fn tell_custody(sides: &[RunSet], common: &Common) -> Result<(), CliError> {
     let mut lines: Vec<String> = Vec::new();
-    for line in sides.iter().flat_map(Together::lines) {
+    for line in sides.iter().flat_map(RunSet::lines) {
         if !lines.contains(&line) {
             lines.push(line);
         }

@@ -6,9 +6,9 @@ mod show;
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::Before;
-use plimsoll_runner::sweep::{self, Earlier, Sweeping};
+use plimsoll_runner::preflight::Preflight;
+use plimsoll_runner::run_request::RunConfig;
+use plimsoll_runner::sweep::{self, EarlierSweep, SweepProgress};
 
 use self::flags::Flags;
 use self::show::{Format, show};
@@ -84,25 +84,26 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let interrupt = interrupt::flag_on_signal()?;
     let carried = options.hosts.carried(&resolved, &options.sign, &mut progress, &interrupt)?;
     let bundles = carried.places.bundles(options.out.as_deref())?;
-    let earlier = Earlier::asked(options.anew, options.told);
-    let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, &carried.places, earlier)?;
+    let earlier = EarlierSweep::from_flags(options.anew, options.told);
+    let mut sweeping =
+        SweepProgress::begin(&resolved, &points, &bundles, &carried.places, earlier)?;
     if options.told {
-        sweeping.is_there(&bundles)?;
+        sweeping.require_points(&bundles)?;
         return show(&sweeping, options.format, common).map(|()| sweeping.exit());
     }
-    progress.say(&sweeping.promise(&resolved, &points));
-    let points_left = Before {
-        measurements: sweeping.left(&points),
-        called: "point",
-        made: 1,
+    progress.say(&sweeping.estimate(&resolved, &points));
+    let points_left = Preflight {
+        measurements: sweeping.remaining(&points),
+        unit: "point",
+        data_sets: 1,
         yes: options.yes,
         dry_run: options.dry_run,
-        listed: sweeping.listed(&points),
+        listing: sweeping.list_points(&points),
     };
     if !options.hosts.begins(&resolved, &points_left, &mut progress)? {
         return Ok(Exit::Ok);
     }
-    let asked = Asked {
+    let asked = RunConfig {
         plan: &plan,
         resolved: &resolved,
         keep: options.keep,
@@ -116,5 +117,5 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let swept = sweep::carry_out(&asked, &points, &mut sweeping, &mut progress)?;
     swept.kept.iter().for_each(|at| progress.say(&format!("the data was kept in {at}")));
     show(&sweeping, options.format, common)?;
-    Ok(swept.ended.unwrap_or_else(|| sweeping.exit()))
+    Ok(swept.early_exit.unwrap_or_else(|| sweeping.exit()))
 }

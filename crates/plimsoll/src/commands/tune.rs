@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_report::{text, tuning_document};
-use plimsoll_runner::before::Before;
-use plimsoll_runner::search::{Asked, Found, range, search};
+use plimsoll_runner::preflight::Preflight;
+use plimsoll_runner::search::{SearchOptions, SearchResult, range, search};
 
 use super::bundle;
 use super::chosen::Changes;
@@ -79,14 +79,14 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let bundles = places.bundles(options.out.as_deref())?;
     let range = range(&resolved, options.min, options.max, options.steps)?;
     let (fresh, yes, dry_run) = (options.fresh, options.yes, options.dry_run);
-    let steps = Before::steps(&resolved, &range, fresh, yes, dry_run)?;
+    let steps = Preflight::steps(&resolved, &range, fresh, yes, dry_run)?;
     progress.say("the search takes all its steps at most:");
     if !options.hosts.begins(&resolved, &steps, &mut progress)? {
         return Ok(Exit::Ok);
     }
     let destroy = options.destroy.clone();
     let (keep, driver) = (options.keep, &*carried.driver);
-    let asked = Asked { range, fresh, keep, destroy, bundles, driver };
+    let asked = SearchOptions { range, fresh, keep, destroy, bundles, driver };
     let found = search(&plan, &resolved, &asked, places, &mut progress, &interrupt)?;
     show(&found, common)?;
     for directory in &found.kept {
@@ -95,7 +95,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(found.exit)
 }
 
-fn show(found: &Found, common: &Common) -> Result<(), CliError> {
+fn show(found: &SearchResult, common: &Common) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(&found.tuning)?);
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll_runner::verify::{self, Found};
+use plimsoll_runner::verify::{self, VerifiedData};
 
 use super::bundle;
 use crate::common::Common;
@@ -54,17 +54,17 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let verified =
         verify::data(&options.path, options.witness.as_deref(), &interrupt, &mut progress)?;
     bundle::print(&match &verified.found {
-        Found::Store(store) if common.json => bundle::json(store)?,
-        Found::Store(store) => store.text(),
-        Found::Data(data) if common.json => bundle::json(data)?,
-        Found::Data(data) => data.text(),
+        VerifiedData::Store(store) if common.json => bundle::json(store)?,
+        VerifiedData::Store(store) => store.text(),
+        VerifiedData::Data(data) if common.json => bundle::json(data)?,
+        VerifiedData::Data(data) => data.text(),
     })?;
     verified.exit
 }
 
 /// Checks a bundle, or an experiment with all of its.
 fn evidence(path: &Path, key: Option<&str>, common: &Common) -> Result<Exit, CliError> {
-    let reader = Reader::asking_for(key)?;
+    let reader = Reader::with_key(key)?;
     let (verified, exit) = verify::evidence(path, &reader).inspect_err(|error| {
         if common.json {
             let found = serde_json::json!({ "intact": false, "says": error.message });

@@ -236,7 +236,7 @@ fn noticed(ran: &Ran) -> bool {
     let all = format!("{}{}", ran.stdout, ran.stderr);
     let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
     let refused = ran.stderr.contains("error: ");
-    let says = ["not vouched for", "evidence contradicts itself"];
+    let says = ["not confirmed", "evidence contradicts itself"];
     // What says that it is of a later version is refused before it is read.
     let is_later = ran.code == 2 && words.contains("has schema version");
     // What can't be read at all ends with 5.

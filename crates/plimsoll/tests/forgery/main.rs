@@ -28,13 +28,13 @@ fn evidence_as_it_was_is_noticed_by_none() {
     for (name, ran) in copy.read() {
         // What a run of two seconds is worth is for its verdict to say.
         let all = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(ran.stderr.is_empty() && !all.contains("not vouched for"), "{name}: {all}");
+        assert!(ran.stderr.is_empty() && !all.contains("not confirmed"), "{name}: {all}");
         assert!(!all.contains("contradicts"), "{name}: {all}");
         assert!([0, 1, 3].contains(&ran.code), "{name}: {all}");
     }
     let verify = copy.sandbox.run(&["verify", copy.first.to_str().unwrap()]).expect(0);
     verify.says("INTACT");
-    verify.says("1 later bundle stands for it");
+    verify.says("1 later bundle confirms it");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_plan_that_was_changed_is_noticed_for_itself() {
         ("seed", |plan| format!("seed = 77\n{plan}")),
         ("phases", |plan| plan.replace("measure = \"2s\"", "measure = \"3s\"")),
         ("targets", |plan| plan.replace("path = \"/", "path = \"/elsewhere/")),
-        ("no plan", |plan| plan.replace("[target]", "[targett]")),
+        ("not a valid plan", |plan| plan.replace("[target]", "[targett]")),
     ];
     for (field, change) in changes {
         let mut forger = original.copy();
@@ -141,8 +141,8 @@ fn a_signed_bundle_holds_by_its_key_only() {
     sandbox.run(&["run", plan.to_str().unwrap(), "-q", "--sign", &own]);
     let bundle = sandbox.bundle().display().to_string();
     let verify = |key: &str| sandbox.run(&["verify", &bundle, "--key", key]);
-    verify(&format!("{own}.pub")).expect(0).says("by the key that was asked for");
-    verify(&format!("{other}.pub")).expect(3).says("another key's");
+    verify(&format!("{own}.pub")).expect(0).says("with the required key");
+    verify(&format!("{other}.pub")).expect(3).says("another key than the required one");
     let signature = sandbox.bundle().join("SHA256SUMS.minisig");
     let kept = fs::read_to_string(&signature).unwrap();
     fs::remove_file(&signature).unwrap();

@@ -3,7 +3,7 @@
 use plimsoll_evidence::reported::Figure;
 use plimsoll_import::number::{self, Measure};
 use plimsoll_plan::{Claim, Media, SizeBytes};
-use plimsoll_runner::audit::Declared;
+use plimsoll_runner::audit::DeclaredSystem;
 
 use super::Options;
 use crate::error::CliError;
@@ -12,7 +12,7 @@ use crate::error::CliError;
 ///
 /// # Errors
 /// A value that says nothing.
-pub fn of(options: &Options) -> Result<Declared, CliError> {
+pub fn of(options: &Options) -> Result<DeclaredSystem, CliError> {
     let size = |text: &Option<String>| -> Result<Option<u64>, CliError> {
         let Some(text) = text else { return Ok(None) };
         let wrong = || CliError::usage(format!("{text:?} is no size"));
@@ -24,7 +24,7 @@ pub fn of(options: &Options) -> Result<Declared, CliError> {
             CliError::usage(format!("{word:?} is no media")).hint(Media::WORDS.join(", "))
         })
     };
-    Ok(Declared {
+    Ok(DeclaredSystem {
         outstanding: options.outstanding,
         link_bytes_per_s: options.link.as_ref().map(|t| bytes_per_s(t)).transpose()?,
         array_cache_bytes: size(&options.array_cache)?,

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use plimsoll_report::rows::rows_text;
-use plimsoll_runner::audit::{self, Declared, Judged};
+use plimsoll_runner::audit::{self, AuditedFile, DeclaredSystem};
 
 use super::super::bundle;
 use super::declared::claims;
@@ -19,11 +19,11 @@ use crate::exit::Exit;
 /// A file that cannot be read or is no such result.
 pub fn carry_out(
     file: &Path,
-    declared: &Declared,
+    declared: &DeclaredSystem,
     options: &Options,
     common: &Common,
 ) -> Result<Exit, CliError> {
-    let judged = audit::of_a_run(file, declared, &claims(&options.claim)?)?;
+    let judged = audit::audit_run_file(file, declared, &claims(&options.claim)?)?;
     show(&judged, common)?;
     if let (Some(path), [only], [verdict]) =
         (&options.html, &judged.bundles[..], &judged.verdicts[..])
@@ -33,8 +33,8 @@ pub fn carry_out(
     Ok(judged.exit())
 }
 
-fn show(judged: &Judged, common: &Common) -> Result<(), CliError> {
-    let Judged { bundles, verdicts, figures } = judged;
+fn show(judged: &AuditedFile, common: &Common) -> Result<(), CliError> {
+    let AuditedFile { bundles, verdicts, figures } = judged;
     match (&bundles[..], &verdicts[..]) {
         ([_], [verdict]) if common.json => {
             let wrong = |error: serde_json::Error| CliError::new(Exit::Defect, error.to_string());

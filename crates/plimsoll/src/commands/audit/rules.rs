@@ -1,7 +1,7 @@
 //! What the rules are: `--rules` and `--explain`.
 
 use plimsoll_plan::Claim;
-use plimsoll_report::rules::{Shown, all, bearing_on, list_text};
+use plimsoll_report::rules::{RuleInfo, all, list_text, rules_for};
 
 use super::super::bundle;
 use crate::common::Common;
@@ -13,9 +13,9 @@ use crate::exit::Exit;
 /// # Errors
 /// Stdout that cannot be written.
 pub fn list(claims: &[Claim], common: &Common) -> Result<Exit, CliError> {
-    let all = bearing_on(claims);
+    let all = rules_for(claims);
     bundle::print(&match common.json {
-        true => bundle::json(&all.iter().map(Shown::as_json).collect::<Vec<_>>())?,
+        true => bundle::json(&all.iter().map(RuleInfo::as_json).collect::<Vec<_>>())?,
         false => list_text(&all),
     })?;
     Ok(Exit::Ok)

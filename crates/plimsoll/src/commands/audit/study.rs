@@ -28,7 +28,7 @@ pub fn carry_out(
 ) -> Result<Exit, CliError> {
     let study = runner::study(paths)?;
     if study.results.is_empty() {
-        return Err(runner::nothing(paths, &study));
+        return Err(runner::no_result_error(paths, &study));
     }
     if let ([only], [], false) = (&study.results[..], &study.unreadable[..], options.table) {
         return one(only, declared, options, common);

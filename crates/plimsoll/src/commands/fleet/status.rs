@@ -3,7 +3,7 @@
 
 use plimsoll_fleet::coordinator::{self, AgentStatus, Options};
 use plimsoll_plan::Plan;
-use plimsoll_report::hosts::{HostRow, WouldRow, hosts_table, would_table};
+use plimsoll_report::hosts::{AcceptanceRow, HostRow, acceptance_table, hosts_table};
 use plimsoll_report::text;
 use plimsoll_serve::FindHosts;
 use serde_json::json;
@@ -107,13 +107,13 @@ pub fn check(of: &Of, plan: &Plan, common: &Common) -> Result<Exit, CliError> {
     } else if would.is_empty() {
         bundle::print("no agent is connected; start `plimsoll agent` on each host\n")?;
     } else {
-        let rows = would.into_iter().map(|one| WouldRow {
+        let rows = would.into_iter().map(|one| AcceptanceRow {
             name: one.name,
             takes: one.takes,
             says: one.reason,
             carries: one.carries,
         });
-        bundle::print(&text::grid(&would_table(rows), &bundle::style(common)))?;
+        bundle::print(&text::grid(&acceptance_table(rows), &bundle::style(common)))?;
     }
     Ok(if all { Exit::Ok } else { Exit::Fail })
 }

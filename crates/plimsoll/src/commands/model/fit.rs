@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use plimsoll_model::fit::{Fit, FitOptions, Table as Measured};
 use plimsoll_model::run::ConfiguredModel;
-use plimsoll_runner::fitting::{self, Asked};
+use plimsoll_runner::fitting::{self, FitRequest};
 
 use super::{model_error, settings, show};
 use crate::commands::bundle;
@@ -66,11 +66,11 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         .map_err(|error| model_error(&error))?;
     let table = read(&options.data)?;
     let other = options.predict.as_deref().map(read).transpose()?;
-    let asked = Asked {
+    let asked = FitRequest {
         model: &model,
         table: &table,
-        other: other.as_ref(),
-        with: &settings(&options.with)?,
+        test_table: other.as_ref(),
+        overrides: &settings(&options.with)?,
         goals: &fitting::goals_of(&options.goal)?,
         options: FitOptions {
             seed: options.seed,

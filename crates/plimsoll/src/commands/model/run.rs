@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_evidence::run::EndKind;
 use plimsoll_report::document::Depth;
-use plimsoll_runner::asked::{Asked, Request};
 use plimsoll_runner::driver::ThisHost;
-use plimsoll_runner::finished::Finished;
+use plimsoll_runner::finished_run::FinishedRun;
+use plimsoll_runner::run_request::{RunConfig, RunRequest};
 use plimsoll_runner::session::run_once;
 use serde_json::json;
 
@@ -15,10 +15,10 @@ use super::settings;
 use super::target::on_model;
 use crate::commands::bundle;
 use crate::common::Common;
+use crate::data_slot::DataSlot;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::kept_data::DataSlot;
 use crate::keys::{self, Sign};
 use crate::progress::StderrProgress;
 
@@ -56,8 +56,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
     let data = DataSlot::fresh();
-    let request = Request {
-        asked: Asked {
+    let request = RunRequest {
+        config: RunConfig {
             plan: &plan,
             resolved: &resolved,
             keep: false,
@@ -76,8 +76,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(finished.exit())
 }
 
-fn show(finished: &Finished, explain: bool, common: &Common) -> Result<(), CliError> {
-    let Finished { directory, evidence, verdict, .. } = finished;
+fn show(finished: &FinishedRun, explain: bool, common: &Common) -> Result<(), CliError> {
+    let FinishedRun { directory, evidence, verdict, .. } = finished;
     if !explain || evidence.observed.inside.is_none() {
         return bundle::show(directory, evidence, verdict, common);
     }

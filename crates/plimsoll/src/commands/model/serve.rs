@@ -8,10 +8,10 @@ use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model_serve::{
     Metrics, ServeError, ServeOptions, ServerAddresses, serve_with_metrics,
 };
-use plimsoll_runner::live::counters::Following;
-use plimsoll_runner::live::door::Door;
-use plimsoll_runner::live::feed;
-use plimsoll_runner::live::told::Told;
+use plimsoll_runner::live::counters::CounterPoller;
+use plimsoll_runner::live::process_status;
+use plimsoll_runner::live::state_listener::StateListener;
+use plimsoll_runner::live::status_server::StatusServer;
 use serde_json::json;
 
 use super::{model_error, settings};
@@ -88,12 +88,15 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 }
 
 /// Tells this user's page what the model does, for as long as what is given back is there.
-fn told_to_page(model: &ConfiguredModel, gauges: &Arc<Metrics>) -> Option<(Following, Door)> {
-    let told = Told::new(&format!("model {}", model.spec().name));
-    let door = feed::open(&Places::from_environment().ok()?, &told).ok()?;
+fn told_to_page(
+    model: &ConfiguredModel,
+    gauges: &Arc<Metrics>,
+) -> Option<(CounterPoller, StatusServer)> {
+    let told = StateListener::new(&format!("model {}", model.spec().name));
+    let door = process_status::serve(&Places::from_environment().ok()?, &told).ok()?;
     let gauges = Arc::clone(gauges);
     let read = move || gauges.gauges().into_iter().map(|one| (one.name, one.value)).collect();
-    Some((Following::begin(told, read).ok()?, door))
+    Some((CounterPoller::begin(told, read).ok()?, door))
 }
 
 /// Says where it answers, on stdout, so that scripts can wait for it.

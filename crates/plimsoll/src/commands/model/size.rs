@@ -96,7 +96,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         database_bytes: bytes / u64::from(databases),
         rate_ios_per_s: options.mailboxes as f64 * options.iops,
     };
-    let asked = SizeRequest {
+    let request = SizeRequest {
         load,
         read_ns_max: options.read_latency.0,
         log_ns_max: options.log_latency.0,
@@ -105,7 +105,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         seed: options.seed,
     };
     let (set, failed_nodes) = (settings(&options.set)?, options.failed_nodes);
-    let answer = Question { model: &options.model, set, failed_nodes, asked }.answer()?;
+    let answer = Question { model: &options.model, set, failed_nodes, request }.answer()?;
     if let Some(path) = &options.chart {
         write(path, &answer.chart().svg_document())?;
     }

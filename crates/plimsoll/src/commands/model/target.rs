@@ -6,7 +6,7 @@ use plimsoll_plan::{Plan, Target, TargetKind};
 use toml::Table;
 
 use crate::error::CliError;
-use crate::modelled;
+use crate::model_run;
 
 /// The plan with its target replaced or its model's parameters changed, as a plan of its own: what is kept
 /// of it says what was run.
@@ -20,7 +20,7 @@ pub fn on_model(
 ) -> Result<Plan, CliError> {
     let set: Table = set.into_iter().map(of_text).collect();
     let resolved = plan.resolve();
-    let (model, set) = match (model, modelled::named(&resolved)) {
+    let (model, set) = match (model, model_run::target_model(&resolved)) {
         (Some(model), _) => (model.to_owned(), set),
         (None, Some(_)) if set.is_empty() => return Ok(plan),
         (None, Some(TargetKind::Model { model, set: stated })) => {

@@ -24,7 +24,7 @@ pub fn import(job: &Path, out: Option<&Path>, common: &Common) -> Result<Exit, C
     if job != Path::new("-") && out.is_none() && is_trace(job) {
         let (plan, survey) = import_trace(job)?;
         if !common.quiet {
-            notes::tell(&format!("note: {}", survey.says()));
+            notes::tell(&format!("note: {}", survey.description()));
         }
         return shown(&plan, common);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_fleet::coordinator::{self, Options};
 use plimsoll_fleet::driver::forward;
 use plimsoll_report::fleet_document;
-use plimsoll_runner::fleet::Left;
+use plimsoll_runner::fleet::FleetBundle;
 
 use crate::commands::after::After;
 use crate::commands::bundle;
@@ -39,11 +39,11 @@ pub fn resume(
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn show(left: &Left, common: &Common) -> Result<(), CliError> {
+pub fn show(left: &FleetBundle, common: &Common) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(&left.verdict)?);
     }
-    let document = fleet_document(&left.fleet, &left.verdict, &left.one, &left.hosts);
+    let document = fleet_document(&left.fleet, &left.verdict, &left.combined, &left.hosts);
     let mut text = plimsoll_report::text::document(&document, &bundle::style(common));
     text.push_str(&format!("\nreport: {}\n", left.directory.join("report.html").display()));
     bundle::print(&text)

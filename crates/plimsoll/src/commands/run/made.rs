@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_plan::Plan;
-use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::Before;
+use plimsoll_runner::preflight::Preflight;
 use plimsoll_runner::repeat;
-use plimsoll_runner::search::{Fewest, with_fewest_threads};
+use plimsoll_runner::run_request::RunConfig;
+use plimsoll_runner::search::{ThreadSearch, resolve_threads};
 
 use super::show::show;
 use crate::commands::after::After;
@@ -38,13 +38,13 @@ pub fn run_plan(
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
     }
     after.refuse_with_fleet()?;
-    let runs = Before::runs(&resolved, after.yes, after.dry_run);
+    let runs = Preflight::runs(&resolved, after.yes, after.dry_run);
     if !after.hosts.begins(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }
     let carried = after.hosts.carried(&resolved, &after.sign, progress, interrupt)?;
     let places = &carried.places;
-    let asked = Asked {
+    let asked = RunConfig {
         plan,
         resolved: &resolved,
         keep: after.keep,
@@ -55,11 +55,11 @@ pub fn run_plan(
         interrupt,
         driver: &*carried.driver,
     };
-    let with_threads = match with_fewest_threads(&asked, progress)? {
-        Fewest::Known(plan) => plan,
-        Fewest::None(exit) => return Ok(exit),
+    let with_threads = match resolve_threads(&asked, progress)? {
+        ThreadSearch::Known(plan) => plan,
+        ThreadSearch::None(exit) => return Ok(exit),
     };
-    let repeated = repeat::carry_out(&Asked { resolved: &with_threads, ..asked }, progress)?;
+    let repeated = repeat::carry_out(&RunConfig { resolved: &with_threads, ..asked }, progress)?;
     show(&repeated, common)?;
     after.write_verdict(&repeated)?;
     for directory in repeated.kept() {

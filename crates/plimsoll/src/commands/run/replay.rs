@@ -59,7 +59,7 @@ impl Replay {
         let plan = trace_plan(&request).map_err(|errors| wrong(&errors))?;
         let place = file_size
             .map_or("the whole device".to_owned(), |size| format!("a file of {}", size.about()));
-        let what = format!("{}: {}", path.display(), survey.says());
+        let what = format!("{}: {}", path.display(), survey.description());
         let meant = vec![what, format!("replayed at pace {pace} on {place}")];
         let set = Changes { set: changes.set.clone(), ..Changes::default() }.fields()?;
         if set.is_empty() {
@@ -101,7 +101,7 @@ fn request(made_by: &'static str, path: &Path, survey: &Survey) -> Result<TraceR
         name: format!("trace-{}", plimsoll_plan::printable(&stem)),
         made_by,
         target: None,
-        says: survey.says(),
+        says: survey.description(),
         file: file.to_owned(),
         sha256: survey.account.sha256.clone(),
         operations: figures.operations,

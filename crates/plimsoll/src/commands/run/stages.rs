@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_import::fio_job::import_stages;
 use plimsoll_report::{stages_document, text};
-use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::preflight::{self, Preflight};
 use plimsoll_runner::run::check_accepted;
-use plimsoll_runner::stages::{self, Staged};
+use plimsoll_runner::run_request::RunConfig;
+use plimsoll_runner::stages::{self, StagePlan};
 
 use super::made::run_plan;
 use crate::commands::after::After;
@@ -26,7 +26,7 @@ use crate::progress::StderrProgress;
 ///
 /// # Errors
 /// A job that is wrong.
-fn read(file: &Path, changes: &Changes, common: &Common) -> Result<Vec<Staged>, CliError> {
+fn read(file: &Path, changes: &Changes, common: &Common) -> Result<Vec<StagePlan>, CliError> {
     let name = job::name(file);
     let imported = import_stages(&job::read(file)?, &name).map_err(|errors| wrong(&errors))?;
     let mut all = Vec::new();
@@ -37,7 +37,7 @@ fn read(file: &Path, changes: &Changes, common: &Common) -> Result<Vec<Staged>, 
         check_accepted(&resolved.evidence.accept_unknown)?;
         // Its number and its section; the job's own name is that of the whole.
         let short = stage.strip_prefix(&name).unwrap_or(stage).trim_start_matches('-');
-        all.push(Staged { name: short.to_owned(), plan, resolved });
+        all.push(StagePlan { name: short.to_owned(), plan, resolved });
     }
     Ok(all)
 }
@@ -70,7 +70,7 @@ pub fn of_job(
 /// A target that cannot be used, a bundle that cannot be written.
 fn carry_out(
     job: &str,
-    all: &[Staged],
+    all: &[StagePlan],
     after: &After,
     common: &Common,
     progress: &mut StderrProgress,
@@ -83,10 +83,10 @@ fn carry_out(
     after.refuse_with_fleet()?;
     let told: Vec<_> = all.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
     let Some(first) = all.first() else { return Ok(Exit::Ok) };
-    let runs = Before::runs(&first.resolved, after.yes, after.dry_run);
+    let runs = Preflight::runs(&first.resolved, after.yes, after.dry_run);
     let begins = match after.hosts.is_asked_for() {
         true => after.hosts.begins(&first.resolved, &runs, progress)?,
-        false => before::stages_begin(&told, after.yes, after.dry_run, progress)?,
+        false => preflight::check_stages(&told, after.yes, after.dry_run, progress)?,
     };
     if !begins {
         return Ok(Exit::Ok);
@@ -94,7 +94,7 @@ fn carry_out(
     let named: Vec<_> = all.iter().map(|one| (&*one.name, &one.resolved)).collect();
     let carried = for_all(&named, &after.hosts, &after.sign, progress, interrupt)?;
     let places = &carried.places;
-    let asked = Asked {
+    let asked = RunConfig {
         plan: &first.plan,
         resolved: &first.resolved,
         keep: after.keep,

@@ -22,10 +22,10 @@ pub fn show(directory: &Path, common: &Common) -> Result<Exit, CliError> {
         bundle::print(&if common.json { told.json.clone() } else { document() })?;
         bundle::print_custody(&told.together.lines(), common)?;
         // What was found is shown; whether it is to be relied on stands in it.
-        return Ok(told.together.weigh(Exit::Ok));
+        return Ok(told.together.apply_doubts(Exit::Ok));
     }
     let loaded = Reader::new().load(directory)?;
     bundle::show(directory, &loaded.bundle, &loaded.verdict, common)?;
     bundle::print_custody(&loaded.custody.lines(), common)?;
-    Ok(loaded.exit_shown())
+    Ok(loaded.display_exit())
 }

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use plimsoll_report::{markdown, sweep_csv, sweep_document, text};
-use plimsoll_runner::sweep::Sweeping;
+use plimsoll_runner::sweep::SweepProgress;
 
 use crate::commands::bundle;
 use crate::common::Common;
@@ -21,7 +21,7 @@ pub enum Format {
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn show(sweeping: &Sweeping, format: Format, common: &Common) -> Result<(), CliError> {
+pub fn show(sweeping: &SweepProgress, format: Format, common: &Common) -> Result<(), CliError> {
     let sweep = &sweeping.sweep;
     if common.json {
         return bundle::print(&bundle::json(sweep)?);
