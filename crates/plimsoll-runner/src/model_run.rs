@@ -5,7 +5,7 @@ use plimsoll_model::run::{ConfiguredModel, ModelRun, RunError, check_plan, run_p
 use plimsoll_model::spec::ModelError;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
 use plimsoll_record::recording::Recording;
-use plimsoll_record::replay::ToReplay;
+use plimsoll_record::replay::ReplayTrace;
 
 use crate::error::{RunnerError, engine_error};
 use crate::listener::Listener;
@@ -39,7 +39,7 @@ pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<ConfiguredModel, R
 pub fn carry_out(
     request: &RunRequest<'_>,
     model: &ConfiguredModel,
-    trace: Option<ToReplay>,
+    trace: Option<ReplayTrace>,
     progress: &mut dyn Listener,
 ) -> Result<Recording, RunnerError> {
     let number = request.experiment.as_ref().map_or(1, |place| place.number);

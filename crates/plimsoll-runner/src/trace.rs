@@ -5,7 +5,7 @@ use std::path::Path;
 use plimsoll_evidence::observed::{Replay, TraceFile};
 use plimsoll_import::trace::{self, Account};
 use plimsoll_plan::{DurationNs, ResolvedPlan, SizeBytes};
-use plimsoll_record::replay::ToReplay;
+use plimsoll_record::replay::ReplayTrace;
 use plimsoll_workload::trace::{Event, Figures, Trace, TraceOperation};
 
 use crate::error::RunnerError;
@@ -38,7 +38,7 @@ pub fn survey(path: &Path) -> Result<Survey, RunnerError> {
 ///
 /// # Errors
 /// As [`survey`], or a file that is not the one in the plan.
-pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ToReplay>, RunnerError> {
+pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ReplayTrace>, RunnerError> {
     let Some(source) = plan.workload.trace() else { return Ok(None) };
     let (account, trace) = read(Path::new(&source.file))?;
     let operations = trace.operations();
@@ -55,7 +55,7 @@ pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ToReplay>, RunnerError> {
         speed: source.speed,
         ..Replay::default()
     };
-    Ok(Some(ToReplay { trace, about }))
+    Ok(Some(ReplayTrace { trace, about }))
 }
 
 /// Description of the file for the evidence.

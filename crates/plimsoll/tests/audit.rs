@@ -132,7 +132,7 @@ fn a_directory_is_a_row_for_each_result_and_ends_with_the_worst() {
     std::fs::create_dir(sandbox.path("d")).unwrap();
     std::fs::write(sandbox.path("d/good.txt"), vdbench("78.13")).unwrap();
     std::fs::write(sandbox.path("d/readme.txt"), "nothing here\n").unwrap();
-    sandbox.run(&["audit", "d", "--table"]).expect(0).says("of no known form: 1");
+    sandbox.run(&["audit", "d", "--table"]).expect(0).says("of unknown format: 1");
     std::fs::write(sandbox.path("d/bad.txt"), vdbench("39.06")).unwrap();
     let dd = "64+0 records out\n67108864 bytes (67 MB, 64 MiB) copied, 0.212157 s, 316 MB/s\n";
     std::fs::write(sandbox.path("d/dd.txt"), dd).unwrap();
@@ -163,7 +163,7 @@ fn a_claim_without_a_file_is_held_against_physics() {
     let with = |more: &[&'static str]| sandbox.run(&[&claim[..], more].concat());
     let ran = with(&[]).expect(0);
     ran.says("CONSISTENT");
-    ran.says("Cannot be known from this");
+    ran.says("Cannot be determined from this");
     // 4.1 GB/s need both directions of a link of 3.1 GB/s.
     let drives = ["--link", "25Gb/s", "--drives", "24", "--media", "ssd"];
     let ran = with(&drives).expect(3);

@@ -38,7 +38,7 @@ fn one_two_and_four_agents_of_this_host_carry_what_is_asked_of_each() {
             ran.says("all");
             ran.says("local-1");
             ran.says("one machine");
-            ran.says("what the figures may be taken to show");
+            ran.says("what the figures can show");
             stands_as_on_its_hosts(&fleet);
             what_was_left_is_judged_again_and_defended(sandbox, &fleet);
         }

@@ -460,7 +460,7 @@ fn hosts_carry_shares_of_one_mail_store() {
     let whole = fs::read_to_string(left.join("all/plan.toml")).unwrap();
     assert!(whole.contains("carries = \"share\"") && whole.contains("/d3"), "{whole}");
     let page = fs::read_to_string(left.join("report.html")).unwrap();
-    assert!(page.contains("worked on") && page.contains("/d1"), "who had which");
+    assert!(page.contains("targets") && page.contains("/d1"), "who had which");
     sandbox.run(&["verify", &left.display().to_string()]).expect(0);
 }
 

@@ -145,7 +145,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
 
     sandbox.run(&["fleet", "drain", &fleet, "node2"]).expect(0).says("draining");
-    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("left out");
+    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("drained");
     sandbox.run(&["fleet", "check", &fleet, &inside]).expect(1).says("drained");
     // The first of those that are left.
     let alone = sandbox.run(&["run", &inside, "--fleet", &fleet, "--json"]);

@@ -272,7 +272,7 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
         sandbox.run(&["verify", bundle.to_str().unwrap()]).expect(0);
     }
     let page = std::fs::read_to_string(study.join("report.html")).unwrap();
-    assert!(page.contains("2-read") && page.contains("made its data anew"), "{page}");
+    assert!(page.contains("2-read") && page.contains("created its own data"), "{page}");
     // The same again from the bundles, under its place in the catalogue.
     let id = study.file_name().unwrap().to_str().unwrap();
     let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();

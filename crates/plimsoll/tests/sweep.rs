@@ -68,11 +68,10 @@ fn a_small_sweep_is_one_table_in_every_form() {
     let told =
         |form: &str| ended(sandbox.run(&["sweep", &path, "--told", "--format", form])).stdout;
     assert_eq!(told("csv").lines().count(), 5, "a heading and four points");
-    assert!(told("markdown").contains("## Figures to keep in mind"));
+    assert!(told("markdown").contains("## Key figures"));
     assert!(told("html").contains("map-rate-random-4"));
     let text = told("text");
-    for part in ["Figures to keep in mind", "random, queue depth 4: operations per second", "75 %"]
-    {
+    for part in ["Key figures", "random, queue depth 4: operations per second", "75 %"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
     // Where nothing can be drawn, a map is a table: a heading, and a row for each read share.
@@ -89,7 +88,7 @@ fn a_small_sweep_is_one_table_in_every_form() {
     {
         assert!(page.contains(id), "{id}");
     }
-    assert!(page.contains("Figures to keep in mind"));
+    assert!(page.contains("Key figures"));
     // The points share the data of the first.
     let runs = record["runs"].as_array().unwrap();
     let run = |at: usize| -> Value {

@@ -157,7 +157,7 @@ impl Curve {
         }
         let mut note: Vec<&str> = Vec::new();
         note.extend((Some(at) == self.load_line).then_some("load line"));
-        note.extend((Some(at) == self.fewest).then_some("lowest that meets the requirement"));
+        note.extend((Some(at) == self.fewest).then_some("lowest load that meets the requirement"));
         note.extend((!step.note.is_empty()).then_some(step.note.as_str()));
         cells.extend([
             yes_no(step.within, "yes", "no"),
@@ -187,7 +187,7 @@ impl Curve {
         if let Some(required) = self.required_per_s {
             figures.push(Fact::new("required", Cell::number(Unit::Rate, required)));
             let fewest = self.fewest.and_then(|at| self.steps.get(at)).map(|step| step.load);
-            let name = format!("lowest {} that meets it", self.load_name);
+            let name = format!("minimum {}", self.load_name);
             figures.push(Fact::new(&name, Cell::maybe(Unit::Plain, fewest)));
         }
         let mut section = Section::brief("curve-section", "Throughput and latency")
