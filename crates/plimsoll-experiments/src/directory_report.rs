@@ -10,7 +10,7 @@ use plimsoll_report::{
     comparison_document, experiment_document, fleet_document, stages_document, sweep_csv,
     sweep_document, tuning_document,
 };
-use plimsoll_runner::compare::{AcceptedDifferences, compare_arms};
+use plimsoll_runner::compare::{Exemptions, compare_arms};
 use plimsoll_runner::custody::{Reader, RunSet};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::experiment::{FILE, kind_of, range_of};
@@ -74,7 +74,7 @@ pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
     let runs = together.judged();
     let (document, json) = match kind {
         ExperimentKind::Compare => {
-            let compared = compare_arms(directory, &runs, AcceptedDifferences::default())?;
+            let compared = compare_arms(directory, &runs, Exemptions::default())?;
             (comparison_document(&compared), render::json(&compared)?)
         }
         ExperimentKind::Tune => {

@@ -20,7 +20,7 @@ use crate::fleet;
 
 /// Differing conditions that do not prevent naming a winner.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AcceptedDifferences<'a> {
+pub struct Exemptions<'a> {
     /// Accepted by the user.
     pub accept: &'a [String],
     /// The factors under comparison.
@@ -80,7 +80,7 @@ pub fn read_side(reader: &Reader, directory: &Path) -> Result<RunSet, RunnerErro
 pub fn compare_arms(
     directory: &Path,
     judged: &[(&Bundle, &Verdict)],
-    accepted: AcceptedDifferences<'_>,
+    accepted: Exemptions<'_>,
 ) -> Result<Comparison, RunnerError> {
     let arm = |bundle: &Bundle| {
         let place = bundle.run.experiment.as_ref();
@@ -117,7 +117,7 @@ pub fn compare_arms(
 pub fn compare_sides(
     reader: &Reader,
     named_sides: &[NamedSide],
-    accepted: AcceptedDifferences<'_>,
+    accepted: Exemptions<'_>,
 ) -> Result<(Comparison, Vec<RunSet>), RunnerError> {
     let mut all: Vec<RunSet> = Vec::new();
     for one in named_sides {
@@ -200,7 +200,7 @@ fn side_names(
 /// Fewer than two sides, or an unreadable one.
 pub fn compare_within(
     directory: &Path,
-    accepted: AcceptedDifferences<'_>,
+    accepted: Exemptions<'_>,
 ) -> Result<(Comparison, Vec<RunSet>), RunnerError> {
     if !directory.join(FILE).is_file() && !directory.join("run.json").is_file() {
         let mut within = bundle_directories(directory);

@@ -437,7 +437,7 @@ mod tests {
             check.map(|_| messages.0.join("\n")).map_err(|error| error.message)
         };
         let auto = messages(&of("\"auto\"", "1h"));
-        assert!(auto.is_ok_and(|says| says.contains("16 steps and 16 h at most")));
+        assert!(auto.is_ok_and(|says| says.contains("at most 16 steps and 16 h")));
         assert!(messages(&of("4", "1h")).is_ok_and(|says| !says.contains("steps")));
         assert!(messages(&of("4", "100h")).is_ok());
         assert!(messages(&of("\"auto\"", "100h")).is_err_and(|says| says.contains("71 days")));

@@ -5,7 +5,7 @@ use minijinja::value::{Serde, Value};
 use plimsoll_catalogue::Filter;
 use plimsoll_judge::compare::{Comparison, SweepComparison};
 use plimsoll_report::{comparison_document, html, sweeps_document};
-use plimsoll_runner::compare::{AcceptedDifferences, NamedSide, compare_sides, sweeps};
+use plimsoll_runner::compare::{Exemptions, NamedSide, compare_sides, sweeps};
 use plimsoll_runner::custody::{Reader, RunSet};
 
 use super::rows::{LISTED, Row};
@@ -52,7 +52,7 @@ pub fn compared(
     if let Some((compared, read)) = sweeps::compare_sweep_sides(&reader, &given, &accept)? {
         return Ok(Some((AnyComparison::Sweeps(Box::new(compared)), lines(&read))));
     }
-    let taken = AcceptedDifferences { accept: &accept, factors: &[] };
+    let taken = Exemptions { accept: &accept, factors: &[] };
     let (compared, read) = compare_sides(&reader, &given, taken)?;
     Ok(Some((AnyComparison::Sides(Box::new(compared)), lines(&read))))
 }

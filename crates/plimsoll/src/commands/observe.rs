@@ -1,4 +1,4 @@
-//! `plimsoll observe -- CMD…`: another benchmark under our eyes (tier T2).
+//! `plimsoll observe -- CMD…`: observes another benchmark (tier T2).
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -7,7 +7,7 @@ use clap::Args;
 use plimsoll_runner::observe::{self, Observation, Signals, detection};
 
 use super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -45,12 +45,11 @@ pub struct Options {
     command: Vec<String>,
 }
 
-/// Runs the command, watches, judges.
+/// Runs, observes and judges the command.
 ///
 /// # Errors
-/// A path or command that is not there, a result that cannot be read, a bundle that cannot be
-/// written.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// A missing path or command, an unreadable result, or a bundle that cannot be written.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let observation = Observation {
         command: options.command.clone(),
         paths: options.path.clone(),
@@ -66,11 +65,11 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let since = SystemTime::now();
     let finished = observe::carry_out(&observation, &signals, &mut progress)?;
     bundle::show(&finished.directory, &finished.evidence, &finished.verdict, common)?;
-    let left = detection::find_results(&options.command, since, options.result.as_deref());
+    let detected = detection::find_results(&options.command, since, options.result.as_deref());
     if !common.json {
         let style = bundle::style(common);
-        bundle::print(&detection::format(&finished.evidence, &options.path, &left, &style))?;
+        bundle::print(&detection::format(&finished.evidence, &options.path, &detected, &style))?;
     }
     let exit = finished.exit();
-    Ok(if exit == Exit::Ok && detection::is_impossible(&left) { Exit::NoVerdict } else { exit })
+    Ok(if exit == Exit::Ok && detection::is_impossible(&detected) { Exit::NoVerdict } else { exit })
 }

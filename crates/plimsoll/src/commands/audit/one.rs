@@ -1,5 +1,5 @@
-//! One result that reads as a run: fio's JSON and the tables of docs/audit.md. It is judged by the rules
-//! of a run, and its figures against each other.
+//! Judges one result as a run: fio's JSON and the tables of docs/audit.md. Uses the rules for runs,
+//! and checks the consistency of the figures.
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use plimsoll_report::rows::rows_text;
 use plimsoll_runner::audit::{self, AuditedFile, DeclaredSystem};
 
 use super::super::bundle;
-use super::declared::claims;
+use super::declaration::claims;
 use super::{Options, study};
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
 /// Judges the file.
 ///
 /// # Errors
-/// A file that cannot be read or is no such result.
+/// An unreadable file, or an unknown format.
 pub fn carry_out(
     file: &Path,
     declared: &DeclaredSystem,
     options: &Options,
-    common: &Common,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
     let judged = audit::audit_run_file(file, declared, &claims(&options.claim)?)?;
     show(&judged, common)?;
@@ -33,7 +33,7 @@ pub fn carry_out(
     Ok(judged.exit())
 }
 
-fn show(judged: &AuditedFile, common: &Common) -> Result<(), CliError> {
+fn show(judged: &AuditedFile, common: &Globals) -> Result<(), CliError> {
     let AuditedFile { bundles, verdicts, figures } = judged;
     match (&bundles[..], &verdicts[..]) {
         ([_], [verdict]) if common.json => {

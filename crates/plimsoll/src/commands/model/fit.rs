@@ -1,6 +1,5 @@
-//! `plimsoll model fit MODEL DATA.csv`: the free parameters of a model from a measured table, and
-//! how
-//! well the fitted model predicts another.
+//! `plimsoll model fit MODEL DATA.csv`: fits the free parameters of a model to a measured table,
+//! and scores the prediction of another.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,7 @@ use plimsoll_runner::fitting::{self, FitRequest};
 
 use super::{model_error, settings, show};
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
@@ -60,8 +59,8 @@ pub struct Options {
     save: Option<PathBuf>,
 }
 
-/// Fits, and predicts where asked.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Fits the model, and predicts a table if requested.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
     let table = read(&options.data)?;

@@ -1,4 +1,4 @@
-//! `plimsoll model run PLAN`: a plan on a model, and what the model knows of itself.
+//! `plimsoll model run PLAN`: runs a plan on a model and shows the model's internal figures.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::settings;
 use super::target::on_model;
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::data_slot::DataSlot;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -31,7 +31,7 @@ use crate::progress::StderrProgress;
 pub struct Options {
     /// The plan. --model replaces its target.
     plan: PathBuf,
-    /// The model: name of a shipped one, or path of a model file.
+    /// Name of a shipped model, or path of a model file.
     #[arg(long)]
     model: Option<String>,
     /// A parameter to change, as in the model file.
@@ -47,8 +47,8 @@ pub struct Options {
     sign: Sign,
 }
 
-/// Runs once, whatever the plan says of repeats.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Runs the plan once, without repeats.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let plan = crate::commands::plan::load(&options.plan)?;
     let plan = on_model(plan, options.model.as_deref(), settings(&options.set)?)?;
     let resolved = plan.resolve();
@@ -76,7 +76,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(finished.exit())
 }
 
-fn show(finished: &FinishedRun, explain: bool, common: &Common) -> Result<(), CliError> {
+fn show(finished: &FinishedRun, explain: bool, common: &Globals) -> Result<(), CliError> {
     let FinishedRun { directory, evidence, verdict, .. } = finished;
     if !explain || evidence.observed.inside.is_none() {
         return bundle::show(directory, evidence, verdict, common);

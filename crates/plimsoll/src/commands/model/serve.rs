@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{model_error, settings};
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -54,14 +54,14 @@ pub struct Options {
 }
 
 /// Serves until a signal ends it.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
     let interrupt = interrupt::flag_on_signal()?;
     for at in std::iter::once(options.nfs).chain(options.metrics) {
         if !at.ip().is_loopback() {
             notes::tell(&format!(
-                "warning: whoever reaches {at} can read and write everything that is served: it \
+                "warning: anyone who can reach {at} can read and write all served data: it \
                  asks for no password, and limits no address"
             ));
         }
@@ -75,8 +75,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let mut unsaid = None;
     let told = |served: ServerAddresses| unsaid = say(&model, served, common).err();
     let gauges = Arc::default();
-    // The page shows it where it can be told.
-    let _told = told_to_page(&model, &gauges);
+    // Makes the model visible on this user's page.
+    let _publication = publish_to_page(&model, &gauges);
     serve_with_metrics(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
         ServeError::Listen { .. } => {
@@ -87,8 +87,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     unsaid.map_or(Ok(Exit::Ok), Err)
 }
 
-/// Tells this user's page what the model does, for as long as what is given back is there.
-fn told_to_page(
+/// Publishes the model's activity to this user's page while the returned value exists.
+fn publish_to_page(
     model: &ConfiguredModel,
     gauges: &Arc<Metrics>,
 ) -> Option<(CounterPoller, StatusServer)> {
@@ -99,8 +99,8 @@ fn told_to_page(
     Some((CounterPoller::begin(told, read).ok()?, door))
 }
 
-/// Says where it answers, on stdout, so that scripts can wait for it.
-fn say(model: &ConfiguredModel, served: ServerAddresses, common: &Common) -> Result<(), CliError> {
+/// Prints the address on stdout, so that scripts can wait for it.
+fn say(model: &ConfiguredModel, served: ServerAddresses, common: &Globals) -> Result<(), CliError> {
     let ServerAddresses { nfs, metrics } = served;
     let name = &model.spec().name;
     let url = format!("nfs://{}/model?nfsport={}&mountport={}", nfs.ip(), nfs.port(), nfs.port());
@@ -112,7 +112,7 @@ fn say(model: &ConfiguredModel, served: ServerAddresses, common: &Common) -> Res
     }
     let mut text = format!("{name} answers at {url}\n");
     if let Some(at) = metrics {
-        text.push_str(&format!("its statistics are at http://{at}/metrics\n"));
+        text.push_str(&format!("statistics are at http://{at}/metrics\n"));
     }
     bundle::print(&text)
 }

@@ -1,18 +1,18 @@
-//! What a plan that was run, once or several times, came to.
+//! Shows the result of one or several runs of a plan.
 
 use plimsoll_runner::fleet::{is_fleet, read};
 use plimsoll_runner::repeat::RepeatedRuns;
 
 use super::fleet;
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 
-/// Shows the verdict of a single run, or the runs of an experiment together.
+/// Shows the verdict of a single run, or the summary of an experiment.
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn show(repeated: &RepeatedRuns, common: &Common) -> Result<(), CliError> {
+pub fn show(repeated: &RepeatedRuns, common: &Globals) -> Result<(), CliError> {
     let RepeatedRuns { finished, experiment, .. } = repeated;
     if let ([only], None) = (&finished[..], experiment) {
         if is_fleet(&only.directory) {
