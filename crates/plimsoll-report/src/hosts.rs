@@ -115,8 +115,8 @@ pub fn acceptance_table(agents: impl Iterator<Item = AcceptanceRow>) -> Table {
     let columns = vec![
         Column::words("agent", "name"),
         Column::words("accepts", "takes"),
-        Column::remarks("why not", "says"),
-        Column::remarks("carries", "carries"),
+        Column::remarks("reason", "says"),
+        Column::remarks("load", "carries"),
     ];
     let mut table = Table::new("", columns);
     let row = |agent: AcceptanceRow| {

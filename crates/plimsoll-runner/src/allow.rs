@@ -261,7 +261,7 @@ mod tests {
         allow.check(&at(&in_it)).unwrap();
         allow.check(&at(&in_it.join("deep"))).unwrap();
         allow.check_without_creating(&at(&in_it.join("made"))).unwrap();
-        assert!(!in_it.join("made").exists(), "to ask create nothing");
+        assert!(!in_it.join("made").exists(), "a check creates nothing");
         allow.check(&at(&in_it.join("made"))).unwrap();
         assert!(in_it.join("made").is_dir(), "a host's own directory is made");
         for outside in [beside.clone(), in_it.join("../in-not"), root.path().into(), "/".into()] {

@@ -102,7 +102,7 @@ fn a_run_needs_no_plan_and_fios_words_are_told() {
     ran_and_judged_alike(&sandbox, &ran, "one line");
     for says in [
         "--bs 8k: transfers of 8KiB (--size 8KiB)",
-        "--size 4m beside --bs: a file of 4MiB",
+        "--size 4m with --bs: a file of 4MiB",
         "--rw randrw: random, 70 % reads",
         "--runtime 1: measured for 1s",
         "random transfers of 8 KiB, 70 % reads, 2 clients with 2 outstanding each, for 1s",

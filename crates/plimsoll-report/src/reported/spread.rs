@@ -86,7 +86,7 @@ pub(super) fn section(judged: &[(&Reported, Audit)]) -> Option<Section> {
 pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
     let [first, second] = names;
     let columns = vec![
-        Column::words("work", "work"),
+        Column::words("workload", "work"),
         Column::words("figure", "figure"),
         Column::numbers(first, "first_mean"),
         Column::numbers("runs", "first_runs").rank(3),
@@ -96,7 +96,7 @@ pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
         Column::of(Unit::Share, "spread", "second_spread_share").rank(2),
         Column::numbers("ratio", "ratio"),
         Column::words("95 % interval", "ratio_interval"),
-        Column::remarks("says", "says"),
+        Column::remarks("difference", "says"),
     ];
     let mut table = Table::new("", columns);
     for row in &sides.rows {

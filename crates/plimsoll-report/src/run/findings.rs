@@ -147,7 +147,7 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
         "What these figures show",
         vec![
             Column::words("claim", "claim"),
-            Column::words("stands", "standing"),
+            Column::words("status", "standing"),
             Column::words("meaning", "meaning"),
         ],
     );
@@ -168,7 +168,7 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
         })
         .collect();
     let mut notes = vec![
-        "A claim is what a figure is taken to show; each rests on rules of its own, and `not shown` \
+        "A claim states what the figures prove. Each claim has its own rules, and `not shown` \
          means that this evidence does not prove the claim."
             .to_owned(),
     ];
@@ -197,7 +197,7 @@ fn meaning(claim: &str) -> &'static str {
 fn passed(verdict: &Verdict) -> Block {
     let mut table = Table::new(
         "Rules that passed",
-        vec![Column::words("rule", "rule"), Column::words("asked", "asks")],
+        vec![Column::words("rule", "rule"), Column::words("checks", "asks")],
     );
     table.rows = verdict
         .passed

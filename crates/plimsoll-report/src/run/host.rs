@@ -306,8 +306,8 @@ fn unknown(caption: &str, list: &[Unknown]) -> Table {
         caption,
         vec![
             Column::words("unknown", "what"),
-            Column::words("why", "why"),
-            Column::words("what would show it", "would_show"),
+            Column::words("reason", "why"),
+            Column::words("needed to determine it", "would_show"),
         ],
     );
     table.rows = list

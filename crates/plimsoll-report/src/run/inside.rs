@@ -67,7 +67,7 @@ fn places(inside: &Inside) -> Table {
     let mut table = Table::new(
         "Sources of reads and destinations of writes",
         vec![
-            Column::words("place", "place"),
+            Column::words("location", "place"),
             Column::of(Unit::Count, "reads", "reads"),
             Column::of(Unit::Share, "share", "read_share"),
             Column::of(Unit::Count, "writes", "writes"),

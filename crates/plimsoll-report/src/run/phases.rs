@@ -67,7 +67,7 @@ fn damage(bundle: &Bundle) -> Table {
     let mut table = Table::new(
         "Failed checks of data",
         vec![
-            Column::words("where", "target"),
+            Column::words("target", "target"),
             Column::of(Unit::Count, "page", "page"),
             Column::words("kind", "kind"),
             Column::words("finding", "says"),

@@ -311,7 +311,7 @@ impl Reader {
             return match by.is_none_or(|by| by == key) {
                 true => Ok(verify(key).map(|_| SignatureState::ByRequiredKey(key.clone()))?),
                 false => {
-                    Err(wrong("it was files with another key than the required one".into()).into())
+                    Err(wrong("it was made with another key than the required one".into()).into())
                 }
             };
         }

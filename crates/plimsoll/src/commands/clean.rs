@@ -108,7 +108,7 @@ fn describe(report: &CleanReport) -> String {
     }
     if *maps_unknown > 0 {
         text.push_str(&format!(
-            "{maps_unknown} generation maps stay: whether their data is gone can't be report here (--unknown)\n"
+            "{maps_unknown} generation maps stay: it is unknown here whether their data still exists (--unknown)\n"
         ));
     }
     text

@@ -47,7 +47,7 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
             Column::words("model", "model"),
             Column::numbers("nodes", "nodes"),
             Column::numbers("blocks", "blocks"),
-            Column::remarks("stands for", "title"),
+            Column::remarks("represents", "title"),
         ],
     );
     for model in &all {

@@ -47,7 +47,7 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
             Column::words("plan", "plan"),
             Column::words("data", "data"),
             Column::words("time", "time"),
-            Column::remarks("what it is", "description"),
+            Column::remarks("description", "description"),
         ],
     );
     for plan in &all {

@@ -123,7 +123,7 @@ impl Line {
             Some(text) => {
                 let bytes = fio(text, "size")?;
                 meant.push(format!(
-                    "--size {text} beside --bs: a file of {bytes} (--file-size {bytes})"
+                    "--size {text} with --bs: a file of {bytes} (--file-size {bytes})"
                 ));
                 Some(bytes)
             }
@@ -164,7 +164,7 @@ impl Line {
 
 fn no(text: &str, word: &str, such: &str) -> CliError {
     CliError::usage(format!("--{word} {text}: fio has no such value"))
-        .hint(format!("write such as --{word} {such}"))
+        .hint(format!("for example --{word} {such}"))
 }
 
 /// Returns the named targets.

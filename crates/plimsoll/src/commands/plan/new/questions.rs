@@ -23,7 +23,7 @@ pub fn ask(
         notes::tell(&format!("{:3}  {}", number + 1, plan.name));
     }
     let name = loop {
-        let answer = asked.question("What shall be carried? A number or a name", "")?;
+        let answer = asked.question("Which plan? A number or a name", "")?;
         let by_number = answer.parse::<usize>().ok().and_then(|n| gallery().get(n.wrapping_sub(1)));
         match by_number.copied().or_else(|| ready(&answer)) {
             Some(plan) => break plan,
@@ -36,7 +36,7 @@ pub fn ask(
     let plan = changes.plan(name.name)?.resolve();
     let is_mail = plan.workload.mailbox().is_some();
     if !changes.has_target() {
-        let asks = "Where does the data go? A directory, /dev/… or nfs://host/export; nothing: as the plan has it";
+        let asks = "Target? A directory, /dev/… or nfs://host/export; empty: as in the plan";
         asked.until_accepted(asks, "", name.name, &mut changes, &|changes, place| match place {
             "" => {}
             export if export.starts_with("nfs://") => changes.nfs.push(export.to_owned()),
@@ -44,7 +44,7 @@ pub fn ask(
             path => changes.path.push(path.to_owned()),
         })?;
         if is_mail && !changes.path.is_empty() {
-            let asks = "Where do the logs go? Nothing: beside the databases";
+            let asks = "Log directory? Empty: with the databases";
             asked.until_accepted(asks, "", name.name, &mut changes, &|changes, logs| {
                 changes.logs.extend((!logs.is_empty()).then(|| logs.to_owned()));
             })?;
@@ -61,12 +61,12 @@ pub fn ask(
         })
     };
     if let Some(store) = plan.workload.mailbox() {
-        field("How many mailboxes?", "workload.mailbox.mailboxes", &store.mailboxes.to_string())?;
+        field("Number of mailboxes?", "workload.mailbox.mailboxes", &store.mailboxes.to_string())?;
         let size = SizeBytes(store.mailbox_size_bytes).to_string();
-        field("How large is one?", "workload.mailbox.mailbox_size", &size)?;
+        field("Size of a mailbox?", "workload.mailbox.mailbox_size", &size)?;
     }
     let measure = plimsoll_plan::DurationNs(plan.phases.measure_ns).to_string();
-    field("How long is it measured?", "phases.measure", &measure)?;
+    field("Duration of the measurement?", "phases.measure", &measure)?;
     let out = if wants_file { Some(asked.file(&format!("{}.toml", name.name))?) } else { None };
     Ok((name.name.to_owned(), changes, out))
 }
