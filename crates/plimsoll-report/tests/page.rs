@@ -178,7 +178,7 @@ fn words_of_our_own_are_explained_where_they_first_appear() {
     let words = [
         "T2, by another tool",
         "coordinated omission",
-        "A claim is what a figure",
+        "A claim states what the figures prove",
         "Checkpoints, headers, formatting of log files",
     ];
     for words in words {
