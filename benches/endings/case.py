@@ -305,7 +305,7 @@ class Case:
             if verified.returncode == 0 and judged != 2 and (judged != 70 or self.child.returncode == 70):
                 states.add("whole")
             elif verified.returncode == 3 and not doubt:
-                states.add("not vouched for")
+                states.add("not confirmed")
             else:
                 states.add(f"verify {verified.returncode}, judge {judged} {' '.join(doubt)}")
         return " and ".join(sorted(states)) or "none"

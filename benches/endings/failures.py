@@ -85,7 +85,7 @@ def ledger_fills(case):
     case.after = lambda: [] if '"completed"' in case.run_beside("runs", "--json").stdout else ["no end in the ledger"]
 
 
-@row("the ledger vanishes in mid-run: nothing vouches for the bundle", (0, 3, 5), bundle="not vouched for", bound_s=20)
+@row("the ledger vanishes in mid-run: nothing vouches for the bundle", (0, 3, 5), bundle="not confirmed", bound_s=20)
 def ledger_gone(case):
     case.start("run", case.matrix(measure="4s"), "-q")
     case.wait_load()

@@ -1,14 +1,14 @@
-//! Names the build: a digest of the sources of everything that makes a verdict and a report out of
-//! evidence, and of the versions of what they are built on. Bundles carry it, so that a report that differs from the one that this build writes is known
-//! to have been changed, and not merely written by another build.
+//! Computes the id of this build: a digest of all sources that turn evidence into a verdict and a
+//! report, and of the versions of their dependencies. Bundles record it. A report that differs from
+//! the one that the same build writes was changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates whose sources decide what is derived from evidence.
+/// Crates whose sources determine the derived files.
 const CRATES: [&str; 4] =
     ["plimsoll-plan", "plimsoll-evidence", "plimsoll-judge", "plimsoll-report"];
-/// What decides it besides: the form that is written, and the versions of what writes it.
+/// Further files that determine them: the rendering code and the dependency versions.
 const FILES: [&str; 2] = ["../plimsoll-runner/src/render.rs", "../../Cargo.lock"];
 
 fn main() {
@@ -21,7 +21,7 @@ fn main() {
     }
     for name in FILES {
         let file = here.join(name);
-        // One that is missing would have the build repeated each time.
+        // A missing file would make cargo repeat the build each time.
         if file.is_file() {
             println!("cargo:rerun-if-changed={}", file.display());
             files.push(file);
@@ -36,7 +36,7 @@ fn main() {
     println!("cargo:rustc-env=PLIMSOLL_BUILD={:016x}", digest.0);
 }
 
-/// All files below a directory, in the order of their names.
+/// Collects all files in a directory, sorted by name.
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -50,7 +50,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo 1991): builds are told apart, not guarded against each other.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo 1991). It distinguishes builds and is not meant as protection.
 struct Fnv(u64);
 
 impl Fnv {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plimsoll_evidence::run::{EndKind, PhaseKind};
 use plimsoll_plan::Plan;
-use plimsoll_record::progress::Unwatched;
+use plimsoll_record::progress::SilentWatcher;
 use plimsoll_record::recording::Recording;
 
 const DATABASES: u32 = 16;
@@ -32,7 +32,7 @@ fn plan(data: &Path, databases: u32, workers: u32) -> Plan {
 /// Runs the plan on memory, and removes what it made.
 fn run(databases: u32, workers: u32) -> Recording {
     let root = tempfile::tempdir_in("/dev/shm").unwrap();
-    mail::run(&plan(root.path(), databases, workers), root.path(), &mut Unwatched)
+    mail::run(&plan(root.path(), databases, workers), root.path(), &mut SilentWatcher)
 }
 
 fn check(databases: u32, workers: u32) {

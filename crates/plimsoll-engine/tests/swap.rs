@@ -20,7 +20,7 @@ use plimsoll_engine::matrix::condition::random_overwrite;
 use plimsoll_engine::matrix::data::lay_out;
 use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
 use plimsoll_plan::{Layout, Plan, ResolvedPlan};
-use plimsoll_record::progress::Unwatched;
+use plimsoll_record::progress::SilentWatcher;
 
 use swap::{Scene, is_root};
 
@@ -70,7 +70,7 @@ fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
         trace: None,
         home,
         interrupt: &AtomicBool::new(false),
-        watcher: &mut Unwatched,
+        watcher: &mut SilentWatcher,
         ending: &mut OnTime,
         overwriting: &random_overwrite(matrix),
     });
@@ -94,7 +94,7 @@ fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
         mailbox,
         home,
         interrupt: &AtomicBool::new(false),
-        watcher: &mut Unwatched,
+        watcher: &mut SilentWatcher,
         witness: None,
         ending: &mut OnTime,
     });

@@ -72,14 +72,14 @@ pub enum Event {
         seal_sha256: String,
         /// SHA-256 of the derived files; `None` in lines of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        derived: Option<DerivedFiles>,
+        derived: Option<DerivedHashes>,
     },
     /// The evidence of a run was judged again, and its derived files were rewritten.
     Judged {
         /// Verdict in capitals.
         verdict: String,
         /// Hashes of the rewritten files.
-        derived: DerivedFiles,
+        derived: DerivedHashes,
     },
     /// The report of an experiment was written; `run_id` names the experiment.
     Together {
@@ -90,7 +90,7 @@ pub enum Event {
 
 /// SHA-256 of the files derived from a bundle's evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DerivedFiles {
+pub struct DerivedHashes {
     /// SHA-256 of `verdict.json`.
     pub verdict_sha256: String,
     /// SHA-256 of `report.html`.
@@ -166,7 +166,7 @@ impl Ledger {
         end: &str,
         verdict: &str,
         seal_sha256: &str,
-        derived: Option<DerivedFiles>,
+        derived: Option<DerivedHashes>,
     ) -> Result<(), EvidenceError> {
         let event = Event::Ended {
             end: end.to_owned(),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plimsoll_evidence::run::EndKind;
 use plimsoll_judge::tuning::Tuning;
-use plimsoll_runner::custody::{Loaded, Reader, Together};
+use plimsoll_runner::custody::{LoadedBundle, Reader, RunSet};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::experiment::result_of;
 
@@ -27,7 +27,7 @@ pub struct Reanalysis {
     /// Report text besides the figures.
     pub surroundings: Surroundings,
     /// Bundles, and doubts about them.
-    pub together: Together,
+    pub together: RunSet,
 }
 
 /// Analyses an experiment's directory again, from its bundles.
@@ -100,9 +100,9 @@ pub(crate) fn write_files(definition: &Definition, directory: &Path) -> Result<(
 }
 
 /// Bundles of an experiment by the arms that they are of; those of other arms are left out.
-pub(crate) fn of_bundles(arms: &[PlannedArm], runs: &[Loaded]) -> Vec<CompletedRun> {
+pub(crate) fn of_bundles(arms: &[PlannedArm], runs: &[LoadedBundle]) -> Vec<CompletedRun> {
     let mut all = Vec::new();
-    for Loaded { bundle: evidence, verdict, .. } in runs {
+    for LoadedBundle { bundle: evidence, verdict, .. } in runs {
         let Some(place) = &evidence.run.experiment else { continue };
         let Some(arm) = arms.iter().position(|arm| arm.name == place.arm) else { continue };
         if evidence.run.end.kind == EndKind::Completed {

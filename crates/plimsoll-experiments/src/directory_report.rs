@@ -10,8 +10,8 @@ use plimsoll_report::{
     comparison_document, experiment_document, fleet_document, stages_document, sweep_csv,
     sweep_document, tuning_document,
 };
-use plimsoll_runner::compare::{Taken, compare_arms};
-use plimsoll_runner::custody::{Reader, Together};
+use plimsoll_runner::compare::{Exemptions, compare_arms};
+use plimsoll_runner::custody::{Reader, RunSet};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::experiment::{FILE, kind_of, range_of};
 use plimsoll_runner::fleet;
@@ -30,7 +30,7 @@ pub struct DirectoryReport {
     /// The same as a table; `None` where its kind has none.
     pub csv: Option<String>,
     /// Bundles, and doubts about them.
-    pub together: Together,
+    pub together: RunSet,
 }
 
 /// Whether a directory is an experiment, or the run of a fleet.
@@ -45,7 +45,7 @@ pub fn is_experiment(directory: &Path) -> bool {
 pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
     if fleet::is_fleet(directory) {
         let left = fleet::read(directory)?;
-        let document = fleet_document(&left.fleet, &left.verdict, &left.one, &left.hosts);
+        let document = fleet_document(&left.fleet, &left.verdict, &left.combined, &left.hosts);
         let json = render::json(&left.verdict)?;
         let together = Reader::new().load_all(directory)?;
         return Ok(DirectoryReport { document, json, csv: None, together });
@@ -59,12 +59,12 @@ pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
             return Ok(DirectoryReport { document, json, csv: None, together: again.together });
         }
         ExperimentKind::Sweep => {
-            let (sweep, together) = sweep::again(directory)?;
+            let (sweep, together) = sweep::reload(directory)?;
             let (document, json) = (sweep_document(&sweep), render::json(&sweep)?);
             return Ok(DirectoryReport { document, json, csv: Some(sweep_csv(&sweep)), together });
         }
         ExperimentKind::Stages => {
-            let (stages, together) = stages::again(directory)?;
+            let (stages, together) = stages::reload(directory)?;
             let (document, json) = (stages_document(&stages), render::json(&stages)?);
             return Ok(DirectoryReport { document, json, csv: None, together });
         }
@@ -74,7 +74,7 @@ pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
     let runs = together.judged();
     let (document, json) = match kind {
         ExperimentKind::Compare => {
-            let compared = compare_arms(directory, &runs, Taken::default())?;
+            let compared = compare_arms(directory, &runs, Exemptions::default())?;
             (comparison_document(&compared), render::json(&compared)?)
         }
         ExperimentKind::Tune => {

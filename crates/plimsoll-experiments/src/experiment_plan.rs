@@ -12,7 +12,7 @@ use plimsoll_model::spec::{Provenance, Spec};
 use plimsoll_plan::TargetKind;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::listener::Listener;
-use plimsoll_runner::modelled;
+use plimsoll_runner::model_run;
 
 use crate::analysis::{
     self, Analysis, Arm, FittedParameter, Input, OwnParameter, PublishedFigure, Role,
@@ -128,7 +128,7 @@ impl ExperimentPlan {
     fn own_parameters(&self) -> Vec<OwnParameter> {
         let mut sets: BTreeMap<&str, Vec<&BTreeMap<String, String>>> = BTreeMap::new();
         for arm in self.arms.iter().chain(&self.searches) {
-            if let Some(TargetKind::Model { model, set }) = modelled::named(&arm.resolved) {
+            if let Some(TargetKind::Model { model, set }) = model_run::target_model(&arm.resolved) {
                 sets.entry(model).or_default().push(set);
             }
         }
@@ -207,7 +207,7 @@ fn group(planned: &PlannedArm) -> String {
 }
 
 fn model_of(arm: &PlannedArm) -> Option<String> {
-    match modelled::named(&arm.resolved)? {
+    match model_run::target_model(&arm.resolved)? {
         TargetKind::Model { model, .. } => Some(model.clone()),
         _ => None,
     }

@@ -9,12 +9,12 @@ use plimsoll_engine::defect;
 use plimsoll_evidence::run::Membership;
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::tuning::Range;
-use plimsoll_runner::asked::{Asked, Driver, Request};
+use plimsoll_runner::data_slot::DataSlot;
 use plimsoll_runner::error::{RunnerError, engine_error};
-use plimsoll_runner::finished::Finished;
-use plimsoll_runner::kept_data::DataSlot;
+use plimsoll_runner::finished_run::FinishedRun;
 use plimsoll_runner::listener::Listener;
 use plimsoll_runner::places::Places;
+use plimsoll_runner::run_request::{Driver, RunConfig, RunRequest};
 use plimsoll_runner::search;
 use plimsoll_sys::clock;
 
@@ -61,7 +61,7 @@ pub enum Work<'a> {
 /// Result of a piece of work.
 pub enum WorkResult {
     /// A run of the arm.
-    Run(usize, Box<Finished>),
+    Run(usize, Box<FinishedRun>),
     /// A search; `None`: it was cut short.
     Search(Option<Box<SearchAnalysis>>),
 }
@@ -153,7 +153,7 @@ fn search(
     let destroy = shared.destroy.to_vec();
     let bundles = shared.bundles.to_path_buf();
     let driver = shared.driver;
-    let asked = search::Asked { range, fresh: true, keep: false, destroy, bundles, driver };
+    let asked = search::SearchOptions { range, fresh: true, keep: false, destroy, bundles, driver };
     let mut listener = (shared.listener)();
     let (plan, resolved) = (&planned.plan, &planned.resolved);
     let (places, interrupt) = (shared.places, shared.interrupt);
@@ -161,10 +161,10 @@ fn search(
     Ok(found.tuning.complete.then(|| Box::new(search_analysis(planned, Some(found.tuning)))))
 }
 
-fn run_job(job: &Job<'_>, shared: &PoolContext<'_>) -> Result<Finished, RunnerError> {
+fn run_job(job: &Job<'_>, shared: &PoolContext<'_>) -> Result<FinishedRun, RunnerError> {
     let data = DataSlot::fresh();
-    let request = Request {
-        asked: Asked {
+    let request = RunRequest {
+        config: RunConfig {
             plan: &job.plan.plan,
             resolved: &job.plan.resolved,
             keep: false,

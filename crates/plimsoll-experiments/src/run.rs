@@ -6,15 +6,15 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_evidence::run::{ExperimentKind, Membership};
 use plimsoll_judge::VerdictKind;
 use plimsoll_runner::arms;
-use plimsoll_runner::asked::Driver;
 use plimsoll_runner::custody::Reader;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::exit::Exit;
 use plimsoll_runner::experiment::Experiment;
-use plimsoll_runner::finished::Finished;
+use plimsoll_runner::finished_run::FinishedRun;
 use plimsoll_runner::listener::Listener;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::render;
+use plimsoll_runner::run_request::Driver;
 use plimsoll_sys::clock;
 
 use crate::analysis::{Analysis, Ending, SearchAnalysis};
@@ -165,11 +165,11 @@ impl<'a> ActiveExperiment<'a> {
         .inspect_err(|_| drop(self.write()))
     }
 
-    fn take(&mut self, arm: usize, finished: Finished) {
+    fn take(&mut self, arm: usize, finished: FinishedRun) {
         self.experiment.note(&finished.evidence);
         self.exits.push(finished.exit());
         let number = finished.evidence.run.experiment.as_ref().map_or(0, |place| place.number);
-        let Finished { evidence, verdict, .. } = finished;
+        let FinishedRun { evidence, verdict, .. } = finished;
         self.ran.push(CompletedRun { arm, number, evidence, verdict });
     }
 
@@ -271,13 +271,13 @@ fn jobs<'a>(
         if repeat >= arms[arm].repeats || has {
             continue;
         }
-        let place = Membership { number, ..experiment.next(&arms[arm].name) };
+        let place = Membership { number, ..experiment.next_membership(&arms[arm].name) };
         jobs.push(Job { arm, plan: &arms[arm], place });
     }
     jobs
 }
 
-fn brief(finished: &Finished) -> String {
+fn brief(finished: &FinishedRun) -> String {
     let rate = finished.verdict.achieved_iops_per_s;
     let rate = rate.map_or("nothing measured".to_owned(), |rate| format!("{rate:.0} I/Os/s"));
     format!("{rate}, {}", finished.verdict.verdict)

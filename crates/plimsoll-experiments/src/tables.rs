@@ -9,7 +9,7 @@ use plimsoll_model::fit::{self, Checks, FitOptions, Row, Table as Measured};
 use plimsoll_model::spec::Spec;
 use plimsoll_plan::Workload;
 use plimsoll_runner::error::RunnerError;
-use plimsoll_runner::modelled::{fit_error, model_error};
+use plimsoll_runner::model_run::{fit_error, model_error};
 use toml::{Table, Value};
 
 use crate::analysis::{Arithmetic, FittedParameter, PublishedFigure, Role};

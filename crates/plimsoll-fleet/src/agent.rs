@@ -13,9 +13,9 @@ use async_nats::jetstream::consumer::{AckPolicy, pull};
 use futures_util::StreamExt;
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::allow::Allow;
-use plimsoll_runner::before;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::places::Places;
+use plimsoll_runner::preflight;
 use plimsoll_sys::clock;
 
 use crate::broker::{Broker, Role, Server};
@@ -188,7 +188,7 @@ fn card(options: &Options, broker: &Broker) -> Card {
         build: plimsoll_report::BUILD.to_owned(),
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
         kernel: text(host.release()),
-        allows: options.allow.words(),
+        allows: options.allow.descriptions(),
         labels: options.labels.clone(),
         trusts: options.trust.clone(),
         busy_with: None,
@@ -315,8 +315,8 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
         let resolved = order.part_of(&plan, &own, &options.name)?;
         let plan = own;
         if order.only_asks {
-            options.allow.would_take(&resolved)?;
-            before::fits(&resolved).map_err(|error| error.message)?;
+            options.allow.check_without_creating(&resolved)?;
+            preflight::check_space(&resolved).map_err(|error| error.message)?;
             return Ok(AcceptedOrder { order, plan, resolved });
         }
         if !order.only_releases {

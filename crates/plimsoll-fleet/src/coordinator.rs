@@ -19,8 +19,8 @@ use plimsoll_evidence::ledger::{Ledger, Start};
 use plimsoll_evidence::run::{LedgerPosition, Membership};
 use plimsoll_plan::{Carries, Plan, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
-use plimsoll_runner::fleet::{Left, plan_given};
-use plimsoll_runner::listener::FleetNow;
+use plimsoll_runner::fleet::{FleetBundle, parse_plan};
+use plimsoll_runner::listener::FleetProgress;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run_id::RunId;
 use plimsoll_sys::clock;
@@ -61,7 +61,7 @@ pub enum Event {
     /// Warning line.
     Warning(String),
     /// Progress of all hosts.
-    Live(FleetNow),
+    Live(FleetProgress),
 }
 
 /// Request for one run of a fleet.
@@ -135,7 +135,7 @@ pub fn run(
     options: &Options,
     interrupt: &AtomicBool,
     report: &mut dyn FnMut(Event),
-) -> Result<Left, RunnerError> {
+) -> Result<FleetBundle, RunnerError> {
     check(&request.resolved)?;
     block_on_runtime(coordinate(request, options, interrupt, report))
 }
@@ -145,7 +145,7 @@ async fn coordinate(
     options: &Options,
     interrupt: &AtomicBool,
     report: &mut dyn FnMut(Event),
-) -> Result<Left, RunnerError> {
+) -> Result<FleetBundle, RunnerError> {
     let Some(signer) = options.places.signer.as_deref() else {
         return Err(unsigned_error());
     };
@@ -277,7 +277,7 @@ pub fn resume(
     options: &Options,
     interrupt: &AtomicBool,
     report: &mut dyn FnMut(Event),
-) -> Result<Left, RunnerError> {
+) -> Result<FleetBundle, RunnerError> {
     let record = RunRecord::read(&options.places, run_id)?;
     let run_id = record.order.run_id.clone();
     if options.bundles.join(&run_id).exists() {
@@ -290,7 +290,7 @@ pub fn resume(
         Some(text) => ResolvedPlan::from_toml(text).map_err(|error| error.to_string()),
         None => {
             let Order { plan_text, plan_name, job_text, .. } = &record.order;
-            let plan = plan_given(plan_text, plan_name, job_text.as_deref());
+            let plan = parse_plan(plan_text, plan_name, job_text.as_deref());
             plan.map(|plan| plan.resolve()).map_err(|errors| errors.to_string())
         }
     };
@@ -357,7 +357,7 @@ async fn finish(
     options: &Options,
     interrupt: &AtomicBool,
     report: &mut dyn FnMut(Event),
-) -> Result<Left, RunnerError> {
+) -> Result<FleetBundle, RunnerError> {
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     let system = SystemWatch::start(&resolved.observe);
     run.follow(messages, interrupt, report).await?;

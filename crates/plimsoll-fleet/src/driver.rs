@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use plimsoll_plan::{Plan, ResolvedPlan};
-use plimsoll_runner::asked::{Driver, Request};
 use plimsoll_runner::error::RunnerError;
-use plimsoll_runner::finished::Finished;
+use plimsoll_runner::finished_run::FinishedRun;
 use plimsoll_runner::listener::Listener;
+use plimsoll_runner::run_request::{self, Driver};
 
 use crate::coordinator::{self, Event, Options, RunRequest};
 
@@ -46,22 +46,22 @@ impl Driver for FleetDriver {
 
     fn run_once(
         &self,
-        request: &Request<'_>,
+        request: &run_request::RunRequest<'_>,
         listener: &mut dyn Listener,
-    ) -> Result<Finished, RunnerError> {
-        let asked = &request.asked;
+    ) -> Result<FinishedRun, RunnerError> {
+        let config = &request.config;
         let run_request = RunRequest {
-            plan: asked.plan,
-            resolved: asked.resolved.clone(),
+            plan: config.plan,
+            resolved: config.resolved.clone(),
             experiment: request.experiment.clone(),
-            keeps_data: request.data.hands_on(),
+            keeps_data: request.data.reuses_data(),
         };
         if run_request.keeps_data {
             let mut retained = self.retained_plan.lock().unwrap_or_else(PoisonError::into_inner);
-            *retained = Some(asked.plan.clone());
+            *retained = Some(config.plan.clone());
         }
-        let options = Options { bundles: asked.bundles.to_path_buf(), ..self.options.clone() };
-        let run = coordinator::run(&run_request, &options, asked.interrupt, &mut |event| {
+        let options = Options { bundles: config.bundles.to_path_buf(), ..self.options.clone() };
+        let run = coordinator::run(&run_request, &options, config.interrupt, &mut |event| {
             forward(listener, event)
         });
         let left = match run {
@@ -73,15 +73,15 @@ impl Driver for FleetDriver {
                 return Err(error);
             }
         };
-        let (evidence, verdict) = *left.one;
-        Ok(Finished {
+        let (evidence, verdict) = *left.combined;
+        Ok(FinishedRun {
             directory: left.directory,
             evidence,
             verdict,
             kept: Vec::new(),
-            not_removed: None,
-            not_entered: None,
-            of_hosts: Some(left.exit),
+            removal_error: None,
+            ledger_error: None,
+            hosts_exit: Some(left.exit),
         })
     }
 

@@ -16,7 +16,7 @@ use plimsoll_evidence::{BundleWriter, EvidenceError, JOB, seal, series};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::exit::Exit;
-use plimsoll_runner::fleet::{ALL, HOSTS, Left, parts, read, summed, write_derived};
+use plimsoll_runner::fleet::{ALL, FleetBundle, HOSTS, parts, read, sum_bundles, write_derived};
 use plimsoll_runner::places::Places;
 use plimsoll_runner::{custody, render};
 use plimsoll_sys::clock;
@@ -60,7 +60,7 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerE
 
 /// Writes, seals and judges the evidence of a run. It gets its final name last: a coordinator that
 /// is killed earlier can resume the run.
-pub(crate) fn write(result: FleetResult<'_>) -> Result<Left, RunnerError> {
+pub(crate) fn write(result: FleetResult<'_>) -> Result<FleetBundle, RunnerError> {
     let run_id = &result.order.run_id;
     let named = result.bundles.join(run_id);
     let directory = result.bundles.join(format!(".{run_id}-half"));
@@ -112,14 +112,14 @@ pub(crate) fn write(result: FleetResult<'_>) -> Result<Left, RunnerError> {
     let left = read(&directory)?;
     write_derived(&left)?;
     if result.ledger.is_some() {
-        let (bundle, verdict) = &*left.one;
+        let (bundle, verdict) = &*left.combined;
         let seal_sha256 = bundle.seal_sha256.clone().unwrap_or_default();
         let (end, verdict) = (bundle.run.end.kind.word(), verdict.verdict.label());
         let ledger = Ledger::at(result.places.ledger());
         ledger.end(run_id, clock::realtime_ns(), end, verdict, &seal_sha256, None)?;
     }
     fs::rename(&directory, &named).map_err(io("name", &named))?;
-    Ok(Left { directory: named, ..left })
+    Ok(FleetBundle { directory: named, ..left })
 }
 
 /// Returns the start of the first host's run on the coordinator's clock.
@@ -239,7 +239,7 @@ fn place_on_fleet_clock(
 
 fn sum_hosts(directory: &Path, fleet: &mut Fleet) -> Result<Option<MergedEvidence>, RunnerError> {
     let parts = parts(directory, fleet)?;
-    let Some((window, merged)) = summed(&parts, fleet)? else { return Ok(None) };
+    let Some((window, merged)) = sum_bundles(&parts, fleet)? else { return Ok(None) };
     fleet.window = Some(window);
     fleet.classes.clone_from(&merged.classes);
     let runs = fleet.hosts.iter_mut().filter_map(|host| host.run.as_mut());

@@ -12,7 +12,7 @@ use plimsoll_evidence::run::{ExperimentKind, Membership};
 use plimsoll_evidence::signature::{self, Signer};
 use plimsoll_plan::{Plan, PlanErrors, ResolvedPlan, VariedValues};
 use plimsoll_runner::error::RunnerError;
-use plimsoll_runner::fleet::plan_given;
+use plimsoll_runner::fleet::parse_plan;
 use serde::{Deserialize, Serialize};
 
 /// Version of the order format.
@@ -112,7 +112,7 @@ impl Order {
     /// The plan is not valid.
     pub fn plan_of(&self, host: &str) -> Result<Plan, PlanErrors> {
         let text = self.plan_text.replace("{host}", host);
-        plan_given(&text, &self.plan_name, self.job_text.as_deref())
+        parse_plan(&text, &self.plan_name, self.job_text.as_deref())
     }
 
     /// Resolves what a host runs: its whole plan `own`, or the part in the order, which must belong

@@ -17,7 +17,7 @@ use plimsoll_fleet::{agent, coordinator};
 use plimsoll_judge::VerdictKind;
 use plimsoll_plan::Plan;
 use plimsoll_runner::allow::Allow;
-use plimsoll_runner::fleet::{Left, read};
+use plimsoll_runner::fleet::{FleetBundle, read};
 use plimsoll_runner::places::Places;
 
 /// I/Os per second that the plan requests from each host, far below the target's limit.
@@ -35,7 +35,7 @@ fn places(root: &Path, signer: Option<Signer>) -> Places {
 }
 
 /// Runs the plan on `count` agents. With `again`, the last agent is restarted during the run.
-fn run(root: &Path, count: u32, again: bool) -> Left {
+fn run(root: &Path, count: u32, again: bool) -> FleetBundle {
     fs::create_dir_all(root.join("data")).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let server = PrivateServer::start(&root.join("nats"), &stop).unwrap();
@@ -93,7 +93,7 @@ fn run(root: &Path, count: u32, again: bool) -> Left {
     left.unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn check_sums(left: &Left, count: usize) {
+fn check_sums(left: &FleetBundle, count: usize) {
     let fleet = &left.fleet;
     assert_eq!(fleet.hosts.len(), count);
     let (mut within, mut latencies, mut disturbed) = (0, 0, false);

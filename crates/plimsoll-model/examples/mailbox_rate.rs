@@ -3,7 +3,7 @@
 
 use plimsoll_model::run::{ConfiguredModel, ModelRun, run_plan};
 use plimsoll_plan::{Plan, TargetKind};
-use plimsoll_record::progress::Unwatched;
+use plimsoll_record::progress::SilentWatcher;
 use std::sync::atomic::AtomicBool;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         model: &model,
         seed: plan.seed,
         interrupt: &AtomicBool::new(false),
-        watcher: &mut Unwatched,
+        watcher: &mut SilentWatcher,
     })?;
     let seconds = started.elapsed().as_secs_f64();
     let ios: u64 = recording.classes.iter().map(|class| class.count).sum();

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_evidence::{latency, series};
 use plimsoll_model::run::{ConfiguredModel, ModelRun, run_plan};
 use plimsoll_plan::{Plan, TargetKind};
-use plimsoll_record::progress::Unwatched;
+use plimsoll_record::progress::SilentWatcher;
 use plimsoll_record::recording::Recording;
 use sha2::{Digest, Sha256};
 
@@ -53,7 +53,7 @@ fn hash(text: &str) -> String {
         model: &model,
         seed,
         interrupt: &interrupt,
-        watcher: &mut Unwatched,
+        watcher: &mut SilentWatcher,
     };
     let recording = run_plan(run).unwrap();
     let digest = Sha256::digest(bytes(&recording));

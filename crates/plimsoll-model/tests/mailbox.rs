@@ -7,7 +7,7 @@ use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
 use plimsoll_evidence::series::{self, Data};
 use plimsoll_model::run::{ConfiguredModel, ModelRun, run_plan};
 use plimsoll_plan::{Plan, ResolvedPlan, TargetKind};
-use plimsoll_record::progress::{Progress, Unwatched, Watcher};
+use plimsoll_record::progress::{Progress, SilentWatcher, Watcher};
 use plimsoll_record::recording::Recording;
 
 /// A small store, with every phase that a model has.
@@ -34,7 +34,7 @@ fn run(plan: &ResolvedPlan, interrupt: &AtomicBool, watcher: &mut dyn Watcher) -
 }
 
 fn carried_out(plan: &ResolvedPlan) -> Recording {
-    run(plan, &AtomicBool::new(false), &mut Unwatched)
+    run(plan, &AtomicBool::new(false), &mut SilentWatcher)
 }
 
 fn phase(recording: &Recording, kind: PhaseKind) -> &Phase {

@@ -1,4 +1,4 @@
-//! What one driving thread writes down: a cell per client and class, emptied every interval.
+//! Records of one thread of streams: a cell per client and class, emptied every interval.
 
 use crate::histogram::Tally;
 
@@ -9,7 +9,7 @@ pub struct Cell {
     pub latency: Tally,
     /// From the submission to the completion.
     pub service: Tally,
-    /// Sums, exactly.
+    /// Exact sums.
     pub sums: Sums,
 }
 
@@ -18,24 +18,24 @@ pub struct Cell {
 pub struct Sums {
     /// Operations that completed without error.
     pub operations: u64,
-    /// Bytes they moved.
+    /// Bytes moved by them.
     pub bytes: u64,
-    /// Sum of their latencies, and of the waits of those below.
+    /// Sum of latencies, including waits of abandoned and never started operations.
     pub latency_ns: u64,
-    /// Sum of their service times, and of the waits of those that were abandoned.
+    /// Sum of service times, including waits of abandoned operations.
     pub service_ns: u64,
-    /// Operations that had not come back when the thread ended. Their waits until then are counted as
-    /// latencies: they took at least that long.
+    /// Operations that had not completed when the thread ended. Their waits until then count as
+    /// latencies, as lower bounds.
     pub abandoned: u64,
-    /// Operations that were due before the stop and had not been started when the thread ended. Their
-    /// waits are counted in the same way, as latencies but not as service times.
+    /// Operations that were due before the stop and not started when the thread ended. Their waits
+    /// count as latencies but not as service times.
     pub never_started: u64,
-    /// Operations that failed, moved too little or failed their check; they have no latency.
+    /// Operations that failed, transferred too little or failed their check. They have no latency.
     pub errors: u64,
 }
 
 impl Sums {
-    /// Adds another's counts.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Self) {
         self.operations += other.operations;
         self.bytes += other.bytes;
@@ -48,7 +48,7 @@ impl Sums {
 }
 
 impl Sums {
-    /// Operations that completed and those that did not come to an end: what the latencies count.
+    /// Returns the number of operations in the latencies: completed, abandoned and never started.
     #[must_use]
     pub fn counted(&self) -> u64 {
         self.operations + self.abandoned + self.never_started
@@ -56,7 +56,7 @@ impl Sums {
 }
 
 impl Cell {
-    /// Writes a completed operation down.
+    /// Records a completed operation.
     #[inline(always)]
     pub fn record(&mut self, latency_ns: u64, service_ns: u64, bytes: u32) {
         self.latency.record(latency_ns);
@@ -67,8 +67,8 @@ impl Cell {
         self.sums.service_ns += service_ns;
     }
 
-    /// Writes an operation down that has not come back: it has waited so long since its intended start
-    /// and since it was submitted.
+    /// Records an operation that has not completed, with its waits since the intended start and
+    /// since submission.
     pub fn abandon(&mut self, latency_ns: u64, service_ns: u64) {
         self.latency.record(latency_ns);
         self.service.record(service_ns);
@@ -77,7 +77,7 @@ impl Cell {
         self.sums.service_ns += service_ns;
     }
 
-    /// Writes an operation down that was due and was never started: it has waited so long.
+    /// Records an operation that was due and never started, with its wait.
     pub fn leave(&mut self, latency_ns: u64) {
         self.latency.record(latency_ns);
         self.sums.never_started += 1;
@@ -85,17 +85,17 @@ impl Cell {
     }
 }
 
-/// Waits between the time at which an operation could start and its hand-over.
+/// Waits between the time at which an operation could start and its submission.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
-    /// Each of them.
+    /// Histogram.
     pub times: Tally,
-    /// Their sum.
+    /// Sum.
     pub sum_ns: u64,
 }
 
 impl Waits {
-    /// Counts one.
+    /// Records a wait.
     #[inline(always)]
     pub fn record(&mut self, wait_ns: u64) {
         self.times.record(wait_ns);
@@ -103,47 +103,47 @@ impl Waits {
     }
 }
 
-/// How long operations that could start stood in the generator.
+/// Delays of operations in the generator.
 #[derive(Clone, Debug, Default)]
 pub struct Lag {
-    /// Of operations that had a free place in the queue: the generator's own lateness, from the
-    /// scheduled start, or from when the completion before it was there to be taken.
+    /// Delays of operations with a free slot in the queue: the generator's own lateness, from the
+    /// scheduled start, or from when the previous completion was available.
     pub own: Waits,
-    /// Of operations that waited because the queue was full: the target's lateness.
+    /// Delays of operations that waited for a full queue: the target's lateness.
     pub full: Waits,
 }
 
-/// Everything one thread wrote down in one interval.
+/// Records of one thread over one interval.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Number of the interval on the run's grid; below 0 before the measurement starts.
+    /// Number of the interval; negative before the measurement.
     pub interval: i64,
-    /// The thread's group.
+    /// Group of the thread.
     pub group: u32,
-    /// When the thread began it.
+    /// Start.
     pub start_ns: u64,
-    /// When the thread ended it.
+    /// End.
     pub end_ns: u64,
-    /// One per client and class: `client × classes + class`.
+    /// Cells by `client × classes + class`.
     pub cells: Vec<Cell>,
-    /// Lateness.
+    /// Delays in the generator.
     pub lag: Lag,
-    /// Time for which the thread watched the clock, as a start was near.
+    /// Time spent spinning on the clock before a start.
     pub spun_ns: u64,
-    /// Processor time of the thread in the interval, user and system.
+    /// User processor time of the thread in the interval.
     pub cpu_user_ns: u64,
-    /// As above.
+    /// System processor time of the thread in the interval.
     pub cpu_system_ns: u64,
-    /// Calls that handed operations over or waited.
+    /// System calls that submitted or waited.
     pub calls: u64,
-    /// Whether it begins after the stop: what it holds was in flight, or late, then.
+    /// The interval begins after the stop: its operations were in flight or late at that time.
     pub drain: bool,
-    /// Whether it is the thread's last.
+    /// Last interval of the thread.
     pub last: bool,
 }
 
 impl Snapshot {
-    /// An empty one with `cells` cells.
+    /// Creates an empty snapshot with `cells` cells.
     #[must_use]
     pub fn new(group: u32, cells: usize) -> Self {
         Self { group, cells: (0..cells).map(|_| Cell::default()).collect(), ..Self::default() }

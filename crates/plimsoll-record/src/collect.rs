@@ -1,27 +1,27 @@
-//! The writer: takes the threads' snapshots, keeps the totals and gives out one row per interval.
+//! Collects snapshots of all threads, keeps totals and produces one row per interval.
 //!
-//! A row is complete when every thread has handed in what it has up to there. A thread that is stuck in
-//! a call holds rows back for at most [`PENDING_MAX`] intervals; what it hands in later comes out as a
-//! supplement of its interval, to be added. So memory stays bounded and nothing is lost.
+//! A row is complete when every thread has reported up to its end. A blocked thread delays rows by
+//! at most [`PENDING_MAX`] intervals; its later snapshots become supplements to be added. Memory
+//! stays bounded, and nothing is lost.
 
 use std::collections::BTreeMap;
 
 use crate::cells::{Snapshot, Sums};
 use crate::histogram::Totals;
 
-/// Intervals that may be open at a time.
+/// Maximum number of open intervals.
 const PENDING_MAX: usize = 8;
 
-/// What was in flight or due at the stop, of one class.
+/// Operations of one class that were in flight or due at the stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainTotals {
     /// Exact sums.
     pub sums: Sums,
-    /// The longest latency or wait among them.
+    /// Longest latency or wait.
     pub latency_ns_max: u64,
 }
 
-/// Everything known of one class over some time.
+/// Totals of one class over some time.
 #[derive(Clone, Debug, Default)]
 pub struct ClassTotals {
     /// Exact sums.
@@ -32,7 +32,7 @@ pub struct ClassTotals {
     pub service: Totals,
 }
 
-/// Made one by one: cloning a table would touch all of its memory.
+/// Creates tables one by one: cloning a table would touch all of its memory.
 fn empty(count: usize) -> Vec<ClassTotals> {
     (0..count).map(|_| ClassTotals::default()).collect()
 }
@@ -45,74 +45,74 @@ impl ClassTotals {
     }
 }
 
-/// One interval of the run, all groups and clients together.
+/// One interval of the run, over all groups and clients.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
-    /// Its number; below 0 before the measurement starts.
+    /// Number; negative before the measurement.
     pub number: i64,
-    /// Whether it lies, wholly or in part, after the stop.
+    /// The interval is wholly or partly after the stop.
     pub drain: bool,
-    /// Whether an earlier row of the same number went out without this.
+    /// Supplement to an earlier row of the same number.
     pub supplement: bool,
     /// By class.
     pub classes: Vec<ClassTotals>,
-    /// By class, the longest latency of what completed before the stop.
+    /// By class: longest latency of operations completed before the stop.
     pub within_ns_max: Vec<u64>,
-    /// By class, what of that completed after the stop or not at all.
-    pub drained: Vec<Drained>,
-    /// Processor time of the driving threads, user and system.
+    /// By class: operations completed after the stop, or never.
+    pub drained: Vec<DrainTotals>,
+    /// User processor time of the threads.
     pub cpu_user_ns: u64,
-    /// As above.
+    /// System processor time.
     pub cpu_system_ns: u64,
-    /// Calls that handed operations over or waited.
+    /// System calls that submitted or waited.
     pub calls: u64,
 }
 
-/// What one group did in all.
+/// Totals of one group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupTotals {
-    /// By client and class (`client × classes + class`), where it was asked for; the measurement only.
+    /// By client and class (`client × classes + class`), if recorded; the measurement only.
     pub cells: Vec<ClassTotals>,
     /// The generator's own lateness.
     pub lag_own: Totals,
-    /// Its sum.
+    /// Sum of the generator's lateness.
     pub lag_own_ns_sum: u64,
-    /// Lateness of operations that waited because the queue was full.
+    /// Lateness of operations that waited for a full queue.
     pub lag_full: Totals,
-    /// Its sum.
+    /// Sum of that lateness.
     pub lag_full_ns_sum: u64,
-    /// Processor time of the driving thread in the measurement, user and system.
+    /// User processor time of the thread in the measurement.
     pub cpu_user_ns: u64,
-    /// As above.
+    /// System processor time of the thread in the measurement.
     pub cpu_system_ns: u64,
-    /// Time in the measurement for which it watched the clock, as a start was near.
+    /// Time spent spinning on the clock before a start, in the measurement.
     pub spun_ns: u64,
-    /// Calls that handed operations over or waited.
+    /// System calls that submitted or waited.
     pub calls: u64,
 }
 
-/// Totals of a run, and the rows that are still open.
+/// Totals of a run, and open rows.
 #[derive(Debug)]
 pub struct Collector {
     classes: usize,
     per_client: bool,
     pending: BTreeMap<i64, Interval>,
     spare: Vec<Interval>,
-    /// Per group: every interval below this has been handed in.
+    /// Per group: all intervals below this number have been reported.
     reached: Vec<i64>,
     emitted_below: i64,
-    /// By class, measurement and drain.
+    /// By class: measurement and drain.
     pub totals: Vec<ClassTotals>,
-    /// By class, what completed inside the measurement: the achieved rate counts this.
+    /// By class: operations completed in the measurement, which count for the rate.
     pub window: Vec<Sums>,
-    /// By class, before the measurement.
+    /// By class: before the measurement.
     pub warm_up: Vec<Sums>,
     /// By group.
     pub groups: Vec<GroupTotals>,
 }
 
 impl Collector {
-    /// A collector of `classes` classes from groups with `cells` cells each.
+    /// Creates a collector of `classes` classes from groups with `cells` cells each.
     #[must_use]
     pub fn new(classes: usize, cells: &[usize], per_client: bool) -> Self {
         let group = |cells: &usize| GroupTotals {
@@ -133,18 +133,18 @@ impl Collector {
         }
     }
 
-    /// Whether every thread has handed in its last snapshot.
+    /// Returns true if every thread has reported its last snapshot.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.reached.iter().all(|reached| *reached == i64::MAX)
     }
 
-    /// Gives out the rows that are still open.
+    /// Produces the rows that are still open.
     pub fn finish(&mut self, each: &mut dyn FnMut(&Interval)) {
         self.flush(i64::MAX, each);
     }
 
-    /// Takes one snapshot, which comes out empty.
+    /// Adds a snapshot and empties it.
     pub fn take(&mut self, snapshot: &mut Snapshot, each: &mut dyn FnMut(&Interval)) {
         let number = snapshot.interval;
         let supplement = number < self.emitted_below;
@@ -167,8 +167,8 @@ impl Collector {
         }
         (snapshot.cpu_user_ns, snapshot.cpu_system_ns, snapshot.calls) = (0, 0, 0);
         snapshot.spun_ns = 0;
-        // A snapshot of the same number may follow (the stop cuts an interval in two), so the number
-        // itself is only over once a later one has come.
+        // A snapshot of the same number may follow, because the stop cuts an interval in two. The
+        // number is complete only after a later one.
         let complete_below = self.reached.iter().copied().min().unwrap_or(i64::MAX);
         self.flush(complete_below, each);
         while self.pending.len() > PENDING_MAX {
@@ -241,7 +241,7 @@ impl Collector {
         let mut row = self.spare.pop().unwrap_or_else(|| Interval {
             classes: empty(self.classes),
             within_ns_max: vec![0; self.classes],
-            drained: vec![Drained::default(); self.classes],
+            drained: vec![DrainTotals::default(); self.classes],
             ..Interval::default()
         });
         (row.number, row.supplement) = (number, supplement);
@@ -265,7 +265,7 @@ impl Collector {
             class.clear();
         }
         row.within_ns_max.fill(0);
-        row.drained.fill(Drained::default());
+        row.drained.fill(DrainTotals::default());
         (row.drain, row.cpu_user_ns, row.cpu_system_ns, row.calls) = (false, 0, 0, 0);
         self.spare.push(row);
     }

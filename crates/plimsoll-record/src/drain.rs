@@ -1,49 +1,49 @@
-//! The end of a phase: how long what it began is waited for.
+//! Timeouts at the end of a phase.
 //!
-//! One policy holds for every driver. An operation that is in flight when the measurement ends counts
-//! with all of its latency, and so does an arrival of an open loop that was due before the end: a stall
-//! weighs the same across the end as in the middle. Rates leave these out, as they completed later.
-//! What has not come back by the end of the drain is *abandoned*: it is counted, and enters every
-//! latency with the time that it had waited, which is the least that it can have taken.
+//! The policy is the same for every driver. An operation in flight at the end of the measurement
+//! counts with its full latency. So does an arrival of an open loop that was due before the end. A
+//! stall then has the same weight at the end as in the middle. Rates exclude these operations,
+//! because they completed later. An operation that has not completed by the end of the drain is
+//! *abandoned*: it is counted, and its waiting time enters every latency as a lower bound.
 //!
-//! | what does not come back | is waited for |
+//! | not completing | timeout |
 //! |---|---|
-//! | anything at all | the plan's `target.outage_max`: then the run has failed |
-//! | one operation, while others do, during a phase | [`one_max_ns`]: then the run has failed |
-//! | what is in flight at the end, as long as something comes back | [`IN_FLIGHT_NS`]: then it is abandoned |
+//! | all operations | the plan's `target.outage_max`; then the run fails |
+//! | one operation while others complete, during a phase | [`one_max_ns`]; then the run fails |
+//! | operations in flight at the end, while some complete | [`IN_FLIGHT_NS`]; then they are abandoned |
 
-/// How long operations in flight are waited for after the stop. Linux gives a request of a SCSI disk up
-/// after 180 s (30 s for each of six tries, `SD_TIMEOUT` and `SD_MAX_RETRIES`), one of an NVMe device
-/// after at most as long, and the S3 client of this workspace after 60 s: what is still out then has no
-/// end in sight.
+/// Timeout of operations in flight after the stop. Linux aborts a request of a SCSI disk after 180
+/// s (six tries of 30 s, `SD_TIMEOUT` and `SD_MAX_RETRIES`), and of an NVMe device no later. The S3
+/// client of this workspace aborts after 60 s. An operation outstanding for longer is unlikely to
+/// complete.
 pub const IN_FLIGHT_NS: u64 = 180_000_000_000;
 
-/// How long after the stop arrivals of an open loop that were due before it are still started.
-/// [`plimsoll_workload::step::BACKLOG_NS`], for the mail store as well.
+/// Time after the stop during which due arrivals of an open loop are still started. The mail store
+/// also uses [`plimsoll_workload::step::BACKLOG_NS`].
 pub const BACKLOG_NS: u64 = plimsoll_workload::step::BACKLOG_NS;
 
-/// How far ahead of the present a phase's start or end is set, so that every thread knows of it when it
-/// comes: threads look after each completion and before they record it, and a store reaches another
-/// processor within a microsecond.
+/// Lead time of a phase's start or end, so that every thread knows it in time. Threads check after
+/// each completion and before recording it, and a store is visible to other processors within a
+/// microsecond.
 pub const AHEAD_NS: u64 = 1_000_000;
 
-/// How long one operation is waited for while others come back: what a phase's end gives it, and never
-/// less than silence is given.
+/// Returns the timeout of one operation while others complete: at least the timeout at the end of a
+/// phase, and at least that of an outage.
 #[must_use]
 pub fn one_max_ns(outage_max_ns: u64) -> u64 {
     outage_max_ns.max(IN_FLIGHT_NS)
 }
 
-/// What is known of the operation that has been in flight for longest, from looks at it now and then.
+/// Tracks the operation that has been in flight for longest.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Oldest {
+pub struct OldestOperation {
     too_old_since_ns: Option<u64>,
 }
 
-impl Oldest {
-    /// Whether the oldest operation, which has been out since `since_ns`, was out for [`one_max_ns`] at this look
-    /// and at the one before. One look is not enough: a process that was stopped meanwhile finds what came back
-    /// long ago, and was not taken yet.
+impl OldestOperation {
+    /// Returns true if the oldest operation, submitted at `since_ns`, was over [`one_max_ns`] at
+    /// this check and at the previous one. A single check is not enough: a process that was stopped
+    /// may have completions queued.
     pub fn is_lost(&mut self, since_ns: Option<u64>, now_ns: u64, outage_max_ns: u64) -> bool {
         let max_ns = one_max_ns(outage_max_ns);
         let too_old = since_ns.filter(|since_ns| now_ns.saturating_sub(*since_ns) >= max_ns);
@@ -52,11 +52,11 @@ impl Oldest {
     }
 }
 
-/// How long after a silence was found too long it has to go on: what came back while the process was stopped is
-/// taken by then.
-const SECOND_LOOK_NS: u64 = 500_000_000;
+/// Further silence required after an outage is detected, so that completions queued while the
+/// process was stopped are processed.
+const CONFIRMATION_NS: u64 = 500_000_000;
 
-/// What is known of a target that answers nothing, from looks at it now and then.
+/// Tracks the time without any completion.
 #[derive(Clone, Copy, Debug)]
 pub struct Silence {
     since_ns: u64,
@@ -64,26 +64,27 @@ pub struct Silence {
 }
 
 impl Silence {
-    /// Begins now: nothing is awaited for longer.
+    /// Starts now, with nothing outstanding.
     #[must_use]
     pub fn from(now_ns: u64) -> Self {
         Self { since_ns: now_ns, too_long_at_ns: None }
     }
 
-    /// When something came back last, or nothing was awaited.
+    /// Returns the time of the last completion, or the last time when nothing was outstanding.
     #[must_use]
     pub fn since_ns(&self) -> u64 {
         self.since_ns
     }
 
-    /// Whether it has lasted for `outage_max_ns`, and for half a second more from when that was first seen: a
-    /// process that was stopped for that long finds answers that came long ago, and the target is not to blame.
+    /// Returns true if the silence has lasted for `outage_max_ns`, and for half a second after that
+    /// was first seen. A process that was stopped for that time has completions queued, so the
+    /// target is not at fault.
     pub fn is_outage(&mut self, now_ns: u64, outage_max_ns: u64) -> bool {
         if now_ns.saturating_sub(self.since_ns) < outage_max_ns {
             return false;
         }
         let seen_ns = *self.too_long_at_ns.get_or_insert(now_ns);
-        now_ns.saturating_sub(seen_ns) >= SECOND_LOOK_NS
+        now_ns.saturating_sub(seen_ns) >= CONFIRMATION_NS
     }
 }
 
@@ -96,12 +97,12 @@ mod tests {
         const SECOND: u64 = 1_000_000_000;
         let mut silence = Silence::from(SECOND);
         assert!(!silence.is_outage(2 * SECOND, 60 * SECOND));
-        // Stopped for ten minutes: what came meanwhile is taken right after the first look.
+        // Stopped for ten minutes: completions are processed right after the first check.
         assert!(!silence.is_outage(602 * SECOND, 60 * SECOND));
         assert!(!silence.is_outage(602 * SECOND + 1_000, 60 * SECOND));
         silence = Silence::from(602 * SECOND + 2_000);
         assert!(!silence.is_outage(603 * SECOND, 60 * SECOND));
-        // A target that is silent in truth stays so.
+        // A target that is really silent stays silent.
         assert!(!silence.is_outage(663 * SECOND, 60 * SECOND));
         assert!(silence.is_outage(664 * SECOND, 60 * SECOND));
         assert_eq!(silence.since_ns(), 602 * SECOND + 2_000);
@@ -110,16 +111,16 @@ mod tests {
     #[test]
     fn what_came_back_while_the_process_was_stopped_is_not_lost() {
         const SECOND: u64 = 1_000_000_000;
-        let mut oldest = Oldest::default();
+        let mut oldest = OldestOperation::default();
         assert!(!oldest.is_lost(Some(SECOND), 2 * SECOND, 0));
-        // Stopped for five minutes: it is taken before the next look.
+        // Stopped for five minutes: its completion is processed before the next check.
         assert!(!oldest.is_lost(Some(SECOND), 302 * SECOND, 0));
         assert!(!oldest.is_lost(Some(302 * SECOND), 303 * SECOND, 0));
-        // And this one is not.
+        // This one never completes.
         assert!(!oldest.is_lost(Some(302 * SECOND), 482 * SECOND, 0));
         assert!(oldest.is_lost(Some(302 * SECOND), 483 * SECOND, 0));
         assert!(!oldest.is_lost(None, 484 * SECOND, 0));
-        // Silence may last longer, and one operation too.
+        // With a longer outage limit, one operation may take longer too.
         assert!(!oldest.is_lost(Some(0), 500 * SECOND, 600 * SECOND));
         assert!(!oldest.is_lost(Some(0), 501 * SECOND, 600 * SECOND));
     }

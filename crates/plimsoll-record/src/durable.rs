@@ -1,24 +1,24 @@
-//! Writes that wait for a flush. A write is durable when a flush of its file ends that began after the write had
-//! completed; every write that shares the flush waits for its end.
+//! Writes that wait for a flush. A write is durable when a flush of its file ends that began after
+//! the write completed. All writes covered by the flush wait for its end.
 //!
-//! A driver tells this of each write and flush of its clients. Nothing here allocates while a client has at most
-//! [`PENDING_MAX`] writes that wait.
+//! A driver reports each write and flush of its clients. Nothing here allocates while a client has
+//! at most [`PENDING_MAX`] waiting writes.
 
-/// Writes of a client that are remembered one by one. Beyond these, a further write of a file is counted with the
-/// oldest of that file, which makes its latency longer than it was and never shorter.
+/// Maximum number of individual waiting writes of a client. Further writes of a file are merged
+/// with its oldest one, which only lengthens their latency.
 pub const PENDING_MAX: usize = 16_384;
 
-/// A completed write, or several, that no flush has made durable.
+/// One or several completed writes that are not yet durable.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     file: u32,
     count: u32,
-    /// Number of the last of them among the client's writes.
+    /// Number of the last one among the client's writes.
     number: u64,
-    at: Written,
+    at: WriteTimes,
 }
 
-/// The writes of one client.
+/// Writes of one client.
 #[derive(Clone, Debug, Default)]
 struct Client {
     written: u64,
@@ -27,19 +27,19 @@ struct Client {
 
 /// Times of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteTimes {
     /// Intended start.
     pub intended_ns: u64,
-    /// Hand-over.
+    /// Submission.
     pub submitted_ns: u64,
-    /// Completion of the write itself.
+    /// Completion of the write, without the flush.
     pub completed_ns: u64,
 }
 
-impl Written {
-    /// The same, without the time for which the schedule held the flush back: from the write's completion until
-    /// `due_ns`, when the flush was due.
-    fn held_until(self, due_ns: u64) -> Self {
+impl WriteTimes {
+    /// Returns the times without the delay by the flush schedule, from the write's completion to
+    /// `due_ns`.
+    fn without_schedule_delay(self, due_ns: u64) -> Self {
         let held_ns = due_ns.saturating_sub(self.completed_ns);
         Self {
             intended_ns: self.intended_ns + held_ns,
@@ -49,25 +49,26 @@ impl Written {
     }
 }
 
-/// The writes that wait for a flush, by client.
+/// Writes that wait for a flush, by client.
 #[derive(Clone, Debug, Default)]
 pub struct DurableWrites {
     clients: Vec<Client>,
-    /// By place: how many writes of its client had completed when the flush in that place began.
+    /// By slot: number of the client's writes that had completed when the flush in that slot began.
     covered: Vec<u64>,
 }
 
 impl DurableWrites {
-    /// For so many clients and operations in flight, with room for `each` waiting writes of a client.
+    /// Creates the table for a number of clients and of operations in flight, with space for `each`
+    /// waiting writes per client.
     #[must_use]
-    pub fn new(clients: usize, places: usize, each: usize) -> Self {
+    pub fn new(clients: usize, slots: usize, each: usize) -> Self {
         let client = || Client { written: 0, pending: Vec::with_capacity(each.min(PENDING_MAX)) };
-        Self { clients: (0..clients).map(|_| client()).collect(), covered: vec![0; places] }
+        Self { clients: (0..clients).map(|_| client()).collect(), covered: vec![0; slots] }
     }
 
-    /// Notes a write that has completed.
+    /// Records a completed write.
     #[inline]
-    pub fn written(&mut self, client: u32, file: u32, at: Written) {
+    pub fn written(&mut self, client: u32, file: u32, at: WriteTimes) {
         let Some(client) = self.clients.get_mut(client as usize) else { return };
         client.written += 1;
         let number = client.written;
@@ -81,42 +82,43 @@ impl DurableWrites {
         client.pending.push(Pending { file, count: 1, number, at });
     }
 
-    /// Notes that the operation which begins in `place` is a flush of a client.
+    /// Records that the operation in `slot` is a flush of a client, which starts now.
     #[inline]
-    pub fn flush_begins(&mut self, place: u32, client: u32) {
+    pub fn flush_begins(&mut self, slot: u32, client: u32) {
         let written = self.clients.get(client as usize).map_or(0, |client| client.written);
-        let place = place as usize;
-        if place >= self.covered.len() {
-            self.covered.resize(place + 1, 0);
+        let slot = slot as usize;
+        if slot >= self.covered.len() {
+            self.covered.resize(slot + 1, 0);
         }
-        if let Some(covered) = self.covered.get_mut(place) {
+        if let Some(covered) = self.covered.get_mut(slot) {
             *covered = written;
         }
     }
 
-    /// Gives each write that the flush of `file` in `place` made durable, and forgets it. By a schedule the flush
-    /// was due at `due_ns`: the time until then is the schedule's, not the target's.
+    /// Returns each write that the flush of `file` in `slot` made durable, and removes it. A
+    /// scheduled flush was due at `due_ns`; the time until then is not the target's.
     #[inline]
     pub fn flushed(
         &mut self,
-        (place, client, file): (u32, u32, u32),
+        (slot, client, file): (u32, u32, u32),
         due_ns: Option<u64>,
-        each: &mut dyn FnMut(Written),
+        each: &mut dyn FnMut(WriteTimes),
     ) {
-        let Some(covered) = self.covered.get(place as usize).copied() else { return };
+        let Some(covered) = self.covered.get(slot as usize).copied() else { return };
         let Some(client) = self.clients.get_mut(client as usize) else { return };
         client.pending.retain(|pending| {
             let is_durable = pending.file == file && pending.number <= covered;
             if is_durable {
-                let held = |at: Written| due_ns.map_or(at, |due_ns| at.held_until(due_ns));
+                let held =
+                    |at: WriteTimes| due_ns.map_or(at, |due_ns| at.without_schedule_delay(due_ns));
                 give(pending, &mut |at| each(held(at)));
             }
             !is_durable
         });
     }
 
-    /// Gives each write that still waits, and forgets it.
-    pub fn left(&mut self, each: &mut dyn FnMut(u32, Written)) {
+    /// Returns each write that still waits, and removes it.
+    pub fn left(&mut self, each: &mut dyn FnMut(u32, WriteTimes)) {
         for (number, client) in (0u32..).zip(&mut self.clients) {
             for pending in client.pending.drain(..) {
                 give(&pending, &mut |written| each(number, written));
@@ -125,7 +127,7 @@ impl DurableWrites {
     }
 }
 
-fn give(pending: &Pending, each: &mut dyn FnMut(Written)) {
+fn give(pending: &Pending, each: &mut dyn FnMut(WriteTimes)) {
     (0..pending.count).for_each(|_| each(pending.at));
 }
 
@@ -134,13 +136,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn at(ns: u64) -> Written {
-        Written { intended_ns: ns, submitted_ns: ns, completed_ns: ns }
+    fn at(ns: u64) -> WriteTimes {
+        WriteTimes { intended_ns: ns, submitted_ns: ns, completed_ns: ns }
     }
 
-    fn flushed(writes: &mut DurableWrites, place: u32, file: u32) -> Vec<u64> {
+    fn flushed(writes: &mut DurableWrites, slot: u32, file: u32) -> Vec<u64> {
         let mut all = Vec::new();
-        writes.flushed((place, 0, file), None, &mut |written| all.push(written.intended_ns));
+        writes.flushed((slot, 0, file), None, &mut |written| all.push(written.intended_ns));
         all
     }
 
@@ -162,7 +164,7 @@ mod tests {
     #[test]
     fn a_schedule_that_holds_a_flush_back_is_no_wait_for_the_target() {
         let mut writes = DurableWrites::new(1, 1, 1);
-        writes.written(0, 0, Written { intended_ns: 10, submitted_ns: 12, completed_ns: 15 });
+        writes.written(0, 0, WriteTimes { intended_ns: 10, submitted_ns: 12, completed_ns: 15 });
         writes.flush_begins(0, 0);
         let mut given = None;
         writes.flushed((0, 0, 0), Some(115), &mut |at| given = Some(at));

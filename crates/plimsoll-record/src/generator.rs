@@ -1,4 +1,4 @@
-//! What is noted of the generator itself, whichever driver it was.
+//! Figures about the load generator, for all drivers.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use plimsoll_sys::cpu::CpuTime;
 
 use crate::recorder::Waits;
 
-/// The tag of the histogram of operations' waits in the generator.
+/// Tag of the histogram of delays in the generator.
 pub const LAG_TAG: &str = "generator.lag";
-/// The tag of the histogram of waits for a free place in the queue.
+/// Tag of the histogram of waits for a free slot in the queue.
 pub const HELD_TAG: &str = "generator.held";
 
-/// Notes a lag among the counters of a run.
+/// Adds a lag to the counters of a run.
 pub fn count(counters: &mut BTreeMap<String, u64>, name: &str, lag: &Lag) {
     for (what, value) in [
         ("operations", lag.operations),
@@ -26,17 +26,17 @@ pub fn count(counters: &mut BTreeMap<String, u64>, name: &str, lag: &Lag) {
     }
 }
 
-/// What the threads of a stateful workload said in the measured phase: how long I/Os stood in them, and
-/// what they used.
+/// Figures of the threads of a stateful workload in the measured phase: delays of I/Os, and
+/// resources used.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
+pub struct GeneratorFigures {
     sums: Waits,
     times: Option<Histogram<u64>>,
     used: BTreeMap<u32, GeneratorThread>,
 }
 
-impl Measured {
-    /// Takes a thread's interval in. Its histogram, where it has one, goes to `intervals`.
+impl GeneratorFigures {
+    /// Adds a thread's interval. Its histogram, if any, is appended to `intervals`.
     pub fn take(
         &mut self,
         thread: u32,
@@ -53,14 +53,14 @@ impl Measured {
         used.spun_ns = Some(used.spun_ns.unwrap_or(0) + spun_ns);
         if !waits.times.is_empty() {
             let times = self.times.get_or_insert_with(latency::histogram);
-            // Of the same range: it can't fail.
+            // Both have the same range, so this cannot fail.
             let _ = times.add(waits.times.unpack());
             let (tag, histogram) = (LAG_TAG.to_owned(), waits.times.clone());
             intervals.push(Interval { tag, start_ns, duration_ns, histogram });
         }
     }
 
-    /// The lag of all of it; `None` where nothing was issued.
+    /// Returns the lag over the whole phase; `None` if no I/O was issued.
     pub fn lag(&self) -> Option<Lag> {
         let times = self.times.as_ref().filter(|times| !times.is_empty())?;
         Some(Lag {
@@ -72,7 +72,7 @@ impl Measured {
         })
     }
 
-    /// The threads with what they used.
+    /// Returns the threads with their resource use.
     pub fn threads(&self, threads: Vec<GeneratorThread>) -> Vec<GeneratorThread> {
         let used = |number: u32| self.used.get(&number).cloned().unwrap_or_default();
         let with = |(number, thread): (u32, GeneratorThread)| {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_threads_say_adds_up() {
-        let mut measured = Measured::default();
+        let mut measured = GeneratorFigures::default();
         assert_eq!(measured.lag(), None);
         let mut intervals = Vec::new();
         let cpu = CpuTime { user_ns: 3, system_ns: 5 };

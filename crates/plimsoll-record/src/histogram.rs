@@ -1,23 +1,23 @@
-//! Latency histograms for the hot path, with HdrHistogram's own buckets.
+//! Latency histograms for the hot path, with the buckets of HdrHistogram.
 //!
-//! Values below 2,048 ns have a bucket each; above, each octave has 1,024. So a value is known to
-//! better than one part in a thousand: three significant digits, the bucket error of an
-//! [HdrHistogram](http://hdrhistogram.org) made with `sigfig = 3` and lowest value 1, whose layout
-//! this is. The table is as long as a 16-bit index reaches, which covers every time below 292 years:
-//! recording needs no check, no scaling and no branch, and only pages that are hit take memory.
+//! Values below 2,048 ns have a bucket each; above, each octave has 1,024. The error is below one
+//! part in a thousand, as in an [HdrHistogram](http://hdrhistogram.org) with `sigfig = 3` and
+//! lowest value 1, which has the same layout. The table covers all 16-bit indexes, which is every
+//! time below 292 years. Recording therefore needs no check, scaling or branch, and only pages that
+//! are hit use memory.
 
 use hdrhistogram::Histogram;
 
 /// Buckets of a table: the highest index of a 63-bit value is 56,319.
 pub const BUCKETS: usize = 1 << 16;
 
-/// Bits of a value that are kept.
+/// Significant bits of a value.
 const KEPT_BITS: u32 = 11;
 
-/// Largest value that reports carry: one hour. Greater ones are counted there.
+/// Largest value in reports: one hour. Larger values count as this.
 pub const VALUE_NS_MAX: u64 = 3_600_000_000_000;
 
-/// Bucket of a value below 2⁶³.
+/// Returns the bucket of a value below 2⁶³.
 #[inline(always)]
 #[must_use]
 pub const fn index_of(value_ns: u64) -> usize {
@@ -25,7 +25,7 @@ pub const fn index_of(value_ns: u64) -> usize {
     (octave << (KEPT_BITS - 1)) as usize + (value_ns >> octave) as usize
 }
 
-/// Least value of a bucket.
+/// Returns the smallest value of a bucket.
 #[must_use]
 pub fn value_of(index: usize) -> u64 {
     let (index, half) = (index as u64, 1u64 << (KEPT_BITS - 1));
@@ -33,7 +33,7 @@ pub fn value_of(index: usize) -> u64 {
     (index - octave * half) << octave
 }
 
-/// Counts of one interval: small counters, emptied after each.
+/// Counts of one interval: small counters, emptied after each interval.
 #[derive(Clone, Debug)]
 pub struct Tally {
     counts: Box<[u32; BUCKETS]>,
@@ -55,7 +55,7 @@ fn table<T: Clone + Default>() -> Box<[T; BUCKETS]> {
 }
 
 impl Tally {
-    /// An empty one. Its memory is mapped, and becomes resident as values come.
+    /// Creates an empty tally. Its memory is mapped, and becomes resident with use.
     #[must_use]
     pub fn new() -> Self {
         Self { counts: table(), min_ns: u64::MAX, max_ns: 0 }
@@ -70,19 +70,19 @@ impl Tally {
         self.max_ns = self.max_ns.max(value_ns);
     }
 
-    /// Whether nothing was counted.
+    /// Returns true if nothing was counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.min_ns > self.max_ns
     }
 
-    /// Greatest value; `None` where nothing was counted.
+    /// Returns the largest value; `None` without values.
     #[must_use]
     pub fn max_ns(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.max_ns)
     }
 
-    /// Adds everything to each of `totals` and becomes empty.
+    /// Adds all counts to each of `totals`, and empties the tally.
     pub fn drain_into(&mut self, totals: &mut [&mut Totals]) {
         if self.is_empty() {
             return;
@@ -90,7 +90,7 @@ impl Tally {
         let first = index_of(self.min_ns) & (BUCKETS - 1);
         let last = index_of(self.max_ns) & (BUCKETS - 1);
         for index in first..=last {
-            // Written only where something is: pages that were never hit stay unmapped.
+            // Write only if there is a count, so that unused pages stay unmapped.
             let count = u64::from(self.counts[index]);
             if count > 0 {
                 self.counts[index] = 0;
@@ -108,7 +108,7 @@ impl Tally {
     }
 }
 
-/// Counts of any length of time.
+/// Counts over any time.
 #[derive(Clone, Debug)]
 pub struct Totals {
     counts: Box<[u64; BUCKETS]>,
@@ -124,32 +124,32 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// An empty one.
+    /// Creates empty totals.
     #[must_use]
     pub fn new() -> Self {
         Self { counts: table(), count: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
-    /// Values counted.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Least value, exactly; `None` without values.
+    /// Returns the exact smallest value; `None` without values.
     #[must_use]
     pub fn min_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.min_ns)
     }
 
-    /// Greatest value, exactly; `None` without values.
+    /// Returns the exact largest value; `None` without values.
     #[must_use]
     pub fn max_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max_ns)
     }
 
-    /// The value that a share `quantile` (0 to 1) of the values doesn't exceed, as HdrHistogram
-    /// defines it: the greatest value of the bucket; `None` without values.
+    /// Returns a quantile (0 to 1) as HdrHistogram defines it: the largest value of the bucket;
+    /// `None` without values.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
         if self.count == 0 {
@@ -176,7 +176,7 @@ impl Totals {
         index_of(self.max_ns) & (BUCKETS - 1)
     }
 
-    /// Adds another's counts.
+    /// Adds other counts.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -191,7 +191,7 @@ impl Totals {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Each bucket that holds something: its least value and its count, in order of value.
+    /// Returns the non-empty buckets in order: smallest value and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let range = (self.count > 0).then(|| self.first()..=self.last());
         range.into_iter().flatten().filter_map(|index| {
@@ -200,7 +200,7 @@ impl Totals {
         })
     }
 
-    /// Forgets everything.
+    /// Removes all counts.
     pub fn clear(&mut self) {
         if self.count > 0 {
             for index in self.first()..=self.last() {
@@ -212,7 +212,7 @@ impl Totals {
         (self.count, self.min_ns, self.max_ns) = (0, u64::MAX, 0);
     }
 
-    /// The same counts as an HdrHistogram of three digits up to one hour.
+    /// Converts to an HdrHistogram of three digits up to one hour.
     #[must_use]
     pub fn to_hdr(&self) -> Histogram<u64> {
         let mut out = match Histogram::new_with_bounds(1, VALUE_NS_MAX, 3) {

@@ -1,6 +1,5 @@
-//! What a thread records of I/Os that were in flight, or due, when the measured phase ended
-//! ([`crate::drain`]). They are few and come when nothing is measured any more, so that they need no
-//! tables of their own.
+//! Records of I/Os that were in flight or due at the end of the measured phase ([`crate::drain`]).
+//! They are few and finish after the measurement, so maps are sufficient.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +9,12 @@ use plimsoll_sys::cpu::CpuTime;
 use crate::recorder::{ClassSums, Latencies, Snapshot, Waits};
 use crate::tally;
 
-/// Counts by the largest value of their bucket.
+/// Counts by the largest value of each bucket.
 type Counts = BTreeMap<u64, u64>;
 
-/// See the module.
+/// Recorder of late I/Os of one thread.
 #[derive(Clone, Debug)]
-pub struct Late {
+pub struct LateRecorder {
     sums: Vec<ClassSums>,
     latency: Vec<Counts>,
     service: Vec<Counts>,
@@ -24,9 +23,9 @@ pub struct Late {
     histogram_start_ns: u64,
 }
 
-impl Late {
-    /// For the measured phase `phase` of so many classes, which ended at `end_ns`. Their latencies
-    /// belong to the histograms that began at `histogram_start_ns`.
+impl LateRecorder {
+    /// Creates a recorder for the measured phase `phase`, which ended at `end_ns`. Latencies belong
+    /// to the histograms that started at `histogram_start_ns`.
     #[must_use]
     pub fn new(classes: usize, phase: u32, end_ns: u64, histogram_start_ns: u64) -> Self {
         Self {
@@ -35,18 +34,19 @@ impl Late {
             service: vec![Counts::new(); classes],
             phase,
             end_ns,
-            // The log of histograms has milliseconds: what begins with the phase's end is outside.
+            // The log of histograms has a resolution of milliseconds. A start at the phase's end
+            // would be outside.
             histogram_start_ns: histogram_start_ns.min(end_ns.saturating_sub(1_000_000)),
         }
     }
 
-    /// When the measured phase ended: what was intended before belongs to it.
+    /// Returns the end of the measured phase. I/Os that were due earlier belong to the phase.
     #[must_use]
     pub fn end_ns(&self) -> u64 {
         self.end_ns
     }
 
-    /// Records one that completed.
+    /// Records a completed I/O.
     pub fn record(&mut self, class: usize, bytes: u64, latency_ns: u64, service_ns: u64) {
         self.count(class, latency_ns, Some(service_ns));
         if let Some(sums) = self.sums.get_mut(class) {
@@ -55,14 +55,14 @@ impl Late {
         }
     }
 
-    /// Counts one that failed.
+    /// Counts a failed I/O.
     pub fn record_error(&mut self, class: usize) {
         if let Some(sums) = self.sums.get_mut(class) {
             sums.errors += 1;
         }
     }
 
-    /// Records one that has not come back: it has waited so long.
+    /// Records an I/O that has not completed, with its waiting time.
     pub fn abandon(&mut self, class: usize, latency_ns: u64, service_ns: u64) {
         self.count(class, latency_ns, Some(service_ns));
         if let Some(sums) = self.sums.get_mut(class) {
@@ -70,7 +70,7 @@ impl Late {
         }
     }
 
-    /// Records one that was due and never issued.
+    /// Records an I/O that was due and never issued.
     pub fn leave(&mut self, class: usize, latency_ns: u64) {
         self.count(class, latency_ns, None);
         if let Some(sums) = self.sums.get_mut(class) {
@@ -82,15 +82,15 @@ impl Late {
         let Some(sums) = self.sums.get_mut(class) else { return };
         sums.latency_ns_sum = sums.latency_ns_sum.saturating_add(latency_ns);
         sums.latency_ns_max = sums.latency_ns_max.max(latency_ns);
-        *self.latency[class].entry(tally::highest_alike(latency_ns)).or_default() += 1;
+        *self.latency[class].entry(tally::highest_in_bucket(latency_ns)).or_default() += 1;
         if let Some(service_ns) = service_ns {
             sums.service_ns_sum = sums.service_ns_sum.saturating_add(service_ns);
             sums.service_ns_max = sums.service_ns_max.max(service_ns);
-            *self.service[class].entry(tally::highest_alike(service_ns)).or_default() += 1;
+            *self.service[class].entry(tally::highest_in_bucket(service_ns)).or_default() += 1;
         }
     }
 
-    /// What was recorded, up to `now_ns`.
+    /// Returns everything recorded up to `now_ns`.
     #[must_use]
     pub fn into_snapshot(self, thread: u32, now_ns: u64) -> Snapshot {
         let packed = |counts: Counts| Packed::from_buckets(counts.into_iter().collect());

@@ -1,19 +1,19 @@
-//! What a driver leaves, whichever it is: threads and simulations record into the same sums and histograms,
-//! and the same recording is made of them.
+//! Recording of runs, shared by all drivers: threads and simulations record into the same sums and
+//! histograms, which become one recording.
 //!
-//! - [`recording`]: the evidence of a run while it is made; [`progress`]: what is said meanwhile.
-//! - [`recorder`], [`late`], `tally`: what a thread of a stateful workload writes down.
-//! - [`cells`], [`histogram`]: what a thread of streams writes down; [`collect`]: of all threads together;
-//!   [`scribe`]: that as evidence.
-//! - [`generator`]: what is noted of the generator itself.
-//! - [`drain`]: how long the end of a phase is waited for.
+//! - [`recording`]: evidence of a running plan. [`progress`]: progress reports.
+//! - [`recorder`], [`late`], `tally`: records of a thread of a stateful workload.
+//! - [`cells`], [`histogram`]: records of a thread of streams. [`collect`]: records of all threads.
+//!   [`scribe`]: conversion to evidence.
+//! - [`generator`]: figures about the load generator.
+//! - [`drain`]: timeouts at the end of a phase.
 //!
 //! # Where to change what
 //!
 //! - recording by a thread: `recorder.rs` (stateful workloads), `cells.rs` and `collect.rs`
 //!   (streams), `recording.rs`
 //! - common start of phases: `progress.rs` (`Watcher::begins_at`)
-//! - notes of a replay: `replay.rs`
+//! - records of a replay: `replay.rs`
 
 pub mod cells;
 pub mod collect;

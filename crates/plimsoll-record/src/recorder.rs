@@ -1,7 +1,8 @@
-//! What one driving thread records: sums and histograms per class, handed over by interval.
+//! Records of one thread of a stateful workload: sums and histograms per class, handed over by
+//! interval.
 //!
-//! Sums are handed over every interval, histograms less often in long runs: an hour does not need
-//! 3,600 of each class's.
+//! Sums are handed over every interval. Histograms are handed over less often in long runs: an hour
+//! does not need 3,600 per class.
 
 use plimsoll_evidence::latency::Packed;
 use plimsoll_sys::cpu::{CpuTime, thread_time};
@@ -17,29 +18,30 @@ pub struct ClassSums {
     pub size_bytes: u64,
     /// Sum of latencies from the intended start.
     pub latency_ns_sum: u64,
-    /// The largest of them.
+    /// Largest latency.
     pub latency_ns_max: u64,
     /// Sum of service times from just before submission.
     pub service_ns_sum: u64,
-    /// The largest of them.
+    /// Largest service time.
     pub service_ns_max: u64,
     /// I/Os that failed.
     pub errors: u64,
-    /// I/Os that had not come back when the thread ended. Their waits until then are in the sums and
-    /// maxima: they took at least that long.
+    /// I/Os that had not completed when the thread ended. Their waits until then are in the sums
+    /// and maxima, as lower bounds.
     pub abandoned: u64,
-    /// Operations that were due in the measured phase and never issued. Their waits are in the latencies.
+    /// Operations that were due in the measured phase and never issued. Their waits are in the
+    /// latencies.
     pub never_started: u64,
 }
 
 impl ClassSums {
-    /// I/Os that completed and those that did not come to an end: what the latencies count.
+    /// Returns the number of I/Os in the latencies: completed, abandoned and never started.
     #[must_use]
     pub fn counted(&self) -> u64 {
         self.count + self.abandoned + self.never_started
     }
 
-    /// Adds another interval's or thread's.
+    /// Adds sums of another interval or thread.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.size_bytes += other.size_bytes;
@@ -62,16 +64,16 @@ pub struct Latencies {
     pub service: Packed,
 }
 
-/// How long I/Os stood in the thread before they were handed over, from when each could have been.
+/// Delays of I/Os in the thread, from when each could have been submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waits {
-    /// I/Os.
+    /// Number of I/Os.
     pub count: u64,
-    /// Sum of their waits.
+    /// Sum of waits.
     pub ns_sum: u64,
-    /// The longest.
+    /// Longest wait.
     pub ns_max: u64,
-    /// Each of them, since the snapshot's `histogram_start_ns`; empty where they are not handed over yet.
+    /// Histogram since the snapshot's `histogram_start_ns`; empty if not handed over yet.
     pub times: Packed,
 }
 
@@ -81,27 +83,27 @@ impl Default for Waits {
     }
 }
 
-/// A counter of the workload: its name, the instance it belongs to, its value since the start.
+/// A counter of the workload: name, instance, value since the start.
 pub type Counter = (&'static str, u32, u64);
 
-/// What one thread saw in one interval.
+/// Records of one thread over one interval.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Which thread.
+    /// Thread number.
     pub thread: u32,
-    /// Which phase.
+    /// Phase number.
     pub phase: u32,
     /// Start of the interval on the driver's clock.
     pub start_ns: u64,
-    /// Its end.
+    /// End of the interval.
     pub end_ns: u64,
     /// Sums by class.
     pub classes: Vec<ClassSums>,
-    /// Histograms by class since `histogram_start_ns`; empty where they are not handed over yet.
+    /// Histograms by class since `histogram_start_ns`; empty if not handed over yet.
     pub latencies: Vec<Latencies>,
     /// Start of the histograms' interval.
     pub histogram_start_ns: u64,
-    /// How long I/Os stood in the thread.
+    /// Delays of I/Os in the thread.
     pub waits: Waits,
     /// Processor time of the thread in the interval.
     pub cpu: CpuTime,
@@ -109,12 +111,12 @@ pub struct Snapshot {
     pub spun_ns: u64,
     /// Counters of the workload at the end of the interval.
     pub counters: Vec<Counter>,
-    /// How far it is, in bytes, of how many.
+    /// Bytes done, and bytes to do.
     pub progress_bytes: (u64, u64),
-    /// Whether what the phase waits for has come about (a warm store).
+    /// The phase's condition is met (such as a warm store).
     pub ready: bool,
-    /// Whether it holds what was in flight or due when the phase ended: it belongs to the phase's
-    /// latencies and not to its rates, and comes once, at the thread's end.
+    /// Contains I/Os that were in flight or due at the end of the phase. They count for the phase's
+    /// latencies, not for its rates. There is one such snapshot, at the thread's end.
     pub drained: bool,
 }
 
@@ -122,9 +124,9 @@ pub struct Snapshot {
 #[derive(Debug)]
 pub struct Recorder {
     sums: Vec<ClassSums>,
-    /// Of each class three: what was latency and service time alike, as is where nothing waits before it is issued;
-    /// latency, and service time, of the others. So most I/Os are counted once.
-    /// One more than those of the classes counts the waits in the thread.
+    /// Three tallies per class: I/Os with equal latency and service time, which is usual if nothing
+    /// waits before submission, and latency and service time of the others. Most I/Os are then
+    /// counted once. One further tally counts waits in the thread.
     tallies: Tallies,
     waits: Waits,
     cpu: CpuTime,
@@ -134,7 +136,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// For a thread whose first interval begins at `start_ns`.
+    /// Creates a recorder for a thread whose first interval begins at `start_ns`.
     pub fn new(classes: usize, start_ns: u64, histogram_interval_ns: u64) -> Self {
         Self {
             sums: vec![ClassSums::default(); classes],
@@ -147,17 +149,17 @@ impl Recorder {
         }
     }
 
-    /// Start of the interval that is being recorded.
+    /// Returns the start of the current interval.
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
 
-    /// Start of the histograms that are being recorded.
+    /// Returns the start of the current histograms.
     pub fn histogram_start_ns(&self) -> u64 {
         self.histogram_start_ns
     }
 
-    /// Records one completed I/O.
+    /// Records a completed I/O.
     pub fn record(&mut self, class: usize, bytes: u64, latency_ns: u64, service_ns: u64) {
         let Some(sums) = self.sums.get_mut(class) else { return };
         sums.count += 1;
@@ -174,7 +176,7 @@ impl Recorder {
         }
     }
 
-    /// Records how long an I/O stood in the thread before it was handed over.
+    /// Records the delay of an I/O in the thread.
     pub fn record_wait(&mut self, wait_ns: u64) {
         self.waits.count += 1;
         self.waits.ns_sum = self.waits.ns_sum.saturating_add(wait_ns);
@@ -182,14 +184,14 @@ impl Recorder {
         self.tallies.count(3 * self.sums.len(), wait_ns);
     }
 
-    /// Counts one I/O that failed.
+    /// Counts a failed I/O.
     pub fn record_error(&mut self, class: usize) {
         if let Some(sums) = self.sums.get_mut(class) {
             sums.errors += 1;
         }
     }
 
-    /// Hands over what was recorded and begins the next interval. With `all`, histograms too.
+    /// Returns the records and starts the next interval. With `all`, includes histograms.
     pub fn take(&mut self, thread: u32, phase: u32, end_ns: u64, all: bool) -> Snapshot {
         let due = end_ns.saturating_sub(self.histogram_start_ns) >= self.histogram_interval_ns;
         let histogram_start_ns = self.histogram_start_ns;

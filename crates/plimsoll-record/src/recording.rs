@@ -1,4 +1,4 @@
-//! What a run leaves: phases, series, histograms, totals. Snapshots of the driving threads go in.
+//! The recording of a run: phases, series, histograms and totals, built from snapshots of threads.
 
 use std::collections::BTreeMap;
 
@@ -10,55 +10,55 @@ use plimsoll_evidence::run::{
 use plimsoll_evidence::series::{Data, Row, drained_name};
 use plimsoll_workload::step::Class;
 
-use crate::generator::Measured;
+use crate::generator::GeneratorFigures;
 use crate::progress::Watcher;
 use crate::recorder::{ClassSums, Latencies, Snapshot};
 
-/// An error that a run can end with.
+/// An error that ends a run.
 pub trait Failure {
-    /// How a run ends that meets it.
+    /// Returns the kind of end.
     fn end_kind(&self) -> EndKind;
-    /// What happened, and what to do.
+    /// Returns the message with hints.
     fn says(&self) -> String;
-    /// Whether a thread waits in a call to the target that does not return.
+    /// Returns true if a thread is blocked in a call to the target.
     fn leaves_a_call(&self) -> bool;
 }
 
-/// The evidence of a run while it is made.
+/// Evidence of a running plan.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// Start of the run on the driver's clock.
     pub start_ns: u64,
-    /// How it ended.
+    /// End of the run.
     pub end: End,
-    /// How I/O was issued.
+    /// I/O engine.
     pub engine: Engine,
-    /// Phases, in the order carried out; the last may be under way.
+    /// Phases in order. The last may be running.
     pub phases: Vec<Phase>,
     /// Totals of the measured phase by class.
     pub classes: Vec<ClassTotals>,
-    /// The databases.
+    /// Databases or other instances.
     pub instances: Vec<Instance>,
     /// Counters of the workload over the measured phase.
     pub counters: BTreeMap<String, u64>,
-    /// What checks of data found.
+    /// Results of data checks.
     pub checks: Checks,
-    /// All rows.
+    /// Rows.
     pub series: Vec<Row>,
-    /// All histograms.
+    /// Histograms.
     pub intervals: Vec<Interval>,
-    /// What the system beneath did while measuring.
+    /// Activity of the underlying system during the measurement.
     pub observed: Observed,
-    /// What the threads of a stateful workload said of themselves while measuring.
-    pub generator: Measured,
-    /// A thread waits in a call to the target that does not return: who touches the target may, too.
+    /// Figures of the threads of a stateful workload during the measurement.
+    pub generator: GeneratorFigures,
+    /// A thread is blocked in a call to the target, and further calls may block too.
     pub left_behind: bool,
-    /// Rows that were told, and histograms.
-    told: (usize, usize),
+    /// Number of rows and histograms already reported to the watcher.
+    reported: (usize, usize),
 }
 
 impl Recording {
-    /// An empty recording that starts now.
+    /// Creates an empty recording that starts now.
     pub fn new(start_ns: u64) -> Self {
         Self {
             start_ns,
@@ -72,18 +72,18 @@ impl Recording {
             series: Vec::new(),
             intervals: Vec::new(),
             observed: Observed::default(),
-            generator: Measured::default(),
+            generator: GeneratorFigures::default(),
             left_behind: false,
-            told: (0, 0),
+            reported: (0, 0),
         }
     }
 
-    /// Time of a run's clock from the driver's.
+    /// Converts the driver's clock to time since the start of the run.
     pub fn since_start_ns(&self, driver_ns: u64) -> u64 {
         driver_ns.saturating_sub(self.start_ns)
     }
 
-    /// Begins a phase; returns its index.
+    /// Starts a phase. Returns its index.
     pub fn begin(&mut self, kind: PhaseKind, driver_ns: u64) -> u32 {
         let start_ns = self.since_start_ns(driver_ns);
         self.phases.push(Phase {
@@ -99,7 +99,7 @@ impl Recording {
         (self.phases.len() - 1) as u32
     }
 
-    /// Has a phase that has begun, and was held back since, begin then.
+    /// Moves the start of a phase that was delayed after it was announced.
     pub fn put_off(&mut self, phase: u32, driver_ns: u64) {
         let start_ns = self.since_start_ns(driver_ns);
         if let Some(phase) = self.phases.get_mut(phase as usize) {
@@ -117,20 +117,21 @@ impl Recording {
         }
     }
 
-    /// Tells the rows and histograms that have come about since the last call.
+    /// Reports new rows and histograms to the watcher.
     pub fn tell(&mut self, watcher: &mut dyn Watcher) {
-        let rows = self.series.get(self.told.0..).unwrap_or_default();
+        let rows = self.series.get(self.reported.0..).unwrap_or_default();
         if !rows.is_empty() {
             watcher.rows(rows);
         }
-        let latencies = self.intervals.get(self.told.1..).unwrap_or_default();
+        let latencies = self.intervals.get(self.reported.1..).unwrap_or_default();
         if !latencies.is_empty() {
             watcher.latencies(latencies);
         }
-        self.told = (self.series.len(), self.intervals.len());
+        self.reported = (self.series.len(), self.intervals.len());
     }
 
-    /// Notes why the run ends early. The first reason stays, but that a defect comes before all others.
+    /// Records the reason for an early end. The first reason is kept, but a defect replaces any
+    /// other.
     pub fn fail(&mut self, kind: EndKind, says: impl Into<String>) {
         let first = self.end.kind == EndKind::Completed;
         if first || kind == EndKind::Defect && self.end.kind != EndKind::Defect {
@@ -138,18 +139,18 @@ impl Recording {
         }
     }
 
-    /// Notes an error as why the run ends.
+    /// Records an error as the reason for the end.
     pub fn fail_with(&mut self, error: &impl Failure) {
         self.left_behind |= error.leaves_a_call();
         self.fail(error.end_kind(), error.says());
     }
 
-    /// Whether nothing has gone wrong so far.
+    /// Returns true if there is no reason for an early end.
     pub fn is_well(&self) -> bool {
         self.end.kind == EndKind::Completed
     }
 
-    /// Takes a thread's interval in. `classes` are that thread's.
+    /// Adds a thread's interval. `classes`: classes of that thread.
     pub fn take(&mut self, snapshot: &Snapshot, classes: &[Class]) {
         let Some(phase) = self.phases.get_mut(snapshot.phase as usize) else { return };
         let measured = phase.kind == PhaseKind::Measure;

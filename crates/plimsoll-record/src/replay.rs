@@ -1,4 +1,4 @@
-//! What a driver leaves of a trace that it replayed.
+//! Records of a replayed trace.
 
 use std::sync::Arc;
 
@@ -10,38 +10,38 @@ use plimsoll_workload::trace::{self, Trace};
 use crate::histogram::{Tally, Totals};
 use crate::recording::Recording;
 
-/// The tag of the histogram of how long after their times operations were begun.
+/// Tag of the histogram of start delays relative to the trace.
 pub const LAG_TAG: &str = "generator.trace_lag";
 
-/// How long after its end operations of a trace that were due are still begun. What has not begun by then is told as
-/// such: a target that is too slow for a trace does not make its replay longer.
+/// Time after the end of the replay during which due operations are still started. The others are
+/// reported as never started. A slow target does not extend a replay.
 pub const BACKLOG_NS: u64 = 1_000_000_000;
 
-/// A trace to be replayed.
+/// A trace to replay.
 #[derive(Clone, Debug)]
-pub struct ToReplay {
-    /// Its operations.
+pub struct ReplayTrace {
+    /// Operations.
     pub trace: Trace,
-    /// What is known of it before it is laid onto a target.
+    /// Description, before mapping to a target.
     pub about: Replay,
 }
 
-/// How long after their times operations were begun.
+/// Start delays of the replayed operations.
 #[derive(Debug, Default)]
 pub struct Lags {
-    /// Each of them.
+    /// Histogram.
     pub times: Totals,
-    /// Their sum.
+    /// Sum.
     pub sum_ns: u64,
-    /// The last one's.
+    /// Delay of the last operation.
     pub end_ns: u64,
-    /// Operations that were due and never begun.
+    /// Operations that were due and never started.
     pub never: u64,
-    /// Threads that gave operations.
+    /// Number of threads that contributed.
     pub threads: u32,
 }
 
-/// The same while it is measured.
+/// Start delays during the measurement.
 #[derive(Debug, Default)]
 pub struct LagTally {
     times: Tally,
@@ -52,7 +52,7 @@ pub struct LagTally {
 }
 
 impl LagTally {
-    /// An operation began so long after its time.
+    /// Records an operation that started `lag_ns` late.
     #[inline]
     pub fn begun(&mut self, lag_ns: u64) {
         self.times.record(lag_ns);
@@ -60,13 +60,13 @@ impl LagTally {
         self.last_ns = lag_ns;
     }
 
-    /// An operation that was due at `due_ns` never began.
+    /// Records an operation that was due at `due_ns` and never started.
     pub fn never(&mut self, due_ns: u64) {
         self.never += 1;
         self.never_since_ns.get_or_insert(due_ns);
     }
 
-    /// All of it, at the end of the run.
+    /// Returns all delays at the end of the run.
     #[must_use]
     pub fn end(&mut self, now_ns: u64) -> Lags {
         let mut times = Totals::new();
@@ -77,7 +77,7 @@ impl LagTally {
     }
 }
 
-/// Notes a replay: what the evidence says of the trace, how it was laid onto the target, and what was begun of it.
+/// Adds a replay to the evidence: the trace, its mapping to the target, and the started operations.
 pub fn note(
     recording: &mut Recording,
     about: Replay,

@@ -1,4 +1,4 @@
-//! What the stream driver measures, as evidence: rows of the series, histograms, totals.
+//! Converts measurements of the stream driver to evidence: rows of the series, histograms, totals.
 
 use plimsoll_evidence::latency::Interval as Histogram;
 use plimsoll_evidence::run::PhaseKind;
@@ -10,11 +10,11 @@ use crate::collect::{Collector, GroupTotals, Interval};
 use crate::histogram::Totals;
 use crate::recording::{Recording, empty_totals};
 
-/// Histograms are handed over at most this often over the measured phase.
+/// Maximum number of histograms over the measured phase.
 const HISTOGRAMS_MAX: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Turns a driver's intervals into rows and histograms of a recording.
+/// Converts a driver's intervals to rows and histograms of a recording.
 #[derive(Debug)]
 pub struct Scribe {
     classes: Vec<Class>,
@@ -27,19 +27,19 @@ pub struct Scribe {
     open_warm: bool,
 }
 
-/// The phases that rows belong to.
+/// Phases of the rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Phases {
-    /// Before the measurement, if there is one.
+    /// Warm-up, if any.
     pub warm_up: Option<u32>,
-    /// The measurement.
+    /// Measured phase.
     pub measure: u32,
-    /// When the measurement starts, on the driver's clock.
+    /// Start of the measured phase, on the driver's clock.
     pub measure_from_ns: u64,
 }
 
 impl Scribe {
-    /// For a phase of `measure_ns` in intervals of `interval_ns`.
+    /// Creates a scribe for a phase of `measure_ns` in intervals of `interval_ns`.
     #[must_use]
     pub fn new(classes: Vec<Class>, interval_ns: u64, measure_ns: u64) -> Self {
         let histogram_ns = (measure_ns / HISTOGRAMS_MAX).max(interval_ns).max(SECOND_NS);
@@ -55,13 +55,13 @@ impl Scribe {
         }
     }
 
-    /// The classes.
+    /// Returns the classes.
     #[must_use]
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// Takes an interval in.
+    /// Adds an interval.
     pub fn take(&mut self, row: &Interval, phases: &Phases, recording: &mut Recording) {
         let from_ns = i128::from(phases.measure_from_ns)
             + i128::from(row.number) * i128::from(self.interval_ns);
@@ -70,14 +70,15 @@ impl Scribe {
         let phase = if warm { phases.warm_up.unwrap_or(phases.measure) } else { phases.measure };
         self.rows(row, phase, from_ns, recording);
         let lasts_ns = from_ns.saturating_sub(self.open_from_ns.unwrap_or(from_ns));
-        // What comes after the stop belongs to the last histogram of the measurement, and never to that of the warm-up:
-        // a stop may cut the first interval that is measured.
+        // Operations after the stop belong to the last histogram of the measurement, never to that
+        // of the warm-up: a stop may cut the first measured interval.
         if warm != self.open_warm || !row.drain && lasts_ns >= self.histogram_ns {
             self.close(recording);
         }
         if self.open_from_ns.is_none() {
-            // Where nothing ended while it was measured, a process that stood still, what came after the stop has no
-            // histogram to go to: its own begins with the measurement, or it would be of no phase.
+            // If nothing completed during the measurement (a stopped process), operations after the
+            // stop need their own histogram, which starts with the measurement so that it belongs
+            // to a phase.
             let alone = row.drain && !warm;
             let from_ns = if alone { phases.measure_from_ns } else { from_ns };
             (self.open_from_ns, self.open_warm) = (Some(from_ns), warm);
@@ -126,7 +127,7 @@ impl Scribe {
         }
     }
 
-    /// Hands over what is open; to be called once after the last interval.
+    /// Writes the open histograms; to be called once after the last interval.
     pub fn close(&mut self, recording: &mut Recording) {
         let Some(from_ns) = self.open_from_ns.take() else { return };
         let start_ns = recording.since_start_ns(from_ns);
@@ -144,7 +145,7 @@ impl Scribe {
     }
 }
 
-/// Writes the totals of the measured phase down.
+/// Writes the totals of the measured phase.
 pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collector) {
     for ((class, totals), window) in classes.iter().zip(&collected.totals).zip(&collected.window) {
         let Sums { bytes, latency_ns, service_ns, abandoned, never_started, errors, .. } =
@@ -165,9 +166,9 @@ pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collecto
     }
 }
 
-/// Writes the latencies of each client of a group down, where they were kept apart: one histogram of
-/// the measured phase for each class, tagged `CLASS.client-N`. `numbers` are its clients' in their stream, whose
-/// classes begin with `first_class`.
+/// Writes the latencies of each client of a group, if they were recorded separately: a histogram of
+/// the measured phase per class, tagged `CLASS.client-N`. `numbers`: client numbers in their
+/// stream, whose classes begin with `first_class`.
 pub fn clients(
     recording: &mut Recording,
     classes: &[Class],
@@ -190,7 +191,7 @@ pub fn clients(
     }
 }
 
-/// Ends rows where their phase ended.
+/// Ends rows at the end of their phase.
 pub fn clip(recording: &mut Recording) {
     let ends: Vec<(PhaseKind, u64)> = recording
         .phases
@@ -202,7 +203,7 @@ pub fn clip(recording: &mut Recording) {
             continue;
         };
         if drained_class(&row.name).is_some() {
-            // The interval that the end of the phase cuts in two has a row on either side.
+            // The interval that contains the end of the phase has a row on either side.
             let to_ns = row.start_ns + row.duration_ns;
             row.start_ns = row.start_ns.max(end_ns);
             row.duration_ns = to_ns.saturating_sub(row.start_ns).max(1);
@@ -225,14 +226,14 @@ mod tests {
         assert_eq!(longest, [7, 9]);
     }
 
-    /// A process that stood still for all of the measurement: all that was due then ended after it.
+    /// A process that was stopped for the whole measurement: all due operations complete after it.
     #[test]
     fn what_ended_after_a_measurement_in_which_nothing_did_is_in_its_histogram() {
         assert_eq!(taken(10).0, [500, 1_000]);
     }
 
-    /// Where histograms start and the longest latency of each row, of a row of the warm-up and one that drained in interval
-    /// `number` of a measurement of ten.
+    /// Returns the starts of histograms and the longest latency of each row: a row of the warm-up,
+    /// and one that drained in interval `number` of a measurement of ten.
     fn taken(number: i64) -> (Vec<u64>, Vec<u64>) {
         let classes = vec![Class {
             name: "matrix.read".into(),

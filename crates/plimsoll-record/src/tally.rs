@@ -1,11 +1,11 @@
-//! Counts of latencies by bucket, for many classes in one table of memory.
+//! Counts of latencies by bucket, for many classes in one table.
 //!
-//! The buckets are those of [`crate::histogram`] up to the bundle's longest latency, so that nothing is lost when
-//! they are packed. What differs is the memory: a store of sixteen databases has two hundred histograms of
-//! which each I/O adds to one or two, at places that are rarely near. They lie in one table of large pages, a
-//! count goes into it a few I/Os after its line of memory was asked for, and the table is emptied and used
-//! again. Counts are small, as buckets are narrow: they take two bytes each, and what does not fit is kept
-//! aside.
+//! Buckets are those of [`crate::histogram`], up to the bundle's longest latency, so packing loses
+//! nothing. Only the memory differs. A store of sixteen databases has two hundred histograms, and
+//! each I/O adds to one or two of them, rarely near each other. They share one table in large
+//! pages. A count is added a few I/Os after its cache line was prefetched, and the table is emptied
+//! and reused. Buckets are narrow and counts small, so each has two bytes, and overflows are kept
+//! separately.
 
 use std::collections::BTreeMap;
 
@@ -15,44 +15,44 @@ use plimsoll_sys::large::Large;
 
 use crate::histogram::{index_of, value_of};
 
-/// The largest value of the last octave that the bundle's histograms have: what is longer counts as the largest
+/// Largest value of the last octave of the bundle's histograms. Longer values count as the largest
 /// latency.
 const LAST: u64 = (latency::LATENCY_NS_MAX + 1).next_power_of_two() - 1;
-/// Buckets of one tally.
+/// Buckets per tally.
 const BUCKETS: usize = index_of(LAST) + 1;
-/// Counts that wait for their lines of memory.
+/// Counts waiting for prefetched cache lines.
 const WAITING: usize = 8;
 
-/// The bucket of a value.
+/// Returns the bucket of a value.
 #[inline]
 fn bucket(value: u64) -> usize {
     index_of(if value <= LAST { value.max(1) } else { latency::LATENCY_NS_MAX })
 }
 
-/// The largest value of a bucket.
+/// Returns the largest value of a bucket.
 fn highest(bucket: usize) -> u64 {
     value_of(bucket + 1) - 1
 }
 
-/// The largest value that is not told apart from this one.
-pub(crate) fn highest_alike(value: u64) -> u64 {
+/// Returns the largest value in the same bucket.
+pub(crate) fn highest_in_bucket(value: u64) -> u64 {
     highest(bucket(value))
 }
 
-/// Several tallies.
+/// A table of tallies.
 #[derive(Debug)]
 pub struct Tallies {
     counts: Large<u16>,
-    /// By tally: the first bucket that was counted in, and the one after the last.
+    /// By tally: the range of used buckets.
     ranges: Vec<(usize, usize)>,
-    /// What buckets had counted when they were full and began anew.
+    /// Counts of buckets that overflowed.
     overflows: BTreeMap<usize, u64>,
     waiting: [usize; WAITING],
     waits: usize,
 }
 
 impl Tallies {
-    /// So many, all empty.
+    /// Creates empty tallies.
     pub fn new(tallies: usize) -> Self {
         Self {
             counts: Large::zeros(tallies * BUCKETS),
@@ -63,7 +63,7 @@ impl Tallies {
         }
     }
 
-    /// Counts a value in a tally; one that is longer than the range counts as its end.
+    /// Counts a value in a tally. A value beyond the range counts as its end.
     #[inline(always)]
     pub fn count(&mut self, tally: usize, value_ns: u64) {
         let bucket = bucket(value_ns);
@@ -88,7 +88,7 @@ impl Tallies {
         self.counts[at] += 1;
     }
 
-    /// Keeps what a bucket has counted, which begins anew.
+    /// Saves the count of a full bucket and resets it.
     #[cold]
     #[inline(never)]
     fn overflow(&mut self, at: usize) {
@@ -96,8 +96,7 @@ impl Tallies {
         self.counts[at] = 0;
     }
 
-    /// Takes what a tally has counted, which is empty afterwards: buckets in ascending order, each with its
-    /// count.
+    /// Takes the counts of a tally and empties it: buckets in ascending order, each with its count.
     pub fn take(&mut self, tally: usize) -> Counts {
         for place in 0..self.waits.min(WAITING) {
             self.add(self.waiting[place]);
@@ -109,7 +108,7 @@ impl Tallies {
         for bucket in first..end {
             let at = base + bucket;
             let count = std::mem::take(&mut self.counts[at]);
-            // A bucket that has been full has counted at least once since.
+            // A bucket that overflowed has counted at least once since.
             if count > 0 {
                 let before =
                     if self.overflows.is_empty() { None } else { self.overflows.remove(&at) };
@@ -120,12 +119,12 @@ impl Tallies {
     }
 }
 
-/// What a tally has counted.
+/// Counts of a tally.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts(Vec<(usize, u64)>);
 
 impl Counts {
-    /// What this tally and another have counted together, as the bundle keeps it.
+    /// Returns the sum of two tallies in the bundle's format.
     pub fn with(&self, other: &Self) -> Packed {
         let mut packed = Vec::with_capacity(self.0.len() + other.0.len());
         let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -155,7 +154,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a tally takes is what the library's histogram of the bundle would hold.
+        /// A tally gives the same counts as the library's histogram of the bundle.
         #[test]
         fn a_tally_is_the_librarys_histogram(values in values(), others in values()) {
             let mut tallies = Tallies::new(2);
@@ -172,7 +171,7 @@ mod tests {
             prop_assert_eq!(one.with(&none), Packed::from(&whole));
             prop_assert_eq!(tallies.take(1), none.clone());
             prop_assert_eq!(zero.with(&none).count(), values.len().min(others.len()) as u64);
-            // Two together are as if one had counted everything.
+            // Two tallies together equal one that counted everything.
             others.iter().take(values.len()).for_each(|other| whole.saturating_record((*other).max(1)));
             prop_assert_eq!(one.with(&zero), Packed::from(&whole));
             prop_assert_eq!(zero.with(&one), Packed::from(&whole));

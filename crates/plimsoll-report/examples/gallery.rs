@@ -1,11 +1,11 @@
-//! Draws every kind of chart from seeded, made-up data onto one page, to look at after a change:
+//! Draws every kind of chart from seeded synthetic data on one page, for review after a change:
 //! `cargo run -p plimsoll-report --example gallery > gallery.html`.
 
 use plimsoll_report::chart::plot::{Dot, RuleKind};
 use plimsoll_report::chart::{Axis, Band, CSS, HeatMap, JS, Mark, Plot, Rule, Series};
 use plimsoll_report::number::Unit;
 
-/// Xorshift: made-up data needs no better.
+/// Xorshift, which is sufficient for synthetic data.
 struct Chance(u64);
 
 impl Chance {

@@ -1,5 +1,5 @@
-//! Draws the report of a made-up run, to look at after a change:
-//! `cargo run -p plimsoll-report --example run_report -- quick|long|slow|buffered|BUNDLE html|text|md|csv|fio`.
+//! Draws the report of a synthetic run, for review after a change: `cargo run -p plimsoll-report
+//! --example run_report -- quick|long|slow|buffered|BUNDLE html|text|md|csv|fio`.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
-//! Draws the reports of made-up studies, to look at after a change:
-//! `cargo run -p plimsoll-report --example studies -- curve|sweep|compare > study.html`.
+//! Draws the reports of synthetic studies, for review after a change: `cargo run -p plimsoll-report
+//! --example studies -- curve|sweep|compare > study.html`.
 
 #[path = "../tests/common/studies.rs"]
 mod studies;

@@ -1,4 +1,4 @@
-//! What a comparison found, as a report.
+//! Report of a comparison.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::run::sentence;
 use crate::study;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// The report of a comparison: what follows, the requirement, the figures, the unlike conditions.
+/// Returns the report of a comparison: conclusion, requirement, figures and differing conditions.
 pub fn comparison_document(comparison: &Comparison) -> Document {
     let ends = |ends: Option<[f64; 2]>| ends.map(|[low, high]| (low, high));
     let side = |side: &SideFigure| study::Side {
@@ -26,15 +26,14 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
         name: metric.name.clone(),
         key: metric.key.clone(),
         unit: unit(&metric.key),
-        // A colour says that one side is better: where nothing is decided, or the runs scatter as
-        // far, none is.
+        // A colour means that one side is better. Undecided figures have no colour.
         more_is_better: Some(metric.higher_is_better).filter(|_| is_decided(comparison, metric)),
         sides: metric.sides.iter().map(side).collect(),
         says: metric.says.clone(),
     };
     let unlike = comparison.unlike.iter().map(|one| {
         let accepted = match (one.factor, one.accepted) {
-            (true, _) => " (what is asked about)",
+            (true, _) => " (factor under comparison)",
             (false, true) => " (accepted)",
             (false, false) => "",
         };
@@ -51,16 +50,15 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     document.sections.insert(0, standings(comparison));
     document.identity = identity(comparison);
     if let Some(why) = comparison.why.as_ref().and_then(why) {
-        // Behind the figures that it explains, before the conditions that it counts.
+        // After the figures that it explains, and before the conditions.
         let at = document.sections.len().min(2);
         document.sections.insert(at, why);
     }
     document
 }
 
-/// Values of a condition in the unit that its name ends with: `measure_ns` 600000000000 is 10
-/// min. Where two that differ would read
-/// alike, they stay as they are.
+/// Formats values of a condition in the unit at the end of its name: `measure_ns` 600000000000 is
+/// 10 min. Values that would look alike stay unformatted.
 fn with_units(name: &str, values: &[String]) -> Vec<String> {
     let unit = match name {
         _ if name.ends_with("_bytes_per_s") => Unit::Bandwidth,
@@ -74,17 +72,17 @@ fn with_units(name: &str, values: &[String]) -> Vec<String> {
         Ok(number) => unit.show(number, Letters::Unicode),
         Err(_) => value.to_owned(),
     };
-    // Several values of one side are joined so.
+    // Several values of one side are joined by "and".
     let all = |value: &String| value.split(" and ").map(one).collect::<Vec<_>>().join(" and ");
     let shown: Vec<String> = values.iter().map(all).collect();
     let tells = |values: &[String]| values.iter().collect::<BTreeSet<_>>().len();
     if tells(&shown) == tells(values) { shown } else { values.to_vec() }
 }
 
-/// Plans, date, host, file system, kernel and device of all runs.
+/// Returns plans, date, host, file system, kernel and device of all runs.
 fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     let measured = &comparison.measured;
-    let mut pairs = places::told(measured.iter().map(|run| &run.place));
+    let mut pairs = places::facts(measured.iter().map(|run| &run.place));
     if !measured.is_empty() {
         let plans = places::listed(measured.iter().map(|run| run.plan.clone()));
         pairs.push(("plan".to_owned(), plans));
@@ -92,7 +90,7 @@ fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     pairs
 }
 
-/// Whether a figure's difference means something.
+/// Returns true if the difference of a figure is significant.
 fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
     let decides = !matches!(
         comparison.outcome,
@@ -101,10 +99,9 @@ fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
     decides && metric.sides.iter().any(|side| side.significant == Some(true))
 }
 
-/// Where two sides part, and what their difference is made of.
+/// Explains where the sides begin to differ and what contributes to the difference.
 fn why(why: &Why) -> Option<Section> {
-    let parting =
-        |at: &Parting| sentence(&format!("first {} where they part: {}", at.kind, at.says));
+    let parting = |at: &Parting| sentence(&format!("first {} that differs: {}", at.kind, at.says));
     let mut section = Section::brief("why", "Why they differ");
     if !why.parts_at.is_empty() {
         section = section.with(Block::List(why.parts_at.iter().map(parting).collect()));
@@ -112,7 +109,7 @@ fn why(why: &Why) -> Option<Section> {
     let mut table = Table::new(
         "",
         vec![
-            Column::words("what can explain it", "cause"),
+            Column::words("possible cause", "cause"),
             Column::of(Unit::Latency, "of an operation", "ns_per_operation"),
             Column::of(Unit::Share, "of the difference", "share"),
         ],
@@ -129,7 +126,7 @@ fn why(why: &Why) -> Option<Section> {
         table.note = format!(
             "the mean operation of the second side takes {shown} more than that of the first; \
              what \
-             explains a share of it need not be the reason"
+             explains a share of it is not necessarily its cause"
         );
         section = section.with(Block::Table(table));
     }
@@ -138,12 +135,12 @@ fn why(why: &Why) -> Option<Section> {
 
 fn headline(comparison: &Comparison) -> Headline {
     let winner = comparison.winner.as_deref();
-    let (word, tone) = headline_words(comparison.outcome, winner, comparison.names.len());
+    let (word, tone) = headline_text(comparison.outcome, winner, comparison.names.len());
     Headline { word, tone, reason: comparison.reason.clone(), figures: Vec::new() }
 }
 
-/// What is read first of a comparison of so many sides.
-pub(crate) fn headline_words(
+/// Returns the headline of a comparison of `sides` sides.
+pub(crate) fn headline_text(
     outcome: Outcome,
     winner: Option<&str>,
     sides: usize,
@@ -165,7 +162,7 @@ pub(crate) fn headline_words(
     }
 }
 
-/// How each side stands against its requirement.
+/// Compares each side with its requirement.
 fn standings(comparison: &Comparison) -> Section {
     let columns = vec![
         Column::words("side", "side"),
@@ -182,23 +179,23 @@ fn standings(comparison: &Comparison) -> Section {
             Cell::maybe(Unit::Share, standing.headroom_min),
         ]);
     }
-    Section::brief("standings", "Against the requirement").with(Block::Table(table))
+    Section::brief("standings", "Compared with the requirement").with(Block::Table(table))
 }
 
-/// The unit of a figure by its key, that of an estimate by the figure that it was made of.
+/// Returns the unit of a figure by its key. An estimate has the unit of its figure.
 pub fn unit(key: &str) -> Unit {
     match figure(key).map(|figure| figure.counted) {
         Some(Counted::PerSecond) => Unit::Rate,
         Some(Counted::BytesPerSecond) => Unit::Bandwidth,
         Some(Counted::Nanoseconds) => Unit::Latency,
         Some(Counted::Share) => Unit::Share,
-        // Of a class, of all hosts.
+        // A latency of a class, of all hosts.
         None if key.contains("latency_ns_") => Unit::Latency,
         None => Unit::Plain,
     }
 }
 
-/// The figure of a key, of whichever workload.
+/// Returns the figure with a key, of any workload.
 pub(crate) fn figure(key: &str) -> Option<&'static Figure> {
     let key = key.strip_suffix("_cpu_adjusted_estimate").unwrap_or(key);
     metrics::all().find(|figure| figure.key == key)

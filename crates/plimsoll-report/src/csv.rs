@@ -11,7 +11,7 @@ use crate::run::kinds::Operation;
 use crate::run::run_document;
 use crate::table::{Cell, Column, Table};
 
-/// The figures of a run, one row per class of I/O: identity and verdict, totals, rates, latencies.
+/// Returns a row per class of I/O: identity and verdict, totals, rates and latencies.
 pub fn classes(bundle: &Bundle, verdict: &Verdict) -> String {
     let mut columns = vec![
         Column::words("", "run_id"),
@@ -72,7 +72,7 @@ pub fn classes(bundle: &Bundle, verdict: &Verdict) -> String {
     table.csv()
 }
 
-/// Every table of the report as a CSV of its own, with a file name from its section and caption.
+/// Returns each table of the report as CSV, with a file name from its section and caption.
 pub fn tables(bundle: &Bundle, verdict: &Verdict) -> Vec<(String, String)> {
     let document = run_document(bundle, verdict);
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! A report as data: what stands in it and in which order. Terminal, page and Markdown draw it.
+//! A report as data. Terminal, page and Markdown render it.
 
 use crate::chart::Plot;
 use crate::table::{Cell, Table, Tone};
@@ -8,39 +8,39 @@ use crate::table::{Cell, Table, Tone};
 pub struct Document {
     /// Name of the plan or experiment.
     pub title: String,
-    /// What the plan says it is for; may be empty.
+    /// Description in the plan; may be empty.
     pub description: String,
-    /// Run, time, host, version: what tells this report from another.
+    /// Run, time, host, version and similar facts.
     pub identity: Vec<(String, String)>,
-    /// Why this was only a demonstration, and what it cannot show.
+    /// Why this is only a demonstration, and what it cannot show.
     pub demonstration: Option<String>,
-    /// The verdict, and the figures that stand beside it.
+    /// Verdict with its main figures.
     pub headline: Headline,
-    /// Everything else.
+    /// Sections.
     pub sections: Vec<Section>,
 }
 
-/// What is read first.
+/// Head of a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Headline {
     /// `PASS`, `FAIL`…
     pub word: String,
-    /// How it is set off.
+    /// Tone.
     pub tone: Tone,
-    /// The one sentence why.
+    /// Reason, in one sentence.
     pub reason: String,
-    /// A few figures with their names.
+    /// Main figures.
     pub figures: Vec<Fact>,
 }
 
 /// A named value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The value.
+    /// Value.
     pub cell: Cell,
-    /// A word beside it; may be empty.
+    /// Remark; may be empty.
     pub note: String,
 }
 
@@ -50,7 +50,7 @@ impl Fact {
         Self { name: name.into(), cell, note: String::new() }
     }
 
-    /// Adds a word beside it.
+    /// Adds a remark.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
@@ -58,43 +58,43 @@ impl Fact {
     }
 }
 
-/// Where a section is shown.
+/// Outputs that show a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
-    /// Everywhere.
+    /// All.
     #[default]
     Brief,
-    /// Not in the terminal's summary.
+    /// All except the terminal's summary.
     Full,
-    /// Only in the terminal's summary: a shorter form of what stands elsewhere.
+    /// Only the terminal's summary: a short form of other sections.
     Terminal,
 }
 
 /// A part of the report under a heading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
-    /// Unique on its page, of `a-z`, `0-9` and `-`.
+    /// Unique id on the page, of `a-z`, `0-9` and `-`.
     pub id: String,
-    /// Its heading.
+    /// Heading.
     pub title: String,
-    /// Where it is shown.
+    /// Outputs that show it.
     pub depth: Depth,
-    /// What stands in it.
+    /// Contents.
     pub blocks: Vec<Block>,
 }
 
 impl Section {
-    /// An empty section that is shown everywhere.
+    /// Creates an empty section for all outputs.
     pub fn brief(id: &str, title: &str) -> Self {
         Self { id: id.into(), title: title.into(), depth: Depth::Brief, blocks: Vec::new() }
     }
 
-    /// An empty section for the whole report only.
+    /// Creates an empty section for the full report only.
     pub fn full(id: &str, title: &str) -> Self {
         Self { depth: Depth::Full, ..Self::brief(id, title) }
     }
 
-    /// An empty section for the terminal's summary only.
+    /// Creates an empty section for the terminal's summary only.
     pub fn terminal(id: &str, title: &str) -> Self {
         Self { depth: Depth::Terminal, ..Self::brief(id, title) }
     }
@@ -107,7 +107,7 @@ impl Section {
     }
 }
 
-/// Something in a section.
+/// A part of a section.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// A paragraph.
@@ -118,24 +118,24 @@ pub enum Block {
     Table(Table),
     /// A chart.
     Chart(Box<Plot>),
-    /// Words beside their names in one line, for the terminal only.
+    /// Names and texts in one line, for the terminal only.
     Line(Vec<(String, String)>),
-    /// A line drawn with characters, for the terminal only.
+    /// A sparkline, for the terminal only.
     Spark {
-        /// What it shows.
+        /// Name.
         name: String,
-        /// The values; `None` is a gap.
+        /// Values; `None` is a gap.
         values: Vec<Option<f64>>,
-        /// What stands after it: least and largest.
+        /// Text after the line: smallest and largest value.
         note: String,
     },
     /// Named values.
     Facts(Vec<Fact>),
-    /// What rules have found, worst first.
+    /// Findings, worst first.
     Findings(Vec<FindingLine>),
-    /// Text as it is: a plan.
+    /// Literal text, such as a plan.
     Listing {
-        /// What it is.
+        /// Caption.
         caption: String,
         /// The text.
         text: String,
@@ -147,14 +147,14 @@ pub enum Block {
 pub struct FindingLine {
     /// `fail`, `unknown` or `warn`.
     pub outcome: String,
-    /// How it is set off.
+    /// Tone.
     pub tone: Tone,
     /// Identifier of the rule.
     pub rule: String,
     /// The sentence.
     pub says: String,
-    /// What to do; may be empty.
+    /// Advice; may be empty.
     pub advice: String,
-    /// The numbers it rests on.
+    /// Numbers that support it.
     pub evidence: Vec<(String, String)>,
 }

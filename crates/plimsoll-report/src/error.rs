@@ -1,9 +1,9 @@
-//! What can go wrong in drawing a report.
+//! Errors of rendering.
 
-/// An error of drawing.
+/// An error of rendering.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The page's template is at fault, and so is Plimsoll.
-    #[error("the report page cannot be drawn: {0}; this is a defect in Plimsoll")]
+    /// Defect in the page's template.
+    #[error("cannot render the report page: {0}; this is a defect in Plimsoll")]
     Template(#[from] minijinja::Error),
 }

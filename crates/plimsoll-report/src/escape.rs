@@ -1,7 +1,7 @@
 //! Escaping of text for HTML, SVG, Markdown and CSV.
 //!
-//! Names of runs, databases, files and plans come from users and from other machines' bundles, so
-//! nothing reaches a page unescaped. Escaping lives here alone so that one test can attack it.
+//! Names come from users and from bundles of other machines, so nothing reaches a page unescaped.
+//! All escaping is in this module, where one test can attack it.
 
 /// Escapes text for HTML and SVG element content and for quoted attributes (OWASP's five
 /// characters). Characters that XML 1.0 does not allow at all become U+FFFD, so that an SVG with a
@@ -25,8 +25,7 @@ pub fn html(text: &str) -> String {
     out
 }
 
-/// As [`html`], with what stands in pairs of backticks set as code: sentences of rules, plans and reports name
-/// fields and commands so. A backtick without its second stays as it is.
+/// Like [`html`], and marks text in backticks as code. A single backtick stays as it is.
 pub fn html_prose(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
@@ -43,9 +42,8 @@ pub fn html_prose(text: &str) -> String {
     out
 }
 
-/// Escapes JSON text for a `<script type="application/json">` element: within a JSON string `<`,
-/// `>` and `&` may be written as escapes, and outside of strings they do not occur, so that neither
-/// `</script>` nor `<!--` can end or open anything.
+/// Escapes JSON for a `<script type="application/json">` element. In JSON, `<`, `>` and `&` occur
+/// only in strings, where they may be escaped. `</script>` and `<!--` then cannot occur.
 pub fn json_in_script(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -81,9 +79,9 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// Quotes a CSV field where RFC 4180 asks for it. A text that a spreadsheet would take for a
-/// formula (`=`, `+`, `-`, `@`, tab, carriage return at its start) gets an apostrophe in front;
-/// numbers do not pass through here.
+/// Quotes a CSV field as RFC 4180 requires. Text that a spreadsheet would interpret as a formula
+/// (`=`, `+`, `-`, `@`, tab or carriage return at its start) gets a leading apostrophe. Numbers are
+/// not quoted here.
 pub fn csv_text(text: &str) -> String {
     let guarded = match text.chars().next() {
         Some('=' | '+' | '-' | '@' | '\t' | '\r') => format!("'{text}"),
@@ -96,8 +94,7 @@ pub fn csv_text(text: &str) -> String {
     }
 }
 
-/// Makes text safe for a terminal: control characters, which could move the cursor or change
-/// colours, become U+FFFD (`?` where only ASCII is wanted).
+/// Makes text safe for a terminal: control characters become U+FFFD, or `?` for ASCII output.
 pub fn terminal(text: &str, unicode: bool) -> String {
     let replacement = if unicode { '\u{fffd}' } else { '?' };
     text.chars().map(|c| if c.is_control() { replacement } else { c }).collect()

@@ -1,4 +1,4 @@
-//! Several runs of one plan together, for the terminal.
+//! Report of several runs of one plan.
 
 use plimsoll_judge::experiment::{Experiment, Metric};
 use plimsoll_judge::finding::Outcome;
@@ -10,12 +10,12 @@ use crate::run::findings;
 use crate::table::{Cell, Column, Table, Tone};
 use crate::text;
 
-/// The runs of one plan: each verdict, then mean, interval and spread of each figure.
+/// Returns verdicts of all runs, then mean, interval and spread of each figure, for a terminal.
 pub fn experiment(experiment: &Experiment, style: &text::Style) -> String {
     text::document(&experiment_document(experiment), style)
 }
 
-/// The same as a document.
+/// Returns the report as a document.
 pub fn experiment_document(experiment: &Experiment) -> Document {
     let runs = experiment.runs.len();
     let mut verdicts: Vec<&str> = experiment.runs.iter().map(|run| run.verdict.label()).collect();
@@ -29,9 +29,9 @@ pub fn experiment_document(experiment: &Experiment) -> Document {
     let reason = match (failed, runs) {
         (Some(finding), 1) => format!("1 run, and {}.", finding.says),
         (Some(finding), _) => format!("{runs} runs, and {}.", finding.says),
-        (None, 1) => "1 run of the plan: how far runs lie apart is not known.".to_owned(),
+        (None, 1) => "1 run of the plan: the spread between runs is unknown.".to_owned(),
         (None, _) => {
-            format!("{runs} runs of the same plan; the mean stands first, never the best.")
+            format!("{runs} runs of the same plan. The first figure is the mean, not the best run.")
         }
     };
     Document {
@@ -39,7 +39,7 @@ pub fn experiment_document(experiment: &Experiment) -> Document {
         headline: Headline { word, tone, reason, figures: Vec::new() },
         sections: vec![
             figures(experiment),
-            findings::list(&experiment.findings, "No rule over several runs found anything."),
+            findings::list(&experiment.findings, "No rule about several runs has a finding."),
             runs_section(experiment),
         ],
         ..Document::default()
@@ -56,7 +56,7 @@ fn figures(experiment: &Experiment) -> Section {
     ];
     let mut table = Table::new("Figures over all runs", columns);
     for metric in &experiment.metrics {
-        let (name, unit) = named(metric);
+        let (name, unit) = name_and_unit(metric);
         let [low, high] = metric.interval.map_or([None; 2], |ends| ends.map(Some));
         table.rows.push(vec![
             Cell::text(name),
@@ -88,8 +88,8 @@ fn runs_section(experiment: &Experiment) -> Section {
     Section::brief("runs", "Runs").with(Block::Table(table))
 }
 
-/// A metric's name for people, and its unit.
-fn named(metric: &Metric) -> (&str, Unit) {
+/// Returns the display name and unit of a metric.
+fn name_and_unit(metric: &Metric) -> (&str, Unit) {
     let name = figure(&metric.name).map_or(metric.name.as_str(), |figure| figure.name);
     (name, unit(&metric.name))
 }

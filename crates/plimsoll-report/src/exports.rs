@@ -1,5 +1,6 @@
-//! Results in the forms of other tools: JUnit for continuous integration, Prometheus for monitoring, a trace
-//! for browsers. fio's JSON is in [`fio`](crate::fio), the histograms' log is the bundle's own.
+//! Results in the formats of other tools: JUnit for continuous integration, Prometheus for
+//! monitoring, a trace for browsers. fio's JSON is in [`fio`](crate::fio); the log of histograms is
+//! part of the bundle.
 
 pub mod chrome_trace;
 pub mod junit;

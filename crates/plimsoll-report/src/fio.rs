@@ -1,11 +1,11 @@
-//! The result in the form of `fio --output-format=json`, for tools that read that.
+//! The result in the format of `fio --output-format=json`, for tools that read it.
 //!
-//! One job for each kind of I/O of a run (`database`, `log`, `maintenance`…), as a fio job file with
-//! one section each would leave it. `lat_ns` is the latency from the intended start, `clat_ns` the
-//! service time; percentiles are those that have enough samples, so fewer than fio prints. Names and
-//! units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). What fio-plot draws by is there: `job
-//! options` with `rw`, `bs`, `iodepth` and `numjobs`, the deviation of the rate over its intervals, and the share of
-//! operations by latency.
+//! There is one job per kind of I/O (`database`, `log`, `maintenance`…), as from a fio job file
+//! with one section each. `lat_ns` is the latency from the intended start, `clat_ns` the service
+//! time. Percentiles without enough samples are missing, so there are fewer than in fio. Names and
+//! units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). It has what fio-plot needs:
+//! `job options` with `rw`, `bs`, `iodepth` and `numjobs`, the deviation of the rate, and the
+//! distribution of latency.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const PERCENTILES: [f64; 17] = [
     99.99,
 ];
 
-/// The result in fio's JSON.
+/// Returns the result as fio's JSON.
 pub fn json(bundle: &Bundle) -> Value {
     let run = &bundle.run;
     let kinds = kinds(bundle);
@@ -79,7 +79,7 @@ fn job(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
     })
 }
 
-/// Options of a job that would ask the same, as far as it would: what differs between streams is left out.
+/// Returns options of an equivalent job. Options that differ between streams are left out.
 fn options(bundle: &Bundle, group: &str, name: &str) -> Map<String, Value> {
     let mut options = Map::new();
     options.insert("name".into(), json!(name));
@@ -134,7 +134,7 @@ fn cpu_percent(bundle: &Bundle, ns: Option<u64>) -> Value {
     json!(ns.and_then(of))
 }
 
-/// Percent of the operations by latency, in fio's steps of a unit.
+/// Returns the percentage of operations by latency, in fio's steps of a unit.
 fn shares(bundle: &Bundle, kinds: &[Kind], group: &str, unit: f64, open: bool) -> Value {
     const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let of_group = kinds.iter().filter(|k| k.group == group && k.operation != Operation::Flush);
@@ -166,7 +166,7 @@ fn shares(bundle: &Bundle, kinds: &[Kind], group: &str, unit: f64, open: bool) -
     json!(shares)
 }
 
-/// Flushes, which fio reports as `sync`.
+/// Returns flushes, which fio reports as `sync`.
 fn flushes(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
     let is_flush = |kind: &&Kind| kind.group == group && kind.operation == Operation::Flush;
     let kind = kinds.iter().find(is_flush);
@@ -217,7 +217,7 @@ fn side(bundle: &Bundle, kind: Option<&Kind>) -> Value {
     })
 }
 
-/// Rates and bandwidths in the intervals of the measured phase.
+/// Returns rates and bandwidths of the intervals of the measured phase.
 fn intervals(bundle: &Bundle, kind: Option<&Kind>) -> (Vec<f64>, Vec<f64>) {
     let (Some(kind), Some(phase)) = (kind, measured(bundle)) else { return Default::default() };
     let of = |name: &str| {
@@ -240,7 +240,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Of a sample, as fio's.
+/// Returns the standard deviation of a sample, as fio does.
 fn deviation(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

@@ -1,4 +1,4 @@
-//! What several hosts did together: a row for each, their sum, their average and spread, the slowest of them.
+//! Report of a fleet: a row per host, total, average and spread, and the slowest host.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::fleet::{Fleet, Host, HostRun};
@@ -14,14 +14,15 @@ use crate::number::Unit;
 use crate::run::{checks, demonstration, distribution, findings, links, timeline, verdict_tone};
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Phases whose lengths are worth a column: what a host does by itself.
+/// Phases with a column for their duration: those that a host runs on its own.
 const TIMED: [PhaseKind; 4] =
     [PhaseKind::Create, PhaseKind::Duplicate, PhaseKind::FormatLogs, PhaseKind::Verify];
 
-/// Hosts that have a line of their own in a chart.
+/// Maximum number of hosts with their own line in a chart.
 const LINES_MAX: usize = 8;
 
-/// A fleet's run as a document. `one` is all hosts as one run, `hosts` are the bundles of those that left one.
+/// Returns the report of a fleet's run. `one`: all hosts combined. `hosts`: bundles of the hosts
+/// that left one.
 #[must_use]
 pub fn fleet_document(
     fleet: &Fleet,
@@ -37,7 +38,7 @@ pub fn fleet_document(
     figures.push(Fact::new("hosts", Cell::count(fleet.hosts.len() as u64)));
     if let Some(window) = fleet.window {
         figures.push(
-            Fact::new("starts apart", Cell::number(Unit::Latency, window.start_skew_ns as f64))
+            Fact::new("spread of starts", Cell::number(Unit::Latency, window.start_skew_ns as f64))
                 .note(format!("± {:.2} ms", window.start_skew_error_ns as f64 / 1e6)),
         );
     }
@@ -54,14 +55,14 @@ pub fn fleet_document(
             reason: verdict.reason.clone(),
             figures,
         },
-        // Where no phase was measured together, that is the verdict's reason.
+        // Without a common measured phase, the verdict's reason explains that.
         demonstration: (verdict.demonstration && measured(&one.0).is_some())
             .then(|| demonstration(&one.0)),
         sections: [
             checks(verdict),
             table(verdict),
             latencies(verdict.total.as_ref()),
-            findings::list(&one.1.findings, "No rule found anything, on any host or over all."),
+            findings::list(&one.1.findings, "No rule has a finding, on any host or on all hosts."),
             findings::claims_line(&one.1),
             phases(verdict),
             each(fleet, hosts),
@@ -78,7 +79,7 @@ pub fn fleet_document(
     }
 }
 
-/// Each limit at the host that keeps it least.
+/// Shows each limit at the host that is furthest from meeting it.
 fn checks(verdict: &FleetVerdict) -> Section {
     let section = Section::brief("checks", "Checks");
     match verdict.checks.is_empty() {
@@ -104,7 +105,7 @@ fn table(verdict: &FleetVerdict) -> Section {
         Column::of(Unit::Latency, "largest", "latency_ns_max").rank(2),
         Column::of(Unit::Latency, "started late", "start_late_ns").rank(1),
     ];
-    let mut table = Table::new("Each host within the time in which all measured", columns);
+    let mut table = Table::new("Each host in the common measured window", columns);
     let number = |unit, base: Option<u64>| Cell::maybe(unit, base.map(|base| base as f64));
     for host in &verdict.hosts {
         table.rows.push(vec![
@@ -118,7 +119,7 @@ fn table(verdict: &FleetVerdict) -> Section {
         ]);
     }
     let Some(total) = &verdict.total else {
-        table.note = "There is no sum: not every host carried its part.".to_owned();
+        table.note = "There is no total: not every host ran its part.".to_owned();
         return Section::brief("hosts", "Hosts").with(Block::Table(table));
     };
     let row = |name: &str, ops: f64, bytes: f64| {
@@ -144,7 +145,7 @@ fn table(verdict: &FleetVerdict) -> Section {
     Section::brief("hosts", "Hosts").with(Block::Table(table))
 }
 
-/// What each host carried over its measured phase, on the fleet's clock.
+/// Shows the rate of each host over its measured phase, on the fleet's clock.
 fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
     let section = Section::full("each", "Each host over time");
     let width_ns = fleet.interval_ns.max(1);
@@ -173,7 +174,7 @@ fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
 fn interfaces(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
     let told = fleet.hosts.iter().filter(|host| host.run.is_some());
     let named = told.zip(hosts).map(|(host, (bundle, _))| (host.name.as_str(), bundle));
-    let table = links::of_hosts(named);
+    let table = links::table_of_hosts(named);
     let section = Section::full("links", "Network interfaces");
     if table.rows.is_empty() { section } else { section.with(Block::Table(table)) }
 }
@@ -189,7 +190,7 @@ fn latencies(total: Option<&Total>) -> Section {
         latency("p99.9", "latency_ns_p999"),
         latency("max", "latency_ns_max"),
     ];
-    let mut table = Table::new("Latencies of all hosts' I/Os: of their histograms' sum", columns);
+    let mut table = Table::new("Latencies of all hosts' I/Os, from merged histograms", columns);
     for class in total.map_or(&[][..], |total| &total.classes) {
         let number = |base: Option<u64>| Cell::maybe(Unit::Latency, base.map(|base| base as f64));
         table.rows.push(vec![
@@ -215,7 +216,7 @@ fn phases(verdict: &FleetVerdict) -> Section {
     let kinds: Vec<PhaseKind> = timed.collect();
     let mut columns = vec![Column::words("host", "host")];
     columns.extend(kinds.iter().map(|kind| Column::numbers(kind.label(), kind.label())));
-    let mut table = Table::new("How long each host took", columns);
+    let mut table = Table::new("Duration of phases per host", columns);
     for host in verdict.hosts.iter().filter(|_| !kinds.is_empty()) {
         let mut row = vec![Cell::text(host.name.as_str())];
         row.extend(
@@ -233,12 +234,13 @@ fn agents(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) ->
         Column::words("agent", "agent"),
         Column::words("host", "host"),
         Column::words("address", "address"),
-        Column::of(Unit::Latency, "clock known to", "clock_error_ns"),
+        Column::of(Unit::Latency, "clock error", "clock_error_ns"),
         Column::words("run", "run"),
-        Column::remarks("worked on", "places"),
+        Column::remarks("targets", "places"),
         Column::remarks("why", "reason"),
     ];
-    let mut table = Table::new("Agents; the evidence of each lies beside this report", columns);
+    let mut table =
+        Table::new("Agents (the evidence of each host is in the hosts directory)", columns);
     let mut left = hosts.iter();
     for (host, line) in fleet.hosts.iter().zip(&verdict.hosts) {
         let own = host.run.as_ref().and_then(|_| left.next());
@@ -248,15 +250,15 @@ fn agents(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) ->
             Cell::text(host.address.as_str()),
             Cell::observed(Unit::Latency, line.clock_error_ns.map(|ns| ns as f64)),
             Cell::text(host.run.as_ref().map_or("none", |run| run.run_id.as_str())),
-            Cell::text(own.map_or(String::new(), |(bundle, _)| worked_on(bundle))),
+            Cell::text(own.map_or(String::new(), |(bundle, _)| target_list(bundle))),
             Cell::text(line.reason.as_str()),
         ]);
     }
     Section::full("agents", "Agents").with(Block::Table(table))
 }
 
-/// The places of a host's own plan, as its bundle has it.
-fn worked_on(bundle: &Bundle) -> String {
+/// Returns the targets of a host's own plan, from its bundle.
+fn target_list(bundle: &Bundle) -> String {
     let targets = bundle.plan.targets.iter();
     targets.flat_map(plimsoll_plan::Target::places).collect::<Vec<_>>().join(", ")
 }

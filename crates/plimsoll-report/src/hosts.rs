@@ -1,36 +1,36 @@
-//! The agents of a fleet as tables.
+//! Agents of a fleet, as tables.
 
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// What is shown of an agent.
+/// Row of the table of agents.
 #[derive(Clone, Debug, Default)]
 pub struct HostRow {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its host's own name.
+    /// Host name.
     pub host: String,
-    /// The address that the server sees it at.
+    /// Address as seen by the server.
     pub address: String,
-    /// Its version.
+    /// Version.
     pub version: String,
-    /// Whether its build is this one's.
+    /// The agent has the same build as this program.
     pub is_own_build: bool,
-    /// Its CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// How well its clock is known; `None`: it does not answer.
+    /// Error of its clock; `None` if it does not answer.
     pub clock_error_ns: Option<u64>,
-    /// The run that it is in.
+    /// Current run.
     pub busy_with: Option<String>,
-    /// Whether it is left out.
+    /// The agent is drained: it gets no new runs.
     pub is_drained: bool,
-    /// Words that plans may choose it by.
+    /// Labels for selection by plans.
     pub labels: Vec<String>,
-    /// What its operator allows.
+    /// Targets that its operator allows.
     pub allows: Vec<String>,
 }
 
-/// Agents as a table.
+/// Returns the table of agents.
 #[must_use]
 pub fn hosts_table(hosts: impl Iterator<Item = HostRow>) -> Table {
     let columns = vec![
@@ -39,7 +39,7 @@ pub fn hosts_table(hosts: impl Iterator<Item = HostRow>) -> Table {
         Column::words("address", "address").rank(3),
         Column::words("version", "version").rank(2),
         Column::numbers("CPUs", "cpus").rank(1),
-        Column::numbers("clock known to", "clock_error_ns"),
+        Column::numbers("clock error", "clock_error_ns"),
         Column::words("state", "state"),
         Column::words("labels", "labels").rank(4),
         Column::remarks("allows", "allows"),
@@ -50,18 +50,18 @@ pub fn hosts_table(hosts: impl Iterator<Item = HostRow>) -> Table {
 }
 
 impl HostRow {
-    /// What it does.
+    /// Returns the state of the agent.
     #[must_use]
     pub fn state(&self) -> String {
         match (self.clock_error_ns, self.is_drained, &self.busy_with) {
             (None, ..) => "does not answer".to_owned(),
-            (_, true, _) => "left out".to_owned(),
-            (_, _, Some(run)) => format!("carries out {run}"),
+            (_, true, _) => "drained".to_owned(),
+            (_, _, Some(run)) => format!("running {run}"),
             _ => "free".to_owned(),
         }
     }
 
-    /// Its version; where it is another build than this one, that too.
+    /// Returns the version, and whether it is another build.
     #[must_use]
     pub fn version_text(&self) -> String {
         match self.is_own_build {
@@ -70,7 +70,7 @@ impl HostRow {
         }
     }
 
-    /// What plans may work on there.
+    /// Returns the allowed targets.
     #[must_use]
     pub fn allows_text(&self) -> String {
         match self.allows.is_empty() {
@@ -96,30 +96,30 @@ fn host(host: HostRow) -> Vec<Cell> {
     ]
 }
 
-/// Whether an agent would take a plan.
+/// Row of the table of agents that would accept a plan.
 #[derive(Clone, Debug, Default)]
-pub struct WouldRow {
-    /// Its name.
+pub struct AcceptanceRow {
+    /// Name.
     pub name: String,
-    /// Whether it would.
+    /// The agent would accept the plan.
     pub takes: bool,
-    /// Why not.
+    /// Reason for refusing.
     pub says: String,
-    /// What it would carry.
+    /// Its part of the load.
     pub carries: String,
 }
 
-/// Who would take a plan, as a table.
+/// Returns the table of agents that would accept a plan.
 #[must_use]
-pub fn would_table(agents: impl Iterator<Item = WouldRow>) -> Table {
+pub fn acceptance_table(agents: impl Iterator<Item = AcceptanceRow>) -> Table {
     let columns = vec![
         Column::words("agent", "name"),
-        Column::words("takes it", "takes"),
-        Column::remarks("why not", "says"),
-        Column::remarks("carries", "carries"),
+        Column::words("accepts", "takes"),
+        Column::remarks("reason", "says"),
+        Column::remarks("load", "carries"),
     ];
     let mut table = Table::new("", columns);
-    let row = |agent: WouldRow| {
+    let row = |agent: AcceptanceRow| {
         let (word, tone) = if agent.takes { ("yes", Tone::Good) } else { ("no", Tone::Bad) };
         vec![
             Cell::text(agent.name),

@@ -1,5 +1,6 @@
-//! One self-contained page: style, script and charts are within it, and it asks nothing of any
-//! other place (its own content policy forbids that too). It opens from disk and prints.
+//! Renders a report as one self-contained page: style, script and charts are inside. The page
+//! requests nothing from other servers, and its content policy forbids it. It opens from disk and
+//! prints.
 
 mod view;
 
@@ -15,22 +16,22 @@ const PAGE: &str = include_str!("html/page.html");
 const BODY: &str = include_str!("html/body.html");
 const PAGE_CSS: &str = include_str!("html/page.css");
 
-/// In print everything is open: a folded plan would be missing from the paper.
+/// Open everything for printing, so that a folded plan is not missing on paper.
 const PRINT_JS: &str = "addEventListener('beforeprint',()=>{for(const d of \
                         document.querySelectorAll('details'))d.open=true});";
 
-/// The style of reports: of charts, tables, findings and verdicts, in light, dark and print.
+/// Returns the style sheet of reports: charts, tables, findings and verdicts, in light, dark and
+/// print.
 pub fn css() -> String {
     format!("{}\n{PAGE_CSS}", chart::CSS)
 }
 
-/// The script of reports, which are complete without it.
+/// Returns the script of reports, which are complete without it.
 pub fn js() -> String {
     format!("{}\n{PRINT_JS}", chart::JS)
 }
 
-/// Templates of which everything is escaped that is not said to be safe: one place escapes, for pages and
-/// charts alike.
+/// Returns a template environment that escapes everything not marked as safe, for pages and charts.
 pub fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_formatter(|out, _state, value| {
@@ -45,7 +46,7 @@ pub fn environment() -> Environment<'static> {
     environment
 }
 
-/// Draws the report as a page.
+/// Renders the report as a page.
 ///
 /// # Errors
 /// [`ReportError::Template`] for a defect in the page's template.
@@ -62,7 +63,7 @@ pub fn page(document: &Document, footer: &str) -> Result<String, ReportError> {
     Ok(environment.get_template("page.html")?.render(context)?)
 }
 
-/// Draws the report as the part of a page that has the style and script of reports.
+/// Renders the report as part of a page that has the style and script of reports.
 ///
 /// # Errors
 /// As [`page`].
@@ -72,7 +73,7 @@ pub fn body(document: &Document) -> Result<String, ReportError> {
     Ok(environment.get_template("body.html")?.render(of(document))?)
 }
 
-/// Draws the report as a part of a page that has a title and a main part of its own: its headings are one level lower.
+/// Renders the report as part of a page with its own title; headings are one level lower.
 ///
 /// # Errors
 /// As [`page`].
@@ -83,7 +84,7 @@ pub fn part(document: &Document) -> Result<String, ReportError> {
     Ok(environment.get_template("body.html")?.render(context)?)
 }
 
-/// What the template gets of a document.
+/// Returns the template's input for a document.
 fn of(document: &Document) -> Value {
     context! {
         title => document.title.as_str(),

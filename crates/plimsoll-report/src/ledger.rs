@@ -1,71 +1,71 @@
-//! What was found of the ledger.
+//! Result of checking the ledger.
 
 use serde::Serialize;
 
 use crate::time;
 
-/// The ledger, once its chain and all statements of it were found to hold.
+/// Result of checking the ledger's chain and all statements about it.
 #[derive(Clone, Debug, Serialize)]
-pub struct LedgerChecked {
-    /// Its file.
+pub struct LedgerCheck {
+    /// Path of the ledger.
     pub ledger: String,
-    /// How many lines it has.
+    /// Number of lines.
     pub lines: u64,
-    /// When its first line was written.
+    /// Time of the first line.
     pub began_unix_ns: Option<u64>,
-    /// How many runs it holds.
+    /// Number of runs.
     pub runs: u64,
-    /// Lines whose writers found a ledger that was not what its head said.
-    pub changed_before: Vec<Changed>,
-    /// Its signed statements.
-    pub statements: Vec<CheckedStatement>,
-    /// Whether a key was named by which something was to be signed.
+    /// Changes that later runs detected between two lines.
+    pub changed_before: Vec<HeadChange>,
+    /// Signed statements.
+    pub statements: Vec<StatementCheck>,
+    /// The user named a key that must have signed.
     #[serde(skip)]
     pub asks_for_key: bool,
 }
 
-/// A change that a later run found.
+/// A change of the ledger that a later run detected.
 #[derive(Clone, Debug, Serialize)]
-pub struct Changed {
-    /// The line that the later run wrote.
+pub struct HeadChange {
+    /// Line written by the later run.
     pub line: u64,
-    /// What it found.
+    /// Description.
     pub says: String,
 }
 
 /// A signed statement.
 #[derive(Clone, Debug, Serialize)]
-pub struct CheckedStatement {
-    /// Its file.
+pub struct StatementCheck {
+    /// Path of the statement.
     pub file: String,
-    /// How many lines it stands for.
+    /// Number of lines that it covers.
     pub lines: u64,
-    /// When it was signed, by its own word.
+    /// Time of signing, as the statement says.
     pub signed_unix_ns: u64,
-    /// The public key that it was signed with.
+    /// Public key that signed it.
     pub key: String,
-    /// `None`: no key was given to hold it against.
+    /// The required key signed it; `None` if no key was required.
     pub of_given_key: Option<bool>,
-    /// The timestamp token that is attached.
+    /// Path of the attached timestamp token.
     pub timestamp_token: Option<String>,
 }
 
-impl LedgerChecked {
-    /// Whether something is signed with the key that was named, if one was.
+impl LedgerCheck {
+    /// Returns true if the required key signed a statement, or no key was required.
     pub fn is_signed(&self) -> bool {
         !self.asks_for_key || self.statements.iter().any(|s| s.of_given_key == Some(true))
     }
 
-    /// Whether it can be relied on.
+    /// Returns true if the ledger is reliable.
     pub fn is_whole(&self) -> bool {
         self.is_signed() && self.changed_before.is_empty()
     }
 
-    /// For a terminal.
+    /// Returns the result as text.
     pub fn text(&self) -> String {
         let mut text = match (self.is_signed(), self.statements.is_empty()) {
             _ if !self.changed_before.is_empty() => {
-                "CHANGED: it was not as its last run had left it when a later one began\n\n"
+                "CHANGED: a later run found another last line than the run before had written\n\n"
                     .to_owned()
             }
             (false, _) => {
@@ -77,7 +77,7 @@ impl LedgerChecked {
                     .to_owned()
             }
             (true, false) => {
-                "WHOLE: each line holds the hash of the one before, and every statement holds\n\n"
+                "WHOLE: each line has the hash of the previous line, and every statement is valid\n\n"
                     .to_owned()
             }
         };
@@ -86,7 +86,7 @@ impl LedgerChecked {
         let runs = if self.runs == 1 { "1 run".to_owned() } else { format!("{} runs", self.runs) };
         text.push_str(&format!("  lines   {}, of {runs}\n", self.lines));
         text.push_str(&format!("  began   {began}\n"));
-        for Changed { line, says } in &self.changed_before {
+        for HeadChange { line, says } in &self.changed_before {
             text.push_str(&format!("  before line {line}: {says}\n"));
         }
         for statement in &self.statements {

@@ -1,18 +1,17 @@
-//! Text tables, HTML, charts, CSV and other exports of evidence and verdict. Renders; adds no
-//! opinion of its own, and no figure beyond sums and quotients of totals in the evidence.
+//! Reports as text, HTML, charts, CSV and other exports of evidence and verdict. This crate only
+//! renders. It adds no figures beyond sums and quotients of totals in the evidence.
 //!
-//! A report is built in two steps. [`run::run_document`] puts evidence and verdict into a
+//! A report is built in two steps. [`run::run_document`] turns evidence and verdict into a
 //! [`document::Document`]: headings, tables, charts and sentences as data. The terminal
-//! ([`mod@text`]), the page ([`html`]) and Markdown draw that document.
+//! ([`mod@text`]), the page ([`html`]) and Markdown render it.
 //!
 //! # Where to change what
 //!
-//! - a report section: a file in `run` and its place in `run.rs`; a chart is a `Plot` of its
-//!   section
+//! - a report section: a file in `run` and an entry in `run.rs`; a chart is a `Plot` of its section
 //! - the page's layout: `html`, `chart` (each chart drawn wide and narrow); Chromium checks it in
 //!   `tests/browser.rs`
 //! - exports: `exports` (JUnit, Prometheus, traces), `fio.rs`
-//! - sweeps: `study/sweep.rs`, two of them `sweeps.rs`
+//! - sweeps: `study/sweep.rs`; comparisons of sweeps: `sweeps.rs`
 //! - output of `verify`, `ledger` and `audit`: `verified.rs`, `ledger.rs`, `reported.rs`,
 //!   `rows.rs`, `rules.rs`; spread of repeats: `reported/spread.rs`
 //! - plan facts in the head: `run.rs`; network: `run/links.rs`; quickstart: `run/carried.rs`;
@@ -64,16 +63,16 @@ pub use sweeps::{sweeps_document, sweeps_table};
 pub use text::Style;
 pub use tuning::tuning_document;
 
-/// This build, as far as it decides what is derived from evidence: a digest of its sources. What one build
-/// derives from a bundle it derives again to the byte.
+/// Id of this build: a digest of all sources that determine the derived files. A build derives the
+/// same files from a bundle every time, byte for byte.
 pub const BUILD: &str = env!("PLIMSOLL_BUILD");
 
-/// The summary for a terminal: verdict first. Ends with a line feed.
+/// Returns the summary for a terminal, verdict first. Ends with a line feed.
 pub fn text(bundle: &Bundle, verdict: &Verdict, style: &Style) -> String {
     text::document(&run_document(bundle, verdict), style)
 }
 
-/// The whole report as one self-contained page.
+/// Returns the report as one self-contained page.
 ///
 /// # Errors
 /// [`ReportError::Template`] for a defect in the page's template.
@@ -82,32 +81,33 @@ pub fn html(bundle: &Bundle, verdict: &Verdict) -> Result<String, ReportError> {
     html::page(&run_document(bundle, verdict), &footer)
 }
 
-/// The report as Markdown, without charts.
+/// Returns the report as Markdown, without charts.
 pub fn markdown(bundle: &Bundle, verdict: &Verdict) -> String {
     markdown::document(&run_document(bundle, verdict))
 }
 
-/// The figures of each class of I/O as CSV, in base units. The report's tables: [`csv::tables`].
+/// Returns the figures of each class of I/O as CSV, in base units. For the report's tables see
+/// [`csv::tables`].
 pub fn csv(bundle: &Bundle, verdict: &Verdict) -> String {
     csv::classes(bundle, verdict)
 }
 
-/// The result in the form of `fio --output-format=json`. Ends with a line feed.
+/// Returns the result in the format of `fio --output-format=json`. Ends with a line feed.
 pub fn fio_json(bundle: &Bundle) -> String {
     format!("{:#}\n", fio::json(bundle))
 }
 
-/// The verdict as JUnit XML. Ends with a line feed.
+/// Returns the verdict as JUnit XML. Ends with a line feed.
 pub fn junit(bundle: &Bundle, verdict: &Verdict) -> String {
     exports::junit::xml(bundle, verdict)
 }
 
-/// The result in Prometheus' text format. Ends with a line feed.
+/// Returns the result in Prometheus' text format. Ends with a line feed.
 pub fn prometheus(bundle: &Bundle, verdict: &Verdict) -> String {
     exports::prometheus::text(bundle, verdict)
 }
 
-/// The run as a trace for browsers. Ends with a line feed.
+/// Returns the run as a trace for browsers. Ends with a line feed.
 pub fn chrome_trace(bundle: &Bundle, verdict: &Verdict) -> String {
     format!("{}\n", exports::chrome_trace::json(bundle, verdict))
 }

@@ -1,4 +1,5 @@
-//! The report as Markdown: for issue trackers and wikis. Maps become tables; other charts are left out.
+//! Renders the report as Markdown, for issue trackers and wikis. Heat maps become tables; other
+//! charts are left out.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ use crate::table::{Align, Cell, Scale, Table};
 
 const LETTERS: Letters = Letters::Unicode;
 
-/// Draws the report as Markdown (CommonMark with GitHub's tables).
+/// Renders the report as Markdown (CommonMark with GitHub's tables).
 pub fn document(document: &Document) -> String {
     let mut out = String::new();
     let head = &document.headline;
@@ -53,7 +54,7 @@ fn block(block: &Block, out: &mut String) {
         Block::Findings(list) => list.iter().for_each(|f| finding(f, out)),
         Block::Listing { caption, text } => {
             let _ = writeln!(out, "{}:\n", escape(caption));
-            // Indented code cannot be closed by what stands in it.
+            // Contents cannot end an indented code block.
             text.lines().for_each(|line| {
                 let _ = writeln!(out, "    {}", crate::escape::terminal(line, true));
             });
@@ -96,7 +97,7 @@ fn finding(finding: &FindingLine, out: &mut String) {
     out.push('\n');
 }
 
-/// One table; nothing where it has no rows.
+/// Renders a table; nothing if it has no rows.
 pub fn table(table: &Table, out: &mut String) {
     if table.rows.is_empty() && table.totals.is_empty() {
         return;

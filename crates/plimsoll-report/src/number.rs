@@ -1,10 +1,10 @@
-//! How numbers are printed: three to four significant digits, a unit, `n/a` where there is none.
+//! Formatting of numbers: three to four significant digits with a unit, `n/a` if there is no value.
 //!
-//! Values carry their kind and stand in base units (nanoseconds, bytes, per second), as they do in
-//! a bundle, so that the same value prints as `8.57 ms` for people and as `8570000` in CSV.
+//! Values have a kind and are in base units (nanoseconds, bytes, per second), as in a bundle. The
+//! same value prints as `8.57 ms` for people and as `8570000` in CSV.
 
-/// What a number measures, and so how it is scaled and which unit it gets. Every number is in the
-/// base unit named here.
+/// Kind of a number, which determines scaling and display unit. Numbers are in the base unit named
+/// here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Nanoseconds: a latency, printed as ns, µs, ms or s.
@@ -13,11 +13,11 @@ pub enum Unit {
     Elapsed,
     /// Operations or I/Os per second.
     Rate,
-    /// Bytes per second, printed in powers of 1,000 as storage people do (MB/s).
+    /// Bytes per second, printed in powers of 1,000, as usual for storage (MB/s).
     Bandwidth,
     /// Bytes, printed in powers of 1,024 (GiB).
     Size,
-    /// A share of one, printed in percent.
+    /// A fraction, printed in percent.
     Share,
     /// A count of things.
     Count,
@@ -25,7 +25,7 @@ pub enum Unit {
     Plain,
 }
 
-/// Whether `µ`, `±`, `–` and the like may be used.
+/// Character set of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Letters {
     /// Any Unicode character.
@@ -36,8 +36,8 @@ pub enum Letters {
 }
 
 impl Unit {
-    /// The number with its unit, such as `8.57 ms` or `331.8/s`. Numbers that are not finite print
-    /// as `n/a`.
+    /// Formats the number with its unit, such as `8.57 ms` or `331.8/s`. Numbers that are not
+    /// finite print as `n/a`.
     pub fn show(self, base: f64, letters: Letters) -> String {
         if !base.is_finite() {
             return "n/a".to_owned();
@@ -54,7 +54,7 @@ impl Unit {
         }
     }
 
-    /// As [`Unit::show`], without zeroes after the point: for limits and other round numbers.
+    /// Like [`Unit::show`], without trailing zeroes: for limits and other round numbers.
     pub fn show_round(self, base: f64, letters: Letters) -> String {
         let text = self.show(base, letters);
         let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-');
@@ -63,8 +63,8 @@ impl Unit {
         format!("{}{unit}", trim_zeros(number.to_owned()))
     }
 
-    /// The number alone, in the unit that a table column has chosen (`divisor` of
-    /// [`Unit::scale_for`]), with so many places after the point ([`Unit::places_for`]).
+    /// Formats the number alone, in the unit of a table column (`divisor` of [`Unit::scale_for`]),
+    /// with the given number of decimals ([`Unit::places_for`]).
     pub fn show_scaled(self, base: f64, divisor: f64, places: Option<usize>) -> String {
         match places {
             _ if !base.is_finite() => "n/a".to_owned(),
@@ -73,9 +73,9 @@ impl Unit {
         }
     }
 
-    /// Places after the point that suit all numbers of a column, from its least (but not zero) to
-    /// its largest, both divided already: four digits of the largest, and at least two of the least.
-    /// `None` where one number of places does not suit them all.
+    /// Returns the number of decimals for a column, from its smallest non-zero and its largest
+    /// number, both already divided: four digits of the largest, and at least two of the smallest.
+    /// `None` if no number of decimals suits all.
     pub fn places_for(self, least: f64, largest: f64) -> Option<usize> {
         if self == Self::Count {
             return Some(0);
@@ -89,7 +89,7 @@ impl Unit {
         (of_least <= of_largest + 1).then_some(of_largest.max(of_least) as usize)
     }
 
-    /// The divisor and the name of the display unit that suits a number of this size.
+    /// Returns the divisor and name of the display unit for a number of this size.
     pub fn scale_for(self, base: f64, letters: Letters) -> (f64, &'static str) {
         let size = base.abs();
         let steps: &[(f64, &'static str)] = match (self, letters) {
@@ -132,8 +132,8 @@ impl Unit {
     }
 }
 
-/// A number to that many significant digits without an exponent: 0.012346 → `0.01235`,
-/// 12,345.6 → `12,346` (digits before the point are never rounded away).
+/// Formats a number with `digits` significant digits and without exponent: 0.012346 → `0.01235`,
+/// 12,345.6 → `12,346`. Digits before the point are never rounded away.
 pub fn significant(number: f64, digits: usize) -> String {
     if !number.is_finite() {
         return "n/a".to_owned();
@@ -143,7 +143,7 @@ pub fn significant(number: f64, digits: usize) -> String {
     }
     let places = |x: f64| digits as i32 - 1 - x.abs().log10().floor() as i32;
     let first = places(number).clamp(0, 12);
-    // Rounding can add a digit (9.996 → 10.00): look at the rounded number's size again.
+    // Rounding can add a digit (9.996 → 10.00), so check the rounded number again.
     let power = 10f64.powi(first);
     let rounded = (number * power).round() / power;
     let last = if rounded == 0.0 { first } else { places(rounded).clamp(0, 12) };
@@ -158,7 +158,7 @@ fn trim_zeros(text: String) -> String {
     }
 }
 
-/// Puts a comma between each three digits before the point.
+/// Separates groups of three digits before the point by commas.
 pub fn group_thousands(number: &str) -> String {
     let (sign, rest) = match number.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -183,12 +183,12 @@ pub fn group_thousands(number: &str) -> String {
     if zero { out } else { format!("{sign}{out}") }
 }
 
-/// Words whose number is a name.
+/// Words that precede an identifier.
 const NAMES: [&str; 9] =
     ["process", "pid", "port", "run", "no.", "line", "seed", "user", "version"];
 
-/// Puts a comma between each three digits of the counts in a sentence: whole numbers of five digits and more that stand
-/// alone. Four digits read well without, and may be a year; what follows `process`, `port` and the like is a name.
+/// Separates groups of three digits in whole numbers of five or more digits in a sentence. Four
+/// digits may be a year. Numbers after `process`, `port` and the like are identifiers.
 pub fn group_counts(sentence: &str) -> String {
     let mut out = String::with_capacity(sentence.len() + 8);
     let mut before = "";
@@ -211,7 +211,7 @@ pub fn group_counts(sentence: &str) -> String {
     out
 }
 
-/// A length of time in the two largest units that matter: `62.3 s`, `2 min 5 s`, `2 h 30 min`.
+/// Formats a duration in its two largest units: `62.3 s`, `2 min 5 s`, `2 h 30 min`.
 pub fn elapsed(ns: f64) -> String {
     if !ns.is_finite() {
         return "n/a".to_owned();
@@ -247,9 +247,9 @@ pub fn elapsed(ns: f64) -> String {
     pair(hours / 24, "d", hours % 24, "h")
 }
 
-/// Prints a measured value so that it can be told from its limit: a read latency of 20.004 ms
-/// against a ceiling of 20 ms must not print as `20.0 ms` beside the word FAIL. Digits are added,
-/// up to six, until the two differ in print, unless they are equal.
+/// Formats a measured value so that it differs from its limit: a read latency of 20.004 ms must not
+/// print as `20.0 ms` next to a ceiling of 20 ms and FAIL. Up to six digits are used, unless both
+/// are equal.
 pub fn show_against(unit: Unit, base: f64, limit: f64, letters: Letters) -> String {
     let plain = unit.show(base, letters);
     if base == limit || !base.is_finite() || plain != unit.show(limit, letters) {

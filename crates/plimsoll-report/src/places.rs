@@ -1,14 +1,14 @@
-//! Where and when several runs were measured, in the head of what is said of all of them.
+//! Places and times of several measured runs, for the head of their report.
 
 use plimsoll_judge::sweep::PointPlace;
 
 use crate::time::utc;
 
-/// Names that are listed; of more the first, and how many more.
+/// Maximum number of listed names; further ones are counted.
 const LISTED_MAX: usize = 6;
 
-/// Date, host, file system, kernel, device and version; empty: none of them told.
-pub(crate) fn told<'a>(places: impl Iterator<Item = &'a PointPlace>) -> Vec<(String, String)> {
+/// Returns date, host, file system, kernel, device and version; empty if no run has recorded them.
+pub(crate) fn facts<'a>(places: impl Iterator<Item = &'a PointPlace>) -> Vec<(String, String)> {
     let places: Vec<&PointPlace> = places.collect();
     let mut pairs = Vec::new();
     let mut put = |name: &str, text: String| pairs.push((name.to_owned(), text));
@@ -31,7 +31,7 @@ pub(crate) fn told<'a>(places: impl Iterator<Item = &'a PointPlace>) -> Vec<(Str
     pairs
 }
 
-/// Different values in the order in which they come.
+/// Lists distinct values in order of appearance.
 pub(crate) fn listed(values: impl Iterator<Item = String>) -> String {
     let mut known: Vec<String> = Vec::new();
     for value in values {

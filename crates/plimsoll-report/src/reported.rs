@@ -1,4 +1,4 @@
-//! Results of other tools with what their figures were found to be: one in detail, or a study as rows.
+//! Reports of audited results of other tools: one in detail, or a study as rows.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ mod spread;
 
 pub use spread::{sides_document, sides_json};
 
-/// Things to ask for that are shown at most.
-const ASKED_MAX: usize = 6;
-/// Findings of one result that are shown at most.
+/// Maximum number of requested facts shown.
+const REQUESTS_MAX: usize = 6;
+/// Maximum number of findings of one result.
 const FINDINGS_MAX: usize = 20;
-/// Findings of a study that stand below its table on a terminal.
+/// Maximum number of findings below the table of a study on a terminal.
 const EXAMPLES_MAX: usize = 40;
 
-/// The audit of one result.
+/// Returns the report of one audited result.
 pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
     let mut sections = figures(audit);
     if !reported.remarks.is_empty() {
@@ -44,19 +44,19 @@ pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
     }
 }
 
-/// What the figures of a result were found to be, below the report of what it shows as a run.
+/// Returns the consistency of a result's figures, for below its report as a run.
 pub fn figures_document(audit: &Audit) -> Document {
     let headline = headline_of(audit);
-    let title = "its figures against each other".to_owned();
+    let title = "consistency of its figures".to_owned();
     Document { title, headline, sections: figures(audit), ..Document::default() }
 }
 
-/// The same for a terminal.
+/// Returns the same as text.
 pub fn figures_text(audit: &Audit, style: &Style) -> String {
     text::document(&figures_document(audit), style)
 }
 
-/// A result and its audit, for programs.
+/// Returns a result and its audit as JSON.
 pub fn result_json(result: &ToolResult, audit: &Audit) -> serde_json::Value {
     let figures = headline(result);
     json!({
@@ -109,7 +109,7 @@ fn headline_facts(reported: &ToolResult) -> Vec<Fact> {
     known.map(|(name, unit, value)| Fact::new(name, Cell::number(unit, value))).collect()
 }
 
-/// What was found, what holds, and what cannot be known.
+/// Returns findings, passed rules, and undecided rules.
 fn figures(audit: &Audit) -> Vec<Section> {
     let mut sections = Vec::new();
     if !audit.findings.is_empty() {
@@ -125,12 +125,12 @@ fn figures(audit: &Audit) -> Vec<Section> {
     let held: Vec<String> = audit.held.iter().map(times).collect();
     if !held.is_empty() {
         let words = Block::Words(format!("{}.", held.join(", ")));
-        sections.push(Section::brief("holds", "Holds (times checked)").with(words));
+        sections.push(Section::brief("holds", "Passed (times checked)").with(words));
     }
     if !audit.unknown.is_empty() {
         let rules: Vec<&str> = audit.unknown.iter().map(|unknown| unknown.rule).collect();
         let words = Block::Words(format!("{}.", rules.join(", ")));
-        sections.push(Section::brief("unknown", "Cannot be known from this").with(words));
+        sections.push(Section::brief("unknown", "Cannot be determined from this").with(words));
         let needs = |u: &plimsoll_judge::conservation::Unknown| format!("{}: {}", u.rule, u.needs);
         let list = Block::List(audit.unknown.iter().map(needs).collect());
         sections.push(Section::full("needs", "What these rules need").with(list));
@@ -165,13 +165,13 @@ fn supports(audit: &Audit) -> Vec<Section> {
         sections.push(Section::brief("claims", "What it could support").with(list));
     }
     if !audit.ask.is_empty() {
-        let list = Block::List(audit.ask.iter().take(ASKED_MAX).cloned().collect());
+        let list = Block::List(audit.ask.iter().take(REQUESTS_MAX).cloned().collect());
         sections.push(Section::brief("ask", "What to ask for").with(list));
     }
     sections
 }
 
-/// A study: a row for each result, which rules found something and how often, the findings themselves.
+/// Returns the report of a study: a row per result, counts per rule, and findings.
 pub fn study_document(
     judged: &[(&ToolResult, Audit)],
     unreadable: &[String],
@@ -185,7 +185,7 @@ pub fn study_document(
         Credibility::Consistent,
     ];
     let worst = all.into_iter().find(|verdict| count(*verdict) > 0);
-    // INVALID is rare: it is named only if it occurs.
+    // INVALID is rare and listed only if it occurs.
     let named = |verdict: &Credibility| *verdict != Credibility::Invalid || count(*verdict) > 0;
     let counts: Vec<String> = all
         .into_iter()
@@ -204,8 +204,8 @@ pub fn study_document(
         sections.push(Section::brief("unreadable", "Cannot be read").with(list));
     }
     if passed_over > 0 {
-        let words = Block::Words(format!("Files of no known form: {passed_over}."));
-        sections.push(Section::brief("others", "Passed over").with(words));
+        let words = Block::Words(format!("Files of unknown format: {passed_over}."));
+        sections.push(Section::brief("others", "Ignored").with(words));
     }
     Document {
         title: format!("{} results", judged.len()),
@@ -220,7 +220,7 @@ pub fn study_document(
     }
 }
 
-/// One row for each result.
+/// Returns the table of results.
 pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
     let columns = vec![
         Column::words("result", "result"),
@@ -229,7 +229,7 @@ pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
         Column::of(Unit::Rate, "rate", "rate_per_s").rank(2),
         Column::of(Unit::Bandwidth, "bandwidth", "bandwidth_bytes_per_s").rank(3),
         Column::numbers("mean latency", "latency_ns_mean").rank(3),
-        Column::remarks("found by", "rules"),
+        Column::remarks("rules", "rules"),
     ];
     let mut table = Table::new("", columns);
     for (reported, audit) in judged {
@@ -247,7 +247,7 @@ pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
     table
 }
 
-/// Verdicts by form.
+/// Counts verdicts by format.
 fn verdicts(judged: &[(&ToolResult, Audit)]) -> Section {
     let mut forms: BTreeMap<&str, [u64; 4]> = BTreeMap::new();
     for (reported, audit) in judged {
@@ -272,10 +272,10 @@ fn verdicts(judged: &[(&ToolResult, Audit)]) -> Section {
         row.extend(counts.map(Cell::count));
         table.rows.push(row);
     }
-    Section::brief("verdicts", "Verdicts by form").with(Block::Table(table))
+    Section::brief("verdicts", "Verdicts by format").with(Block::Table(table))
 }
 
-/// Rules that found something, and in how many results.
+/// Counts the results in which each rule has a finding.
 fn hits(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     let mut rules: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for (_, audit) in judged {
@@ -287,7 +287,7 @@ fn hits(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     }
     let columns = vec![
         Column::words("rule", "rule"),
-        Column::numbers("results impossible or invalid by it", "impossible"),
+        Column::numbers("impossible or invalid results", "impossible"),
         Column::numbers("doubtful", "doubtful"),
     ];
     let mut table = Table::new("", columns);
@@ -296,11 +296,11 @@ fn hits(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
         row.extend(counts.map(Cell::count));
         table.rows.push(row);
     }
-    let section = Section::brief("hits", "Rules that found something");
+    let section = Section::brief("hits", "Rules with findings");
     (!rules.is_empty()).then(|| section.with(Block::Table(table)))
 }
 
-/// The findings themselves: the first of each result and rule, all of them on the page.
+/// Lists findings: the first of each result and rule, and all of them on the page.
 fn arithmetic(judged: &[(&ToolResult, Audit)]) -> Vec<Section> {
     let told = |reported: &ToolResult, finding: &Finding| {
         let mut line = line(finding);
@@ -322,7 +322,7 @@ fn arithmetic(judged: &[(&ToolResult, Audit)]) -> Vec<Section> {
     first.truncate(EXAMPLES_MAX);
     let mut brief = Section::terminal("found", "Found").with(Block::Findings(first));
     if more > 0 {
-        let words = format!("and {more} more: `--html FILE` and `--json` hold them all");
+        let words = format!("and {more} more: `--html FILE` and `--json` have all of them");
         brief = brief.with(Block::Words(words));
     }
     vec![brief, Section::full("found-all", "Found").with(Block::Findings(all))]
@@ -355,7 +355,7 @@ mod tests {
         assert!(text.contains("IMPOSSIBLE"), "{text}");
         assert!(text.contains("10,000/s × 4 KiB = 40.96 MB/s"), "{text}");
         assert_eq!(text.matches("littles-law").count(), 1, "{text}");
-        assert!(text.contains("Cannot be known from this"), "{text}");
+        assert!(text.contains("Cannot be determined from this"), "{text}");
     }
 
     #[test]
@@ -366,7 +366,7 @@ mod tests {
         let document = study_document(&judged, &["x: it is cut off".into()], 2);
         assert_eq!(document.headline.word, "IMPOSSIBLE");
         let text = text::document(&document, &Style::default());
-        for words in ["1 IMPOSSIBLE, 0 DOUBTFUL, 1 CONSISTENT", "x: it is cut off", "form: 2"] {
+        for words in ["1 IMPOSSIBLE, 0 DOUBTFUL, 1 CONSISTENT", "x: it is cut off", "format: 2"] {
             assert!(text.contains(words), "{words} in {text}");
         }
         let csv = study_table(&judged).csv();

@@ -1,10 +1,10 @@
-//! The rows of a table of results, each judged as a run.
+//! Report of a table of results, each row judged as a run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
 use plimsoll_judge::finding::{Finding, Outcome};
 
-/// One line for each row of a table, then what was found, each once.
+/// Returns a line per row, then each finding once.
 pub fn rows_text(bundles: &[Bundle], verdicts: &[Verdict]) -> String {
     let failed = |verdict: &Verdict| {
         let failed = verdict.findings.iter().filter(|f| f.outcome == Outcome::Fail);
@@ -13,7 +13,7 @@ pub fn rows_text(bundles: &[Bundle], verdicts: &[Verdict]) -> String {
     let bad = verdicts.iter().filter(|verdict| !failed(verdict).is_empty()).count();
     let mut text = match bad {
         0 => {
-            format!("NO RULE FAILED  {} rows; a table shows no claim by itself\n\n", verdicts.len())
+            format!("NO RULE FAILED  {} rows; a table alone proves no claim\n\n", verdicts.len())
         }
         _ => format!("INVALID  {bad} of {} rows\n\n", verdicts.len()),
     };
@@ -30,7 +30,7 @@ pub fn rows_text(bundles: &[Bundle], verdicts: &[Verdict]) -> String {
     text
 }
 
-/// What stays open, each rule once, with the rows that it is open in and what the first of them says.
+/// Lists undecided rules once each, with their rows and the first explanation.
 fn open_questions(verdicts: &[Verdict]) -> String {
     let mut open: Vec<(&Finding, usize)> = Vec::new();
     let findings = verdicts.iter().flat_map(|verdict| &verdict.findings);
@@ -44,7 +44,7 @@ fn open_questions(verdicts: &[Verdict]) -> String {
         return String::new();
     }
     open.sort_by_key(|(finding, _)| finding.outcome);
-    let mut text = "\nWhat the table leaves open\n\n".to_owned();
+    let mut text = "\nWhat the table does not decide\n\n".to_owned();
     for (finding, rows) in open {
         let word = if finding.outcome == Outcome::Warn { "warn" } else { "unknown" };
         let Finding { rule, says, advice, .. } = finding;

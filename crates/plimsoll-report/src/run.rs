@@ -1,9 +1,9 @@
-//! The report of one run: evidence and verdict put into the order in which they are read.
+//! Report of one run.
 //!
-//! The order of the tables is that of Jetstress reports (summary, sizing, parameters, database
-//! configuration, transactional, maintenance, replication, total, host), with the verdict's reasons
-//! before and the method after. Figures come from the verdict and from `plimsoll_judge::figures`;
-//! what is done here is sums and quotients of totals that stand in the evidence.
+//! The tables are in the order of Jetstress reports (summary, sizing, parameters, database
+//! configuration, transactional, maintenance, replication, total, host). The verdict's reasons come
+//! before them, the method after. Figures come from the verdict and from `plimsoll_judge::figures`;
+//! this module only sums and divides totals of the evidence.
 
 mod carried;
 pub(crate) mod checks;
@@ -34,7 +34,7 @@ use crate::number::{Unit, elapsed};
 use crate::table::{Cell, Tone};
 use crate::time::utc;
 
-/// The whole report of a run.
+/// Returns the report of a run.
 pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
     let sections = [
         checks::section(verdict),
@@ -69,7 +69,7 @@ pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
     }
 }
 
-/// How a verdict is set off.
+/// Returns the tone of a verdict.
 pub fn verdict_tone(kind: VerdictKind) -> Tone {
     match kind {
         VerdictKind::Pass => Tone::Good,
@@ -79,7 +79,7 @@ pub fn verdict_tone(kind: VerdictKind) -> Tone {
     }
 }
 
-/// So many threads, in words.
+/// Formats a number of threads.
 fn threads(count: u32) -> String {
     if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") }
 }
@@ -109,7 +109,7 @@ fn identity(bundle: &Bundle) -> Vec<(String, String)> {
     pairs
 }
 
-/// The evidence tier in words.
+/// Describes the evidence tier.
 pub(crate) fn tier_words(tier: Tier, driver: Driver) -> &'static str {
     match (tier, driver) {
         (_, Driver::Model) => "a modelled system in virtual time",
@@ -122,7 +122,8 @@ pub(crate) fn tier_words(tier: Tier, driver: Driver) -> &'static str {
 pub(crate) fn demonstration(bundle: &Bundle) -> String {
     let lasted = measured(bundle).filter(|phase| phase.duration_ns > 0);
     let Some(measured) = lasted.map(|phase| elapsed(phase.duration_ns as f64)) else {
-        return "This run came to no measurement: it shows nothing of this storage.".to_owned();
+        return "This run ended before its measurement and says nothing about this storage."
+            .to_owned();
     };
     let bytes: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();
     let data = match bytes {
@@ -145,7 +146,7 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
     if let Some(required) = verdict.required_iops_per_s {
         figures.push(Fact::new("required I/Os", Cell::number(Unit::Rate, required)));
         let headroom = Cell::maybe(Unit::Share, verdict.headroom);
-        // In an open loop the load comes at a set rate and cannot exceed it.
+        // An open loop has a set rate and cannot exceed it.
         let set = verdict.headroom.is_none() && verdict.achieved_iops_per_s.is_some();
         let note = if set { "the rate was set" } else { "" };
         figures.push(Fact::new("headroom", headroom).note(note));
@@ -169,7 +170,7 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
     };
     let modelled = bundle.run.driver == Driver::Model;
     Headline {
-        // A verdict on a model is none on storage: it has a word of its own, and no green.
+        // A verdict on a model has its own word and no green, because no storage was tested.
         word: match modelled {
             true => format!("MODELLED {}", verdict.verdict.label()),
             false => verdict.verdict.label().to_owned(),
@@ -180,7 +181,7 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
     }
 }
 
-/// A sentence begins with a capital and ends with a stop.
+/// Capitalises a sentence and adds a full stop.
 pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let Some(first) = chars.next() else { return String::new() };
@@ -191,7 +192,7 @@ pub(crate) fn sentence(text: &str) -> String {
     out
 }
 
-/// A section without blocks is left out of the report.
-pub(crate) fn nothing() -> Section {
+/// Returns a section without blocks, which reports leave out.
+pub(crate) fn empty_section() -> Section {
     Section::default()
 }

@@ -1,18 +1,18 @@
-//! Runs of a catalogue as a table.
+//! Runs of a catalogue, as a table.
 
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// What is shown of a run.
+/// Row of the table of runs.
 #[derive(Clone, Debug, Default)]
 pub struct RunRow {
-    /// The number that it is called by; `None`: it has none here.
+    /// Number of the run in the ledger; `None` if it is not there.
     pub position: Option<u64>,
-    /// Its name.
+    /// Run id.
     pub run_id: String,
-    /// The verdict in capitals.
+    /// Verdict, in capitals.
     pub verdict: Option<String>,
-    /// Whether a model was run.
+    /// The run was on a model.
     pub is_modelled: bool,
     /// Transactional I/Os per second.
     pub achieved_iops_per_s: Option<f64>,
@@ -20,18 +20,18 @@ pub struct RunRow {
     pub read_latency_ns_avg: Option<u64>,
     /// Mean latency of transactional writes.
     pub write_latency_ns_avg: Option<u64>,
-    /// How long it was measured.
+    /// Duration of the measurement.
     pub measured_ns: Option<u64>,
-    /// What has to be known of it beside its figures.
+    /// Remarks.
     pub remarks: Vec<String>,
 }
 
-/// Runs as a table.
+/// Returns the table of runs.
 #[must_use]
 pub fn runs_table(runs: impl Iterator<Item = RunRow>) -> Table {
     let columns = vec![
         Column::numbers("no.", "position"),
-        // A column of numbers is not folded: a name is to be copied.
+        // Number columns are not wrapped, so that a name can be copied.
         Column::numbers("run", "run_id"),
         Column::words("verdict", "verdict"),
         Column::of(Unit::Rate, "I/Os per second", "achieved_iops_per_s"),
@@ -46,7 +46,7 @@ pub fn runs_table(runs: impl Iterator<Item = RunRow>) -> Table {
 }
 
 fn row(run: &RunRow) -> Vec<Cell> {
-    // What was not measured is not coloured as if it were.
+    // Modelled results have no colour.
     let modelled = run.is_modelled;
     let tone = match run.verdict.as_deref() {
         _ if modelled => Tone::Plain,
@@ -69,7 +69,7 @@ fn row(run: &RunRow) -> Vec<Cell> {
     ]
 }
 
-/// Tags and note of a run, in words.
+/// Formats the tags and the note of a run.
 #[must_use]
 pub fn labels_text<'a>(tags: impl Iterator<Item = &'a str>, note: &str) -> String {
     let tags: Vec<&str> = tags.collect();

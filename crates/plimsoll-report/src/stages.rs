@@ -1,4 +1,4 @@
-//! The stages of a job, each with its verdict, as a report.
+//! Report of the stages of a job.
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::stages::{Stage, Stages};
@@ -8,7 +8,7 @@ use crate::number::Unit;
 use crate::run::{sentence, verdict_tone};
 use crate::table::{Cell, Column, Table, Tone};
 
-/// The report: the worst verdict first, then each stage with its figures and its reason.
+/// Returns the report: the worst verdict, then each stage with figures and reason.
 pub fn stages_document(stages: &Stages) -> Document {
     let worst = stages.worst();
     Document {
@@ -28,7 +28,7 @@ fn reason(stages: &Stages) -> String {
     let (run, planned) = (stages.stages.len(), stages.planned.len().max(stages.stages.len()));
     let mut text = match run == planned {
         true => format!("{planned} stages, one after the other."),
-        false => format!("{run} of {planned} stages, one after the other: the rest was not run."),
+        false => format!("{run} of {planned} stages, one after the other; the others did not run."),
     };
     let kinds = [
         VerdictKind::Invalid,
@@ -57,7 +57,7 @@ fn table(stages: &Stages) -> Table {
             Column::numbers("latency, average", "latency_ns_avg"),
             Column::numbers("p99", "latency_ns_p99").rank(1),
             Column::numbers("measured for", "measured_ns").rank(1),
-            Column::words("what it does", "does").rank(1),
+            Column::words("workload", "does").rank(1),
             Column::words("run", "run_id").rank(2),
             Column::remarks("why", "reason"),
         ],
@@ -70,7 +70,7 @@ fn table(stages: &Stages) -> Table {
         cells
     }));
     table.note =
-        "Each stage made its data anew: what one wrote is not what the next one found.".to_owned();
+        "Each stage created its own data and did not see the data of earlier stages.".to_owned();
     table
 }
 

@@ -1,8 +1,8 @@
-//! Reports of more than one run: the throughput-latency curve of a tuning, the table and maps of a
+//! Reports of several runs: the throughput-latency curve of a search, the table and maps of a
 //! sweep, the comparison of experiments.
 //!
-//! Each has its input as plain data here, because it comes from several bundles and from statistics
-//! over them; what is drawn from it is a [`crate::document::Document`] like that of a run.
+//! Their inputs are plain data defined here, because they come from several bundles and from
+//! statistics. Each gives a [`crate::document::Document`].
 
 pub mod compare;
 pub mod curve;

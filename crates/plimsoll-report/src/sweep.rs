@@ -1,4 +1,4 @@
-//! The report of a sweep, from what was judged of its points.
+//! Report of a sweep, from its judged points.
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::finding::Outcome;
@@ -11,19 +11,19 @@ use crate::run::{sentence, verdict_tone};
 use crate::study;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// The report: figures to keep in mind, maps and lines for each pattern and depth, all points.
+/// Returns the report: key figures, maps and lines per pattern and depth, all points.
 pub fn sweep_document(sweep: &Sweep) -> Document {
     let mut document = drawn(sweep).document();
     let (planned, done) = (sweep.points_planned, sweep.points.len());
     if done < planned {
         document.headline.tone = Tone::Warn;
-        document.headline.reason = format!("{done} of {planned} points so far.");
+        document.headline.reason = format!("{done} of {planned} points measured.");
     }
     let invalid = sweep.points.iter().filter(|p| p.verdict == VerdictKind::Invalid).count();
     if invalid > 0 {
         document.headline.tone = Tone::Bad;
         let reason = &mut document.headline.reason;
-        reason.push_str(&format!(" {invalid} of them are not what they claim to be."));
+        reason.push_str(&format!(" {invalid} of them are INVALID."));
     }
     let unsteady = sweep.points.iter().filter(|point| point.steady == Some(false)).count();
     if unsteady > 0 {
@@ -32,17 +32,16 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
     document.identity = identity(sweep);
     document.demonstration = short(sweep);
     let at = document.sections.len().min(1);
-    document.sections.splice(at..at, [findings(sweep), rests_on(sweep)]);
+    document.sections.splice(at..at, [findings(sweep), verdict_basis(sweep)]);
     document.sections.retain(|section| !section.blocks.is_empty());
     document
 }
 
-/// Points that were measured for less than this are a first look: caches, burst credit and the
-/// background work of
-/// flash last for longer.
+/// Minimum duration of a point for reliable figures. Caches, burst credit and background work of
+/// flash last longer than this.
 const SHORT_NS: u64 = 60_000_000_000;
 
-/// The words of a banner, where points were measured for a short time only.
+/// Returns the text of a banner if points were measured for a short time.
 fn short(sweep: &Sweep) -> Option<String> {
     let lengths =
         sweep.points.iter().filter_map(|point| point.place.as_ref()).map(|p| p.measured_ns);
@@ -51,22 +50,21 @@ fn short(sweep: &Sweep) -> Option<String> {
         "No point was measured for more than {}. That is a first look: it shows neither what \
          the storage sustains \
          nor rare slow operations, and two points may differ by chance. Measure each point for \
-         ten minutes for figures to keep.",
+         ten minutes for reliable figures.",
         elapsed(longest as f64)
     ))
 }
 
-/// Date, host, file system, kernel, device and plan: what is asked first of a table that is
-/// handed on.
+/// Returns date, host, file system, kernel, device and plan.
 fn identity(sweep: &Sweep) -> Vec<(String, String)> {
-    let mut pairs = places::told(sweep.points.iter().filter_map(|point| point.place.as_ref()));
+    let mut pairs = places::facts(sweep.points.iter().filter_map(|point| point.place.as_ref()));
     let short = sweep.plan_sha256.get(..12).unwrap_or(&sweep.plan_sha256);
     pairs.push(("plan".to_owned(), format!("{}, SHA-256 {short}…", sweep.name)));
     pairs
 }
 
-/// Names of points, a few of many.
-fn named(labels: &[&str], points: usize) -> String {
+/// Lists names of points, shortened.
+fn list_points(labels: &[&str], points: usize) -> String {
     const NAMED_MAX: usize = 4;
     match labels.len() {
         all if all == points && points > 1 => format!("all {points} points"),
@@ -75,7 +73,7 @@ fn named(labels: &[&str], points: usize) -> String {
     }
 }
 
-/// What the rules found: each rule and outcome once, with the points and the words of the first.
+/// Lists findings: each rule and outcome once, with its points and the first explanation.
 fn findings(sweep: &Sweep) -> Section {
     let mut found: Vec<(&PointFinding, Vec<&str>)> = Vec::new();
     for point in &sweep.points {
@@ -109,15 +107,15 @@ fn findings(sweep: &Sweep) -> Section {
         table.rows.push(vec![
             Cell::text(word).tone(tone),
             Cell::text(finding.rule.clone()),
-            Cell::text(named(&labels, sweep.points.len())),
+            Cell::text(list_points(&labels, sweep.points.len())),
             Cell::text(sentence(&finding.says)),
         ]);
     }
     Section::brief("findings", "Findings").with(Block::Table(table))
 }
 
-/// What the verdicts rest on: points whose claims stand alike together.
-fn rests_on(sweep: &Sweep) -> Section {
+/// Returns the claims behind the verdicts, grouping points with the same claims.
+fn verdict_basis(sweep: &Sweep) -> Section {
     let mut groups: Vec<(VerdictKind, String, Vec<&str>)> = Vec::new();
     for point in sweep.points.iter().filter(|point| !point.claims.is_empty()) {
         let claims =
@@ -140,14 +138,14 @@ fn rests_on(sweep: &Sweep) -> Section {
     for (verdict, claims, labels) in groups {
         table.rows.push(vec![
             Cell::text(verdict.label()).tone(verdict_tone(verdict)),
-            Cell::text(named(&labels, sweep.points.len())),
+            Cell::text(list_points(&labels, sweep.points.len())),
             Cell::text(claims),
         ]);
     }
-    Section::brief("rests-on", "What the verdicts rest on").with(Block::Table(table))
+    Section::brief("rests-on", "Basis of the verdicts").with(Block::Table(table))
 }
 
-/// All points as CSV, in base units.
+/// Returns all points as CSV, in base units.
 pub fn sweep_csv(sweep: &Sweep) -> String {
     drawn(sweep).table().csv()
 }
@@ -187,7 +185,7 @@ fn cell(point: &SweepPoint) -> study::SweepCell {
 fn fact(kept: &Remembered) -> Fact {
     let rate = Cell::number(Unit::Rate, kept.rate_per_s);
     let bandwidth = Cell::number(Unit::Bandwidth, kept.bandwidth_bytes_per_s);
-    // What a figure is called stands first.
+    // The figure in the name comes first.
     let (cell, other) =
         if kept.name.contains("bandwidth") { (bandwidth, rate) } else { (rate, bandwidth) };
     let latency = kept.latency_ns_avg.map_or(String::new(), |ns| {

@@ -1,17 +1,16 @@
-//! Two sweeps cell by cell, as a report: what follows, a map of ratios for each pattern and
-//! depth, every
-//! cell, the unlike conditions.
+//! Report of a comparison of two sweeps: conclusion, maps of ratios per pattern and depth, all
+//! cells, differing conditions.
 
 use plimsoll_judge::compare::{Apart, CellFigure, Outcome, Overall, SweepCell, SweepComparison};
 
 use crate::chart::plot::{Dot, HeatMap, RuleKind};
 use crate::chart::{Axis, AxisScale, Mark, Plot, Rule};
-use crate::comparison::headline_words;
+use crate::comparison::headline_text;
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone, Value};
 
-/// The report of a comparison of sweeps.
+/// Returns the report of a comparison of sweeps.
 pub fn sweeps_document(compared: &SweepComparison) -> Document {
     let [first, second] = &compared.names;
     let groups = Group::all(&compared.cells);
@@ -35,11 +34,11 @@ pub fn sweeps_document(compared: &SweepComparison) -> Document {
         sections.push(Section::brief("remarks", "Remarks").with(list));
     }
     let (word, tone) = match (compared.outcome, &compared.winner) {
-        // Few sweeps, and not few runs: a sweep has many of them.
+        // The number of sweeps is low; each has many runs.
         (Outcome::TooFewRuns, _) if !compared.cells.is_empty() => {
             ("TOO FEW SWEEPS".to_owned(), Tone::Warn)
         }
-        (outcome, winner) => headline_words(outcome, winner.as_deref(), 2),
+        (outcome, winner) => headline_text(outcome, winner.as_deref(), 2),
     };
     Document {
         title: format!("{first} and {second}"),
@@ -49,7 +48,7 @@ pub fn sweeps_document(compared: &SweepComparison) -> Document {
     }
 }
 
-/// Every cell as a table.
+/// Returns the table of cells.
 pub fn sweeps_table(compared: &SweepComparison) -> Table {
     table(compared)
 }
@@ -75,7 +74,7 @@ fn overall(compared: &SweepComparison) -> Section {
         row.extend(ratios.map(|ratio| Cell::maybe(Unit::Plain, *ratio)));
         table.rows.push(row);
     }
-    Section::brief("overall", "All cells together").with(Block::Table(table))
+    Section::brief("overall", "Over all cells").with(Block::Table(table))
 }
 
 fn unlike(compared: &SweepComparison) -> Option<Section> {
@@ -130,7 +129,7 @@ fn row(cell: &SweepCell) -> Vec<Cell> {
         Apart::Higher => ("higher", Tone::Good),
         Apart::Lower => ("lower", Tone::Bad),
         Apart::NotToldApart => ("no significant difference", Tone::Plain),
-        Apart::TooFewSweeps => ("too few sweeps to tell", Tone::Plain),
+        Apart::TooFewSweeps => ("too few sweeps", Tone::Plain),
         Apart::NotShown => ("not shown", Tone::Warn),
         Apart::NotCompared => ("not compared", Tone::Warn),
     };
@@ -160,12 +159,12 @@ struct Group<'a> {
     queue_depth: u32,
     cells: Vec<&'a SweepCell>,
     sizes: Vec<u64>,
-    /// From the least.
+    /// Read shares in ascending order.
     reads: Vec<f64>,
 }
 
 impl<'a> Group<'a> {
-    /// In the order in which they first occur.
+    /// Returns the groups in order of appearance.
     fn all(cells: &'a [SweepCell]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for cell in cells {
@@ -205,7 +204,7 @@ impl<'a> Group<'a> {
         self.cells.iter().find(here).copied()
     }
 
-    /// Size along, read share upwards, the ratio as colour and in figures; the middle of the
+    /// Returns a map: I/O size by read share, with the ratio as colour and text. The middle of the
     /// scale is 1.
     fn map(&self, key: &str, of: fn(&SweepCell) -> CellFigure) -> Plot {
         let edges = |count: usize| (0..=count).map(|i| i as f64 - 0.5).collect();
@@ -234,7 +233,8 @@ impl<'a> Group<'a> {
         .size(860.0, height)
     }
 
-    /// The ratio of the rates with its interval over the size, one line for each read share.
+    /// Returns a chart of the ratio of rates with interval over I/O size, with a line per read
+    /// share.
     fn lines(&self) -> Plot {
         let mut plot = Plot::new(
             &self.id("ratio-lines"),
@@ -256,7 +256,7 @@ impl<'a> Group<'a> {
         plot.rule(Rule { level: true, at: 1.0, label: "same".to_owned(), kind: RuleKind::Note })
     }
 
-    /// The map for a terminal: a row for each read share, a column for each size.
+    /// Returns the map for a terminal: a row per read share, a column per size.
     fn grid(&self) -> Table {
         let mut columns = vec![Column::numbers("reads", "read_share")];
         for bytes in &self.sizes {

@@ -1,56 +1,55 @@
-//! A table as data: one description that the terminal, the page, Markdown and CSV all draw.
+//! A table as data, rendered by terminal, page, Markdown and CSV.
 //!
-//! Cells hold values in base units with their kind, and the drawing decides on digits and units.
-//! `n/a` (there is no such figure) and `unknown` (it was not observed) are values of their own and
-//! never print as zero.
+//! Cells have values in base units with their kind; rendering chooses digits and units. `n/a` (no
+//! such figure) and `unknown` (not observed) are distinct values and never print as zero.
 
 use crate::number::{Letters, Unit, show_against};
 
-/// What a cell holds.
+/// Value of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Words.
+    /// Creates a text cell.
     Text(String),
-    /// A number in the base unit of its kind.
+    /// Number in the base unit of its kind.
     Number(Unit, f64),
-    /// A number that is read beside its limit: it gets enough digits to be told from it.
+    /// A number with its limit, printed with enough digits to differ from it.
     Against(Unit, f64, f64),
-    /// A limit, and whether it is the least (`true`) or the most that passes.
+    /// A limit; true for a minimum, false for a maximum.
     Limit(Unit, f64, bool),
     /// The two ends of a 95 % interval.
     Interval(Unit, f64, f64),
-    /// There is no such figure, or too few samples for it.
+    /// No such figure, or too few samples for it.
     NotApplicable,
-    /// It was not observed.
+    /// Not observed.
     Unknown,
-    /// Nothing belongs here.
+    /// Empty.
     Empty,
 }
 
-/// How a cell is set off. Never the only sign: the words say the same.
+/// Emphasis of a cell. Never the only sign: the text has the same information.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// As the rest.
+    /// Normal.
     #[default]
     Plain,
-    /// Kept, passed, believable.
+    /// Good: met, passed, credible.
     Good,
-    /// Not kept, failed.
+    /// Bad: not met, failed.
     Bad,
-    /// Worth a look, unknown.
+    /// Warning, unknown.
     Warn,
-    /// Beside the point.
+    /// Less important.
     Faint,
-    /// Set off: a total.
+    /// Important: a total.
     Strong,
 }
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// What it holds.
+    /// Value.
     pub value: Value,
-    /// How it is set off.
+    /// Emphasis.
     pub tone: Tone,
 }
 
@@ -65,44 +64,44 @@ impl Cell {
         Self { value: Value::Number(unit, base), tone: Tone::Plain }
     }
 
-    /// A count.
+    /// Creates a count.
     pub fn count(count: u64) -> Self {
         Self::number(Unit::Count, count as f64)
     }
 
-    /// A number, or `n/a` where there is none.
+    /// Creates a number, or `n/a` for `None`.
     pub fn maybe(unit: Unit, base: Option<f64>) -> Self {
         base.map_or(Self::not_applicable(), |base| Self::number(unit, base))
     }
 
-    /// A number, or `unknown` where it was not observed.
+    /// Creates a number, or `unknown` for `None`.
     pub fn observed(unit: Unit, base: Option<f64>) -> Self {
         base.map_or(Self::unknown(), |base| Self::number(unit, base))
     }
 
-    /// There is no such figure.
+    /// Creates an `n/a` cell.
     pub fn not_applicable() -> Self {
         Self { value: Value::NotApplicable, tone: Tone::Faint }
     }
 
-    /// It was not observed.
+    /// Creates an `unknown` cell.
     pub fn unknown() -> Self {
         Self { value: Value::Unknown, tone: Tone::Warn }
     }
 
-    /// Nothing.
+    /// Creates an empty cell.
     pub fn empty() -> Self {
         Self { value: Value::Empty, tone: Tone::Plain }
     }
 
-    /// Sets it off.
+    /// Sets the emphasis.
     #[must_use]
     pub fn tone(mut self, tone: Tone) -> Self {
         self.tone = tone;
         self
     }
 
-    /// As shown to people. `scale` is the column's common unit, where it has one.
+    /// Formats the cell. `scale`: common unit of the column, if any.
     pub fn show(&self, scale: Option<Scale>, letters: Letters) -> String {
         let one = |unit: Unit, base: f64| match scale {
             Some(scale) if scale.unit == unit => {
@@ -142,20 +141,20 @@ impl Cell {
     }
 }
 
-/// The unit that all numbers of a column are printed in.
+/// Common unit of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// Of numbers of this kind.
+    /// Kind of numbers.
     pub unit: Unit,
     /// Base units in one display unit.
     pub divisor: f64,
     /// Name of the display unit.
     pub name: &'static str,
-    /// Places after the point, where one number of them suits the whole column.
+    /// Number of decimals, if one suits the whole column.
     pub places: Option<usize>,
 }
 
-/// Where a column's cells stand.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -167,21 +166,20 @@ pub enum Align {
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// What it shares with its neighbours, above their headings; mostly empty.
+    /// Heading shared with neighbouring columns, above their own; usually empty.
     pub group: String,
-    /// Its heading.
+    /// Heading.
     pub title: String,
-    /// Its name in CSV, in lower case with the base unit last: `db_read_latency_ns_avg`.
+    /// Name in CSV, lower case with the base unit last: `db_read_latency_ns_avg`.
     pub key: String,
-    /// Where its cells stand.
+    /// Alignment.
     pub align: Align,
-    /// Print every number of the column in one unit, named in the heading: this kind of number in
-    /// the unit that suits the column's largest.
+    /// Kind of numbers that share one unit, named in the heading and chosen for the largest number.
     pub common: Option<Unit>,
-    /// On a terminal, cells of this column stand on a line of their own below their row: remarks.
+    /// On a terminal, print cells on their own line below the row: remarks.
     pub below: bool,
-    /// On a terminal too narrow for all columns, those of the highest rank are left out first; 0
-    /// always stays.
+    /// On a narrow terminal, columns of the highest rank are dropped first; rank 0 is never
+    /// dropped.
     pub rank: u8,
 }
 
@@ -191,21 +189,21 @@ impl Column {
         Self { group, title, key, align, common, below: false, rank: 0 }
     }
 
-    /// Lets the column be left out on a narrow terminal, the highest rank first.
+    /// Sets the rank.
     #[must_use]
     pub fn rank(mut self, rank: u8) -> Self {
         self.rank = rank;
         self
     }
 
-    /// Puts the column under a heading that it shares with its neighbours.
+    /// Sets the shared heading.
     #[must_use]
     pub fn under(mut self, group: &str) -> Self {
         self.group = group.into();
         self
     }
 
-    /// Group, heading and unit in one line, for media without spanning headings.
+    /// Returns group, heading and unit in one line, for output without spanning headings.
     pub fn heading(&self, scale: Option<Scale>) -> String {
         let mut heading = match (self.group.is_empty(), self.title.is_empty()) {
             (true, _) => self.title.clone(),
@@ -219,7 +217,7 @@ impl Column {
         heading
     }
 
-    /// Name of the column's unit; none where the heading says it already.
+    /// Returns the name of the unit; empty if the heading already has it.
     pub fn unit_name(&self, scale: Option<Scale>) -> &'static str {
         let says = |text: &str| text.ends_with("per second");
         match scale {
@@ -228,22 +226,22 @@ impl Column {
             None => "",
         }
     }
-    /// A column of words.
+    /// Creates a text column.
     pub fn words(title: &str, key: &str) -> Self {
         Self::new(title, key, Align::Left, None)
     }
 
-    /// A column of remarks, below the rows on a terminal.
+    /// Creates a column of remarks.
     pub fn remarks(title: &str, key: &str) -> Self {
         Self { below: true, ..Self::words(title, key) }
     }
 
-    /// A column of numbers that each carry their unit.
+    /// Creates a column of numbers with individual units.
     pub fn numbers(title: &str, key: &str) -> Self {
         Self::new(title, key, Align::Right, None)
     }
 
-    /// A column of numbers in one unit.
+    /// Creates a column of numbers in one unit.
     pub fn of(unit: Unit, title: &str, key: &str) -> Self {
         Self::new(title, key, Align::Right, Some(unit))
     }
@@ -252,30 +250,30 @@ impl Column {
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What it shows.
+    /// Caption.
     pub caption: String,
-    /// A sentence below it; may be empty.
+    /// Note below the table; may be empty.
     pub note: String,
-    /// Its columns.
+    /// Columns.
     pub columns: Vec<Column>,
-    /// Its rows, each as long as `columns`.
+    /// Rows, each with a cell per column.
     pub rows: Vec<Vec<Cell>>,
-    /// The rows below the line: totals and means.
+    /// Rows below the line: totals and means.
     pub totals: Vec<Vec<Cell>>,
 }
 
 impl Table {
-    /// An empty table of these columns.
+    /// Creates an empty table.
     pub fn new(caption: &str, columns: Vec<Column>) -> Self {
         Self { caption: caption.into(), columns, ..Self::default() }
     }
 
-    /// Rows and totals.
+    /// Returns rows and totals.
     pub fn all_rows(&self) -> impl Iterator<Item = &Vec<Cell>> {
         self.rows.iter().chain(&self.totals)
     }
 
-    /// The same without columns that no row says anything in; the first, which names the rows, stays.
+    /// Returns the table without columns that are empty in all rows; the first column stays.
     #[must_use]
     pub fn without_empty_columns(&self) -> Self {
         let says = |cell: &Cell| match &cell.value {
@@ -297,7 +295,7 @@ impl Table {
         }
     }
 
-    /// The common unit of a column.
+    /// Returns the common unit of a column.
     pub fn scale(&self, column: usize, letters: Letters) -> Option<Scale> {
         let unit = self.columns.get(column)?.common?;
         let largest = self.all_rows().filter_map(|row| row.get(column)?.size()).fold(0.0, f64::max);
@@ -311,8 +309,8 @@ impl Table {
         Some(Scale { unit, divisor, name, places })
     }
 
-    /// CSV (RFC 4180): the keys as header, numbers in base units without grouping, empty for `n/a`
-    /// and `unknown` for what was not observed.
+    /// Returns CSV (RFC 4180): keys as header, numbers in base units without grouping, empty for
+    /// `n/a` and `unknown` if not observed.
     pub fn csv(&self) -> String {
         let mut out = String::new();
         // A column of intervals or limits becomes two.
@@ -364,7 +362,7 @@ fn csv_fields(cell: &Cell, two: bool) -> Vec<String> {
     if two { vec![one, String::new()] } else { vec![one] }
 }
 
-/// A number for machines: the shortest text that reads back as the same number.
+/// Formats a number for machines: the shortest text that parses to the same number.
 fn plain(base: f64) -> String {
     if base.is_finite() { format!("{base}") } else { String::new() }
 }

@@ -1,7 +1,7 @@
-//! Text for a terminal: the verdict first, then what it rests on.
+//! Renders reports as text for a terminal.
 //!
-//! Width, colour and letters are passed in: whether standard output is a terminal, how wide it is
-//! and what `NO_COLOR` says is for the command line to find out.
+//! Width, colour and character set are parameters: the command line detects the terminal and
+//! `NO_COLOR`.
 
 mod grid;
 mod paint;
@@ -20,16 +20,16 @@ use crate::escape::terminal;
 use crate::number::Letters;
 use crate::table::Tone;
 
-/// How text is drawn.
+/// Style of text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Columns of the terminal.
     pub width: usize,
-    /// Escape sequences for colour and weight.
+    /// Use escape sequences for colour and weight.
     pub colour: bool,
-    /// Unicode or ASCII.
+    /// Character set.
     pub letters: Letters,
-    /// All sections, not only those of the summary.
+    /// Print all sections, not only the summary.
     pub full: bool,
 }
 
@@ -39,15 +39,15 @@ impl Default for Style {
     }
 }
 
-/// Narrower than this, tables stop being tables.
+/// Minimum width for tables.
 const WIDTH_MIN: usize = 40;
-/// Room that a value gets beside its name; otherwise it stands below it.
+/// Minimum width of a value next to its name; otherwise it is printed below.
 const FACT_MIN: usize = 20;
-/// Characters of a line of blocks, beside its name and its ends.
+/// Minimum width of a sparkline.
 const SPARK_MIN: usize = 16;
-/// More than this shows no more.
+/// Maximum width of a sparkline.
 const SPARK_MAX: usize = 60;
-/// Wider than this, lines stop being readable.
+/// Maximum width of text.
 const WIDTH_MAX: usize = 140;
 
 impl Style {
@@ -64,7 +64,7 @@ impl Style {
     }
 }
 
-/// Our own sentences use these characters; anything else that is not ASCII becomes `?`.
+/// Replaces the non-ASCII characters of our own texts; any other becomes `?`.
 fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -86,7 +86,7 @@ fn ascii(text: &str) -> String {
     out
 }
 
-/// Draws the report.
+/// Renders the report.
 pub fn document(document: &Document, style: &Style) -> String {
     let mut out = String::new();
     let columns = style.columns();
@@ -176,13 +176,13 @@ fn block(block: &Block, style: &Style) -> String {
                 let _ = writeln!(out, "    {}", style.clean(line));
             }
         }
-        // A terminal has no charts; the page has.
+        // Charts are only on the page.
         Block::Chart(_) => {}
     }
     out
 }
 
-/// Pairs side by side, as many as a line holds.
+/// Prints pairs side by side, as many as fit into a line.
 fn line(pairs: &[(String, String)], style: &Style, out: &mut String) {
     let mut used = 0;
     for (name, text) in pairs {

@@ -1,6 +1,6 @@
-//! Wall-clock times as people write them, in UTC.
+//! Formats wall-clock times in UTC.
 
-/// `2026-11-21 00:44:11 UTC` of nanoseconds since 1970. Days to dates: H. Hinnant,
+/// Formats nanoseconds since 1970 as `2026-11-21 00:44:11 UTC`. Days to dates: H. Hinnant,
 /// "chrono-Compatible Low-Level Date Algorithms" (2013), `civil_from_days`.
 pub fn utc(unix_ns: u64) -> String {
     let seconds = unix_ns / 1_000_000_000;
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn known_moments() {
-        // Printed by GNU date -u -d @N.
+        // From GNU `date -u -d @N`.
         let at = |s: u64| utc(s * 1_000_000_000);
         assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
         assert_eq!(at(951_827_696), "2000-02-29 12:34:56 UTC");

@@ -1,4 +1,4 @@
-//! What a search for the load line found, as a report.
+//! Report of a search for the load line.
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::tuning::{At, TuneStep, Tuning};
@@ -10,10 +10,10 @@ use crate::run::checks::label;
 use crate::study::{Curve, Step};
 use crate::table::{Cell, Tone};
 
-/// The report of a search: the curve with its load line, the steps, what follows.
+/// Returns the report of a search: curve with load line, steps, conclusions.
 pub fn tuning_document(tuning: &Tuning) -> Document {
     let mut document = curve(tuning).document();
-    document.identity = places::told(tuning.steps.iter().filter_map(|step| step.place.as_ref()));
+    document.identity = places::facts(tuning.steps.iter().filter_map(|step| step.place.as_ref()));
     document.identity.push(("plan".to_owned(), tuning.name.clone()));
     let verdict = tuning.verdict();
     document.headline.word = match (tuning.load_line, verdict) {
@@ -34,16 +34,16 @@ pub fn tuning_document(tuning: &Tuning) -> Document {
     document
 }
 
-/// The sentence that is read first.
+/// Returns the reason for the headline.
 fn reason(tuning: &Tuning) -> String {
     let name = tuning.knob.load_name();
     if let Some(step) = tuning.steps.iter().find(|step| step.verdict == VerdictKind::Invalid) {
-        return format!("A step is not what it claims to be: {}.", step.note);
+        return format!("A step is INVALID: {}.", step.note);
     }
     let rate = |per_s: f64| Unit::Rate.show(per_s, Letters::Unicode);
     let carried = match tuning.load_line {
-        None if tuning.complete => "No load keeps every ceiling.".to_owned(),
-        None => "No step has kept every ceiling so far.".to_owned(),
+        None if tuning.complete => "No load stays within every ceiling.".to_owned(),
+        None => "No step has stayed within every ceiling yet.".to_owned(),
         Some(line) => format!(
             "The highest load within every ceiling is {}, at {name} {}.",
             rate(line.rate_per_s),
@@ -52,7 +52,11 @@ fn reason(tuning: &Tuning) -> String {
     };
     let needed = match (tuning.required_per_s, tuning.load_line, tuning.fewest) {
         (Some(required), _, Some(At { load, rate_per_s, .. })) => {
-            let fewest = if tuning.fewest_checked { "The fewest that meet" } else { "What meets" };
+            let fewest = if tuning.fewest_checked {
+                "The lowest load that meets"
+            } else {
+                "A load that meets"
+            };
             format!(
                 " {fewest} the required {}: {name} {load}, with {}.",
                 rate(required),
@@ -62,18 +66,18 @@ fn reason(tuning: &Tuning) -> String {
         (Some(required), Some(line), None) if line.rate_per_s >= required => {
             format!(" It meets the required {}.", rate(required))
         }
-        (Some(required), ..) => format!(" The required {} is not carried.", rate(required)),
+        (Some(required), ..) => format!(" The required {} is not reached.", rate(required)),
         _ => String::new(),
     };
     format!("{carried}{needed}")
 }
 
-/// The steps by ascending load.
+/// Returns the curve with steps by ascending load.
 pub fn curve(tuning: &Tuning) -> Curve {
     let mut steps: Vec<&TuneStep> = tuning.steps.iter().collect();
     steps.sort_by_key(|step| step.load);
-    // A load that was measured several times is shown as often; the one nearest to their mean stands
-    // for it.
+    // A load that was measured several times has several steps. Its representative is the one
+    // nearest to their mean.
     let nearest = |at: Option<At>| {
         let at = at?;
         let off =

@@ -1,67 +1,67 @@
-//! What verifying stored data or evidence found, for a terminal and for programs.
+//! Results of verifying stored data and evidence, as text and JSON.
 
 mod evidence;
 
 use plimsoll_evidence::run::Damage;
 use serde::Serialize;
 
-pub use evidence::{EvidenceVerified, RunVerified};
+pub use evidence::{EvidenceVerification, RunVerification};
 
-/// What was found of a mail store.
+/// Result of verifying a mail store.
 #[derive(Clone, Debug, Serialize)]
-pub struct StoreVerified {
-    /// `None`: nothing is damaged, but what some pages should hold is not known.
+pub struct StoreVerification {
+    /// `None` if nothing is damaged, but the expected contents of some pages are unknown.
     pub intact: Option<bool>,
-    /// Whether its run closed it.
+    /// The run closed the store.
     pub closed_cleanly: bool,
-    /// Pages that were read.
+    /// Checked pages.
     pub pages_checked: u64,
-    /// Of them, those that the log proves.
+    /// Pages proved by the log.
     pub pages_proved_by_log: u64,
-    /// Of them, those that the generation map proves.
+    /// Pages proved by the generation map.
     pub pages_proved_by_map: u64,
-    /// Of them, those that nothing proves.
+    /// Pages that nothing proves.
     pub pages_unknown: u64,
-    /// Acknowledged log blocks that were read.
+    /// Checked log blocks with acknowledged contents.
     pub log_blocks_checked: u64,
     /// Changes after the checkpoint.
     pub log_changes_to_replay: u64,
-    /// Damaged pages that the log makes again.
+    /// Damaged pages that can be recovered from the log.
     pub pages_recoverable_from_log: u64,
-    /// Commits that a witness saw acknowledged.
+    /// Acknowledged commits in the witness file.
     pub commits_witnessed: u64,
-    /// How many pages, log blocks and files are damaged.
+    /// Number of damaged pages, log blocks and files.
     pub damage_count: u64,
-    /// The first of them.
+    /// The first damages.
     pub damage: Vec<Damage>,
     /// What could not be checked, in sentences.
     pub unknown: Vec<String>,
-    /// Whether all was read.
+    /// Everything was read.
     #[serde(skip)]
     pub complete: bool,
-    /// How its run left it, in words.
+    /// State of the store, in words.
     #[serde(skip)]
     pub state: &'static str,
 }
 
-/// What was found of a data set.
+/// Result of verifying a data set.
 #[derive(Clone, Debug, Serialize)]
-pub struct DataVerified {
-    /// Whether every block holds what was written last.
+pub struct DataVerification {
+    /// Every block has the contents written last.
     pub intact: bool,
-    /// Blocks that were read.
+    /// Checked blocks.
     pub blocks_checked: u64,
-    /// How many blocks and files are damaged.
+    /// Number of damaged blocks and files.
     pub damage_count: u64,
-    /// The first of them.
+    /// The first damages.
     pub damage: Vec<Damage>,
-    /// Whether all was read.
+    /// Everything was read.
     #[serde(skip)]
     pub complete: bool,
 }
 
-impl StoreVerified {
-    /// For a terminal.
+impl StoreVerification {
+    /// Returns the result as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         if self.damage_count > 0 {
@@ -79,10 +79,10 @@ impl StoreVerified {
             text.push('\n');
         } else if self.complete && self.pages_unknown > 0 {
             text.push_str(
-                "NOT DAMAGED, NOT ALL KNOWN: nothing is damaged; some pages can't be proved\n\n",
+                "NOT DAMAGED, NOT ALL KNOWN: nothing is damaged; some pages cannot be proved\n\n",
             );
         } else if self.complete {
-            text.push_str("INTACT: every durably committed change is there\n\n");
+            text.push_str("INTACT: every durably committed change is present\n\n");
         } else {
             text.push_str("NOT COMPLETE: nothing damaged in what was checked\n\n");
         }
@@ -99,7 +99,7 @@ impl StoreVerified {
         counts.iter().for_each(|(name, count)| fact(name, count));
         fact("store", &self.state);
         fact("changes to replay", &self.log_changes_to_replay);
-        fact("pages the log makes again", &self.pages_recoverable_from_log);
+        fact("pages recoverable from the log", &self.pages_recoverable_from_log);
         if self.commits_witnessed > 0 {
             fact("commits witnessed", &self.commits_witnessed);
         }
@@ -110,11 +110,11 @@ impl StoreVerified {
     }
 }
 
-impl DataVerified {
-    /// For a terminal.
+impl DataVerification {
+    /// Returns the result as text.
     pub fn text(&self) -> String {
         let mut text = match (self.damage_count, self.complete) {
-            (0, true) => "INTACT: every block holds what was written last\n\n".to_owned(),
+            (0, true) => "INTACT: every block has the contents written last\n\n".to_owned(),
             (0, false) => "NOT COMPLETE: nothing damaged in what was checked\n\n".to_owned(),
             (damaged, _) => format!("DAMAGED: {damaged} blocks or files\n\n"),
         };

@@ -1,5 +1,5 @@
-//! Pages in a browser: on a telephone and on a screen, in light and in dark, nothing lies beyond the edge, no text
-//! is too faint to be read, and no two texts of a chart lie on each other. Needs Chromium, which `./test` installs.
+//! Pages in a browser, on phone and desktop, in light and dark: nothing extends beyond the edge, no
+//! text is too faint, no two texts of a chart overlap. Needs Chromium, which `./test` installs.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -15,10 +15,10 @@ use plimsoll_judge::judge;
 use plimsoll_report::document::Document;
 use plimsoll_report::html;
 
-/// Looks at each page of the list in frames of both widths and both colours, and writes down what is wrong.
+/// Checks each page in frames of both widths and both colour schemes, and lists errors.
 const LOOK: &str = include_str!("browser/look.html");
 
-/// A word as long as paths, hashes and fields of plans are.
+/// A word of the length of paths, hashes and plan fields.
 const LONG_WORD: &str = "plan.workload.matrix.streams.0.queue_depth_of_each_client_and_share";
 
 fn run(bundle: &Bundle) -> String {
@@ -29,7 +29,7 @@ fn study(document: &Document) -> String {
     html::page(document, "made up").unwrap()
 }
 
-/// A page of each kind, with names as long as they may be.
+/// Returns a page of each kind, with long names.
 fn pages() -> Vec<(&'static str, String)> {
     let mut long = common::bundle(Sample { read_ms: 40.0, stall: true, buffered: true, ..QUICK });
     long.run.plan_sha256 = "0123456789abcdef".repeat(4);
@@ -49,7 +49,7 @@ fn pages() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What the browser says of the pages in a directory.
+/// Returns the browser's output for the pages in a directory.
 fn looked_at(directory: &Path, names: &[&str]) -> String {
     let list = serde_json::to_string(names).unwrap();
     let look = directory.join("look.html");
@@ -77,7 +77,7 @@ fn pages_fit_and_can_be_read_on_telephones_and_screens_in_light_and_dark() {
     let directory = std::env::temp_dir().join(format!("plimsoll-pages-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let mut pages = pages();
-    // That it sees what is wrong: a page that is wider than a telephone, with faint text.
+    // A page that is too wide and faint must be detected.
     let wrong =
         "<body style=\"background:#fff\"><p style=\"width:600px;color:#ccc\">wide and faint</p>";
     pages.push(("wrong", wrong.to_owned()));

@@ -1,4 +1,4 @@
-//! Charts: well formed whatever the data.
+//! Charts are well formed for any data.
 
 #[path = "common/markup.rs"]
 mod markup;
@@ -97,7 +97,7 @@ proptest! {
     }
 }
 
-/// Two hours in seconds are drawn in what the pixels can show, and the slowest second is in it.
+/// Two hours of seconds are reduced to the pixels, and the slowest second is kept.
 #[test]
 fn a_long_series_is_small_and_keeps_its_peak() {
     let points = (0..7_200)
@@ -117,7 +117,7 @@ fn a_long_series_is_small_and_keeps_its_peak() {
         .split(['M', 'L'])
         .filter_map(|point| point.split_once(' ')?.1.parse::<f64>().ok())
         .fold(f64::INFINITY, f64::min);
-    // The frame begins 25 px below the edge; 900 ms of 1 s stand within its uppermost fifth.
+    // The frame begins at 25 px; 900 ms of 1 s are in its top fifth.
     assert!(highest < 25.0 + 0.2 * 195.0, "{highest}");
 }
 

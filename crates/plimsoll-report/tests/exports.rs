@@ -1,11 +1,11 @@
-//! Exports: what other tools read must be whole, in base units and in agreement with the evidence.
+//! Exports for other tools are complete, in base units, and agree with the evidence.
 
 mod common;
 
 use common::{QUARTER, QUICK};
 use plimsoll_judge::judge;
 
-/// Splits a CSV line at its commas; fields in quotes may hold some.
+/// Splits a CSV line at commas outside of quotes.
 fn fields(line: &str) -> Vec<String> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
@@ -33,7 +33,7 @@ fn csv_has_the_totals_of_each_class() {
         assert_eq!(line[column("latency_ns_max")], class.latency_ns_max.to_string());
         let average: f64 = line[column("latency_ns_avg")].parse().unwrap();
         assert!((average - class.latency_ns_sum as f64 / class.count as f64).abs() < 1e-6);
-        // p99.9 of fewer than 10,000 I/Os is not a figure.
+        // p99.9 needs at least 10,000 I/Os.
         let p999 = &line[column("latency_ns_p999")];
         assert_eq!(p999.is_empty(), class.count < 10_000, "{}: {p999}", class.name);
     }
@@ -88,7 +88,7 @@ fn fio_json_has_what_fio_plot_draws_by() {
     assert!(number(&side["iops_min"]) <= number(&side["iops_mean"]));
     assert!(number(&side["iops_mean"]) <= number(&side["iops_max"]));
     assert!((number(&side["iops_mean"]) / number(&side["iops"]) - 1.0).abs() < 0.1);
-    // Each operation lies in one step.
+    // Each operation is in one step.
     let shares: f64 = ["latency_ns", "latency_us", "latency_ms"]
         .iter()
         .flat_map(|unit| job[unit].as_object().unwrap().values())

@@ -1,4 +1,4 @@
-//! The page: whole, alone, and not to be broken into by names.
+//! The page is complete and self-contained, and names cannot inject markup.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -32,7 +32,7 @@ fn pages_ask_nothing_of_any_other_place() {
         let namespace = value == "http://www.w3.org/2000/svg";
         assert!(namespace || !value.contains("//"), "{value}");
     }
-    // Style and script neither import nor request.
+    // Style and script neither import nor send requests.
     for word in ["@import", "fetch(", "XMLHttpRequest", "WebSocket", "import(", "sendBeacon"] {
         assert!(!page.contains(word), "{word}");
     }
@@ -40,7 +40,7 @@ fn pages_ask_nothing_of_any_other_place() {
     assert!(page.contains("default-src 'none'"));
 }
 
-/// The drawing of a chart, from the page.
+/// Returns the drawing of a chart from the page.
 fn figure<'a>(page: &'a str, id: &str) -> &'a str {
     let from = page.find(&format!("<figure class=\"plot\" id=\"{id}\">")).unwrap();
     let length = page[from..].find("</figure>").unwrap();
@@ -71,7 +71,7 @@ fn every_chart_is_drawn_anew_for_a_narrow_page_and_every_cell_says_what_it_is() 
     assert!(page.contains("data-title=\"result\""), "the result has no name of its own");
 }
 
-/// A store writes everything back when it closes, in one go: that is no load, and sets no scale.
+/// The flush of a store when it closes is not load and does not affect the scale.
 #[test]
 fn the_flush_at_the_end_does_not_squash_the_charts() {
     use plimsoll_evidence::run::PhaseKind;
@@ -116,10 +116,13 @@ fn a_hypervisor_without_a_name_is_named_once_and_a_run_without_a_measurement_say
     bundle.plan.demonstration = true;
     bundle.run.phases.truncate(1);
     let text = plimsoll_report::text(&bundle, &judge(&bundle), &style);
-    assert!(text.contains("came to no measurement") && !text.contains("not at all"), "{text}");
+    assert!(
+        text.contains("ended before its measurement") && !text.contains("not at all"),
+        "{text}"
+    );
 }
 
-/// Phrases that readers stumbled over, in the reports of runs that ended in every way: none of them comes back.
+/// Phrases that readers misunderstood must not appear in any report.
 #[test]
 fn no_report_says_one_of_many_or_ends_before_its_list() {
     use plimsoll_evidence::run::EndKind;
@@ -164,18 +167,18 @@ fn no_report_says_one_of_many_or_ends_before_its_list() {
     }
 }
 
-/// Words that are the project's own are explained where they first appear.
+/// Terms of the project are explained where they first appear.
 #[test]
 fn words_of_our_own_are_explained_where_they_first_appear() {
     let bundle = common::bundle(QUICK);
     let text = plimsoll_report::text(&bundle, &judge(&bundle), &Default::default());
-    assert!(text.contains("Claims: what the figures may be taken to show"), "{text}");
-    assert!(text.contains("upkeep: what the store does for itself"), "{text}");
+    assert!(text.contains("Claims: what the figures can show"), "{text}");
+    assert!(text.contains("upkeep: the store's own I/O"), "{text}");
     let page = page(&bundle);
     let words = [
         "T2, by another tool",
         "coordinated omission",
-        "A claim is what a figure",
+        "A claim states what the figures prove",
         "Checkpoints, headers, formatting of log files",
     ];
     for words in words {
@@ -183,7 +186,7 @@ fn words_of_our_own_are_explained_where_they_first_appear() {
     }
 }
 
-/// A name that tries to break out of text, attributes, scripts and styles.
+/// A name that tries to escape from text, attributes, scripts and styles.
 const HOSTILE: &str = "\"'><img src=x onerror=alert(1)></script></style><!--&\u{1b}[31m\u{7}";
 
 fn hostile(mut bundle: Bundle) -> Bundle {
@@ -236,7 +239,7 @@ fn an_owner_is_shown_where_the_plan_names_one() {
     assert!(text.contains("owner"), "{text}");
 }
 
-/// The tags of a page whose every name is hostile are those of the same page with a harmless name.
+/// A page with hostile names has the same tags as one with harmless names.
 #[test]
 fn names_cannot_break_out() {
     let mut benign = hostile(common::bundle(QUICK));
@@ -244,7 +247,7 @@ fn names_cannot_break_out() {
     assert!(!attacked.contains("<img"));
     assert!(!attacked.contains('\u{1b}'));
     let verdict = judge(&benign);
-    // One counter stays of two that now share a name, so the harmless one keeps that too.
+    // Two counters with the same name become one; the harmless page must do the same.
     benign.run.name = "harmless".into();
     let harmless = plimsoll_report::html(&benign, &verdict).unwrap();
     assert_eq!(skeleton(&attacked).unwrap().tags, skeleton(&harmless).unwrap().tags);
@@ -264,7 +267,7 @@ fn hostile_names_stay_data_in_every_export() {
     assert_eq!(fio["fio version"], format!("plimsoll-{HOSTILE}"));
 }
 
-/// A run that ended before it measured anything has a report too.
+/// A run that ended before its measurement has a report.
 #[test]
 fn a_run_without_a_measurement_has_a_report() {
     let mut bundle = common::bundle(QUICK);
@@ -290,7 +293,7 @@ fn a_run_without_a_measurement_has_a_report() {
     plimsoll_report::fio_json(&bundle);
 }
 
-/// What a quickstart answers stands in every form of its report, and in that of no other run.
+/// The answer of a quickstart is in every format of its report, and in no other run's report.
 #[test]
 fn a_quickstart_says_what_the_storage_would_carry() {
     let mut bundle = common::bundle(QUICK);
@@ -306,7 +309,7 @@ fn a_quickstart_says_what_the_storage_would_carry() {
     for mount in &mut bundle.environment.mounts {
         mount.free_bytes = Some(80 << 30);
     }
-    // 621 I/Os a second, and room for less than the 3,100 heavy mailboxes that they would be.
+    // 621 I/Os per second would be 3,100 heavy mailboxes, and there is less space.
     for form in forms(&bundle) {
         for says in [
             "What this storage would carry",
@@ -320,11 +323,11 @@ fn a_quickstart_says_what_the_storage_would_carry() {
             assert!(form.contains(says), "{says:?} is not in\n{form}");
         }
     }
-    // What was not seen is unknown.
+    // Unobserved values are unknown.
     for mount in &mut bundle.environment.mounts {
         mount.free_bytes = None;
     }
     for form in forms(&bundle) {
-        assert!(form.contains("what is free was not seen"), "{form}");
+        assert!(form.contains("free space is unknown"), "{form}");
     }
 }

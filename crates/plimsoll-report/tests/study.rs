@@ -1,4 +1,4 @@
-//! Reports of more than one run.
+//! Reports of several runs.
 #![allow(clippy::unwrap_used)]
 
 #[path = "common/markup.rs"]

@@ -1,4 +1,4 @@
-//! The terminal's summary, to the letter.
+//! The terminal's summary, compared exactly.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Prints a run as it goes on, one JSON object a line: `cargo run -p plimsoll-runner --example live PLAN`.
-//! The first line on stdin asks it to end.
+//! Prints the events of a run, one JSON object per line: `cargo run -p plimsoll-runner --example
+//! live PLAN`. The first line on stdin stops the run.
 
 use std::error::Error;
 use std::io::Write;
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map_err(|errors| errors.to_string())?;
     let places = Places::from_environment().map_err(|error| error.to_string())?;
     let run = Runner::start(&plan, Options::new(places)).map_err(|error| error.to_string())?;
-    let stop = run.stopper();
+    let stop = run.stop_flag();
     std::thread::spawn(move || {
         if std::io::stdin().read_line(&mut String::new()).is_ok_and(|bytes| bytes > 0) {
             stop.store(true, Ordering::Relaxed);
@@ -46,15 +46,17 @@ fn line(event: &Event) -> Option<Value> {
             Data::Gauge(_) => return None,
         },
         Event::PhaseEnded(phase) => json!({"event": "phase-ended", "phase": phase}),
-        Event::Note(text) => json!({"event": "note", "says": text}),
-        Event::Part(text) => json!({"event": "part", "says": text}),
-        Event::Warning(text) => json!({"event": "warning", "says": text}),
+        Event::Note(text) => json!({"event": "note", "text": text}),
+        Event::Part(text) => json!({"event": "part", "text": text}),
+        Event::Warning(text) => json!({"event": "warning", "text": text}),
         Event::Finding(finding) => json!({"event": "finding", "finding": finding}),
         Event::Finished { directory, verdict, .. } => json!({
             "event": "finished", "bundle": directory, "verdict": verdict.verdict
         }),
-        Event::Together { directory } => json!({"event": "together", "experiment": directory}),
-        Event::Failed(error) => json!({"event": "failed", "says": error.message}),
+        Event::ExperimentFinished { directory } => {
+            json!({"event": "experiment-finished", "experiment": directory})
+        }
+        Event::Failed(error) => json!({"event": "failed", "message": error.message}),
         Event::Latencies(_) | Event::Progress { .. } => return None,
     })
 }

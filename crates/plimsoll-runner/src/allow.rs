@@ -1,5 +1,5 @@
-//! What an operator allows plans to be run on that others send: to an agent of a fleet, to the web page. Without it
-//! every write is refused.
+//! Targets that an operator allows for plans of other people: those sent to an agent of a fleet, or
+//! to the web page. Without such a list every write is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -8,27 +8,27 @@ use plimsoll_plan::{Arrival, ResolvedPlan, TargetKind};
 
 use crate::error::RunnerError;
 
-/// What is allowed, every path without links in it.
+/// Allowed targets. Paths have no symbolic links in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     places: AllowedPlaces,
-    /// Addresses of the exports, as they were given.
+    /// NFS URLs of the exports, as the operator wrote them.
     exports: Vec<String>,
     buckets: Vec<Bucket>,
 }
 
-/// A bucket of an object store, or what begins with a prefix in it.
+/// A bucket of an object store, or the objects of one with a common prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bucket {
-    /// `https://host:port`, and nothing more.
+    /// `https://host:port`, without a path.
     endpoint: String,
-    /// `bucket/prefix`.
-    within: String,
+    /// Bucket and prefix: `bucket/prefix`.
+    path_prefix: String,
 }
 
 impl Bucket {
-    /// Of an endpoint and what is in it; `None` where either could stand for something else.
-    fn of(endpoint: &str, within: &str) -> Option<Self> {
+    /// Returns `None` if the endpoint or path is ambiguous (user name, `..`, empty part).
+    fn new(endpoint: &str, path_prefix: &str) -> Option<Self> {
         let endpoint = endpoint.trim_end_matches('/');
         let scheme = ["https://", "http://"].into_iter().find(|s| endpoint.starts_with(s))?;
         let host = &endpoint[scheme.len()..];
@@ -36,32 +36,32 @@ impl Bucket {
         if host.is_empty() || !host.chars().all(is_host) {
             return None;
         }
-        let within = within.trim_matches('/');
-        let climbs = within.contains('\\')
-            || within.split('/').any(|part| part.is_empty() || part == "." || part == "..");
+        let path_prefix = path_prefix.trim_matches('/');
+        let climbs = path_prefix.contains('\\')
+            || path_prefix.split('/').any(|part| part.is_empty() || part == "." || part == "..");
         let endpoint = endpoint.to_ascii_lowercase();
-        (!climbs).then(|| Self { endpoint, within: within.to_owned() })
+        (!climbs).then(|| Self { endpoint, path_prefix: path_prefix.to_owned() })
     }
 
-    /// As `--allow-s3` has it: `https://host:port/bucket/prefix`.
+    /// Parses the value of `--allow-s3`: `https://host:port/bucket/prefix`.
     fn parse(text: &str) -> Option<Self> {
         let host = text.find("://")? + 3;
         let end = host + text[host..].find('/')?;
-        Self::of(&text[..end], &text[end..])
+        Self::new(&text[..end], &text[end..])
     }
 
-    fn holds(&self, other: &Self) -> bool {
-        let rest = other.within.strip_prefix(&self.within);
+    fn contains(&self, other: &Self) -> bool {
+        let rest = other.path_prefix.strip_prefix(&self.path_prefix);
         self.endpoint == other.endpoint
             && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
 impl Allow {
-    /// Directories below which, devices on which, and exports below which plans may work.
+    /// Allows plans to work below these directories, on these devices and below these exports.
     ///
     /// # Errors
-    /// A directory or device that is not there.
+    /// A directory or device that does not exist.
     pub fn new(
         paths: &[PathBuf],
         devices: &[PathBuf],
@@ -72,17 +72,17 @@ impl Allow {
                 RunnerError::usage(format!("{option} {}: {error}", path.display()))
             })
         };
-        let all = |option: &str, given: &[PathBuf]| {
-            given.iter().map(|path| real(option, path)).collect::<Result<Vec<_>, _>>()
+        let all = |option: &str, paths: &[PathBuf]| {
+            paths.iter().map(|path| real(option, path)).collect::<Result<Vec<_>, _>>()
         };
         let (directories, devices) = (all("--allow-path", paths)?, all("--allow-device", devices)?);
         if let Some(file) = directories.iter().find(|path| !path.is_dir()) {
-            let says = format!("--allow-path {}: it is no directory", file.display());
+            let says = format!("--allow-path {}: not a directory", file.display());
             return Err(RunnerError::usage(says));
         }
         let parsed = |export: &String| {
             NfsUrl::parse(export).map_err(|error| {
-                RunnerError::usage(format!("--allow-nfs {export}: it is no export: {error}"))
+                RunnerError::usage(format!("--allow-nfs {export}: not a valid export: {error}"))
                     .hint("write nfs://host/export")
             })
         };
@@ -92,14 +92,14 @@ impl Allow {
         Ok(Self { places, exports: exports.collect(), buckets: Vec::new() })
     }
 
-    /// Buckets too, or what begins with a prefix in one: `https://host:port/bucket/prefix`.
+    /// Also allows these buckets or prefixes: `https://host:port/bucket/prefix`.
     ///
     /// # Errors
-    /// What is none.
+    /// A value that is not a valid bucket.
     pub fn with_buckets(self, buckets: &[String]) -> Result<Self, RunnerError> {
         let parsed = |given: &String| {
             Bucket::parse(given).ok_or_else(|| {
-                RunnerError::usage(format!("--allow-s3 {given}: it is no bucket"))
+                RunnerError::usage(format!("--allow-s3 {given}: not a valid bucket URL"))
                     .hint("write https://host:port/bucket or https://host:port/bucket/prefix")
             })
         };
@@ -107,111 +107,116 @@ impl Allow {
         Ok(Self { buckets, ..self })
     }
 
-    /// Whether nothing that writes is allowed.
+    /// Returns true if no target is allowed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places == AllowedPlaces::default() && self.buckets.is_empty()
     }
 
-    /// The directories, devices and exports, for the check of what a run has opened.
+    /// Returns the allowed directories, devices and exports. The engine checks opened targets
+    /// against them.
     #[must_use]
     pub fn places(&self) -> &AllowedPlaces {
         &self.places
     }
 
-    /// In words, an entry each.
+    /// Returns a description of each entry, such as `path /mnt/db`.
     #[must_use]
-    pub fn words(&self) -> Vec<String> {
+    pub fn descriptions(&self) -> Vec<String> {
         let paths = self.places.directories.iter().map(|path| format!("path {}", path.display()));
         let devices = self.places.devices.iter().map(|path| format!("device {}", path.display()));
         let exports = self.exports.iter().map(|export| format!("nfs {export}"));
-        let bucket = |bucket: &Bucket| format!("s3 {}/{}", bucket.endpoint, bucket.within);
+        let bucket = |bucket: &Bucket| format!("s3 {}/{}", bucket.endpoint, bucket.path_prefix);
         let buckets = self.buckets.iter().map(bucket);
         paths.chain(devices).chain(exports).chain(buckets).collect()
     }
 
-    /// Whether a plan stays within what is allowed, and asks for what can be done for others. A directory that is
-    /// missing in one that is allowed is made.
+    /// Checks that a plan's only target is allowed and that the plan needs nothing else of this
+    /// host. Creates a missing directory inside an allowed one.
     ///
     /// # Errors
-    /// A sentence that says what does not.
+    /// The reason for refusing the plan.
     pub fn check(&self, plan: &ResolvedPlan) -> Result<(), String> {
         let [_] = &plan.targets[..] else {
-            return Err("the plan names several targets: one is run for others".to_owned());
+            return Err(
+                "the plan has several targets, and only plans with one target are accepted here"
+                    .to_owned(),
+            );
         };
-        self.look(plan, true)
+        self.check_plan(plan, true)
     }
 
-    /// As [`Self::check`], but a plan may name several targets, each of which stays within what is allowed, and nothing is
-    /// made: whether the plan would be taken.
+    /// Like [`Self::check`], but allows several targets and creates nothing.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn would_take(&self, plan: &ResolvedPlan) -> Result<(), String> {
-        self.look(plan, false)
+    pub fn check_without_creating(&self, plan: &ResolvedPlan) -> Result<(), String> {
+        self.check_plan(plan, false)
     }
 
-    /// Whether all places of a plan lie within what is allowed; a model has none.
+    /// Checks only that all targets are allowed. A model needs no permission.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn holds(&self, plan: &ResolvedPlan) -> Result<(), String> {
+    pub fn check_targets(&self, plan: &ResolvedPlan) -> Result<(), String> {
         let targets = plan.targets.iter().map(|target| &target.kind);
         targets
             .filter(|kind| !matches!(kind, TargetKind::Model { .. }))
-            .try_for_each(|kind| self.target(kind, false))
+            .try_for_each(|kind| self.check_target(kind, false))
     }
 
-    fn look(&self, plan: &ResolvedPlan, makes: bool) -> Result<(), String> {
+    fn check_plan(&self, plan: &ResolvedPlan, create: bool) -> Result<(), String> {
         if !plan.observe.metrics.is_empty() {
-            return Err("[observe.metrics] would have this host ask other servers".to_owned());
+            return Err("[observe.metrics] is not accepted here: this host would send requests to other servers".to_owned());
         }
         if let Some(file) = files_read(plan).next() {
             return Err(format!(
-                "the plan reads {file}: files of this host are not read for others"
+                "the plan reads {file}: plans accepted here may not read files of this host"
             ));
         }
-        plan.targets.iter().try_for_each(|target| self.target(&target.kind, makes))
+        plan.targets.iter().try_for_each(|target| self.check_target(&target.kind, create))
     }
 
-    fn target(&self, kind: &TargetKind, makes: bool) -> Result<(), String> {
+    fn check_target(&self, kind: &TargetKind, create: bool) -> Result<(), String> {
         match kind {
             TargetKind::Null => Ok(()),
-            TargetKind::Path { path } => self.path(path, makes),
+            TargetKind::Path { path } => self.check_path(path, create),
             TargetKind::Directories { databases, logs } => {
-                databases.iter().chain(logs).try_for_each(|path| self.path(path, makes))
+                databases.iter().chain(logs).try_for_each(|path| self.check_path(path, create))
             }
-            TargetKind::Device { device } => self.device(device),
+            TargetKind::Device { device } => self.check_device(device),
             TargetKind::Nfs { exports, uid, gid, .. } => exports.iter().try_for_each(|export| {
                 self.places.export(export, *uid, *gid).map(drop).map_err(|e| e.to_string())
             }),
-            TargetKind::S3 { url, endpoint, .. } => self.bucket(url, endpoint),
-            TargetKind::Model { .. } => Err("a model is not driven for others".to_owned()),
+            TargetKind::S3 { url, endpoint, .. } => self.check_bucket(url, endpoint),
+            TargetKind::Model { .. } => Err("models are not accepted here".to_owned()),
         }
     }
 
-    fn path(&self, path: &str, makes: bool) -> Result<(), String> {
-        self.places.admit_directory(path, makes).map_err(|error| error.to_string())
+    fn check_path(&self, path: &str, create: bool) -> Result<(), String> {
+        self.places.admit_directory(path, create).map_err(|error| error.to_string())
     }
 
-    fn device(&self, device: &str) -> Result<(), String> {
+    fn check_device(&self, device: &str) -> Result<(), String> {
         let real =
             Path::new(device).canonicalize().map_err(|error| format!("{device}: {error}"))?;
         let checked = self.places.check_device(Path::new(device), &real);
         checked.map_err(|error| error.to_string())
     }
 
-    /// A bucket with its prefix. The credentials are those of this host's environment.
-    fn bucket(&self, url: &str, endpoint: &str) -> Result<(), String> {
-        let asked = Bucket::of(endpoint, url.strip_prefix("s3://").unwrap_or_default());
-        match asked.is_some_and(|asked| self.buckets.iter().any(|allowed| allowed.holds(&asked))) {
+    /// Checks a bucket with its prefix. Credentials come from this host's environment.
+    fn check_bucket(&self, url: &str, endpoint: &str) -> Result<(), String> {
+        let requested = Bucket::new(endpoint, url.strip_prefix("s3://").unwrap_or_default());
+        match requested.is_some_and(|requested| {
+            self.buckets.iter().any(|allowed| allowed.contains(&requested))
+        }) {
             true => Ok(()),
-            false => Err(format!("{url} at {endpoint} is not allowed: no --allow-s3 names it")),
+            false => Err(format!("{url} at {endpoint} is not allowed by any --allow-s3")),
         }
     }
 }
 
-/// Files that a plan's arrivals and operations are read from.
+/// Returns the files that a plan reads: recorded arrivals and traces.
 fn files_read(plan: &ResolvedPlan) -> impl Iterator<Item = &str> {
     let streams = plan.workload.matrix().into_iter().flat_map(|matrix| &matrix.streams);
     streams.flat_map(|stream| {
@@ -255,8 +260,8 @@ mod tests {
         let allow = Allow::new(std::slice::from_ref(&in_it), &[], &[]).unwrap();
         allow.check(&at(&in_it)).unwrap();
         allow.check(&at(&in_it.join("deep"))).unwrap();
-        allow.would_take(&at(&in_it.join("made"))).unwrap();
-        assert!(!in_it.join("made").exists(), "to ask makes nothing");
+        allow.check_without_creating(&at(&in_it.join("made"))).unwrap();
+        assert!(!in_it.join("made").exists(), "a check creates nothing");
         allow.check(&at(&in_it.join("made"))).unwrap();
         assert!(in_it.join("made").is_dir(), "a host's own directory is made");
         for outside in [beside.clone(), in_it.join("../in-not"), root.path().into(), "/".into()] {
@@ -277,7 +282,7 @@ mod tests {
         std::os::unix::fs::symlink(&secret, in_it.join("way")).unwrap();
         let allow = Allow::new(std::slice::from_ref(&in_it), &[], &[]).unwrap();
         for way in ["way", "way/deep", "way/made", "way/.."] {
-            assert!(allow.would_take(&at(&in_it.join(way))).is_err(), "{way}");
+            assert!(allow.check_without_creating(&at(&in_it.join(way))).is_err(), "{way}");
             let error = allow.check(&at(&in_it.join(way))).unwrap_err();
             assert!(error.contains("outside") || error.contains("No such"), "{way}: {error}");
         }
@@ -335,7 +340,7 @@ mod tests {
         let of = |text: &str| Allow::default().with_buckets(&[text.to_owned()]);
         let allow = of("https://Store.example:9000/load/unit/").unwrap();
         assert!(!allow.is_empty());
-        assert_eq!(allow.words(), ["s3 https://store.example:9000/load/unit"]);
+        assert_eq!(allow.descriptions(), ["s3 https://store.example:9000/load/unit"]);
         let check = |url: &str, endpoint: &str| {
             allow.check(&plan(&format!("s3 = {url:?}\nendpoint = {endpoint:?}")))
         };
@@ -366,7 +371,7 @@ mod tests {
             "https://user@store.example:9000",
         ] {
             let error = check("s3://load/unit", endpoint).unwrap_err();
-            assert!(error.contains("no --allow-s3 names it"), "{error}");
+            assert!(error.contains("not allowed by any --allow-s3"), "{error}");
         }
         for wrong in
             ["store/load", "https://store", "https://store/", "ftp://store/load", "s3://load"]

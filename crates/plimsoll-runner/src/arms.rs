@@ -1,5 +1,5 @@
-//! Several targets of one plan, run in turns: each round takes every target once, in random order, so
-//! that what changes with time does not fall on one of them.
+//! Runs the targets of a plan in turns and compares them. Each round runs every target once, in
+//! random order. Drift over time then does not affect one target more than the others.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -9,57 +9,57 @@ use plimsoll_judge::compare::{Comparison, Side, compare_for};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::comparison_document;
 
-use crate::asked::Asked;
+use crate::data_slot::DataSlot;
 use crate::error::RunnerError;
 use crate::experiment::Experiment;
-use crate::finished::Finished;
-use crate::kept_data::DataSlot;
+use crate::finished_run::FinishedRun;
 use crate::listener::Listener;
 use crate::render;
+use crate::run_request::RunConfig;
 use crate::search;
 
-/// What the runs of all targets come to.
-pub struct Compared {
-    /// The targets against each other.
+/// Comparison of a plan's targets, with their runs.
+pub struct ArmComparison {
+    /// Comparison of the targets.
     pub comparison: Comparison,
-    /// The runs, in their order.
-    pub finished: Vec<Finished>,
-    /// Where the data was kept.
+    /// All runs, in the order in which they ran.
+    pub finished: Vec<FinishedRun>,
+    /// Directories of data that was kept.
     pub kept: Vec<String>,
-    /// The report's path.
+    /// Path of the report.
     pub report: PathBuf,
 }
 
-/// Runs every target of a plan as often as it says, and compares them. Differences of the conditions that
-/// `accept` names are accepted; those that `factors` name are what is asked about.
+/// Runs every target as often as the plan says, and compares them. `accept`: conditions whose
+/// differences are accepted. `factors`: conditions that the comparison is about.
 ///
 /// # Errors
-/// A target that cannot be used, a bundle that cannot be written.
+/// An unusable target, or a bundle that cannot be written.
 pub fn carry_out(
-    asked: &Asked<'_>,
+    config: &RunConfig<'_>,
     accept: &[String],
     factors: &[String],
     listener: &mut dyn Listener,
-) -> Result<Compared, RunnerError> {
-    let resolved = asked.resolved;
+) -> Result<ArmComparison, RunnerError> {
+    let resolved = config.resolved;
     search::refuse_auto(resolved)?;
     let arms: Vec<ResolvedPlan> =
         (0..resolved.targets.len()).filter_map(|i| resolved.for_target(i)).collect();
     let names: Vec<String> = resolved.targets.iter().map(|target| target.name.clone()).collect();
     let mut experiment =
-        Experiment::begin(ExperimentKind::Compare, &resolved.name, asked.bundles, asked.places)?;
-    let hands_on = !resolved.repeat.fresh;
-    let slot = || if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };
+        Experiment::begin(ExperimentKind::Compare, &resolved.name, config.bundles, config.places)?;
+    let reuses_data = !resolved.repeat.fresh;
+    let slot = || if reuses_data { DataSlot::reused() } else { DataSlot::fresh() };
     let data: Vec<DataSlot> = arms.iter().map(|_| slot()).collect();
     let order = order(arms.len(), resolved.repeat.runs.max(1), resolved.seed);
-    let mut finished: Vec<(usize, Finished)> = Vec::new();
+    let mut finished: Vec<(usize, FinishedRun)> = Vec::new();
     let mut failure = None;
     for (number, &arm) in order.iter().enumerate() {
         listener.part(&format!("run {} of {}: {}", number + 1, order.len(), names[arm]));
-        let of_arm = Asked { resolved: &arms[arm], ..*asked };
-        let place = Some(experiment.next(&names[arm]));
-        let request = of_arm.request(experiment.directory(), place, &data[arm]);
-        match asked.driver.run_once(&request, listener) {
+        let arm_config = RunConfig { resolved: &arms[arm], ..*config };
+        let membership = Some(experiment.next_membership(&names[arm]));
+        let request = arm_config.request(experiment.directory(), membership, &data[arm]);
+        match config.driver.run_once(&request, listener) {
             Ok(run) => {
                 listener.finished(&run);
                 finished.push((arm, run));
@@ -71,51 +71,51 @@ pub fn carry_out(
         }
         let Some((_, latest)) = finished.last() else { break };
         experiment.note(&latest.evidence);
-        let compared = compared(&names, &finished, accept, factors);
-        let page = render::document_html(&comparison_document(&compared))?;
-        experiment.write(&compared, &page)?;
-        let interrupted = asked.interrupt.load(Ordering::Relaxed);
+        let comparison = compare_finished(&names, &finished, accept, factors);
+        let page = render::document_html(&comparison_document(&comparison))?;
+        experiment.write(&comparison, &page)?;
+        let interrupted = config.interrupt.load(Ordering::Relaxed);
         if interrupted || latest.evidence.run.end.kind != EndKind::Completed {
             break;
         }
     }
     let mut kept = Vec::new();
     for slot in &data {
-        kept.extend(slot.finish(asked.keep)?);
+        kept.extend(slot.finish(config.keep)?);
     }
-    asked.driver.release(listener)?;
+    config.driver.release(listener)?;
     if let Some(error) = failure {
         return Err(error);
     }
-    let comparison = compared(&names, &finished, accept, factors);
+    let comparison = compare_finished(&names, &finished, accept, factors);
     kept.extend(finished.iter().flat_map(|(_, run)| run.kept.clone()));
     let finished = finished.into_iter().map(|(_, run)| run).collect();
-    Ok(Compared { comparison, finished, kept, report: experiment.report() })
+    Ok(ArmComparison { comparison, finished, kept, report: experiment.report() })
 }
 
-fn compared(
+fn compare_finished(
     names: &[String],
-    finished: &[(usize, Finished)],
+    finished: &[(usize, FinishedRun)],
     accept: &[String],
     factors: &[String],
 ) -> Comparison {
     let side = |(arm, name): (usize, &String)| {
-        let of = finished.iter().filter(|(of, _)| *of == arm);
+        let own = finished.iter().filter(|(run_arm, _)| *run_arm == arm);
         Side {
             name: name.clone(),
-            runs: of.map(|(_, run)| (&run.evidence, &run.verdict)).collect(),
+            runs: own.map(|(_, run)| (&run.evidence, &run.verdict)).collect(),
         }
     };
     compare_for(&names.iter().enumerate().map(side).collect::<Vec<_>>(), accept, factors)
 }
 
-/// Which arm each run is of: `rounds` times all of them, each time in another random order.
+/// Returns the target of each run: `rounds` rounds of all targets, each in a new random order.
 pub fn order(arms: usize, rounds: u32, seed: u64) -> Vec<usize> {
     let mut state = seed;
     let mut order = Vec::new();
     for _ in 0..rounds {
         let mut round: Vec<usize> = (0..arms).collect();
-        // Fisher and Yates; with so few arms the modulo's bias is far below 1e-17.
+        // Fisher-Yates shuffle. With so few arms the modulo bias is far below 1e-17.
         for i in (1..arms).rev() {
             let at = (random(&mut state) % (i as u64 + 1)) as usize;
             round.swap(i, at);

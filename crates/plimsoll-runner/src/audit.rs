@@ -1,5 +1,5 @@
-//! Results made elsewhere, judged: one that reads as a run, by the rules of a run and its figures against each
-//! other; any other, or many, by their figures.
+//! Audits results of other tools. A result that describes a run is judged by the rules for runs,
+//! and its figures are checked for consistency. Other results are judged by their figures only.
 
 use std::path::{Path, PathBuf};
 
@@ -16,25 +16,25 @@ use plimsoll_plan::{Claim, Media};
 use crate::error::RunnerError;
 use crate::exit::Exit;
 
-/// What the reader declares about the system, as parsed.
+/// Facts about the system under test, declared by the user.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Declared {
-    /// Operations in flight, all clients together.
+pub struct DeclaredSystem {
+    /// Operations in flight of all clients.
     pub outstanding: Option<u64>,
-    /// Rate of the slowest link.
+    /// Bandwidth of the slowest link.
     pub link_bytes_per_s: Option<u64>,
     /// Size of the storage system's caches.
     pub array_cache_bytes: Option<u64>,
-    /// Memory of the hosts, all together.
+    /// Memory of all hosts.
     pub memory_bytes: Option<u64>,
-    /// What the media are.
+    /// Type of the drives.
     pub media: Option<Media>,
-    /// How many drives the data lies on.
+    /// Number of drives that hold the data.
     pub drives: Option<u32>,
 }
 
-impl Declared {
-    /// As the rules of conservation take it.
+impl DeclaredSystem {
+    /// Converts to the form that the consistency rules use.
     pub fn reported(&self) -> conservation::Declared {
         use plimsoll_evidence::tool_result::MediaClass;
         let float = |value: Option<u64>| value.map(|value| value as f64);
@@ -54,19 +54,19 @@ impl Declared {
     }
 }
 
-/// A file whose results were read as runs and judged: one, or the rows of a table.
+/// A file of results that were judged as runs: one run, or the rows of a table.
 #[derive(Clone, Debug)]
-pub struct Judged {
-    /// The results as evidence.
+pub struct AuditedFile {
+    /// One bundle per result.
     pub bundles: Vec<Bundle>,
-    /// Their verdicts.
+    /// Verdicts, in the same order.
     pub verdicts: Vec<Verdict>,
-    /// What the figures of the only result say of each other.
+    /// Consistency of the figures; `None` if there are several results.
     pub figures: Option<Audit>,
 }
 
-impl Judged {
-    /// How the command ends that showed it.
+impl AuditedFile {
+    /// Exit code of the command.
     pub fn exit(&self) -> Exit {
         let exit = worst(&self.bundles, &self.verdicts);
         let figures = self.figures.as_ref();
@@ -75,8 +75,8 @@ impl Judged {
     }
 }
 
-/// True for a file that is read as a run: fio's JSON, and what has no form of another tool.
-pub fn is_of_a_run(path: &Path) -> bool {
+/// Returns true if the file is judged as a run: fio's JSON, or a format of no other known tool.
+pub fn is_run_result(path: &Path) -> bool {
     use std::io::Read;
     if !path.is_file() {
         return false;
@@ -87,45 +87,49 @@ pub fn is_of_a_run(path: &Path) -> bool {
     if read.is_err() {
         head.clear();
     }
-    reads_as_a_run(&head, is_table(path))
+    has_run_format(&head, is_table(path))
 }
 
-fn reads_as_a_run(head: &[u8], is_table: bool) -> bool {
+fn has_run_format(head: &[u8], is_table: bool) -> bool {
     match detect(head) {
         Some(Format::FioJson) => true,
-        Some(Format::Table) => is_table && has_columns_of_a_run(head),
+        Some(Format::Table) => is_table && has_run_columns(head),
         Some(_) => false,
         None => is_table || head.trim_ascii_start().starts_with(b"{"),
     }
 }
 
-/// A text that no file holds, as it was read.
+/// Result of auditing a text that was pasted or uploaded.
 #[derive(Clone, Debug)]
-pub enum Pasted {
-    /// As a run, or the rows of a table, by the rules of a run.
-    Run(Box<Judged>),
-    /// By its figures alone.
+pub enum AuditedText {
+    /// Judged by the rules for runs: one run, or the rows of a table.
+    Run(Box<AuditedFile>),
+    /// Judged by its figures only.
     Figures(Box<Study>),
 }
 
-/// Judges a text that somebody has at hand; `name` stands for it. Nothing is written anywhere.
+/// Judges a text. `name` is used in messages. Writes nothing.
 ///
 /// # Errors
-/// A text that is no such result.
-pub fn of_text(name: &str, text: &str, declared: &Declared) -> Result<Pasted, RunnerError> {
+/// A text that is not a result of a known format.
+pub fn audit_text(
+    name: &str,
+    text: &str,
+    declared: &DeclaredSystem,
+) -> Result<AuditedText, RunnerError> {
     let bytes = text.as_bytes();
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let is_table = detect(head) == Some(Format::Table);
     let study = plimsoll_import::read_text(name, text);
-    if !reads_as_a_run(head, is_table) {
+    if !has_run_format(head, is_table) {
         return match study.results.is_empty() {
-            true => Err(nothing(&[PathBuf::from(name)], &study)),
-            false => Ok(Pasted::Figures(Box::new(study))),
+            true => Err(no_result_error(&[PathBuf::from(name)], &study)),
+            false => Ok(AuditedText::Figures(Box::new(study))),
         };
     }
     let wrong = |error: foreign::ForeignError| {
         RunnerError::usage(format!("{name}: {error}"))
-            .hint("see docs/audit.md for the forms that are known")
+            .hint("see docs/audit.md for the known formats")
     };
     let mut bundles = if is_table {
         let outstanding = table::TableDefaults { outstanding: declared.outstanding };
@@ -134,20 +138,24 @@ pub fn of_text(name: &str, text: &str, declared: &Declared) -> Result<Pasted, Ru
         vec![foreign::fio::read(text, name).map_err(wrong)?]
     };
     bundles.iter_mut().for_each(|bundle| declare(bundle, declared, &[]));
-    Ok(Pasted::Run(Box::new(judged(bundles, Some(&study), declared))))
+    Ok(AuditedText::Run(Box::new(judge_all(bundles, Some(&study), declared))))
 }
 
-fn judged(bundles: Vec<Bundle>, study: Option<&Study>, declared: &Declared) -> Judged {
+fn judge_all(
+    bundles: Vec<Bundle>,
+    study: Option<&Study>,
+    declared: &DeclaredSystem,
+) -> AuditedFile {
     let verdicts: Vec<Verdict> = bundles.iter().map(judge).collect();
     let figures = study.and_then(|study| match &study.results[..] {
         [only] => Some(conservation::audit(only, &declared.reported())),
         _ => None,
     });
-    Judged { bundles, verdicts, figures }
+    AuditedFile { bundles, verdicts, figures }
 }
 
-/// True for the columns of docs/audit.md, which name their unit in full.
-fn has_columns_of_a_run(head: &[u8]) -> bool {
+/// Returns true if the header has the columns of docs/audit.md, which include the unit.
+fn has_run_columns(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let names = ["_per_s", "io_kib", "io_bytes"];
@@ -160,56 +168,58 @@ fn is_table(path: &Path) -> bool {
     })
 }
 
-/// Judges a file that reads as a run ([`is_of_a_run`]). `claims`: what it is said to show, where the reader says so.
+/// Judges a file for which [`is_run_result`] returns true. `claims`: claims of the user about it.
 ///
 /// # Errors
-/// A file that cannot be read or is no such result.
-pub fn of_a_run(file: &Path, declared: &Declared, claims: &[Claim]) -> Result<Judged, RunnerError> {
+/// An unreadable file, or one that is not a result of a known format.
+pub fn audit_run_file(
+    file: &Path,
+    declared: &DeclaredSystem,
+    claims: &[Claim],
+) -> Result<AuditedFile, RunnerError> {
     let mut bundles = read(file, declared)?;
     bundles.iter_mut().for_each(|bundle| declare(bundle, declared, claims));
     let study = study(&[file.to_path_buf()]).ok();
-    Ok(judged(bundles, study.as_ref(), declared))
+    Ok(judge_all(bundles, study.as_ref(), declared))
 }
 
-/// Reads files, directories and archives.
-///
 /// # Errors
-/// A path that is not there.
+/// A path that does not exist.
 pub fn study(paths: &[PathBuf]) -> Result<Study, RunnerError> {
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     plimsoll_import::read(&paths).map_err(|error| {
         RunnerError::usage(format!("cannot read {error}"))
-            .hint("name a result's file, or a directory or archive of results")
+            .hint("name a file, directory or archive of results")
     })
 }
 
-/// That there is no result below the paths, and why.
-pub fn nothing(paths: &[PathBuf], study: &Study) -> RunnerError {
+/// Error for paths without any result, with the reason.
+pub fn no_result_error(paths: &[PathBuf], study: &Study) -> RunnerError {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let mut error = match &study.unreadable[..] {
         [only] => RunnerError::usage(only.to_string()),
         several => RunnerError::usage(format!(
-            "there is no result in {} ({} files of no known form, {} that cannot be read)",
+            "no results found in {} ({} files of unknown format, {} unreadable)",
             names.join(", "),
             study.passed_over,
             several.len()
         )),
     };
     if study.logs_alone > 0 {
-        error = error.hint("there are interval logs; name the result that they belong to as well");
+        error = error.hint("interval logs were found: also name the result that they belong to");
     }
-    error.hint("see docs/audit.md for the forms that are known")
+    error.hint("see docs/audit.md for the known formats")
 }
 
-fn read(file: &Path, declared: &Declared) -> Result<Vec<Bundle>, RunnerError> {
+fn read(file: &Path, declared: &DeclaredSystem) -> Result<Vec<Bundle>, RunnerError> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| {
         RunnerError::usage(format!("cannot read {name}: {error}"))
-            .hint("name a file that fio wrote, or a table (CSV)")
+            .hint("name a JSON file of fio, or a table (CSV)")
     })?;
     let wrong = |error: foreign::ForeignError| {
         RunnerError::usage(format!("{name}: {error}"))
-            .hint("see docs/audit.md for the forms that are known")
+            .hint("see docs/audit.md for the known formats")
     };
     let short = file.file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned());
     if is_table(file) {
@@ -219,7 +229,7 @@ fn read(file: &Path, declared: &Declared) -> Result<Vec<Bundle>, RunnerError> {
     foreign::fio::read(&text, &short).map(|bundle| vec![bundle]).map_err(wrong)
 }
 
-fn declare(bundle: &mut Bundle, declared: &Declared, claims: &[Claim]) {
+fn declare(bundle: &mut Bundle, declared: &DeclaredSystem, claims: &[Claim]) {
     let observe = &mut bundle.plan.observe;
     observe.link_bytes_per_s = declared.link_bytes_per_s;
     observe.array_cache_bytes = declared.array_cache_bytes;

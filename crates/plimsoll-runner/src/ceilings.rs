@@ -1,9 +1,9 @@
-//! This host's own ceilings and its single-core score, which each bundle carries.
+//! Ceilings and single-core score of this host, recorded in each bundle.
 //!
-//! Measuring them takes about ten seconds, so what was measured is kept in the state directory: the
-//! ceilings for as long as the host is not restarted and neither kernel nor Plimsoll change, the score
-//! for ten minutes, as a shared host is not equally fast all day. With `PLIMSOLL_CALIBRATE=never`
-//! nothing is measured, and the bundle says that it is not known.
+//! Measuring takes about ten seconds, so results are cached in the state directory. The ceilings
+//! are valid until the host restarts, or the kernel or Plimsoll changes. The score is valid for ten
+//! minutes, because the speed of a shared host varies. With `PLIMSOLL_CALIBRATE=never` nothing is
+//! measured, and the bundle records the values as unknown.
 
 use std::path::PathBuf;
 
@@ -16,34 +16,34 @@ use crate::error::{RunnerError, engine_error};
 use crate::listener::Listener;
 use crate::places::Places;
 
-/// How long a score is taken as the host's.
-const SCORE_NS: u64 = 600_000_000_000;
-/// The environment variable that turns measuring off, and its value.
+/// Time for which a score is valid.
+const SCORE_VALID_NS: u64 = 600_000_000_000;
+/// Environment variable and value that turn measuring off.
 const SWITCH: (&str, &str) = ("PLIMSOLL_CALIBRATE", "never");
 
-/// What was measured, and when it still holds.
+/// Cached measurements, with the conditions under which they are valid.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ceilings {
-    /// Version of Plimsoll that measured.
+    /// Version of Plimsoll.
     pub tool_version: String,
-    /// Identity of the boot.
+    /// Boot id of the kernel.
     pub boot_id: String,
     /// Kernel release.
     pub kernel: String,
-    /// The ceilings.
+    /// Ceilings.
     pub calibration: Calibration,
-    /// The single-core score.
+    /// Single-core score.
     pub score: Score,
-    /// When the score was measured, in nanoseconds since 1970.
+    /// Time of the score, in nanoseconds since 1970.
     pub score_taken_unix_ns: u64,
 }
 
-/// Measures everything anew and keeps it.
+/// Measures everything again and saves it.
 ///
 /// # Errors
-/// Memory or `/dev/null` that is not to be had, a state directory that can't be written.
+/// No memory or `/dev/null`, or a state directory that is not writable.
 pub fn measure(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings, RunnerError> {
-    progress.say("measuring this host's own ceilings, about ten seconds");
+    progress.say("measuring this host's ceilings, about ten seconds");
     let cpu = plimsoll_sys::cpu::allowed().ok().and_then(|cpus| cpus.last().copied());
     let calibration = calibrate(cpu).map_err(|error| engine_error(&error))?;
     let score = score(cpu).map_err(|error| engine_error(&error))?;
@@ -55,40 +55,43 @@ pub fn measure(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings,
         score,
         score_taken_unix_ns: clock::realtime_ns(),
     };
-    keep(&ceilings, places)?;
+    save(&ceilings, places)?;
     Ok(ceilings)
 }
 
-/// What is known of this host; measured now where it was not, or does not hold any longer.
-fn known(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings, RunnerError> {
-    let kept: Option<Ceilings> = std::fs::read_to_string(path(places))
+/// Returns the cached values, and measures those that are missing or no longer valid.
+fn cached_or_measured(
+    places: &Places,
+    progress: &mut dyn Listener,
+) -> Result<Ceilings, RunnerError> {
+    let cached: Option<Ceilings> = std::fs::read_to_string(path(places))
         .ok()
-        // A file of another version is measured again, whatever it holds.
+        // A file of another version is ignored and written again.
         .and_then(|text| serde_json::from_str(&text).ok());
-    let holds = |kept: &Ceilings| {
-        kept.tool_version == env!("CARGO_PKG_VERSION")
-            && kept.boot_id == boot_id()
-            && kept.kernel == kernel()
+    let is_valid = |cached: &Ceilings| {
+        cached.tool_version == env!("CARGO_PKG_VERSION")
+            && cached.boot_id == boot_id()
+            && cached.kernel == kernel()
     };
-    let Some(mut kept) = kept.filter(holds) else { return measure(places, progress) };
+    let Some(mut cached) = cached.filter(is_valid) else { return measure(places, progress) };
     let now_ns = clock::realtime_ns();
-    if now_ns.abs_diff(kept.score_taken_unix_ns) > SCORE_NS {
+    if now_ns.abs_diff(cached.score_taken_unix_ns) > SCORE_VALID_NS {
         progress.say("measuring this host's single-core score, two seconds");
         let cpu = plimsoll_sys::cpu::allowed().ok().and_then(|cpus| cpus.last().copied());
-        kept.score = score(cpu).map_err(|error| engine_error(&error))?;
-        kept.score_taken_unix_ns = now_ns;
-        keep(&kept, places)?;
+        cached.score = score(cpu).map_err(|error| engine_error(&error))?;
+        cached.score_taken_unix_ns = now_ns;
+        save(&cached, places)?;
     }
-    Ok(kept)
+    Ok(cached)
 }
 
-/// Writes what is known of this host into the environment of a run.
-pub fn enter(environment: &mut Environment, places: &Places, progress: &mut dyn Listener) {
+/// Adds ceilings and score to the environment of a run.
+pub fn add_to(environment: &mut Environment, places: &Places, progress: &mut dyn Listener) {
     let off = std::env::var(SWITCH.0).is_ok_and(|value| value == SWITCH.1);
     let why = if off {
         format!("{}={} is set", SWITCH.0, SWITCH.1)
     } else {
-        match known(places, progress) {
+        match cached_or_measured(places, progress) {
             Ok(ceilings) => {
                 environment.cpu_score = Some(ceilings.score.score);
                 environment.calibration = Some(evidence(&ceilings.calibration));
@@ -98,7 +101,7 @@ pub fn enter(environment: &mut Environment, places: &Places, progress: &mut dyn 
         }
     };
     environment.unknown.push(ObservationGap {
-        what: "this host's own ceilings and its single-core score".to_owned(),
+        what: "this host's ceilings and its single-core score".to_owned(),
         why,
         remedy: "plimsoll calibrate".to_owned(),
     });
@@ -122,7 +125,7 @@ fn path(places: &Places) -> PathBuf {
     places.state.join("calibration.json")
 }
 
-fn keep(ceilings: &Ceilings, places: &Places) -> Result<(), RunnerError> {
+fn save(ceilings: &Ceilings, places: &Places) -> Result<(), RunnerError> {
     let path = path(places);
     let cannot = |error: std::io::Error| {
         RunnerError::environment(format!("cannot write {}: {error}", path.display()))

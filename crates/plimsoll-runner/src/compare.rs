@@ -1,6 +1,7 @@
-//! Sides of a comparison: how they are read, what they are called, and what they say of each other.
+//! Reads, names and compares the sides of a comparison.
 //!
-//! A side is an experiment, a run, or a directory that holds bundles; [`sweeps`] compares sweeps cell by cell.
+//! A side is an experiment, a run, or a directory of bundles. [`sweeps`] compares sweeps cell by
+//! cell.
 
 pub mod sweeps;
 
@@ -12,33 +13,33 @@ use plimsoll_judge::Verdict;
 use plimsoll_judge::compare::{Comparison, Side, compare_for};
 use plimsoll_plan::Plan;
 
-use crate::custody::{Loaded, Reader, Together};
+use crate::custody::{LoadedBundle, Reader, RunSet};
 use crate::error::RunnerError;
 use crate::experiment::FILE;
 use crate::fleet;
 
-/// Differences that no winner is withheld for.
+/// Differing conditions that do not prevent naming a winner.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Taken<'a> {
-    /// They were accepted.
+pub struct Exemptions<'a> {
+    /// Accepted by the user.
     pub accept: &'a [String],
-    /// They are what is asked about.
+    /// The factors under comparison.
     pub factors: &'a [String],
 }
 
-/// A side as it was given.
+/// A side as named on the command line.
 #[derive(Clone, Debug)]
-pub struct Given {
-    /// What it is to be called; `None`: nobody said.
+pub struct NamedSide {
+    /// Name for the report, if the user gave one.
     pub name: Option<String>,
-    /// How it was asked for.
-    pub called: String,
-    /// Where it lies.
+    /// Argument that names the side.
+    pub argument: String,
+    /// Directory of its bundles.
     pub directory: PathBuf,
 }
 
-/// The directories within one that are bundles' own places: experiments, or directories with bundles in them.
-pub fn holding_bundles(directory: &Path) -> Vec<PathBuf> {
+/// Returns the subdirectories that are experiments or contain bundles.
+pub fn bundle_directories(directory: &Path) -> Vec<PathBuf> {
     let directories = |path: &Path| {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect::<Vec<_>>()
@@ -48,38 +49,38 @@ pub fn holding_bundles(directory: &Path) -> Vec<PathBuf> {
     directories(directory).into_iter().filter(holds).collect()
 }
 
-/// Reads the runs of a side, and refuses evidence that does not agree with itself. A directory of experiments is
-/// all of their runs.
+/// Reads the runs of a side, and rejects evidence that contradicts itself. A directory of
+/// experiments gives all of their runs.
 ///
 /// # Errors
-/// A directory without bundles, or with one that can't be relied on.
-pub fn read_side(reader: &Reader, directory: &Path) -> Result<Together, RunnerError> {
-    let mut together = reader.load_any(directory)?;
-    if together.runs.is_empty() {
-        for within in holding_bundles(directory) {
+/// A directory without bundles, or with an unreliable one.
+pub fn read_side(reader: &Reader, directory: &Path) -> Result<RunSet, RunnerError> {
+    let mut run_set = reader.load_any(directory)?;
+    if run_set.runs.is_empty() {
+        for within in bundle_directories(directory) {
             let more = reader.load_all(&within)?;
-            together.runs.extend(more.runs);
-            together.doubts.extend(more.doubts);
-            together.remarks.extend(more.remarks);
+            run_set.runs.extend(more.runs);
+            run_set.doubts.extend(more.doubts);
+            run_set.remarks.extend(more.remarks);
         }
-        together.runs.sort_by_key(|run| run.bundle.run.started_unix_ns);
+        run_set.runs.sort_by_key(|run| run.bundle.run.started_unix_ns);
     }
-    if together.runs.is_empty() {
-        // It says what a side has to be.
+    if run_set.runs.is_empty() {
+        // Returns the error that explains what a side can be.
         return reader.load_all(directory);
     }
-    together.refuse_contradictions()?;
-    Ok(together)
+    run_set.refuse_contradictions()?;
+    Ok(run_set)
 }
 
-/// The arms of an experiment that ran several targets in turns.
+/// Compares the arms of an experiment that ran several targets in turns.
 ///
 /// # Errors
-/// A directory whose runs have no arms.
+/// Runs without arms.
 pub fn compare_arms(
     directory: &Path,
     judged: &[(&Bundle, &Verdict)],
-    taken: Taken<'_>,
+    accepted: Exemptions<'_>,
 ) -> Result<Comparison, RunnerError> {
     let arm = |bundle: &Bundle| {
         let place = bundle.run.experiment.as_ref();
@@ -92,10 +93,10 @@ pub fn compare_arms(
         }
     }
     if names.len() < 2 {
-        let says = format!("{} is one side: name another", directory.display());
-        return Err(RunnerError::usage(says).hint("plimsoll compare A B"));
+        let says = format!("{} is one side, and a comparison needs two", directory.display());
+        return Err(RunnerError::usage(says).hint("name both: plimsoll compare A B"));
     }
-    // In the order of the plan, whatever the order in which they were run.
+    // Arms are listed in the order of the plan, not in the order of the runs.
     let planned = Plan::parse(&judged[0].0.plan_text, "plan.toml");
     let order: Vec<String> = planned
         .map(|plan| plan.resolve().targets.into_iter().map(|target| target.name).collect())
@@ -106,48 +107,49 @@ pub fn compare_arms(
         Side { runs: of.copied().collect(), name }
     };
     let sides: Vec<Side<'_>> = names.into_iter().map(side).collect();
-    Ok(compare_for(&sides, taken.accept, taken.factors))
+    Ok(compare_for(&sides, accepted.accept, accepted.factors))
 }
 
-/// Two or more experiments or runs.
+/// Compares two or more experiments or runs.
 ///
 /// # Errors
-/// A side that can't be read or is a search, two sides of one name.
+/// An unreadable side, a side that is a search, or two sides with the same name.
 pub fn compare_sides(
     reader: &Reader,
-    given: &[Given],
-    taken: Taken<'_>,
-) -> Result<(Comparison, Vec<Together>), RunnerError> {
-    let mut all: Vec<Together> = Vec::new();
-    for one in given {
+    named_sides: &[NamedSide],
+    accepted: Exemptions<'_>,
+) -> Result<(Comparison, Vec<RunSet>), RunnerError> {
+    let mut all: Vec<RunSet> = Vec::new();
+    for one in named_sides {
         let side = read_side(reader, &one.directory)?;
-        let searched = |run: &Loaded| {
+        let searched = |run: &LoadedBundle| {
             run.bundle.run.experiment.as_ref().is_some_and(|e| e.kind == ExperimentKind::Tune)
         };
         if side.runs.len() > 1 && side.runs.iter().any(searched) {
-            let name = &one.called;
-            let says = format!("the runs of {name} are steps of a search, each with another load");
-            return Err(RunnerError::usage(says).hint("compare runs of one plan that are alike"));
+            let name = &one.argument;
+            let says =
+                format!("the runs of {name} are steps of a search, each at a different load");
+            return Err(RunnerError::usage(says).hint("compare runs of the same plan and load"));
         }
         all.push(side);
     }
     let plans: Vec<String> = all.iter().map(|side| side.runs[0].bundle.run.name.clone()).collect();
-    let named: Vec<(Option<&str>, &str)> =
-        given.iter().map(|one| (one.name.as_deref(), one.called.as_str())).collect();
-    let names = names_of(&named, &plans)?;
+    let name_pairs: Vec<(Option<&str>, &str)> =
+        named_sides.iter().map(|one| (one.name.as_deref(), one.argument.as_str())).collect();
+    let names = side_names(&name_pairs, &plans)?;
     let sides: Vec<Side<'_>> =
         all.iter().zip(names).map(|(side, name)| Side { name, runs: side.judged() }).collect();
-    let mut compared = compare_for(&sides, taken.accept, taken.factors);
-    for (side, one) in compared.names.iter().zip(given) {
-        if *side != one.called {
-            compared.remarks.push(format!("{side} is {}.", one.called));
+    let mut compared = compare_for(&sides, accepted.accept, accepted.factors);
+    for (side, one) in compared.names.iter().zip(named_sides) {
+        if *side != one.argument {
+            compared.remarks.push(format!("{side} is {}.", one.argument));
         }
     }
     Ok((compared, all))
 }
 
-/// A side as it was given: its name, where it has one, and where it lies.
-pub fn named(side: &str) -> (Option<&str>, &str) {
+/// Splits an argument `NAME=SIDE` into name and side. Without a valid name all of it is the side.
+pub fn parse_side(side: &str) -> (Option<&str>, &str) {
     let is_name = |name: &str| {
         let letter = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '+');
         !name.is_empty() && name.chars().all(letter)
@@ -158,18 +160,20 @@ pub fn named(side: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// What the sides are called: as was said, else by their plans where these differ, else by where they lie, else by
-/// letters.
-fn names_of(named: &[(Option<&str>, &str)], plans: &[String]) -> Result<Vec<String>, RunnerError> {
+/// Names the sides: as the user did, else by plan, directory or letter, whichever differ first.
+fn side_names(
+    name_pairs: &[(Option<&str>, &str)],
+    plans: &[String],
+) -> Result<Vec<String>, RunnerError> {
     let distinct = |names: &[String]| {
         names.iter().all(|name| names.iter().filter(|other| *other == name).count() == 1)
     };
     let base =
         |side: &str| side.trim_end_matches('/').rsplit('/').next().unwrap_or(side).to_owned();
-    let places: Vec<String> = named.iter().map(|(_, side)| base(side)).collect();
-    let letters: Vec<String> = ('A'..='Z').map(String::from).take(named.len()).collect();
-    if letters.len() < named.len() {
-        return Err(RunnerError::usage("more sides than letters: compare at most 26"));
+    let places: Vec<String> = name_pairs.iter().map(|(_, side)| base(side)).collect();
+    let letters: Vec<String> = ('A'..='Z').map(String::from).take(name_pairs.len()).collect();
+    if letters.len() < name_pairs.len() {
+        return Err(RunnerError::usage("too many sides: at most 26 can be compared"));
     }
     let otherwise = if distinct(plans) {
         plans
@@ -179,33 +183,35 @@ fn names_of(named: &[(Option<&str>, &str)], plans: &[String]) -> Result<Vec<Stri
         &letters[..]
     };
     let names =
-        named.iter().zip(otherwise).map(|((name, _), other)| name.unwrap_or(other).to_owned());
+        name_pairs.iter().zip(otherwise).map(|((name, _), other)| name.unwrap_or(other).to_owned());
     let names: Vec<String> = names.collect();
     match distinct(&names) {
         true => Ok(names),
-        false => Err(RunnerError::usage(format!("two sides have one name: {}", names.join(", ")))
-            .hint("give each a name of its own: old=A new=B")),
+        false => {
+            Err(RunnerError::usage(format!("two sides have the same name: {}", names.join(", ")))
+                .hint("give each side its own name: old=A new=B"))
+        }
     }
 }
 
-/// One experiment or directory: its arms, its directories of repeats, or its runs by plan.
+/// Compares the parts of one directory: its arms, its subdirectories of repeats, or its plans.
 ///
 /// # Errors
-/// Fewer than two sides, or one that can't be read.
+/// Fewer than two sides, or an unreadable one.
 pub fn compare_within(
     directory: &Path,
-    taken: Taken<'_>,
-) -> Result<(Comparison, Vec<Together>), RunnerError> {
+    accepted: Exemptions<'_>,
+) -> Result<(Comparison, Vec<RunSet>), RunnerError> {
     if !directory.join(FILE).is_file() && !directory.join("run.json").is_file() {
-        let mut within = holding_bundles(directory);
+        let mut within = bundle_directories(directory);
         if within.len() > 1 {
             within.sort();
-            let given: Vec<Given> = within.into_iter().map(within_one).collect();
-            return compare_sides(&Reader::new(), &given, taken);
+            let named_sides: Vec<NamedSide> = within.into_iter().map(subdirectory_side).collect();
+            return compare_sides(&Reader::new(), &named_sides, accepted);
         }
     }
-    let together = read_side(&Reader::new(), directory)?;
-    let judged = together.judged();
+    let run_set = read_side(&Reader::new(), directory)?;
+    let judged = run_set.judged();
     let mut plans: Vec<&str> = Vec::new();
     for (bundle, _) in &judged {
         if !plans.contains(&bundle.run.name.as_str()) {
@@ -219,18 +225,18 @@ pub fn compare_within(
             Side { name: (*plan).to_owned(), runs: of.copied().collect() }
         };
         let sides: Vec<Side<'_>> = plans.iter().map(side).collect();
-        compare_for(&sides, taken.accept, taken.factors)
+        compare_for(&sides, accepted.accept, accepted.factors)
     } else {
-        compare_arms(directory, &judged, taken)?
+        compare_arms(directory, &judged, accepted)?
     };
-    Ok((compared, vec![together]))
+    Ok((compared, vec![run_set]))
 }
 
-/// A side that lies in the directory that was named: called by its own name.
-fn within_one(directory: PathBuf) -> Given {
-    let called = directory.display().to_string();
+/// A subdirectory as a side, named after itself.
+fn subdirectory_side(directory: PathBuf) -> NamedSide {
+    let argument = directory.display().to_string();
     let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());
-    Given { name, called, directory }
+    NamedSide { name, argument, directory }
 }
 
 #[cfg(test)]
@@ -239,10 +245,10 @@ mod tests {
 
     #[test]
     fn sides_are_called_as_was_said_or_by_what_tells_them_apart() {
-        let names = |given: &[&str], plans: &[&str]| {
-            let given: Vec<_> = given.iter().map(|side| named(side)).collect();
+        let names = |named_sides: &[&str], plans: &[&str]| {
+            let named_sides: Vec<_> = named_sides.iter().map(|side| parse_side(side)).collect();
             let plans: Vec<String> = plans.iter().map(|plan| (*plan).to_owned()).collect();
-            names_of(&given, &plans).map_err(|error| error.message)
+            side_names(&named_sides, &plans).map_err(|error| error.message)
         };
         let ok = |names: &[&str]| Ok(names.iter().map(|name| (*name).to_owned()).collect());
         assert_eq!(names(&["old=x/1", "new=x/2"], &["p", "p"]), ok(&["old", "new"]));
@@ -250,7 +256,7 @@ mod tests {
         assert_eq!(names(&["x/before/", "y/after"], &["p", "p"]), ok(&["before", "after"]));
         assert_eq!(names(&["x/1", "y/1"], &["p", "p"]), ok(&["A", "B"]));
         assert!(names(&["a=x/1", "a=x/2"], &["p", "p"]).is_err());
-        // A path with such a sign is a path.
-        assert_eq!(named("./a=b"), (None, "./a=b"));
+        // "./a" is not a valid name, so all of it is a path.
+        assert_eq!(parse_side("./a=b"), (None, "./a=b"));
     }
 }

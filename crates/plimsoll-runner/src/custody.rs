@@ -1,23 +1,24 @@
-//! The one way to evidence: a bundle is read with its seal, its place in the ledger, its signature and
-//! what was derived from it, and whatever does not agree is said before anything is made of it.
+//! Checks evidence on reading. A bundle is read with its seal, ledger entry, signature and derived
+//! files. Anything that does not match is reported before the bundle is used.
 //!
-//! | what is held against what | where it does not agree |
+//! | check | if it fails |
 //! |---|---|
 //! | each file against the seal | the bundle is refused |
-//! | the seal, start and end against the ledger | refused, where the ledger has another |
-//! | the place in the ledger against the ledger | refused, where it was cut short or rewritten |
-//! | verdict and report against what the evidence gives | refused, where this build wrote them |
-//! | the plan as given against the plan as run | refused, where this build resolved it |
-//! | a signature against the key that the bundle names | refused |
+//! | the seal, start and end against the ledger | refused if the ledger has other values |
+//! | the recorded ledger position | refused if the ledger was truncated or rewritten |
+//! | verdict and report against the evidence | refused if this build wrote them |
+//! | the plan as written against the plan as run | refused if this build resolved it |
+//! | the signature against the key named in the bundle | refused |
 //! | the evidence against itself | INVALID, by the rule `evidence-consistent` |
 //!
-//! What can't be checked (a bundle of another machine, a report of another version) is said, and refuses
-//! nothing; a bundle of this catalogue that its ledger does not hold is shown with exit code 3.
+//! Anything that cannot be checked (a bundle of another machine, a report of another version) is
+//! reported and refuses nothing. A bundle of this catalogue that is missing from its ledger gives
+//! exit code 3.
 
-mod derived;
-mod held;
+mod checks;
+mod derived_files;
 mod reader;
-mod together;
+mod run_set;
 mod witnesses;
 
 use std::path::PathBuf;
@@ -29,114 +30,116 @@ use plimsoll_judge::finding::Outcome;
 
 use crate::exit::Exit;
 
-pub use derived::{Judged, Made, derive, seal_and_judge, sign};
+pub use derived_files::{DerivedFiles, SealedRun, derive, seal_and_judge, sign};
 pub use reader::Reader;
-pub use together::Together;
+pub use run_set::RunSet;
 pub use witnesses::witnesses;
 
-/// A bundle that was read, with what is known of how it came here.
+/// A bundle with its verdict and the results of the checks.
 #[derive(Clone, Debug)]
-pub struct Loaded {
-    /// Where it lies.
+pub struct LoadedBundle {
+    /// Directory of the bundle.
     pub directory: PathBuf,
-    /// Its evidence.
+    /// The evidence.
     pub bundle: Bundle,
-    /// The verdict that the evidence gives.
+    /// Verdict derived from the evidence.
     pub verdict: Verdict,
-    /// What was held against it.
-    pub custody: Custody,
+    /// Results of the checks.
+    pub custody: CustodyChecks,
 }
 
-/// What was held against a bundle, beyond its seal.
+/// Results of the checks of a bundle, beyond its seal.
 #[derive(Clone, Debug)]
-pub struct Custody {
-    /// SHA-256 of the seal.
+pub struct CustodyChecks {
+    /// SHA-256 of the seal file.
     pub seal_sha256: String,
-    /// What the ledger here says.
+    /// Entry in this machine's ledger.
     pub place: LedgerMatch,
-    /// `verdict.json`.
-    pub verdict: Standing,
-    /// `report.html`.
-    pub report: Standing,
-    /// Who signed the seal.
-    pub signed: Signed,
-    /// What nothing vouches for, though it should: each makes exit code 3 of a plain one.
+    /// State of `verdict.json`.
+    pub verdict: DerivedFileState,
+    /// State of `report.html`.
+    pub report: DerivedFileState,
+    /// Signature of the seal.
+    pub signed: SignatureState,
+    /// Missing confirmations, such as a run that the ledger lacks. Each turns exit codes 0 and 1
+    /// into 3.
     pub doubts: Vec<String>,
-    /// What could not be checked here.
+    /// Checks that were not possible here.
     pub remarks: Vec<String>,
 }
 
-/// How a derived file stands to what this build derives.
+/// State of a derived file, compared with what this build derives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It is the same to the byte.
+pub enum DerivedFileState {
+    /// Identical.
     Same,
-    /// It is not there.
+    /// The file does not exist.
     Missing,
-    /// Another build wrote it, and the ledger knows it.
-    AsEntered,
-    /// Another build wrote it, or it was changed: nothing here tells.
+    /// Written by another build, with a hash that is in the ledger.
+    InLedger,
+    /// Written by another build or changed; which of both is unknown.
     Other,
-    /// It was changed.
+    /// Changed after it was written.
     Changed,
 }
 
-/// Who signed a seal.
+/// Signature of a seal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Signed {
-    /// Nobody.
-    No,
-    /// This public key, which the evidence names: whose it is has to be known from elsewhere.
-    ByItsOwnWord(String),
-    /// The public key that it was asked for.
-    ByTheKey(String),
-    /// The ledger was signed with the public key that was asked for, after the run was entered.
-    ByTheLedger(String),
-    /// A signature lies there which the evidence does not speak of.
-    Unknown,
+pub enum SignatureState {
+    /// Not signed.
+    Unsigned,
+    /// Signed with the public key that the evidence names. Whose key it is cannot be known from
+    /// here.
+    ByDeclaredKey(String),
+    /// Signed with the public key that the user required.
+    ByRequiredKey(String),
+    /// The ledger was signed with the required public key after the run was entered.
+    ByLedgerStatement(String),
+    /// A signature exists that the evidence does not mention.
+    Undeclared,
 }
 
-impl Loaded {
-    /// How the command ends that showed it.
+impl LoadedBundle {
+    /// Exit code of a command that shows this bundle.
     pub fn exit(&self) -> Exit {
-        self.custody.weigh(Exit::of(&self.bundle.run, self.verdict.verdict))
+        self.custody.apply_doubts(Exit::of(&self.bundle.run, self.verdict.verdict))
     }
 
-    /// How a command ends that only shows what is there: 0, unless it can't be relied on.
-    pub fn exit_shown(&self) -> Exit {
-        match self.contradicts_itself() {
+    /// Exit code of a command that only displays the bundle: 0, or 3 if it is unreliable.
+    pub fn display_exit(&self) -> Exit {
+        match self.has_contradiction() {
             true => Exit::NoVerdict,
-            false => self.custody.weigh(Exit::Ok),
+            false => self.custody.apply_doubts(Exit::Ok),
         }
     }
 
-    /// Whether the evidence does not agree with itself.
-    pub fn contradicts_itself(&self) -> bool {
+    /// Returns true if the evidence contradicts itself.
+    pub fn has_contradiction(&self) -> bool {
         self.contradiction().is_some()
     }
 
-    /// What of the evidence does not agree.
+    /// Returns the contradiction in the evidence, if any.
     pub fn contradiction(&self) -> Option<&str> {
-        let is_it = |f: &&plimsoll_judge::finding::Finding| {
+        let is_contradiction = |f: &&plimsoll_judge::finding::Finding| {
             f.rule == plimsoll_judge::rules::evidence_consistent::RULE.id
                 && f.outcome == Outcome::Fail
         };
-        self.verdict.findings.iter().find(is_it).map(|finding| finding.says.as_str())
+        self.verdict.findings.iter().find(is_contradiction).map(|finding| finding.says.as_str())
     }
 }
 
-impl Custody {
-    /// The exit code with what is in doubt.
-    pub fn weigh(&self, exit: Exit) -> Exit {
+impl CustodyChecks {
+    /// Changes exit codes 0 and 1 to 3 if there are doubts.
+    pub fn apply_doubts(&self, exit: Exit) -> Exit {
         match exit {
             Exit::Ok | Exit::Fail if !self.doubts.is_empty() => Exit::NoVerdict,
             exit => exit,
         }
     }
 
-    /// What is to be said with whatever is shown of the bundle, a line each.
+    /// Returns doubts and remarks as lines of text.
     pub fn lines(&self) -> Vec<String> {
-        let doubts = self.doubts.iter().map(|doubt| format!("not vouched for: {doubt}"));
+        let doubts = self.doubts.iter().map(|doubt| format!("not confirmed: {doubt}"));
         doubts.chain(self.remarks.iter().map(|remark| format!("not checked: {remark}"))).collect()
     }
 }

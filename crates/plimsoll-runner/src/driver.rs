@@ -1,16 +1,16 @@
-//! This host as who carries runs out, and this host within what its operator allows. A fleet's driver is in
-//! `plimsoll-fleet`.
+//! Drivers that execute runs on this host, unrestricted or within an operator's allowed targets.
+//! The fleet's driver is in `plimsoll-fleet`.
 
 use plimsoll_engine::allowed::AllowedPlaces;
 
 use crate::allow::Allow;
-use crate::asked::{Driver, Request};
 use crate::error::RunnerError;
-use crate::finished::Finished;
+use crate::finished_run::FinishedRun;
 use crate::listener::Listener;
+use crate::run_request::{Driver, RunRequest};
 use crate::session;
 
-/// This host alone.
+/// This host, without restrictions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThisHost;
 
@@ -21,29 +21,30 @@ impl Driver for ThisHost {
 
     fn run_once(
         &self,
-        request: &Request<'_>,
+        request: &RunRequest<'_>,
         listener: &mut dyn Listener,
-    ) -> Result<Finished, RunnerError> {
+    ) -> Result<FinishedRun, RunnerError> {
         session::run_once(request, listener)
     }
 }
 
-/// This host within what its operator allows. Each run is checked when it starts, as minutes may have passed since
-/// it was accepted; its directories and its device are checked again once they are open.
+/// This host, restricted to allowed targets. Targets are checked at the start of each run, because
+/// minutes may have passed since the plan was accepted. Directories and devices are checked again
+/// once open.
 #[derive(Clone, Debug)]
-pub struct Within(pub Allow);
+pub struct RestrictedHost(pub Allow);
 
-impl Driver for Within {
+impl Driver for RestrictedHost {
     fn hosts(&self) -> u32 {
         1
     }
 
     fn run_once(
         &self,
-        request: &Request<'_>,
+        request: &RunRequest<'_>,
         listener: &mut dyn Listener,
-    ) -> Result<Finished, RunnerError> {
-        self.0.holds(request.asked.resolved).map_err(RunnerError::usage)?;
+    ) -> Result<FinishedRun, RunnerError> {
+        self.0.check_targets(request.config.resolved).map_err(RunnerError::usage)?;
         session::run_once(request, listener)
     }
 

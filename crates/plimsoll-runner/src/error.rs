@@ -1,4 +1,4 @@
-//! The one error type at the edge: a kind, a message and hints.
+//! Error type of this crate: a kind, a message and hints.
 
 use std::fmt;
 
@@ -7,41 +7,41 @@ use plimsoll_evidence::EvidenceError;
 
 use crate::exit::Exit;
 
-/// What the operator is told, and the exit code.
+/// Message for the operator, with the exit code.
 #[derive(Debug)]
 pub struct RunnerError {
-    /// Decides the exit code.
+    /// Exit code.
     pub kind: Exit,
-    /// What happened, to what.
+    /// What failed, and why.
     pub message: String,
-    /// What to do, one line each.
+    /// Hints, one line each.
     pub hints: Vec<String>,
 }
 
 impl RunnerError {
-    /// An error of this kind.
+    /// Creates an error of a kind.
     pub fn new(kind: Exit, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), hints: Vec::new() }
     }
 
-    /// Wrong usage or plan.
+    /// Creates an error for wrong usage or a wrong plan.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// The target or environment failed.
+    /// Creates an error for a failed target or environment.
     pub fn environment(message: impl Into<String>) -> Self {
         Self::new(Exit::Environment, message)
     }
 
-    /// Adds what to do.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// All of it in one line, for a place within a sentence of somebody else's.
+    /// Returns message and hints in one line, for use inside another message.
     #[must_use]
     pub fn in_one_line(&self) -> String {
         let message = self.message.trim_start_matches("error: ");
@@ -53,7 +53,7 @@ impl RunnerError {
 
 impl fmt::Display for RunnerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What was read elsewhere may say already what it is.
+        // The message of another program may already have the prefix.
         write!(f, "error: {}", self.message.trim_start_matches("error: "))?;
         self.hints.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
     }
@@ -62,20 +62,20 @@ impl fmt::Display for RunnerError {
 impl From<EvidenceError> for RunnerError {
     fn from(error: EvidenceError) -> Self {
         let kind = match &error {
-            // What can't be read says nothing of any storage.
+            // An unreadable file gives no information about the storage.
             EvidenceError::Io { .. }
             | EvidenceError::Malformed { .. }
             | EvidenceError::LedgerBroken { .. } => Exit::Environment,
             EvidenceError::NotABundle { .. }
             | EvidenceError::TooNew { .. }
             | EvidenceError::Key { .. } => Exit::Usage,
-            // What can be read is not what the run left.
+            // The evidence was changed.
             EvidenceError::SealBroken { .. } | EvidenceError::Signature { .. } => Exit::NoVerdict,
         };
         let message = error.to_string();
         match error {
             EvidenceError::LedgerBroken { path, .. } => Self::new(kind, message).hint(format!(
-                "move {} aside to begin a new ledger; earlier runs then no longer show",
+                "move {} away to start a new ledger; earlier runs will no longer be listed",
                 path.display()
             )),
             _ => Self::new(kind, message),
@@ -83,7 +83,7 @@ impl From<EvidenceError> for RunnerError {
     }
 }
 
-/// An error before a run began, with the exit code: what a plan names wrongly is the plan's fault.
+/// Converts an error from before the start of a run. A wrong name in the plan is a usage error.
 pub fn engine_error(error: &EngineError) -> RunnerError {
     let kind = match error.kind() {
         ErrorKind::NotFound

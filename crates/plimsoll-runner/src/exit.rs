@@ -1,26 +1,26 @@
-//! Exit codes: what scripts act on.
+//! Exit codes, for scripts.
 //!
 //! | code | meaning |
 //! |---|---|
-//! | 0 | PASS, MEASURED, or the command did what was asked |
+//! | 0 | PASS, MEASURED, or the command succeeded |
 //! | 1 | FAIL |
 //! | 2 | wrong usage or plan |
 //! | 3 | INVALID or INCONCLUSIVE |
 //! | 4 | data corruption found |
 //! | 5 | the target or environment failed: I/O error, disk full |
 //! | 70 | a defect in Plimsoll |
-//! | 130 | interrupted (SIGINT, SIGTERM, SIGHUP); evidence so far is kept |
+//! | 130 | interrupted (SIGINT, SIGTERM, SIGHUP); the evidence is kept |
 //!
-//! When several hold: 70, 130, 4, 5, 3, 1, in that order.
+//! If several apply: 70, 130, 4, 5, 3, 1, in that order.
 
 use plimsoll_evidence::run::{EndKind, Run};
 use plimsoll_judge::verdict::VerdictKind;
 
-/// How the process ends.
+/// Exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// PASS, MEASURED, or the command did what was asked.
+    /// PASS, MEASURED, or the command succeeded.
     Ok = 0,
     /// FAIL.
     Fail = 1,
@@ -39,7 +39,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The code that a judged run ends with.
+    /// Returns the exit code of a judged run.
     pub fn of(run: &Run, verdict: VerdictKind) -> Self {
         match run.end.kind {
             EndKind::Defect => Self::Defect,
@@ -55,7 +55,7 @@ impl Exit {
         }
     }
 
-    /// Of two, the one that comes first in the order 70, 130, 4, 5, 3, 1.
+    /// Returns the code that comes first in the order 70, 130, 4, 5, 3, 1.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
         if other.rank() < self.rank() { other } else { self }
@@ -74,7 +74,7 @@ impl Exit {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn code(self) -> u8 {
         self as u8
     }

@@ -1,17 +1,15 @@
-//! An experiment: a directory of bundles that belong together, with `experiment.json` and
-//! `report.html` beside them.
+//! An experiment: a directory of related bundles, with `experiment.json` and `report.html`.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `RUN/` | the bundle of each run; `run.json` says which arm it is of |
-//! | `experiment.json` | kind, runs in their order, and what follows from them |
-//! | `report.html` | the same to look at |
+//! | `RUN/` | the bundle of each run; `run.json` names its arm |
+//! | `experiment.json` | kind, runs in order, and the result |
+//! | `report.html` | the result as a page |
+//! | `SHA256SUMS` | the seal of both, and of the bundles' seals ([`seal`]) |
 //!
-//! | `SHA256SUMS` | the seal over both, and over the seals of the bundles ([`seal`]) |
-//!
-//! All three are derived from the bundles, and written anew after each run: an experiment that is
-//! interrupted keeps what it has found so far. The directory may be moved; any directory that holds
-//! bundles can be compared as one experiment.
+//! The last three files are derived from the bundles and written again after each run. An
+//! interrupted experiment keeps the results of its finished runs. The directory may be moved. Any
+//! directory of bundles can be compared as one experiment.
 
 mod seal;
 
@@ -32,45 +30,45 @@ use crate::places::Places;
 use crate::render;
 use crate::run_id::RunId;
 
-/// Name of the file that makes a directory an experiment of ours.
+/// File that marks a directory as an experiment.
 pub const FILE: &str = "experiment.json";
 
-/// Version of that file's form.
+/// Format version of that file.
 const SCHEMA_VERSION: u32 = 1;
 
-/// An experiment under way.
+/// A running experiment.
 pub struct Experiment {
     id: String,
     kind: ExperimentKind,
     name: String,
     directory: PathBuf,
-    runs: Vec<Membered>,
+    runs: Vec<RunEntry>,
     ledger: Ledger,
 }
 
-/// A run of it.
+/// A run of the experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Membered {
+struct RunEntry {
     run_id: String,
     arm: String,
 }
 
-/// `experiment.json`.
+/// Contents of `experiment.json`.
 #[derive(Serialize)]
 struct Record<'a, T: Serialize> {
     schema_version: u32,
     id: &'a str,
     kind: ExperimentKind,
     name: &'a str,
-    runs: &'a [Membered],
+    runs: &'a [RunEntry],
     result: &'a T,
 }
 
 impl Experiment {
-    /// A new one below `bundles`, for a plan of this name.
+    /// Creates an experiment in `bundles`, for a plan of this name.
     ///
     /// # Errors
-    /// A directory that cannot be made.
+    /// A directory that cannot be created.
     pub fn begin(
         kind: ExperimentKind,
         name: &str,
@@ -79,15 +77,16 @@ impl Experiment {
     ) -> Result<Self, RunnerError> {
         let id = RunId::now(&format!("{name}-{}", kind.word())).name().to_owned();
         let directory = bundles.join(&id);
-        fs::create_dir_all(&directory).map_err(|error| unwritten(&directory, &error))?;
+        fs::create_dir_all(&directory).map_err(|error| write_error(&directory, &error))?;
         let ledger = Ledger::at(places.ledger());
         Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new(), ledger })
     }
 
-    /// One that was interrupted, in its directory; the runs that it has are to be noted again.
+    /// Resumes an interrupted experiment. The caller adds its earlier runs again with
+    /// [`Self::note`].
     ///
     /// # Errors
-    /// A directory that cannot be written.
+    /// A directory that cannot be read.
     pub fn resume(
         kind: ExperimentKind,
         name: &str,
@@ -103,13 +102,13 @@ impl Experiment {
         Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new(), ledger })
     }
 
-    /// Where its bundles are made.
+    /// Directory of the bundles.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The place of its next run.
-    pub fn next(&self, arm: &str) -> Membership {
+    /// Returns the membership of the next run.
+    pub fn next_membership(&self, arm: &str) -> Membership {
         Membership {
             id: self.id.clone(),
             kind: self.kind,
@@ -119,13 +118,13 @@ impl Experiment {
         }
     }
 
-    /// Notes a run that has ended.
+    /// Adds a finished run.
     pub fn note(&mut self, bundle: &Bundle) {
         let arm = bundle.run.experiment.as_ref().map_or(String::new(), |place| place.arm.clone());
-        self.runs.push(Membered { run_id: bundle.run.run_id.clone(), arm });
+        self.runs.push(RunEntry { run_id: bundle.run.run_id.clone(), arm });
     }
 
-    /// Writes what follows from the runs so far, seals it and enters the seal in the ledger.
+    /// Writes the result of all finished runs, seals it and records the seal in the ledger.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -145,16 +144,16 @@ impl Experiment {
         Ok(self.ledger.enter(&self.id, clock::realtime_ns(), event)?)
     }
 
-    /// Path of its report.
+    /// Path of the report.
     pub fn report(&self) -> PathBuf {
         self.directory.join("report.html")
     }
 }
 
-/// Refuses a directory whose record is none of ours.
+/// Rejects a directory whose record was not written by Plimsoll.
 ///
 /// # Errors
-/// No record, one of a newer version, or something else of that name.
+/// No record, one of a newer version, or another file of that name.
 pub fn check_record(directory: &Path) -> Result<(), RunnerError> {
     let path = directory.join(FILE);
     let no_record = |says: &str| {
@@ -165,15 +164,15 @@ pub fn check_record(directory: &Path) -> Result<(), RunnerError> {
     let record: Identity =
         serde_json::from_str(&text).map_err(|error| no_record(&error.to_string()))?;
     if record.schema_version > SCHEMA_VERSION {
-        return Err(no_record(&format!("it has version {}", record.schema_version)));
+        return Err(no_record(&format!("its version is {}", record.schema_version)));
     }
     if record.id.is_empty() || record.runs.iter().any(|run| run.run_id.is_empty()) {
-        return Err(no_record("it has no id"));
+        return Err(no_record("its id is missing"));
     }
     Ok(())
 }
 
-/// What every record has.
+/// Fields that every record has.
 #[derive(Deserialize)]
 struct Identity {
     schema_version: u32,
@@ -188,11 +187,12 @@ struct RunIdentity {
     run_id: String,
 }
 
-/// The latest experiment of a kind below `bundles` whose result `takes` says is to be gone on with.
-pub fn unfinished(
+/// Returns the latest experiment of a kind in `bundles` that can be resumed. `accepts` decides by
+/// the result in its record.
+pub fn find_resumable(
     bundles: &Path,
     kind: ExperimentKind,
-    takes: impl Fn(&serde_json::Value) -> bool,
+    accepts: impl Fn(&serde_json::Value) -> bool,
 ) -> Option<PathBuf> {
     let entries = fs::read_dir(bundles).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries
@@ -200,29 +200,29 @@ pub fn unfinished(
         .filter(|directory| {
             let Ok(text) = fs::read_to_string(directory.join(FILE)) else { return false };
             let Ok(record) = serde_json::from_str::<serde_json::Value>(&text) else { return false };
-            record["kind"] == kind.word() && takes(&record["result"])
+            record["kind"] == kind.word() && accepts(&record["result"])
         })
         .collect();
     found.sort();
     found.pop()
 }
 
-/// Writes a file beside its old form and puts it in its place at once.
+/// Replaces a file atomically: writes a temporary file and renames it.
 fn replace(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), RunnerError> {
     let (path, temporary) = (directory.join(name), directory.join(format!(".{name}.new")));
     fs::write(&temporary, bytes)
         .and_then(|()| fs::rename(&temporary, &path))
-        .map_err(|error| unwritten(&path, &error))
+        .map_err(|error| write_error(&path, &error))
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> RunnerError {
+fn write_error(path: &Path, error: &std::io::Error) -> RunnerError {
     RunnerError::environment(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Why the runs of an experiment belong together, from its `experiment.json`.
+/// Returns the kind of an experiment from its `experiment.json`.
 ///
 /// # Errors
-/// A file that is not there, or none of ours.
+/// A missing or foreign file.
 pub fn kind_of(directory: &Path) -> Result<ExperimentKind, RunnerError> {
     #[derive(serde::Deserialize)]
     struct Kind {
@@ -231,32 +231,32 @@ pub fn kind_of(directory: &Path) -> Result<ExperimentKind, RunnerError> {
     read(directory).map(|Kind { kind }| kind)
 }
 
-/// The range of loads that a search went over, from its `experiment.json`.
+/// Returns the range of loads of a search, from its `experiment.json`.
 ///
 /// # Errors
-/// A file that is not there, or not that of a search.
+/// A missing file, or one that is not of a search.
 pub fn range_of(directory: &Path) -> Result<Range, RunnerError> {
     #[derive(serde::Deserialize)]
-    struct Searched {
+    struct SearchResult {
         range: Range,
     }
     #[derive(serde::Deserialize)]
-    struct Searches {
-        result: Searched,
+    struct SearchRecord {
+        result: SearchResult,
     }
-    read(directory).map(|Searches { result }| result.range)
+    read(directory).map(|SearchRecord { result }| result.range)
 }
 
-/// What follows from an experiment's runs, as its `experiment.json` has it.
+/// Returns the result in `experiment.json`.
 ///
 /// # Errors
-/// A file that is not there, or not of that form.
+/// A missing file, or one of another format.
 pub fn result_of<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, RunnerError> {
     #[derive(serde::Deserialize)]
-    struct Found<T> {
+    struct ResultRecord<T> {
         result: T,
     }
-    read(directory).map(|Found { result }| result)
+    read(directory).map(|ResultRecord { result }| result)
 }
 
 fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, RunnerError> {

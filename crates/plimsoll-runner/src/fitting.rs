@@ -1,4 +1,4 @@
-//! A model's free parameters from a measured table, and how well the fitted model predicts another.
+//! Fits a model's free parameters to a measured table, and scores its prediction of another table.
 
 mod text;
 
@@ -14,25 +14,25 @@ use plimsoll_report::document::Document;
 use serde::Serialize;
 
 use crate::error::RunnerError;
-use crate::modelled::{fit_error, model_error};
+use crate::model_run::{fit_error, model_error};
 
-/// What is asked of a fit.
-pub struct Asked<'a> {
-    /// The model with its free parameters.
+/// Input of a fit.
+pub struct FitRequest<'a> {
+    /// Model with free parameters.
     pub model: &'a ConfiguredModel,
-    /// What was measured.
+    /// Measured table.
     pub table: &'a Measured,
-    /// A table to be predicted, which the fit does not see.
-    pub other: Option<&'a Measured>,
-    /// Parameters that differ in the system of that table.
-    pub with: &'a BTreeMap<String, String>,
-    /// How good the fit is to be.
+    /// Table to predict, which is not used for the fit.
+    pub test_table: Option<&'a Measured>,
+    /// Parameters of the system of the test table that differ.
+    pub overrides: &'a BTreeMap<String, String>,
+    /// Required accuracy.
     pub goals: &'a [Goal],
-    /// How it is searched.
+    /// Options of the search for parameters.
     pub options: FitOptions,
 }
 
-/// How well a fitted model does, and what it predicts: as it is serialised, for programs.
+/// Scores and predictions of a fitted model, in the form of the JSON output.
 #[derive(Serialize)]
 pub struct Outcome {
     model: String,
@@ -42,13 +42,13 @@ pub struct Outcome {
     rows: Vec<RowOut>,
     parameters: Vec<ParameterOut>,
     checks: ChecksOut,
-    predicted: Option<Predicted>,
+    predicted: Option<Prediction>,
     goals: Vec<GoalOut>,
-    /// What structure the model lacks, as its file says.
+    /// Structure that the model lacks, from its file.
     missing: Option<String>,
 }
 
-/// A goal and what was reached. Errors and limits are shares.
+/// A goal and the reached value. Errors and limits are fractions.
 #[derive(Serialize)]
 struct GoalOut {
     goal: String,
@@ -57,7 +57,7 @@ struct GoalOut {
     limit: f64,
     reached: f64,
     met: bool,
-    /// Median error of copying the fitted table's rows, where the goal is a ratio to it.
+    /// Median error of copying rows of the fitted table, for goals that are a ratio to it.
     copying_error_median: Option<f64>,
     gap: Option<GapOut>,
 }
@@ -85,7 +85,7 @@ struct GroupOut {
 }
 
 #[derive(Serialize)]
-struct Predicted {
+struct Prediction {
     scores: ScoresOut,
     /// Errors of copying the row of the fitted table with the same I/O size and read share.
     copied: Option<ScoresOut>,
@@ -139,32 +139,36 @@ struct ChecksOut {
 }
 
 impl Outcome {
-    /// For people.
+    /// Returns the report.
     pub fn document(&self) -> Document {
         text::document(self)
     }
 }
 
-/// Fits, and predicts where asked. `begins` is told when the fit begins, once all was found right.
+/// Fits the model, and predicts the test table if there is one. Calls `on_start` after the input is
+/// checked and before the fit begins.
 ///
 /// # Errors
-/// A model that can't be fitted to the table, or does not fit the other system.
-pub fn carry_out(asked: &Asked<'_>, begins: impl FnOnce()) -> Result<(Fit, Outcome), RunnerError> {
-    let Asked { model, table, options, .. } = asked;
-    // What is wrong with the other system is said before minutes of fitting.
-    changed(model.spec(), asked.with)?;
-    begins();
+/// A model that cannot be fitted to the table, or overrides that it does not have.
+pub fn carry_out(
+    request: &FitRequest<'_>,
+    on_start: impl FnOnce(),
+) -> Result<(Fit, Outcome), RunnerError> {
+    let FitRequest { model, table, options, .. } = request;
+    // Overrides are checked here, because the fit may take minutes.
+    with_overrides(model.spec(), request.overrides)?;
+    on_start();
     let fitted = fit(model.spec(), table, options).map_err(|error| fit_error(&error))?;
-    let predicted = match asked.other {
+    let predicted = match request.test_table {
         None => None,
         Some(other) => {
-            let spec = changed(&fitted.spec, asked.with)?;
+            let spec = with_overrides(&fitted.spec, request.overrides)?;
             let rows = predict(&spec, other, options.limits, options.seed)
                 .map_err(|error| fit_error(&error))?;
             Some((rows, checks_of(&spec, other)))
         }
     };
-    let outcome = outcome(&fitted, table, predicted, asked.goals);
+    let outcome = outcome(&fitted, table, predicted, request.goals);
     Ok((fitted, outcome))
 }
 
@@ -175,7 +179,7 @@ fn outcome(
     goals: &[Goal],
 ) -> Outcome {
     let scored = predicted.map(|(rows, checks)| {
-        let (scores, copied) = (score(&rows), copied(table, &rows));
+        let (scores, copied) = (score(&rows), copy_scores(table, &rows));
         (rows, checks, scores, copied)
     });
     let own = Side { rows: &fitted.rows, scores: &fitted.scores, copied: None };
@@ -184,8 +188,8 @@ fn outcome(
         scores,
         copied: copied.as_ref(),
     });
-    let held = goals::hold(goals, own, other);
-    let goals = held.iter().map(|one| {
+    let checked = goals::hold(goals, own, other);
+    let goals = checked.iter().map(|one| {
         let side = if one.goal.of == goals::RowSet::Fitted { own } else { other.unwrap_or(own) };
         goal_out(one, side)
     });
@@ -200,7 +204,7 @@ fn outcome(
         checks: checks_of(&fitted.spec, table),
         goals: goals.collect(),
         missing: (!missing.is_empty()).then_some(missing),
-        predicted: scored.map(|(rows, checks, scores, copied)| Predicted {
+        predicted: scored.map(|(rows, checks, scores, copied)| Prediction {
             scores: scores.into(),
             copied: copied.map(Into::into),
             rows: rows.iter().map(Into::into).collect(),
@@ -209,7 +213,7 @@ fn outcome(
     }
 }
 
-fn goal_out(held: &goals::Outcome, side: Side<'_>) -> GoalOut {
+fn goal_out(checked: &goals::Outcome, side: Side<'_>) -> GoalOut {
     let gap = |gap: &goals::Gap| GapOut {
         over: gap.over,
         row_limit: gap.row_limit,
@@ -232,43 +236,44 @@ fn goal_out(held: &goals::Outcome, side: Side<'_>) -> GoalOut {
             .collect(),
     };
     GoalOut {
-        goal: held.goal.name(),
-        says: text::goal_says(&held.goal, held.copying),
-        limit: held.goal.limit,
-        reached: held.reached,
-        met: held.gap.is_none(),
-        copying_error_median: held.copying,
-        gap: held.gap.as_ref().map(gap),
+        goal: checked.goal.name(),
+        says: text::goal_text(&checked.goal, checked.copying),
+        limit: checked.goal.limit,
+        reached: checked.reached,
+        met: checked.gap.is_none(),
+        copying_error_median: checked.copying,
+        gap: checked.gap.as_ref().map(gap),
     }
 }
 
-/// The default goals with those that were given in their place, as `NAME=PERCENT`.
+/// Returns the default goals, with limits replaced by `NAME=PERCENT` arguments.
 ///
 /// # Errors
-/// One that is no goal.
-pub fn goals_of(given: &[String]) -> Result<Vec<Goal>, RunnerError> {
+/// An argument that is not a valid goal.
+pub fn goals_of(arguments: &[String]) -> Result<Vec<Goal>, RunnerError> {
     let mut goals = Goal::DEFAULTS.to_vec();
-    for text in given {
+    for text in arguments {
         let wrong = |why: &str| RunnerError::usage(format!("--goal {text}: {why}"));
-        let (name, percent) = text.split_once('=').ok_or_else(|| wrong("is not NAME=PERCENT"))?;
+        let (name, percent) =
+            text.split_once('=').ok_or_else(|| wrong("not in the form NAME=PERCENT"))?;
         let percent: f64 = percent
             .trim_end_matches([' ', '%'])
             .parse()
             .ok()
             .filter(|p: &f64| p.is_finite() && *p >= 0.0)
-            .ok_or_else(|| wrong("the goal is not a percentage"))?;
+            .ok_or_else(|| wrong("not a percentage"))?;
         let known: Vec<String> = Goal::DEFAULTS.iter().map(Goal::name).collect();
         let Some(goal) = goals.iter_mut().find(|goal| goal.name() == name.trim()) else {
-            return Err(wrong(&format!("is none of {}", known.join(", "))));
+            return Err(wrong(&format!("not one of {}", known.join(", "))));
         };
         goal.limit = percent / 100.0;
     }
     Ok(goals)
 }
 
-fn changed(spec: &Spec, with: &BTreeMap<String, String>) -> Result<Spec, RunnerError> {
+fn with_overrides(spec: &Spec, overrides: &BTreeMap<String, String>) -> Result<Spec, RunnerError> {
     let mut spec = spec.clone();
-    for (path, value) in with {
+    for (path, value) in overrides {
         spec.assign(path, value).map_err(|error| model_error(&error))?;
     }
     plimsoll_model::system::System::build(spec.clone(), 0).map_err(|error| model_error(&error))?;
@@ -287,7 +292,7 @@ fn parameters(fitted: &Fit) -> Vec<ParameterOut> {
     fitted.parameters.iter().map(one).collect()
 }
 
-/// The table's arithmetic, with the limits that the model states.
+/// Checks the table's arithmetic, with limits from the model.
 fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     let load = MatrixLoad::of(spec).ok();
     let outstanding = load.map(|load| f64::from(load.clients) * f64::from(load.depth));
@@ -325,8 +330,8 @@ fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     }
 }
 
-/// What copying the fitted table's rows would be off by.
-fn copied(table: &Measured, rows: &[RowScore]) -> Option<Scores> {
+/// Scores a prediction that copies rows of the fitted table.
+fn copy_scores(table: &Measured, rows: &[RowScore]) -> Option<Scores> {
     let like = |a: &Row, b: &Row| {
         a.io_bytes == b.io_bytes
             && a.pattern == b.pattern
@@ -334,10 +339,10 @@ fn copied(table: &Measured, rows: &[RowScore]) -> Option<Scores> {
             && a.depth == b.depth
     };
     let copy = |score: &RowScore| {
-        let from = table.matrix().find(|row| like(row, &score.row))?;
+        let source = table.matrix().find(|row| like(row, &score.row))?;
         Some(RowScore {
-            ops_error: from.ops_per_s / score.row.ops_per_s - 1.0,
-            latency_error: from.latency_ms / score.row.latency_ms - 1.0,
+            ops_error: source.ops_per_s / score.row.ops_per_s - 1.0,
+            latency_error: source.latency_ms / score.row.latency_ms - 1.0,
             ..score.clone()
         })
     };

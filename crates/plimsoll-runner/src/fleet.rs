@@ -1,17 +1,17 @@
-//! What several hosts did together, read back: the sum of their bundles, judged.
+//! Reads the bundle of a fleet's run: adds up the bundles of its hosts and judges the sum.
 //!
 //! ```text
 //! <run>/
-//!   all/             sealed: fleet.json, plan.toml as it was signed, resolved.toml as it was run, order.json, latency.hlog and
-//!                    series.csv of all hosts
-//!   hosts/<agent>/   the bundle of each host, as its agent sealed it
+//!   all/             sealed: fleet.json, plan.toml (as signed), resolved.toml (as run),
+//!                    order.json; latency.hlog and series.csv of all hosts
+//!   hosts/<agent>/   bundle of each host, sealed by its agent
 //!   verdict.json     derived
 //!   report.html      derived
 //! ```
 
-mod one;
+mod combined;
 
-pub use one::required_of;
+pub use combined::scale_requirement;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,12 +34,12 @@ use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::render;
 
-/// The directory that holds a host's bundles.
+/// Directory of the hosts' bundles.
 pub const HOSTS: &str = "hosts";
-/// The directory of what is of all hosts.
+/// Directory of the evidence of all hosts.
 pub const ALL: &str = "all";
 
-/// Files of that directory.
+/// Files in `all`.
 pub const FILES: [&str; 8] = [
     "fleet.json",
     "plan.toml",
@@ -51,20 +51,20 @@ pub const FILES: [&str; 8] = [
     seal::SIGNATURE,
 ];
 
-/// A fleet's evidence, judged.
+/// Bundle of a fleet's run, judged.
 #[derive(Clone, Debug)]
-pub struct Left {
-    /// Its directory.
+pub struct FleetBundle {
+    /// Directory of the bundle.
     pub directory: PathBuf,
-    /// What the hosts did together.
+    /// Evidence of all hosts.
     pub fleet: Fleet,
-    /// The verdict.
+    /// Verdict on all hosts.
     pub verdict: FleetVerdict,
-    /// The bundles of the hosts that left one, each judged.
+    /// Bundles and verdicts of the hosts that left one.
     pub hosts: Vec<(Bundle, Verdict)>,
-    /// All hosts as one run, as an experiment takes them: rates and counts are sums, and so is what is required.
-    pub one: Box<(Bundle, Verdict)>,
-    /// How the command ends.
+    /// All hosts combined into one run, for experiments. Rates, counts and requirements are sums.
+    pub combined: Box<(Bundle, Verdict)>,
+    /// Exit code of the command.
     pub exit: Exit,
 }
 
@@ -72,7 +72,7 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerE
     move |error| EvidenceError::io(what, path, error).into()
 }
 
-/// By how much a host's times may be wrong.
+/// Largest error of a host's times.
 fn error_ns(host: &Host) -> u64 {
     let began =
         host.run.as_ref().and_then(|run| run.phase_start_ns(PhaseKind::Measure)).unwrap_or(0);
@@ -80,10 +80,10 @@ fn error_ns(host: &Host) -> u64 {
     interpolate_offset(&host.clock, at_ns).map_or(0, |offset| offset.error_ns)
 }
 
-/// The evidence of the hosts that left any, in their order.
+/// Returns the bundles of the hosts that left one, in order.
 ///
 /// # Errors
-/// A bundle that can't be read, or that is not the one that the fleet's evidence names.
+/// An unreadable bundle, or one that the fleet's evidence does not name.
 pub fn parts(directory: &Path, fleet: &Fleet) -> Result<Vec<Part>, RunnerError> {
     let mut parts = Vec::new();
     for host in &fleet.hosts {
@@ -100,11 +100,11 @@ pub fn parts(directory: &Path, fleet: &Fleet) -> Result<Vec<Part>, RunnerError> 
     Ok(parts)
 }
 
-/// What the hosts' bundles add up to; nothing where one is missing.
+/// Adds up the bundles of all hosts; `None` if one is missing.
 ///
 /// # Errors
-/// Histograms that can't be added.
-pub fn summed(
+/// Histograms that cannot be added.
+pub fn sum_bundles(
     parts: &[Part],
     fleet: &Fleet,
 ) -> Result<Option<(CommonWindow, MergedEvidence)>, RunnerError> {
@@ -112,28 +112,28 @@ pub fn summed(
         return Ok(None);
     }
     merge(parts, fleet.interval_ns)
-        .map_err(|error| RunnerError::new(Exit::Defect, format!("adding histograms up: {error}")))
+        .map_err(|error| RunnerError::new(Exit::Defect, format!("cannot add histograms: {error}")))
 }
 
-/// Whether a directory holds a fleet's evidence.
+/// Returns true if the directory is a fleet's bundle.
 #[must_use]
 pub fn is_fleet(directory: &Path) -> bool {
     directory.join(ALL).join("fleet.json").is_file()
 }
 
-/// Reads a fleet's evidence with all seals in it, adds the hosts' bundles up again, and judges.
+/// Reads a fleet's bundle, checks all seals, adds up the hosts' bundles again, and judges.
 ///
 /// # Errors
-/// A file that is missing or was changed, a later version.
-pub fn read(directory: &Path) -> Result<Left, RunnerError> {
+/// A missing or changed file, or a later version.
+pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     let all = directory.join(ALL);
     let sealed = seal::open(&all)?;
     let path = all.join("fleet.json");
     let fleet: Fleet = strict::read(sealed.text("fleet.json")?)
         .map_err(|reason| EvidenceError::Malformed { path, reason })?;
     if fleet.fleet_version > VERSION {
-        let says = format!("{} is of a later version of Plimsoll", directory.display());
-        return Err(RunnerError::usage(says).hint("read it with the version that made it"));
+        let says = format!("{} was written by a later version of Plimsoll", directory.display());
+        return Err(RunnerError::usage(says).hint("read it with that version"));
     }
     let signed = all.join(seal::SIGNATURE);
     if let Ok(text) = fs::read_to_string(&signed) {
@@ -143,8 +143,8 @@ pub fn read(directory: &Path) -> Result<Left, RunnerError> {
             .map_err(|reason| EvidenceError::Signature { path: signed, reason })?;
     }
     let parts = parts(directory, &fleet)?;
-    let summed = summed(&parts, &fleet)?;
-    // A window that the bundles do not give is none.
+    let summed = sum_bundles(&parts, &fleet)?;
+    // The recorded window is used only if the bundles give the same.
     let merged =
         summed.filter(|(window, _)| Some(*window) == fleet.window).map(|(_, merged)| merged);
     let hosts: Vec<(Bundle, Verdict)> = parts
@@ -161,11 +161,11 @@ pub fn read(directory: &Path) -> Result<Left, RunnerError> {
     let plan = plan_of(&all, &sealed)?;
     let metrics = &plan.1.observe.metrics;
     let verdict = judge_fleet(&fleet, &verdicts, merged.as_ref(), &bundles, metrics);
-    let mut one = one::as_one(&fleet, &verdict, plan, &hosts, merged, &sealed.sha256);
+    let mut combined = combined::combine(&fleet, &verdict, plan, &hosts, merged, &sealed.sha256);
     let has_job = sealed.names().any(|name| name == JOB);
-    one.0.job_text = has_job.then(|| sealed.text(JOB).map(str::to_owned)).transpose()?;
-    // A host that is missing is no failure of its own: it makes the run INVALID. Neither is one that was told to end
-    // because of another: it is interrupted here only where the operator did so.
+    combined.0.job_text = has_job.then(|| sealed.text(JOB).map(str::to_owned)).transpose()?;
+    // A missing host makes the run INVALID and needs no exit code here. A host that was stopped
+    // because another failed is not interrupted: only the operator interrupts.
     let ends = hosts.iter().map(|(bundle, judged)| Exit::of(&bundle.run, judged.verdict));
     let ends = ends.map(|exit| match exit {
         Exit::Interrupted if fleet.ended_early != BY_OPERATOR => Exit::NoVerdict,
@@ -177,19 +177,19 @@ pub fn read(directory: &Path) -> Result<Left, RunnerError> {
         VerdictKind::Pass | VerdictKind::Measured => Exit::Ok,
     });
     let directory = directory.to_path_buf();
-    Ok(Left { directory, fleet, verdict, hosts, one: Box::new(one), exit })
+    Ok(FleetBundle { directory, fleet, verdict, hosts, combined: Box::new(combined), exit })
 }
 
-/// A plan as an order or a fleet's evidence has it: its text, and that of the fio job that it names.
+/// Parses the plan of an order or of a fleet's evidence, with the text of its fio job.
 ///
 /// # Errors
-/// Everything that is wrong with it.
-pub fn plan_given(text: &str, name: &str, job: Option<&str>) -> Result<Plan, PlanErrors> {
-    let none = || "it did not come with the plan".to_owned();
+/// All errors of the plan.
+pub fn parse_plan(text: &str, name: &str, job: Option<&str>) -> Result<Plan, PlanErrors> {
+    let none = || "it was not sent with the plan".to_owned();
     Plan::parse_with(text, name, &|_| job.map(str::to_owned).ok_or_else(none), &read_job)
 }
 
-/// The plan as it was given, and as it was run.
+/// Returns the plan as written, and resolved as run.
 fn plan_of(all: &Path, sealed: &SealedFiles) -> Result<(String, ResolvedPlan), RunnerError> {
     const RESOLVED: &str = "resolved.toml";
     let malformed =
@@ -199,22 +199,22 @@ fn plan_of(all: &Path, sealed: &SealedFiles) -> Result<(String, ResolvedPlan), R
         let resolved = ResolvedPlan::from_toml(sealed.text(RESOLVED)?);
         return Ok((text, resolved.map_err(|error| malformed(RESOLVED, error.to_string()))?));
     }
-    // Earlier versions kept the plan alone, of which there was one run.
+    // Earlier versions stored only the plan, for a single run.
     let plan = Plan::parse(&text, "plan.toml");
     let resolved = plan.map_err(|errors| malformed("plan.toml", errors.to_string()))?.resolve();
     Ok((text, resolved))
 }
 
-/// Writes verdict and report beside the evidence.
+/// Writes verdict and report next to the evidence.
 ///
 /// # Errors
-/// A file that can't be written.
-pub fn write_derived(left: &Left) -> Result<(), RunnerError> {
+/// A file that cannot be written.
+pub fn write_derived(bundle: &FleetBundle) -> Result<(), RunnerError> {
     let write = |name: &str, text: String| {
-        let path = left.directory.join(name);
+        let path = bundle.directory.join(name);
         fs::write(&path, text).map_err(io("write", &path))
     };
-    write("verdict.json", render::json(&left.verdict)?)?;
-    let document = fleet_document(&left.fleet, &left.verdict, &left.one, &left.hosts);
+    write("verdict.json", render::json(&bundle.verdict)?)?;
+    let document = fleet_document(&bundle.fleet, &bundle.verdict, &bundle.combined, &bundle.hosts);
     write("report.html", render::document_html(&document)?)
 }

@@ -1,4 +1,4 @@
-//! Who is told how a run goes.
+//! Listeners of a run's progress, and the progress of a fleet.
 
 use std::collections::BTreeMap;
 
@@ -6,87 +6,88 @@ use plimsoll_evidence::run::PhaseKind;
 use plimsoll_record::progress::{Progress, Watcher};
 use serde::{Deserialize, Serialize};
 
-use crate::finished::Finished;
+use crate::finished_run::FinishedRun;
 
-/// Is told of phases as a [`Watcher`] is, and of what happens beside them.
+/// Receives phases, as a [`Watcher`] does, and messages.
 pub trait Listener: Watcher {
-    /// A sentence on what goes on.
+    /// Receives a message about the run.
     fn say(&mut self, text: &str);
-    /// What has to be told, even to somebody who wants to hear nothing else.
+    /// Receives a warning, which is shown even in quiet mode.
     fn warn(&mut self, text: &str);
-    /// Which of several parts begins: a stage of a job, a step of a search, a point, a run.
+    /// Receives the start of a part: a stage, step, point or run.
     fn part(&mut self, text: &str) {
         self.say(text);
     }
-    /// How several hosts go together; about once a second.
-    fn fleet(&mut self, now: &FleetNow) {
+    /// Receives the progress of a fleet, about once a second.
+    fn fleet(&mut self, now: &FleetProgress) {
         let _ = now;
     }
-    /// A run of several, or the only one, has ended and was judged.
-    fn finished(&mut self, run: &Finished) {
+    /// Receives a finished and judged run.
+    fn finished(&mut self, run: &FinishedRun) {
         let _ = run;
     }
 }
 
-/// How several hosts go together.
+/// Progress of a fleet.
 #[derive(Clone, Debug, Default)]
-pub struct FleetNow {
-    /// What most of them do.
+pub struct FleetProgress {
+    /// Phase of most hosts.
     pub kind: Option<PhaseKind>,
-    /// How many there are; those that have told nothing yet are not in `hosts`.
+    /// Number of hosts, including those that have not reported.
     pub count: usize,
-    /// What each told last, by name.
-    pub hosts: BTreeMap<String, HostNow>,
+    /// Latest report of each host, by name.
+    pub hosts: BTreeMap<String, HostStatus>,
 }
 
-/// How one of several hosts goes.
+/// Status of one host of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct HostNow {
-    /// The phase that it is in.
+pub struct HostStatus {
+    /// Current phase.
     pub phase: String,
     /// I/Os per second.
     pub rate_ops_per_s: f64,
     /// Bytes per second.
     pub rate_bytes_per_s: f64,
-    /// Mean latency; `None`: nothing has ended lately.
+    /// Mean latency; `None` if nothing finished recently.
     pub latency_ns_avg: Option<u64>,
-    /// Since its phase began, and how long that lasts; 0 where time is not what it goes by.
+    /// Time since the phase began; 0 if the phase is not limited by time.
     pub elapsed_ns: u64,
-    /// As above.
+    /// Duration of the phase; 0 if it is not limited by time.
     pub total_ns: u64,
-    /// Bytes done, and of how many; 0 where bytes are not what it goes by.
+    /// Bytes done; 0 if the phase is not limited by bytes.
     pub done_bytes: u64,
-    /// As above.
+    /// Bytes to do; 0 if the phase is not limited by bytes.
     pub total_bytes: u64,
-    /// How often it told of itself in this phase, about once a second.
-    pub told_in_phase: u32,
+    /// Number of reports in this phase, about one per second.
+    #[serde(rename = "told_in_phase")]
+    pub reports_in_phase: u32,
 }
 
-/// A host is told of that carries less than this share of the average: the rule `fleet-balance` has the same.
+/// A host below this fraction of the average rate is slow. The rule `fleet-balance` uses the same.
 const SLOW_SHARE: f64 = 0.9;
-/// No host is called slow before each has told this often how it goes: what is told first is of no whole interval.
-const TOLD_MIN: u32 = 3;
-/// And none that lies within so many standard deviations of what chance gives: a Poisson stream of 300/s has between 230 and
-/// 370 arrivals in most seconds.
+/// Reports of each host needed before a host is called slow. The first covers no whole interval.
+const REPORTS_MIN: u32 = 3;
+/// Standard deviations below the average before a host is called slow. A Poisson stream of 300/s
+/// has between 230 and 370 arrivals in most seconds.
 const DEVIATIONS: f64 = 4.0;
 
-impl FleetNow {
-    /// The hosts that are in the phase that most are in.
-    pub fn together(&self) -> impl Iterator<Item = (&String, &HostNow)> {
+impl FleetProgress {
+    /// Returns the hosts that are in the phase of most hosts.
+    pub fn in_common_phase(&self) -> impl Iterator<Item = (&String, &HostStatus)> {
         let label = self.kind.map_or("", PhaseKind::label);
         self.hosts.iter().filter(move |(_, host)| host.phase == label)
     }
 
-    /// The sum of a figure over them.
-    pub fn sum(&self, of: fn(&HostNow) -> f64) -> f64 {
-        self.together().map(|(_, host)| of(host)).sum()
+    /// Adds up a value of these hosts.
+    pub fn sum(&self, of: fn(&HostStatus) -> f64) -> f64 {
+        self.in_common_phase().map(|(_, host)| of(host)).sum()
     }
 
-    /// All of them as if they were one: sums, the mean latency of their I/Os, and the time of the one that is behind.
+    /// Combines these hosts: sums, mean latency over all I/Os, and the times of the slowest host.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let hosts = || self.together().map(|(_, host)| host);
+        let hosts = || self.in_common_phase().map(|(_, host)| host);
         let behind = hosts().max_by_key(|host| host.total_ns.saturating_sub(host.elapsed_ns));
         let (mut weight, mut latency_ns) = (0.0, 0.0);
         for host in hosts() {
@@ -106,18 +107,20 @@ impl FleetNow {
         }
     }
 
-    /// The slowest of them with its share of their average rate, where all are in the phase and it is well below.
+    /// Returns the slowest host and its fraction of the average rate, if all hosts are in the phase
+    /// and it is significantly below.
     #[must_use]
     pub fn slow(&self) -> Option<(&str, f64)> {
-        let count = self.together().filter(|(_, host)| host.told_in_phase >= TOLD_MIN).count();
+        let count =
+            self.in_common_phase().filter(|(_, host)| host.reports_in_phase >= REPORTS_MIN).count();
         if count < self.count.max(2) {
             return None;
         }
         let average = self.sum(|host| host.rate_ops_per_s) / count as f64;
-        let rate = |host: &HostNow| host.rate_ops_per_s;
-        let (name, host) = self.together().min_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
+        let rate = |host: &HostStatus| host.rate_ops_per_s;
+        let (name, host) = self.in_common_phase().min_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
         let share = host.rate_ops_per_s / average;
-        // What was told is of about a second.
+        // A report covers about a second.
         let is_chance = average - host.rate_ops_per_s < DEVIATIONS * average.sqrt();
         (average > 0.0 && share < SLOW_SHARE && !is_chance).then_some((name.as_str(), share))
     }
@@ -130,7 +133,7 @@ mod tests {
 
     #[test]
     fn hosts_are_as_far_as_the_one_that_is_behind() {
-        let host = |elapsed_ns, rate_ops_per_s, latency_ns| HostNow {
+        let host = |elapsed_ns, rate_ops_per_s, latency_ns| HostStatus {
             phase: PhaseKind::Measure.label().to_owned(),
             rate_ops_per_s,
             latency_ns_avg: latency_ns,
@@ -138,12 +141,14 @@ mod tests {
             total_ns: 10,
             done_bytes: 1,
             total_bytes: 4,
-            ..HostNow::default()
+            ..HostStatus::default()
         };
         let hosts = [("a", host(6, 100.0, Some(30))), ("b", host(4, 300.0, Some(10)))];
-        let late =
-            ("c", HostNow { phase: PhaseKind::WarmUp.label().to_owned(), ..host(1, 9.0, Some(9)) });
-        let now = FleetNow {
+        let late = (
+            "c",
+            HostStatus { phase: PhaseKind::WarmUp.label().to_owned(), ..host(1, 9.0, Some(9)) },
+        );
+        let now = FleetProgress {
             kind: Some(PhaseKind::Measure),
             count: 3,
             hosts: hosts
@@ -155,27 +160,28 @@ mod tests {
         let all = now.progress();
         assert_eq!((all.elapsed_ns, all.total_ns, all.done_bytes, all.total_bytes), (4, 10, 2, 8));
         assert_eq!((all.rate_ops_per_s, all.latency_ns_avg), (400.0, Some(15)));
-        assert_eq!(FleetNow::default().progress(), Progress::default());
+        assert_eq!(FleetProgress::default().progress(), Progress::default());
     }
 
     #[test]
     fn a_slow_host_is_told_once_all_are_in_the_phase() {
-        let host = |phase: PhaseKind, rate: f64| HostNow {
+        let host = |phase: PhaseKind, rate: f64| HostStatus {
             phase: phase.label().to_owned(),
             rate_ops_per_s: rate,
-            told_in_phase: TOLD_MIN,
-            ..HostNow::default()
+            reports_in_phase: REPORTS_MIN,
+            ..HostStatus::default()
         };
-        let mut now = FleetNow { kind: Some(PhaseKind::Measure), count: 3, ..FleetNow::default() };
+        let mut now =
+            FleetProgress { kind: Some(PhaseKind::Measure), count: 3, ..FleetProgress::default() };
         now.hosts.insert("a".into(), host(PhaseKind::Measure, 100.0));
         now.hosts.insert("b".into(), host(PhaseKind::Measure, 20.0));
         now.hosts.insert("c".into(), host(PhaseKind::WarmUp, 1.0));
-        assert_eq!((now.sum(|h| h.rate_ops_per_s), now.together().count()), (120.0, 2));
+        assert_eq!((now.sum(|h| h.rate_ops_per_s), now.in_common_phase().count()), (120.0, 2));
         assert_eq!(now.slow(), None, "one is on its way");
         now.hosts.insert("c".into(), host(PhaseKind::Measure, 120.0));
         let (name, share) = now.slow().unwrap();
         assert_eq!((name, share), ("b", 0.25));
-        now.hosts.get_mut("b").unwrap().told_in_phase = 1;
+        now.hosts.get_mut("b").unwrap().reports_in_phase = 1;
         assert_eq!(now.slow(), None, "its first interval is not whole");
         now.hosts.insert("b".into(), host(PhaseKind::Measure, 101.0));
         assert_eq!(now.slow(), None);

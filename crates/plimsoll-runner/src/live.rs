@@ -1,16 +1,16 @@
-//! What is known of a run while it goes on: its events, added up, for whoever looks.
+//! Live status of a running plan: its events, aggregated for viewers.
 //!
-//! - [`state`]: the sums, a pure function of events, bounded whatever comes.
-//! - [`told`]: a listener that keeps them.
-//! - [`counters`]: them of a system that is served, which has counters and no phases.
-//! - [`metrics`]: them as text for Prometheus.
-//! - [`door`]: where they are asked for: a thread that answers over HTTP.
-//! - [`feed`]: a door for each of a user's processes, and what is heard at those of others.
+//! - [`state`]: aggregates events, in bounded memory.
+//! - [`state_listener`]: a listener that updates the state.
+//! - [`counters`]: the same for a served model, which has counters and no phases.
+//! - [`metrics`]: the state as Prometheus text.
+//! - [`status_server`]: an HTTP server on a thread.
+//! - [`process_status`]: a status socket per process of a user, and requests to those of others.
 
 pub mod counters;
-pub mod door;
-pub mod feed;
 pub mod gauges;
 pub mod metrics;
+pub mod process_status;
 pub mod state;
-pub mod told;
+pub mod state_listener;
+pub mod status_server;

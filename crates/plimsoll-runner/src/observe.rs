@@ -1,12 +1,12 @@
-//! Another benchmark under our eyes (tier T2).
+//! Observes the command of another benchmark (tier T2).
 //!
-//! The command runs as it would alone; the devices beneath the paths, the host, other processes and the
-//! command's own are sampled meanwhile. With a result the figures are those of the JSON that fio wrote;
-//! without, there is what the system did and no figure.
+//! The command runs unchanged. Meanwhile the devices below its paths, the host, and the processes
+//! are sampled. With a result file, the figures come from it. Without one, the bundle has only what
+//! the system did.
 
 mod command;
+pub mod detection;
 mod evidence;
-pub mod found;
 mod result;
 
 use std::path::{Path, PathBuf};
@@ -19,62 +19,62 @@ use plimsoll_observe::command::CommandWatch;
 use plimsoll_plan::Plan;
 use plimsoll_sys::clock;
 
-use self::command::Started;
+use self::command::RunningCommand;
+use crate::bundle_location;
 use crate::custody;
 use crate::error::RunnerError;
-use crate::evidence_place;
-use crate::finished::Finished;
+use crate::finished_run::FinishedRun;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::run_id::RunId;
 
-/// Space held for the bundle: how long the command takes is not known.
-const HOLD_BYTES: u64 = 16 << 20;
-/// The name of such runs.
+/// Space reserved for the bundle. The duration of the command is unknown.
+const RESERVE_BYTES: u64 = 16 << 20;
+/// Name of observed runs.
 const NAME: &str = "observe";
 
-/// What is to be observed.
+/// Command to observe, with options.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// The command with its arguments.
+    /// Command with arguments.
     pub command: Vec<String>,
-    /// What it works on: directories, files or devices.
+    /// Directories, files or devices that it uses.
     pub paths: Vec<PathBuf>,
-    /// The result that the command writes, where it does.
+    /// Result file that it writes, if any.
     pub result: Option<PathBuf>,
-    /// Directory to make the bundle in, instead of the catalogue.
+    /// Directory for the bundle, instead of the catalogue.
     pub bundles: Option<PathBuf>,
-    /// Ledger, catalogue, and what evidence is signed with.
+    /// Ledger, catalogue and signing key.
     pub places: Places,
 }
 
-/// A signal that the operator sent.
+/// A signal from the operator.
 #[derive(Clone, Copy, Debug)]
-pub struct Signalled {
-    /// Its number.
+pub struct ReceivedSignal {
+    /// Signal number.
     pub number: i32,
-    /// Whether the terminal may have sent it to the command as well.
+    /// The terminal may also have sent it to the command.
     pub by_terminal: bool,
 }
 
-/// How the operator's signals are learnt of.
+/// Access to the operator's signals.
 pub struct Signals<'a> {
-    /// Turns true at the first.
-    pub asked: &'a AtomicBool,
-    /// The latest, if one came.
-    pub latest: &'a dyn Fn() -> Option<Signalled>,
+    /// Set to true by the first signal.
+    pub stop: &'a AtomicBool,
+    /// Latest signal, if any.
+    pub latest: &'a dyn Fn() -> Option<ReceivedSignal>,
 }
 
-/// Runs the command, watches it, judges what was seen and leaves a bundle. The operator's signals are passed on to the
-/// command.
+/// Runs and observes the command, judges the evidence and leaves a bundle. Forwards the operator's
+/// signals to the command.
 ///
 /// # Errors
-/// A path or command that is not there, a result that cannot be read, a bundle or ledger that cannot be written.
+/// A missing path or command, an unreadable result, or a bundle or ledger that cannot be written.
 pub fn carry_out(
     observation: &Observation,
     signals: &Signals<'_>,
     listener: &mut dyn Listener,
-) -> Result<Finished, RunnerError> {
+) -> Result<FinishedRun, RunnerError> {
     for path in &observation.paths {
         std::fs::metadata(path).map_err(|error| {
             RunnerError::usage(format!("cannot observe {}: {error}", path.display()))
@@ -93,7 +93,7 @@ pub fn carry_out(
     let mut observer = Observer::new(paths, 0);
     let bundles = places.bundles(observation.bundles.as_deref())?;
     let ledger = Ledger::at(places.ledger());
-    let begun = evidence_place::begin(&bundles, id.name(), HOLD_BYTES)?;
+    let writer = bundle_location::create(&bundles, id.name(), RESERVE_BYTES)?;
     let entry = Start {
         run_id: id.name(),
         name: NAME,
@@ -106,17 +106,17 @@ pub fn carry_out(
     // The counters are read before the command starts: on a busy host it may have moved all its data
     // before they could be read afterwards.
     observer.begin(0, || 0, None);
-    let (started, position) = match Started::begin(observation, &entry, &ledger, listener) {
-        Ok(begun) => begun,
+    let (running, position) = match RunningCommand::begin(observation, &entry, &ledger, listener) {
+        Ok(started) => started,
         Err(error) => {
-            drop(begun.discard());
+            drop(writer.discard());
             return Err(error);
         }
     };
-    observer.exclude_neighbours(vec![started.pid()]);
-    let processes = CommandWatch::begin(started.pid());
-    let watched = started.watch(observer, processes, observation, signals, listener)?;
-    let mut bundle = evidence::of(&plan, &watched);
+    observer.exclude_neighbours(vec![running.pid()]);
+    let processes = CommandWatch::begin(running.pid());
+    let record = running.observe(observer, processes, observation, signals, listener)?;
+    let mut bundle = evidence::combine(&plan, &record);
     bundle.run.tier = Tier::T2;
     bundle.run.driver = Driver::Foreign;
     bundle.run.run_id = id.name().to_owned();
@@ -125,29 +125,29 @@ pub fn carry_out(
     bundle.run.build = Some(plimsoll_report::BUILD.to_owned());
     bundle.run.ledger = Some(position);
     bundle.run.signed_by = places.signer.as_ref().map(|signer| signer.public().to_owned());
-    bundle.run.duration_ns = watched.ran.duration_ns;
-    bundle.run.end = watched.end.clone();
-    let others = evidence_place::others(places, &bundles);
-    let written = evidence_place::write(begun, id.name(), &others, |writer| {
-        evidence::write(writer, &bundle, &environment, &watched.rows)?;
+    bundle.run.duration_ns = record.times.duration_ns;
+    bundle.run.end = record.end.clone();
+    let fallbacks = bundle_location::fallback_directories(places, &bundles);
+    let written = bundle_location::write(writer, id.name(), &fallbacks, |writer| {
+        evidence::write(writer, &bundle, &environment, &record.rows)?;
         custody::seal_and_judge(writer, places, id.name())
     })?;
-    let (directory, judged) = (written.directory, written.given);
-    if let Some(error) = written.elsewhere_because {
-        let place = directory.display();
-        listener.warn(&format!("{}\nthe bundle is in {place} instead", error.message));
+    let (directory, judged) = (written.directory, written.output);
+    if let Some(error) = written.fallback_reason {
+        let path = directory.display();
+        listener.warn(&format!("{}\nthe bundle is in {path} instead", error.message));
     }
-    judged.enter(&ledger, clock::realtime_ns())?;
+    judged.record_end(&ledger, clock::realtime_ns())?;
     let (evidence, verdict) = (judged.evidence, judged.verdict?);
     let kept = Vec::new();
-    let finished = Finished {
+    let finished = FinishedRun {
         directory,
         evidence,
         verdict,
         kept,
-        not_removed: None,
-        not_entered: None,
-        of_hosts: None,
+        removal_error: None,
+        ledger_error: None,
+        hosts_exit: None,
     };
     listener.finished(&finished);
     Ok(finished)

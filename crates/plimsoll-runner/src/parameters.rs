@@ -1,4 +1,4 @@
-//! What a model stands for, and every parameter with its unit and source.
+//! Report of a model: its description and every parameter with unit and source.
 
 use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model::spec::{Field, Spec, unit_of};
@@ -17,22 +17,22 @@ struct Parameter {
     free: Option<(f64, f64)>,
 }
 
-/// A model with every parameter, for people.
+/// Returns the report.
 pub fn document(model: &ConfiguredModel) -> Document {
     let spec = model.spec();
     let mut sections = Vec::new();
     if !spec.about.trim().is_empty() {
         let paragraphs = spec.about.trim().split("\n\n").map(|p| p.replace('\n', " "));
-        let section = Section::brief("about", "What it stands for");
+        let section = Section::brief("about", "Description");
         sections.push(paragraphs.fold(section, |s, p| s.with(Block::Words(p))));
     }
     if !spec.missing.trim().is_empty() {
         let missing = spec.missing.split_whitespace().collect::<Vec<_>>().join(" ");
-        sections.push(Section::brief("missing", "What it lacks").with(Block::Words(missing)));
+        sections.push(Section::brief("missing", "Limits of the model").with(Block::Words(missing)));
     }
-    for place in places(spec) {
-        if let Some(table) = table(spec, &place) {
-            sections.push(Section::brief(&place, &place).with(Block::Table(table)));
+    for name in table_names(spec) {
+        if let Some(table) = table(spec, &name) {
+            sections.push(Section::brief(&name, &name).with(Block::Table(table)));
         }
     }
     Document {
@@ -47,11 +47,11 @@ pub fn document(model: &ConfiguredModel) -> Document {
     }
 }
 
-fn places(spec: &Spec) -> Vec<String> {
-    let mut places = vec!["model".to_owned()];
-    places.extend(spec.blocks.keys().cloned());
-    places.extend(["load", "size"].into_iter().filter(|p| spec.table(p).is_some()).map(Into::into));
-    places
+fn table_names(spec: &Spec) -> Vec<String> {
+    let mut names = vec!["model".to_owned()];
+    names.extend(spec.blocks.keys().cloned());
+    names.extend(["load", "size"].into_iter().filter(|p| spec.table(p).is_some()).map(Into::into));
+    names
 }
 
 fn parameters(spec: &Spec) -> Vec<Parameter> {
@@ -66,19 +66,19 @@ fn parameters(spec: &Spec) -> Vec<Parameter> {
     spec.facts().into_iter().map(parameter).collect()
 }
 
-/// A model with every parameter, for programs.
+/// Returns the model as JSON.
 pub fn as_json(model: &ConfiguredModel) -> Value {
     let spec = model.spec();
     let mut words = Map::new();
-    for place in places(spec) {
-        for (field, value) in &spec.table(&place).map(|t| t.fields.clone()).unwrap_or_default() {
+    for name in table_names(spec) {
+        for (field, value) in &spec.table(&name).map(|t| t.fields.clone()).unwrap_or_default() {
             let value = match value {
                 Field::Text(text) => json!(text),
                 Field::List(list) => json!(list),
                 Field::Flag(flag) => json!(flag),
                 Field::Fact(_) => continue,
             };
-            words.insert(format!("{place}.{field}"), value);
+            words.insert(format!("{name}.{field}"), value);
         }
     }
     json!({
@@ -93,8 +93,8 @@ pub fn as_json(model: &ConfiguredModel) -> Value {
     })
 }
 
-fn table(spec: &Spec, place: &str) -> Option<Table> {
-    let fields = &spec.table(place)?.fields;
+fn table(spec: &Spec, name: &str) -> Option<Table> {
+    let fields = &spec.table(name)?.fields;
     let mut table = Table::new(
         "",
         vec![
@@ -123,7 +123,7 @@ fn table(spec: &Spec, place: &str) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// Large whole numbers in groups of three, others as they are written.
+/// Formats large whole numbers in groups of three digits.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() >= 1e4 {
         return plimsoll_report::number::group_thousands(&format!("{value:.0}"));

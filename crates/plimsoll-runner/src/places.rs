@@ -1,4 +1,4 @@
-//! Where Plimsoll keeps its own files: the XDG base directories, never the working directory.
+//! Directories of Plimsoll's own files: the XDG base directories, never the working directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use plimsoll_evidence::signature::Signer;
 
 use crate::error::RunnerError;
 
-/// Directories of this user.
+/// Directories of this user, with the signing key.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// Ledger, generation maps: what outlives a run and is not evidence.
+    /// Ledger and generation maps: files that outlive a run and are not evidence.
     pub state: PathBuf,
-    /// Bundles.
+    /// Catalogue of bundles.
     pub runs: PathBuf,
-    /// Where the quickstart's data goes when no path is given.
+    /// Data of the quickstart if no path is given.
     pub cache: PathBuf,
-    /// What evidence is signed with that is left there; `None`: it is not signed.
+    /// Key that signs evidence; `None` if evidence is not signed.
     pub signer: Option<Arc<Signer>>,
 }
 
 impl Places {
-    /// From `XDG_STATE_HOME`, `XDG_DATA_HOME` and `XDG_CACHE_HOME`, or their defaults below `HOME`.
+    /// Uses `XDG_STATE_HOME`, `XDG_DATA_HOME` and `XDG_CACHE_HOME`, or their defaults in `HOME`.
     ///
     /// # Errors
-    /// None of them is set.
+    /// Neither a variable nor `HOME` is set.
     pub fn from_environment() -> Result<Self, RunnerError> {
         Ok(Self {
             state: base("XDG_STATE_HOME", ".local/state")?,
@@ -35,21 +35,22 @@ impl Places {
         })
     }
 
-    /// Where bundles are made: `out` where it is given, else the catalogue. The last directory of `out` is
-    /// made; its parents are not, so that a mistyped path, or one whose file system is not mounted, is
-    /// told instead of filled.
+    /// Returns the directory for bundles: `out`, or else the catalogue. Creates the last component
+    /// of `out` but not its parents: a mistyped path, or one on an unmounted file system, is an
+    /// error.
     ///
     /// # Errors
-    /// A parent that is missing, or something else of that name.
+    /// A missing parent, or an existing file of that name.
     pub fn bundles(&self, out: Option<&Path>) -> Result<PathBuf, RunnerError> {
         let Some(out) = out else { return Ok(self.runs.clone()) };
-        let made = Self::made(out)?;
-        // Whoever lists runs looks there too. A state directory that can't be written ends the run soon enough.
-        let _ = external_directories::add(&self.noted(), &made);
-        Ok(made)
+        let directory = Self::create(out)?;
+        // The catalogue also lists bundles there. A state directory that is not writable fails
+        // later anyway.
+        let _ = external_directories::add(&self.bundle_directory_list(), &directory);
+        Ok(directory)
     }
 
-    fn made(out: &Path) -> Result<PathBuf, RunnerError> {
+    fn create(out: &Path) -> Result<PathBuf, RunnerError> {
         if out.is_dir() {
             return Ok(out.to_path_buf());
         }
@@ -57,45 +58,45 @@ impl Places {
             let shown = out.display();
             match error.kind() {
                 std::io::ErrorKind::NotFound => RunnerError::usage(format!(
-                    "--out {shown}: the directory above it does not exist"
+                    "--out {shown}: its parent directory does not exist"
                 ))
-                .hint("make it first (mkdir -p), or mend the path"),
+                .hint("create it first (mkdir -p), or correct the path"),
                 std::io::ErrorKind::AlreadyExists => {
-                    RunnerError::usage(format!("--out {shown}: it is there and is no directory"))
+                    RunnerError::usage(format!("--out {shown}: it exists and is not a directory"))
                 }
                 _ => RunnerError::environment(format!("--out {shown}: {error}")),
             }
         })
     }
 
-    /// Which directories beside [`Places::runs`] bundles were made in.
-    pub fn noted(&self) -> PathBuf {
+    /// File that lists the directories outside [`Places::runs`] with bundles.
+    pub fn bundle_directory_list(&self) -> PathBuf {
         self.state.join("bundle-directories")
     }
 
-    /// Where bundles lie that came from another machine: none of this one's ledger.
+    /// Directory of bundles from other machines, which are not in this ledger.
     pub fn imported(&self) -> PathBuf {
         self.runs.with_file_name("imported")
     }
 
-    /// The ledger.
+    /// File of the ledger.
     pub fn ledger(&self) -> PathBuf {
         self.state.join("ledger.jsonl")
     }
 
-    /// Signed statements of the ledger.
+    /// Directory of signed statements about the ledger.
     pub fn statements(&self) -> PathBuf {
         self.state.join("ledger-statements")
     }
 
-    /// Generation maps of the stores.
+    /// Directory of generation maps.
     pub fn stores(&self) -> PathBuf {
         self.state.join("stores")
     }
 }
 
 fn base(variable: &str, below_home: &str) -> Result<PathBuf, RunnerError> {
-    // The specification: a relative path is to be taken as not set.
+    // The XDG specification treats a relative path as not set.
     let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || {
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,4 +1,4 @@
-//! The forms that a bundle and an experiment keep what follows from their evidence in: pages and JSON.
+//! Renders reports as pages, and values as JSON.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
@@ -8,29 +8,31 @@ use serde::Serialize;
 use crate::error::RunnerError;
 use crate::exit::Exit;
 
-/// The report as a page.
+/// Renders the report of a run as a page.
 ///
 /// # Errors
 /// A defect in its template.
 pub fn html(bundle: &Bundle, verdict: &Verdict) -> Result<String, RunnerError> {
-    plimsoll_report::html(bundle, verdict)
-        .map_err(|error| RunnerError::new(Exit::Defect, format!("the report: {error}")))
+    plimsoll_report::html(bundle, verdict).map_err(|error| {
+        RunnerError::new(Exit::Defect, format!("cannot render the report: {error}"))
+    })
 }
 
-/// A report that is not of one run, as a page.
+/// Renders any other report as a page.
 ///
 /// # Errors
 /// A defect in its template.
 pub fn document_html(document: &Document) -> Result<String, RunnerError> {
     let footer = format!("Plimsoll {}", env!("CARGO_PKG_VERSION"));
-    plimsoll_report::html::page(document, &footer)
-        .map_err(|error| RunnerError::new(Exit::Defect, format!("the report: {error}")))
+    plimsoll_report::html::page(document, &footer).map_err(|error| {
+        RunnerError::new(Exit::Defect, format!("cannot render the report: {error}"))
+    })
 }
 
-/// A value as indented JSON with a line feed.
+/// Renders a value as indented JSON with a line feed.
 ///
 /// # Errors
-/// A value that has no JSON form.
+/// A value without a JSON form.
 pub fn json(value: &impl Serialize) -> Result<String, RunnerError> {
     let mut text = serde_json::to_string_pretty(value)
         .map_err(|error| RunnerError::new(Exit::Defect, format!("cannot write JSON: {error}")))?;

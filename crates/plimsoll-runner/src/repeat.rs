@@ -1,4 +1,4 @@
-//! A plan's runs, as often as it says, one after the other; on models side by side.
+//! Repeats of a plan, one after the other; on models in parallel.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -8,72 +8,75 @@ use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership, Phase, PhaseKi
 use plimsoll_judge::experiment;
 use plimsoll_record::progress::{Progress, Watcher};
 
-use crate::asked::{Asked, Request};
+use crate::data_slot::DataSlot;
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment::Experiment;
-use crate::finished::{Finished, worst};
-use crate::kept_data::DataSlot;
+use crate::finished_run::{FinishedRun, worst};
 use crate::listener::Listener;
-use crate::modelled;
+use crate::model_run;
 use crate::render;
+use crate::run_request::{RunConfig, RunRequest};
 use crate::session::run_once;
 
-/// Runs of one plan that have ended.
-pub struct Repeated {
-    /// In their order.
-    pub finished: Vec<Finished>,
-    /// What they are of, where the plan asks for several.
+/// Finished repeats of a plan.
+pub struct RepeatedRuns {
+    /// Runs in order.
+    pub finished: Vec<FinishedRun>,
+    /// Experiment of the runs, if the plan requires several runs.
     pub experiment: Option<Experiment>,
-    /// Where data that runs hand on to each other was kept in the end.
-    pub(crate) handed_on: Vec<String>,
+    /// Directories of kept data that the runs shared.
+    pub(crate) kept_shared: Vec<String>,
 }
 
-impl Repeated {
-    /// The runs taken together.
-    pub fn together(&self) -> experiment::Experiment {
-        together(&self.finished)
+impl RepeatedRuns {
+    /// Summarises all runs.
+    pub fn summary(&self) -> experiment::Experiment {
+        summarise(&self.finished)
     }
 
-    /// Where the data was kept.
+    /// Returns the directories of kept data.
     pub fn kept(&self) -> impl Iterator<Item = &String> {
-        self.finished.last().into_iter().flat_map(|last| &last.kept).chain(&self.handed_on)
+        self.finished.last().into_iter().flat_map(|last| &last.kept).chain(&self.kept_shared)
     }
 
-    /// The exit code of all of them.
+    /// Returns the exit code of all runs.
     pub fn exit(&self) -> Exit {
         worst(&self.finished)
     }
 }
 
-/// Carries a plan's runs out. What ends early ends them all.
+/// Runs the repeats of a plan. A run that does not complete ends the series.
 ///
 /// # Errors
-/// A target that cannot be used, a bundle that cannot be written.
-pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repeated, RunnerError> {
-    let (resolved, bundles) = (asked.resolved, asked.bundles);
+/// An unusable target, or a bundle that cannot be written.
+pub fn carry_out(
+    config: &RunConfig<'_>,
+    listener: &mut dyn Listener,
+) -> Result<RepeatedRuns, RunnerError> {
+    let (resolved, bundles) = (config.resolved, config.bundles);
     let runs = resolved.repeat.runs.max(1);
     let mut experiment = (runs > 1)
-        .then(|| Experiment::begin(ExperimentKind::Repeat, &resolved.name, bundles, asked.places))
+        .then(|| Experiment::begin(ExperimentKind::Repeat, &resolved.name, bundles, config.places))
         .transpose()?;
-    if let (Some(of), Some(_)) = (&mut experiment, modelled::named(resolved)) {
-        let finished = on_model(asked, runs, of, listener)?;
-        return Ok(Repeated { finished, experiment, handed_on: Vec::new() });
+    if let (Some(series), Some(_)) = (&mut experiment, model_run::target_model(resolved)) {
+        let finished = run_on_model(config, runs, series, listener)?;
+        return Ok(RepeatedRuns { finished, experiment, kept_shared: Vec::new() });
     }
-    let hands_on = runs > 1 && !resolved.repeat.fresh;
-    let data = if hands_on { DataSlot::handed_on() } else { DataSlot::fresh() };
-    let mut finished: Vec<Finished> = Vec::new();
+    let reuses_data = runs > 1 && !resolved.repeat.fresh;
+    let data = if reuses_data { DataSlot::reused() } else { DataSlot::fresh() };
+    let mut finished: Vec<FinishedRun> = Vec::new();
     for run in 1..=runs {
         if runs > 1 {
             listener.part(&format!("run {run} of {runs}"));
         }
-        let place = experiment.as_ref().map(|experiment| experiment.next(""));
+        let membership = experiment.as_ref().map(|experiment| experiment.next_membership(""));
         let bundles = experiment.as_ref().map_or(bundles, Experiment::directory);
-        let request = asked.request(bundles, place, &data);
-        let one = match asked.driver.run_once(&request, listener) {
+        let request = config.request(bundles, membership, &data);
+        let one = match config.driver.run_once(&request, listener) {
             Ok(one) => one,
             Err(error) => {
-                data.finish(asked.keep)?;
+                data.finish(config.keep)?;
                 return Err(error);
             }
         };
@@ -83,43 +86,43 @@ pub fn carry_out(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Repea
         if let Some(experiment) = &mut experiment {
             note(experiment, &finished)?;
         }
-        if asked.interrupt.load(Ordering::Relaxed) || !completed {
+        if config.interrupt.load(Ordering::Relaxed) || !completed {
             break;
         }
     }
-    let handed_on = data.finish(asked.keep)?;
+    let kept_shared = data.finish(config.keep)?;
     if runs > 1 {
-        asked.driver.release(listener)?;
+        config.driver.release(listener)?;
     }
-    Ok(Repeated { finished, experiment, handed_on })
+    Ok(RepeatedRuns { finished, experiment, kept_shared })
 }
 
-impl<'a> Asked<'a> {
-    /// One run of it, whose bundle is made in a directory of its own.
+impl<'a> RunConfig<'a> {
+    /// Returns a request for one run whose bundle goes into `bundles`.
     pub(crate) fn request(
         self,
         bundles: &'a Path,
         experiment: Option<Membership>,
         data: &'a DataSlot,
-    ) -> Request<'a> {
-        Request { asked: Self { bundles, ..self }, experiment, data }
+    ) -> RunRequest<'a> {
+        RunRequest { config: Self { bundles, ..self }, experiment, data }
     }
 }
 
-/// Runs with seeds of their own, as many at a time as there are cores. A model keeps no data.
-fn on_model(
-    asked: &Asked<'_>,
+/// Runs with different seeds, as many at a time as there are cores. A model has no data.
+fn run_on_model(
+    config: &RunConfig<'_>,
     runs: u32,
     experiment: &mut Experiment,
     listener: &mut dyn Listener,
-) -> Result<Vec<Finished>, RunnerError> {
+) -> Result<Vec<FinishedRun>, RunnerError> {
     let data = DataSlot::fresh();
-    let places: Vec<Membership> =
-        (1..=runs).map(|number| Membership { number, ..experiment.next("") }).collect();
+    let memberships: Vec<Membership> =
+        (1..=runs).map(|number| Membership { number, ..experiment.next_membership("") }).collect();
     let directory = experiment.directory().to_path_buf();
-    let request = asked.request(&directory, None, &data);
+    let request = config.request(&directory, None, &data);
     let mut finished = Vec::new();
-    for one in side_by_side(&request, places, listener) {
+    for one in run_parallel(&request, memberships, listener) {
         let one = one?;
         listener.finished(&one);
         finished.push(one);
@@ -128,49 +131,49 @@ fn on_model(
     Ok(finished)
 }
 
-/// Hears warnings alone, which somebody else passes on.
-struct Warnings(Sender<String>);
+/// Listener that forwards only warnings.
+struct WarningForwarder(Sender<String>);
 
-impl Watcher for Warnings {
+impl Watcher for WarningForwarder {
     fn begin(&mut self, _kind: PhaseKind) {}
     fn progress(&mut self, _kind: PhaseKind, _progress: &Progress) {}
     fn end(&mut self, _phase: &Phase) {}
 }
 
-impl Listener for Warnings {
+impl Listener for WarningForwarder {
     fn say(&mut self, _text: &str) {}
 
     fn warn(&mut self, text: &str) {
-        // Nobody is there to hear it any more.
+        // The receiver may be gone.
         let _ = self.0.send(text.to_owned());
     }
 }
 
-/// Runs a plan once for each place in an experiment, as many at a time as there are cores. The order of
-/// the results is that of the places.
-fn side_by_side(
-    request: &Request<'_>,
-    places: Vec<Membership>,
+/// Runs a plan once for each membership, as many at a time as there are cores. Results are in the
+/// same order.
+fn run_parallel(
+    request: &RunRequest<'_>,
+    memberships: Vec<Membership>,
     progress: &mut dyn Listener,
-) -> Vec<Result<Finished, RunnerError>> {
+) -> Vec<Result<FinishedRun, RunnerError>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    progress.say(&format!("{} runs with seeds of their own, {cores} at a time", places.len()));
-    let asked = Asked { keep: false, witness: None, destroy: &[], ..request.asked };
-    let (warnings, told) = channel();
-    let one = |place: Membership, warnings: Sender<String>| {
+    progress.say(&format!("{} runs with different seeds, {cores} at a time", memberships.len()));
+    let config = RunConfig { keep: false, witness: None, destroy: &[], ..request.config };
+    let (warnings, received) = channel();
+    let one = |membership: Membership, warnings: Sender<String>| {
         let data = DataSlot::fresh();
-        let request = Request { asked, experiment: Some(place), data: &data };
-        run_once(&request, &mut Warnings(warnings))
+        let request = RunRequest { config, experiment: Some(membership), data: &data };
+        run_once(&request, &mut WarningForwarder(warnings))
     };
     let mut finished = Vec::new();
-    for batch in places.chunks(cores) {
+    for batch in memberships.chunks(cores) {
         let batch = batch.to_vec();
         finished.extend(std::thread::scope(|scope| {
             let started: Vec<_> = batch
                 .into_iter()
-                .map(|place| {
+                .map(|membership| {
                     let warnings = warnings.clone();
-                    scope.spawn(move || one(place, warnings))
+                    scope.spawn(move || one(membership, warnings))
                 })
                 .collect();
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
@@ -179,21 +182,21 @@ fn side_by_side(
             };
             started.into_iter().map(join).collect::<Vec<_>>()
         }));
-        told.try_iter().for_each(|text| progress.warn(&text));
+        received.try_iter().for_each(|text| progress.warn(&text));
     }
     finished
 }
 
-fn together(finished: &[Finished]) -> experiment::Experiment {
+fn summarise(finished: &[FinishedRun]) -> experiment::Experiment {
     let runs: Vec<_> = finished.iter().map(|f| (&f.evidence, &f.verdict)).collect();
     experiment::summarise(&runs)
 }
 
-/// Enters the latest run in its experiment, and writes what the runs say so far.
-fn note(experiment: &mut Experiment, finished: &[Finished]) -> Result<(), RunnerError> {
+/// Adds the latest run to its experiment and writes the combined result.
+fn note(experiment: &mut Experiment, finished: &[FinishedRun]) -> Result<(), RunnerError> {
     let Some(latest) = finished.last() else { return Ok(()) };
     experiment.note(&latest.evidence);
-    let together = together(finished);
-    let document = plimsoll_report::experiment_document(&together);
-    experiment.write(&together, &render::document_html(&document)?)
+    let summary = summarise(finished);
+    let document = plimsoll_report::experiment_document(&summary);
+    experiment.write(&summary, &render::document_html(&document)?)
 }

@@ -1,6 +1,6 @@
-//! A plan's runs on a thread of their own, that tell typed events and can be asked to stop.
+//! Runs a plan on its own thread, with typed events and a way to stop it.
 
-mod teller;
+mod event_sender;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,56 +20,56 @@ use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_record::progress::{Gate, Progress};
 use rustix::process::Signal;
 
-use self::teller::Teller;
-pub(crate) use self::teller::events_of;
+use self::event_sender::EventSender;
+pub(crate) use self::event_sender::finished_events;
 use crate::allow::Allow;
 use crate::arms;
-use crate::asked::{Asked, Driver};
-use crate::driver::{ThisHost, Within};
+use crate::data_slot::DataSlot;
+use crate::driver::{RestrictedHost, ThisHost};
 use crate::error::{RunnerError, engine_error};
-use crate::kept_data::DataSlot;
 use crate::listener::Listener;
-use crate::observe::{self, Observation, Signalled, Signals};
+use crate::observe::{self, Observation, ReceivedSignal, Signals};
 use crate::places::Places;
 use crate::repeat;
-use crate::search::{self, Fewest, with_fewest_threads};
-use crate::stages::{self, Staged};
-use crate::sweep::{self, Earlier, Sweeping};
+use crate::run_request::{Driver, RunConfig};
+use crate::search::{self, ThreadSearch, resolve_threads};
+use crate::stages::{self, StagePlan};
+use crate::sweep::{self, EarlierSweep, SweepProgress};
 
-/// What becomes of a run's data and evidence.
+/// Options for data and evidence of runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Ledger, catalogue, and what evidence is signed with.
+    /// Ledger, catalogue and signing key.
     pub places: Places,
-    /// Directory to make the bundle in, instead of the catalogue.
+    /// Directory for the bundle, instead of the catalogue.
     pub bundles: Option<PathBuf>,
-    /// Whether the data stays.
+    /// Keep the data after the run.
     pub keep: bool,
-    /// Where acknowledged commits are written, if anywhere.
+    /// File for acknowledged commits, if any.
     pub witness: Option<PathBuf>,
-    /// Devices whose data may be overwritten.
+    /// Devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
-    /// Within which places each run has to lie when it begins; `None`: wherever the plan says.
+    /// Targets that are checked at the start of each run; `None`: any target.
     pub allow: Option<Allow>,
-    /// Where others have a say in it: when phases begin, and which run it is of theirs.
-    pub shared: Option<Shared>,
+    /// Set if other hosts run the plan at the same time.
+    pub shared: Option<SharedRun>,
 }
 
-/// A run that others carry out too, at the same time.
+/// A run that other hosts execute at the same time.
 #[derive(Clone, Debug)]
-pub struct Shared {
-    /// Says when phases begin.
+pub struct SharedRun {
+    /// Decides when phases begin.
     pub gate: Arc<dyn Gate>,
-    /// What of the plan is run: a step of it, or all.
+    /// The part of the plan to run: one step, or all.
     pub resolved: ResolvedPlan,
-    /// Its place in an experiment, which is led elsewhere.
+    /// Membership in an experiment that the coordinator keeps.
     pub experiment: Option<Membership>,
-    /// What the run before left for this one, and this one for the next.
+    /// Data shared with the previous and the next run.
     pub data: Arc<Mutex<DataSlot>>,
 }
 
 impl Options {
-    /// The bundle goes to the catalogue of these places, and the data is removed.
+    /// Writes bundles to the catalogue and removes the data.
     #[must_use]
     pub fn new(places: Places) -> Self {
         Self {
@@ -84,76 +84,77 @@ impl Options {
     }
 }
 
-/// What happens in a plan's runs. The last is [`Event::Failed`], or else [`Event::Finished`] of the only run, or
-/// [`Event::Together`] of several.
+/// Event of a plan's runs. The last one is [`Event::Failed`], or [`Event::Finished`] of the only
+/// run, or [`Event::ExperimentFinished`].
 #[derive(Debug)]
 pub enum Event {
     /// A phase began.
     PhaseBegan {
-        /// Which one.
+        /// Phase.
         kind: PhaseKind,
-        /// How long the plan has it last at most; `None` where that depends on something else.
+        /// Maximum duration in the plan; `None` if it depends on something else.
         expected_ns: Option<u64>,
     },
-    /// It goes on; at most ten times a second.
+    /// Progress of a phase, at most ten times a second.
     Progress {
-        /// Which one.
+        /// Phase.
         kind: PhaseKind,
-        /// How far it is.
+        /// Progress.
         progress: Progress,
     },
-    /// An interval of one class of operations, whose name holds its instance (`db3.read`), or a gauge:
-    /// a row of the evidence's `series.csv`.
+    /// A row of the evidence's `series.csv`: an interval of a class of operations, whose name
+    /// includes its instance (`db3.read`), or a gauge.
     Interval(Row),
-    /// A histogram of a class over a second or more (`db3.read`; `db3.read.service` without its waits), or of the load
-    /// generator's own waits. There may be several of one class and time, which add up.
+    /// A histogram of a second or more: latency of a class (`db3.read`), its service time
+    /// (`db3.read.service`), or waits of the load generator. Several for the same class and time
+    /// add up.
     Latencies(Interval),
     /// A phase has ended.
     PhaseEnded(Phase),
-    /// What goes on beside the phases.
+    /// A message.
     Note(String),
-    /// Which of several parts begins: a stage of a job, a step of a search, a point, a run.
+    /// The start of a part: a stage, step, point or run.
     Part(String),
-    /// What has to be told.
+    /// A warning.
     Warning(String),
-    /// A rule whose outcome is not `pass`.
+    /// A finding other than `pass`.
     Finding(Finding),
-    /// A run has ended and was judged, whatever the verdict.
+    /// A run has finished and was judged, whatever the verdict.
     Finished {
-        /// The bundle.
+        /// Directory of the bundle.
         directory: PathBuf,
-        /// The verdict.
+        /// Verdict.
         verdict: Box<Verdict>,
-        /// Where the data was kept, if it was.
+        /// Directories of kept data.
         kept: Vec<String>,
     },
-    /// All runs of a plan that asks for several have ended: repeats, targets in turns, points of a sweep.
-    Together {
-        /// The directory that holds their bundles, and what follows from them.
+    /// All runs of an experiment have finished: repeats, targets in turns, points of a sweep.
+    ExperimentFinished {
+        /// Directory of the experiment.
         directory: PathBuf,
     },
-    /// A run left no verdict, and none follows.
+    /// A run left no verdict, and no further run follows.
     Failed(RunnerError),
 }
 
-/// What is carried out.
+/// Work to execute.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// All that a plan asks for.
+    /// All runs of a plan.
     Plan(Plan),
-    /// The search for a plan's load line.
+    /// Search for a plan's load line.
     LoadLine(Plan),
-    /// The stages of a job, one after the other.
+    /// Stages of a job, one after the other.
     Stages {
-        /// The job's name.
+        /// Name of the job.
         job: String,
-        /// In their order.
-        stages: Vec<Staged>,
+        /// Stages in order.
+        stages: Vec<StagePlan>,
     },
 }
 
 impl Work {
-    /// What it is called.
+    /// Returns the name of the plan or job.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -163,29 +164,29 @@ impl Work {
     }
 }
 
-/// Starts runs.
+/// Starts runs on a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Runner;
 
 impl Runner {
-    /// Starts what a plan asks for: its runs, as often as it says; those of several targets in turns, and their
-    /// comparison; the points of a sweep; the fewest threads that meet the requirement, and the runs with these. A plan
-    /// that others carry out too ([`Options::shared`]) is run once, as they say.
+    /// Starts all runs of a plan: repeats; targets in turns and their comparison; the points of a
+    /// sweep; the search for the number of threads and the runs with it. A shared plan
+    /// ([`Options::shared`]) runs once.
     ///
     /// # Errors
-    /// A directory for bundles that can't be made, and a thread that can't be started. What is wrong with
-    /// the plan or its target comes as [`Event::Failed`].
+    /// A directory for bundles that cannot be created, or a thread that cannot be started. Errors
+    /// of plan or target arrive as [`Event::Failed`].
     pub fn start(plan: &Plan, options: Options) -> Result<RunHandle, RunnerError> {
         Self::carry_out(Work::Plan(plan.clone()), options)
     }
 
-    /// Starts any work. All but a plan's own is not shared with others ([`Options::shared`]).
+    /// Starts any work. Only a plan can be shared ([`Options::shared`]).
     ///
     /// # Errors
     /// As [`Self::start`].
     pub fn carry_out(work: Work, options: Options) -> Result<RunHandle, RunnerError> {
         let bundles = options.places.bundles(options.bundles.as_deref())?;
-        on_a_thread(move |stop, events| match &work {
+        spawn_work(move |stop, events| match &work {
             Work::Plan(plan) => carry_out(plan, &options, &bundles, stop, events),
             Work::LoadLine(plan) => load_line(plan, &options, &bundles, stop, events),
             Work::Stages { job, stages } => {
@@ -194,32 +195,32 @@ impl Runner {
         })
     }
 
-    /// Starts a command and observes it. Asked to stop, it has the command end (SIGTERM).
+    /// Starts a command and observes it. Stopping sends SIGTERM to the command.
     ///
     /// # Errors
-    /// A thread that can't be started. What is wrong with the command comes as [`Event::Failed`].
+    /// A thread that cannot be started. Errors of the command arrive as [`Event::Failed`].
     pub fn observe(observation: Observation) -> Result<RunHandle, RunnerError> {
-        on_a_thread(move |stop, events| {
-            let term = Signalled { number: Signal::TERM.as_raw(), by_terminal: false };
+        spawn_work(move |stop, events| {
+            let term = ReceivedSignal { number: Signal::TERM.as_raw(), by_terminal: false };
             let latest = || stop.load(Ordering::Relaxed).then_some(term);
-            let signals = Signals { asked: stop, latest: &latest };
-            let mut teller = Teller { events, plan: None, gate: None, told: None };
-            observe::carry_out(&observation, &signals, &mut teller).map(drop)
+            let signals = Signals { stop, latest: &latest };
+            let mut sender = EventSender { events, plan: None, gate: None, last_progress: None };
+            observe::carry_out(&observation, &signals, &mut sender).map(drop)
         })
     }
 }
 
-/// Does `work` on a thread of its own: it is given what asks it to stop, and whom to tell.
-fn on_a_thread(
+/// Runs `work` on a new thread, with a stop flag and a sender of events.
+fn spawn_work(
     work: impl FnOnce(&AtomicBool, &Sender<Event>) -> Result<(), RunnerError> + Send + 'static,
 ) -> Result<RunHandle, RunnerError> {
     let (sender, events) = channel();
     let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
+    let stop_flag = Arc::clone(&stop);
     let work = move || {
-        let ended = defect::caught(|| work(&asked, &sender));
+        let ended = defect::caught(|| work(&stop_flag, &sender));
         if let Err(error) = ended.map_err(|error| engine_error(&error)).flatten() {
-            // Whoever listened may have gone.
+            // The receiver may be gone.
             let _ = sender.send(Event::Failed(error));
         }
     };
@@ -231,7 +232,7 @@ fn on_a_thread(
     Ok(RunHandle { events, stop, thread: Some(thread) })
 }
 
-/// A run under way: an iterator over its events. Dropped, it asks the run to stop and waits for its end.
+/// A running plan: an iterator over its events. Dropping it stops the run and waits for its end.
 #[derive(Debug)]
 pub struct RunHandle {
     events: Receiver<Event>,
@@ -240,14 +241,14 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// Asks the run to end in order: what it measured so far is kept, and it is INCONCLUSIVE.
+    /// Stops the run in an orderly way. The evidence is kept, and is INCONCLUSIVE.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// What asks it to end when it turns true, for other threads.
+    /// Returns the stop flag, for other threads.
     #[must_use]
-    pub fn stopper(&self) -> Arc<AtomicBool> {
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 }
@@ -255,7 +256,7 @@ impl RunHandle {
 impl Iterator for RunHandle {
     type Item = Event;
 
-    /// Waits for the next event; `None` once the run has ended and all was told.
+    /// Waits for the next event; `None` once the run has ended and all events were returned.
     fn next(&mut self) -> Option<Event> {
         self.events.recv().ok()
     }
@@ -265,16 +266,16 @@ impl Drop for RunHandle {
     fn drop(&mut self) {
         self.stop();
         if let Some(thread) = self.thread.take() {
-            // Its panics were caught.
+            // Panics of the thread are caught inside.
             drop(thread.join());
         }
     }
 }
 
-/// Whether a plan accepts as unknown only rules that there are, and that may be.
+/// Checks that every accepted rule exists and may be accepted as unknown.
 ///
 /// # Errors
-/// One that is none of these.
+/// A rule that does not exist or may not be accepted.
 pub fn check_accepted(rules: &[String]) -> Result<(), RunnerError> {
     for id in rules {
         let field = "evidence.accept_unknown";
@@ -285,7 +286,7 @@ pub fn check_accepted(rules: &[String]) -> Result<(), RunnerError> {
         if NOT_ACCEPTED.contains(&id.as_str()) {
             let says = format!("{field}: {id} cannot be accepted as unknown");
             return Err(RunnerError::usage(says)
-                .hint("it asks whether the run was carried out at all: take it away"));
+                .hint("it checks whether the run took place at all: remove it"));
         }
     }
     Ok(())
@@ -304,14 +305,14 @@ fn carry_out(
     };
     check_accepted(&resolved.evidence.accept_unknown)?;
     let driver = driver(options);
-    let asked = asked(plan, &resolved, options, bundles, interrupt, &*driver);
+    let config = run_config(plan, &resolved, options, bundles, interrupt, &*driver);
     let gate = options.shared.as_ref().map(|shared| &*shared.gate);
-    let mut teller = Teller { events, plan: Some(&resolved), gate, told: None };
-    let left = match &options.shared {
-        None => whole(&asked, &mut teller)?,
-        Some(shared) => once(&asked, shared, &mut teller)?,
+    let mut sender = EventSender { events, plan: Some(&resolved), gate, last_progress: None };
+    let output = match &options.shared {
+        None => run_all(&config, &mut sender)?,
+        Some(shared) => run_shared(&config, shared, &mut sender)?,
     };
-    teller.left(left);
+    sender.send_output(output);
     Ok(())
 }
 
@@ -325,7 +326,7 @@ fn load_line(
     let resolved = plan.resolve();
     check_accepted(&resolved.evidence.accept_unknown)?;
     let driver = driver(options);
-    let asked = search::Asked {
+    let search_options = search::SearchOptions {
         range: search::default_range(&resolved)?,
         fresh: false,
         keep: options.keep,
@@ -333,15 +334,16 @@ fn load_line(
         bundles: bundles.to_path_buf(),
         driver: &*driver,
     };
-    let mut teller = Teller { events, plan: Some(&resolved), gate: None, told: None };
-    let found = search::search(plan, &resolved, &asked, &options.places, &mut teller, interrupt)?;
-    teller.left((found.kept, found.report.parent().map(Path::to_path_buf)));
+    let mut sender = EventSender { events, plan: Some(&resolved), gate: None, last_progress: None };
+    let found =
+        search::search(plan, &resolved, &search_options, &options.places, &mut sender, interrupt)?;
+    sender.send_output((found.kept, found.report.parent().map(Path::to_path_buf)));
     Ok(())
 }
 
 fn all_stages(
     job: &str,
-    all: &[Staged],
+    all: &[StagePlan],
     options: &Options,
     bundles: &Path,
     interrupt: &AtomicBool,
@@ -354,24 +356,24 @@ fn all_stages(
         check_accepted(&stage.resolved.evidence.accept_unknown)?;
     }
     let driver = driver(options);
-    let asked = asked(&first.plan, &first.resolved, options, bundles, interrupt, &*driver);
-    // How long a phase lasts differs from stage to stage: their progress tells.
-    let mut teller = Teller { events, plan: None, gate: None, told: None };
-    let ran = stages::carry_out(job, all, &asked, &mut teller)?;
-    teller.left((ran.kept, ran.report.parent().map(Path::to_path_buf)));
+    let config = run_config(&first.plan, &first.resolved, options, bundles, interrupt, &*driver);
+    // The duration of a phase differs between stages and arrives with the progress.
+    let mut sender = EventSender { events, plan: None, gate: None, last_progress: None };
+    let ran = stages::carry_out(job, all, &config, &mut sender)?;
+    sender.send_output((ran.kept, ran.report.parent().map(Path::to_path_buf)));
     Ok(())
 }
 
-/// What is asked of this host.
-fn asked<'a>(
+/// Configuration of runs on this host.
+fn run_config<'a>(
     plan: &'a Plan,
     resolved: &'a ResolvedPlan,
     options: &'a Options,
     bundles: &'a Path,
     interrupt: &'a AtomicBool,
     driver: &'a dyn Driver,
-) -> Asked<'a> {
-    Asked {
+) -> RunConfig<'a> {
+    RunConfig {
         plan,
         resolved,
         keep: options.keep,
@@ -386,56 +388,62 @@ fn asked<'a>(
 
 fn driver(options: &Options) -> Box<dyn Driver> {
     match &options.allow {
-        Some(allow) => Box::new(Within(allow.clone())),
+        Some(allow) => Box::new(RestrictedHost(allow.clone())),
         None => Box::new(ThisHost),
     }
 }
 
-/// Where data was kept, and the directory of runs that belong together.
-type Left = (Vec<String>, Option<PathBuf>);
+/// Directories of kept data, and the directory of the experiment if there are several runs.
+type RunOutput = (Vec<String>, Option<PathBuf>);
 
-/// All that a plan asks for.
-fn whole(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Left, RunnerError> {
-    let resolved = asked.resolved;
+/// Runs everything in a plan.
+fn run_all(config: &RunConfig<'_>, listener: &mut dyn Listener) -> Result<RunOutput, RunnerError> {
+    let resolved = config.resolved;
     if resolved.targets.len() > 1 {
-        let compared = arms::carry_out(asked, &[], &[], listener)?;
-        return Ok((compared.kept, compared.report.parent().map(Path::to_path_buf)));
+        let comparison = arms::carry_out(config, &[], &[], listener)?;
+        return Ok((comparison.kept, comparison.report.parent().map(Path::to_path_buf)));
     }
-    if sweep::is_one(resolved) {
+    if sweep::is_sweep(resolved) {
         let points = sweep::points(resolved)?;
-        let (bundles, places) = (asked.bundles, asked.places);
-        let mut sweeping =
-            Sweeping::begin(resolved, &points, bundles, places, Earlier::Unfinished)?;
-        let swept = sweep::carry_out(asked, &points, &mut sweeping, listener)?;
-        let experiment = sweeping.experiment;
-        return Ok((swept.kept, experiment.map(|of| of.directory().to_path_buf())));
+        let (bundles, places) = (config.bundles, config.places);
+        let mut progress =
+            SweepProgress::begin(resolved, &points, bundles, places, EarlierSweep::Resume)?;
+        let end = sweep::carry_out(config, &points, &mut progress, listener)?;
+        let experiment = progress.experiment;
+        return Ok((end.kept, experiment.map(|of| of.directory().to_path_buf())));
     }
-    match with_fewest_threads(asked, listener)? {
-        Fewest::Known(plan) => repeated(&Asked { resolved: &plan, ..*asked }, listener),
-        Fewest::None(exit) => {
-            let says = "the search for the number of threads found none that keeps every ceiling";
-            Err(RunnerError::new(exit, says).hint("its steps are in the list of runs"))
+    match resolve_threads(config, listener)? {
+        ThreadSearch::Known(plan) => {
+            run_repeats(&RunConfig { resolved: &plan, ..*config }, listener)
+        }
+        ThreadSearch::None(exit) => {
+            let says = "no number of threads stays within every ceiling";
+            Err(RunnerError::new(exit, says)
+                .hint("the steps of the search are in the list of runs"))
         }
     }
 }
 
-/// One run, which others carry out too.
-fn once(
-    asked: &Asked<'_>,
-    shared: &Shared,
+/// Executes one run that other hosts execute too.
+fn run_shared(
+    config: &RunConfig<'_>,
+    shared: &SharedRun,
     listener: &mut dyn Listener,
-) -> Result<Left, RunnerError> {
-    // A run that ended by a defect left nothing in it.
+) -> Result<RunOutput, RunnerError> {
+    // A run that ended with a defect left no data.
     let data = shared.data.lock().unwrap_or_else(PoisonError::into_inner);
-    let request = asked.request(asked.bundles, shared.experiment.clone(), &data);
-    let finished = asked.driver.run_once(&request, listener)?;
+    let request = config.request(config.bundles, shared.experiment.clone(), &data);
+    let finished = config.driver.run_once(&request, listener)?;
     listener.finished(&finished);
     Ok((Vec::new(), None))
 }
 
-/// The runs of a plan, as often as it says.
-fn repeated(asked: &Asked<'_>, listener: &mut dyn Listener) -> Result<Left, RunnerError> {
-    let repeated = repeat::carry_out(asked, listener)?;
-    let together = repeated.experiment.map(|of| of.directory().to_path_buf());
-    Ok((repeated.handed_on, together))
+/// Runs the repeats of a plan.
+fn run_repeats(
+    config: &RunConfig<'_>,
+    listener: &mut dyn Listener,
+) -> Result<RunOutput, RunnerError> {
+    let repeated = repeat::carry_out(config, listener)?;
+    let experiment = repeated.experiment.map(|of| of.directory().to_path_buf());
+    Ok((repeated.kept_shared, experiment))
 }

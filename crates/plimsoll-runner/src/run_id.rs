@@ -1,4 +1,4 @@
-//! The name of a run: when, what, and four digits that keep two of the same second apart.
+//! Names of runs: time, plan, and four hex digits that distinguish runs of the same second.
 
 use plimsoll_sys::clock;
 
@@ -11,7 +11,7 @@ pub struct RunId {
 }
 
 impl RunId {
-    /// A new one, for a plan of this name.
+    /// Creates an id for a plan of this name, starting now.
     pub fn now(plan: &str) -> Self {
         Self::new(plan, clock::realtime_ns(), std::process::id())
     }
@@ -30,23 +30,23 @@ impl RunId {
         Self { name, store_id, started_unix_ns: unix_ns }
     }
 
-    /// Name of the bundle's directory; UTC.
+    /// Name of the bundle's directory, with the time in UTC.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Identity of the data that the run makes.
+    /// Identity of the run's data.
     pub fn store_id(&self) -> u64 {
         self.store_id
     }
 
-    /// Wall clock at the start.
+    /// Start time, in nanoseconds since 1970.
     pub fn started_unix_ns(&self) -> u64 {
         self.started_unix_ns
     }
 }
 
-/// A moment as people read it: `2026-11-21 03:00 UTC`.
+/// Formats a time: `2026-11-21 03:00 UTC`.
 pub(crate) fn utc(unix_ns: u64) -> String {
     let seconds = unix_ns / 1_000_000_000;
     let (year, month, day) = civil(seconds / 86_400);
@@ -54,15 +54,14 @@ pub(crate) fn utc(unix_ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): each bit of the input moves all of the
-/// output's.
+/// Finaliser of SplitMix64 (Steele, Lea, Flood 2014). Every input bit affects all output bits.
 fn mix(mut z: u64) -> u64 {
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ z >> 31
 }
 
-/// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar (Hinnant,
+/// Converts days since 1970-01-01 to year, month and day in the Gregorian calendar (Hinnant,
 /// `chrono`-compatible low-level date algorithms, 2013).
 fn civil(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468;

@@ -1,4 +1,4 @@
-//! The load line of a plan: step after step, until all is known.
+//! Searches for the load line of a plan, step by step.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,91 +13,91 @@ use plimsoll_plan::{
 };
 use plimsoll_report::tuning_document;
 
-use crate::asked::{self, Driver, Request};
+use crate::data_slot::DataSlot;
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment::Experiment;
-use crate::fleet::required_of;
-use crate::kept_data::DataSlot;
+use crate::fleet::scale_requirement;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::render;
+use crate::run_request::{self, Driver, RunRequest};
 
-/// Largest number of threads, or queue depth, that is tried unless another is asked for.
+/// Default maximum number of threads, or queue depth.
 const LOAD_MAX: u64 = 1024;
-/// An open loop is tried from this share of the plan's rate to as many times that rate.
+/// An open loop is searched from the plan's rate divided by this to that rate times this.
 const RATE_FACTOR: u64 = 16;
 
-/// How a search is carried out.
-pub struct Asked<'a> {
-    /// Between which loads.
+/// Options of a search.
+pub struct SearchOptions<'a> {
+    /// Range of loads.
     pub range: Range,
-    /// Whether each step makes its data anew.
+    /// Each step creates its data.
     pub fresh: bool,
-    /// Whether the data stays after the last step.
+    /// Keep the data after the last step.
     pub keep: bool,
-    /// Devices whose data may be overwritten.
+    /// Devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
-    /// Where the experiment's directory is made.
+    /// Parent of the experiment's directory.
     pub bundles: PathBuf,
-    /// Who carries the steps out.
+    /// Driver that executes the steps.
     pub driver: &'a dyn Driver,
 }
 
-/// What a search found.
-pub struct Found {
-    /// The curve and what follows from it.
+/// Result of a search.
+pub struct SearchResult {
+    /// Curve and conclusions.
     pub tuning: Tuning,
-    /// The report's path.
+    /// Path of the report.
     pub report: PathBuf,
-    /// Where the data was kept.
+    /// Directories of kept data.
     pub kept: Vec<String>,
-    /// How it ended.
+    /// Exit code.
     pub exit: Exit,
 }
 
-/// Measures step after step until all is known; what was found is written after each.
+/// Measures step after step until the search is complete. Writes the result after each.
 ///
 /// # Errors
-/// A plan that cannot be searched, a target that cannot be used.
+/// A plan that cannot be searched, or an unusable target.
 pub fn search(
     plan: &Plan,
     resolved: &ResolvedPlan,
-    asked: &Asked<'_>,
+    options: &SearchOptions<'_>,
     places: &Places,
     listener: &mut dyn Listener,
     interrupt: &AtomicBool,
-) -> Result<Found, RunnerError> {
-    let (knob, mut tuner) = begun(resolved, asked.range, asked.driver.hosts())?;
-    let data = if asked.fresh { DataSlot::fresh() } else { DataSlot::handed_on() };
+) -> Result<SearchResult, RunnerError> {
+    let (knob, mut tuner) = prepare(resolved, options.range, options.driver.hosts())?;
+    let data = if options.fresh { DataSlot::fresh() } else { DataSlot::reused() };
     let mut experiment =
-        Experiment::begin(ExperimentKind::Tune, &resolved.name, &asked.bundles, places)?;
-    let mut ended = None;
+        Experiment::begin(ExperimentKind::Tune, &resolved.name, &options.bundles, places)?;
+    let mut early_exit = None;
     while let Some((load, purpose)) = tuner.next_load() {
         let number = tuner.tuning().steps.len() + 1;
         let name = knob.load_name();
-        listener.part(&format!("step {number}: {name} {load}, {}", why(purpose)));
+        listener.part(&format!("step {number}: {name} {load}, {}", purpose_text(purpose)));
         let step = knob.with_load(resolved, load);
-        let request = Request {
-            asked: asked::Asked {
+        let request = RunRequest {
+            config: run_request::RunConfig {
                 plan,
                 resolved: &step,
-                keep: asked.keep,
+                keep: options.keep,
                 witness: None,
-                destroy: &asked.destroy,
+                destroy: &options.destroy,
                 bundles: experiment.directory(),
                 places,
                 interrupt,
-                driver: asked.driver,
+                driver: options.driver,
             },
-            experiment: Some(experiment.next(&format!("{name} {load}"))),
+            experiment: Some(experiment.next_membership(&format!("{name} {load}"))),
             data: &data,
         };
-        let finished = match asked.driver.run_once(&request, listener) {
+        let finished = match options.driver.run_once(&request, listener) {
             Ok(finished) => finished,
             Err(error) => {
-                // What was measured up to here is written already; the data is not left behind.
-                data.finish(asked.keep)?;
+                // The result of earlier steps is already written. Remove the data.
+                data.finish(options.keep)?;
                 return Err(error);
             }
         };
@@ -107,87 +107,89 @@ pub fn search(
         let tuning = tuner.tuning();
         experiment.write(&tuning, &render::document_html(&tuning_document(&tuning))?)?;
         if let Some(step) = tuning.steps.last() {
-            listener.say(&told(step.rate_per_s, step.within, &step.note));
+            listener.say(&step_line(step.rate_per_s, step.within, &step.note));
         }
-        // Data that cannot be removed is told, and the next step would meet it.
-        if finished.evidence.run.end.kind != EndKind::Completed || finished.not_removed.is_some() {
-            ended = Some(finished.exit());
+        // The next step would find the data that could not be removed.
+        if finished.evidence.run.end.kind != EndKind::Completed || finished.removal_error.is_some()
+        {
+            early_exit = Some(finished.exit());
             break;
         }
         if interrupt.load(Ordering::Relaxed) {
-            ended = Some(Exit::Interrupted);
+            early_exit = Some(Exit::Interrupted);
             break;
         }
     }
-    asked.driver.release(listener)?;
-    let kept = data.finish(asked.keep)?;
+    options.driver.release(listener)?;
+    let kept = data.finish(options.keep)?;
     let tuning = tuner.tuning();
-    let exit = ended.unwrap_or(match tuning.verdict() {
+    let exit = early_exit.unwrap_or(match tuning.verdict() {
         VerdictKind::Pass | VerdictKind::Measured => Exit::Ok,
         VerdictKind::Fail => Exit::Fail,
         VerdictKind::Invalid | VerdictKind::Inconclusive => Exit::NoVerdict,
     });
-    Ok(Found { tuning, report: experiment.report(), kept, exit })
+    Ok(SearchResult { tuning, report: experiment.report(), kept, exit })
 }
 
-/// A search before its first step: what it turns, and which load comes first.
+/// Prepares a search: returns the load parameter and the search state.
 ///
 /// # Errors
 /// A plan that cannot be searched.
-pub fn begun(
+pub fn prepare(
     resolved: &ResolvedPlan,
     range: Range,
     hosts: u32,
 ) -> Result<(Knob, Tuner), RunnerError> {
-    check(resolved)?;
+    check_length(resolved)?;
     if resolved.targets.len() > 1 {
-        let says = "the plan names several targets, and each has a load line of its own";
-        return Err(RunnerError::usage(says).hint("name one [target]"));
+        let says = "the plan has several targets, and each has its own load line";
+        return Err(RunnerError::usage(says).hint("use a plan with one [target]"));
     }
     let knob = Knob::of(resolved).map_err(RunnerError::usage)?;
-    // Of several hosts the sum is held against what is required of all.
-    let required = required_of(resolved.clone(), hosts);
+    // The sum of several hosts is compared with the sum of their requirements.
+    let required = scale_requirement(resolved.clone(), hosts);
     let tuner = Tuner::new(&required, range).map_err(RunnerError::usage)?;
     Ok((knob, tuner))
 }
 
-/// A plan whose number of threads was left to a search.
-pub enum Fewest {
-    /// With the fewest that meet the requirement, or those of the load line where none does; or as it was, where
-    /// it states them.
+/// Result of the search for a plan's number of threads.
+pub enum ThreadSearch {
+    /// The plan with the smallest number that meets the requirement, else the number at the load
+    /// line. The unchanged plan if it states a number.
     Known(ResolvedPlan),
-    /// No number keeps every ceiling, or the search was cut short: how it ended.
+    /// No number stays within every ceiling, or the search was stopped; with the exit code.
     None(Exit),
 }
 
-/// Searches for the number of threads of a plan that says `threads = "auto"`.
+/// Searches for the number of threads if the plan says `threads = "auto"`.
 ///
 /// # Errors
 /// As [`search`].
-pub fn with_fewest_threads(
-    of: &asked::Asked<'_>,
+pub fn resolve_threads(
+    config: &run_request::RunConfig<'_>,
     listener: &mut dyn Listener,
-) -> Result<Fewest, RunnerError> {
-    let resolved = of.resolved;
+) -> Result<ThreadSearch, RunnerError> {
+    let resolved = config.resolved;
     if !is_auto(resolved) {
-        return Ok(Fewest::Known(resolved.clone()));
+        return Ok(ThreadSearch::Known(resolved.clone()));
     }
-    listener.say("threads = \"auto\": searching for the fewest that meet the requirement");
-    let (range, bundles) = (default_range(resolved)?, of.bundles.to_path_buf());
-    let driver = of.driver;
-    let asked = Asked { range, fresh: false, keep: false, destroy: Vec::new(), bundles, driver };
-    let found = search(of.plan, resolved, &asked, of.places, listener, of.interrupt)?;
-    listener.say(&format!("the search: {}", found.report.display()));
+    listener
+        .say("threads = \"auto\": searching for the smallest number that meets the requirement");
+    let (range, bundles) = (default_range(resolved)?, config.bundles.to_path_buf());
+    let driver = config.driver;
+    let options =
+        SearchOptions { range, fresh: false, keep: false, destroy: Vec::new(), bundles, driver };
+    let found = search(config.plan, resolved, &options, config.places, listener, config.interrupt)?;
+    listener.say(&format!("report of the search: {}", found.report.display()));
     let at = found.tuning.fewest.or(found.tuning.load_line);
     match (found.exit, at) {
         (Exit::Ok | Exit::Fail | Exit::NoVerdict, Some(at)) => {
-            listener.part(&format!("{} threads it is", at.load));
-            Ok(Fewest::Known(Knob::Threads.with_load(resolved, at.load)))
+            listener.part(&format!("using {} threads", at.load));
+            Ok(ThreadSearch::Known(Knob::Threads.with_load(resolved, at.load)))
         }
         (exit, _) => {
-            listener
-                .say("the search for the number of threads found none that keeps every ceiling");
-            Ok(Fewest::None(exit))
+            listener.say("no number of threads stays within every ceiling");
+            Ok(ThreadSearch::None(exit))
         }
     }
 }
@@ -196,13 +198,13 @@ fn is_auto(plan: &ResolvedPlan) -> bool {
     plan.workload.mailbox().is_some_and(|store| store.threads_auto)
 }
 
-/// Refuses a plan that leaves the number of threads to a search, where there is none to be made.
+/// Rejects `threads = "auto"` where no search is possible.
 ///
 /// # Errors
-/// Such a plan.
+/// A plan with `threads = "auto"`.
 pub fn refuse_auto(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     if is_auto(plan) {
-        let says = "`threads = \"auto\"` would give each target its own number of threads";
+        let says = "`threads = \"auto\"` would choose another number of threads for each target";
         return Err(
             RunnerError::usage(says).hint("tune each target, and state the number of threads")
         );
@@ -210,24 +212,23 @@ pub fn refuse_auto(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     Ok(())
 }
 
-/// A step that is too short to see a drift in is not begun.
-fn check(plan: &ResolvedPlan) -> Result<(), RunnerError> {
+/// Rejects a measured phase that is too short to detect a drift.
+fn check_length(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let intervals = plan.phases.measure_ns / plan.evidence.interval_ns.max(1);
     if (intervals as usize) < INTERVALS_MIN {
         let says = format!(
-            "the measured phase has {intervals} intervals: whether a step is steady takes at least \
-             {INTERVALS_MIN}"
+            "the measured phase has {intervals} intervals: at least {INTERVALS_MIN} are required to \\n             see whether a step is steady"
         );
         return Err(RunnerError::usage(says)
-            .hint("measure for longer, or write a shorter `interval` in [evidence]"));
+            .hint("measure for longer, or set a shorter `interval` in [evidence]"));
     }
     Ok(())
 }
 
-/// The loads to try: as asked for, and no more than the plan's cache and this host's memory bear.
+/// Returns the default range of loads, limited by the plan's cache and this host's memory.
 ///
 /// # Errors
-/// A plan without a load to turn, or limits that leave nothing.
+/// A plan without a load to vary, or an empty range.
 pub fn default_range(plan: &ResolvedPlan) -> Result<Range, RunnerError> {
     let knob = Knob::of(plan).map_err(RunnerError::usage)?;
     if knob.is_open() {
@@ -241,10 +242,10 @@ pub fn default_range(plan: &ResolvedPlan) -> Result<Range, RunnerError> {
     Ok(Range::up_to(LOAD_MAX.min(most_threads(plan))))
 }
 
-/// The loads that are tried: as asked, otherwise as [`default_range`] says.
+/// Returns the range of loads with the user's limits, and defaults from [`default_range`].
 ///
 /// # Errors
-/// A plan without anything to turn, or a load that the plan's page cache does not bear.
+/// A plan without a load to vary, or a load too large for the plan's page cache.
 pub fn range(
     plan: &ResolvedPlan,
     load_min: Option<u64>,
@@ -256,24 +257,25 @@ pub fn range(
         (load_min.unwrap_or(default.load_min), load_max.unwrap_or(default.load_max));
     let most = most_threads(plan);
     if load_max > most {
-        let says = format!("the plan's page cache bears at most {most} threads");
+        let says = format!("the plan's page cache is large enough for at most {most} threads");
         return Err(
-            RunnerError::usage(says).hint(format!("write --max {most}, or plan more cache"))
+            RunnerError::usage(says).hint(format!("pass --max {most}, or configure more cache"))
         );
     }
     Ok(Range { load_min, load_max, steps_max })
 }
 
-/// Most threads that the mail store's cache bears: as stated, or in half of the memory available.
+/// Returns the largest number of threads for the mail store's cache: as stated, or in half of the
+/// available memory.
 pub fn most_threads(plan: &ResolvedPlan) -> u64 {
     let Workload::Mailbox(store) = &plan.workload else { return u64::MAX };
-    // The page cache of a modelled host takes no memory of this one.
+    // The page cache of a model uses no memory of this host.
     let modelled = plan.targets.iter().any(|t| matches!(t.kind, TargetKind::Model { .. }));
     let half = match plimsoll_observe::environment::collect(&[]).memory_available_bytes {
         Some(bytes) if !modelled => bytes / 2,
         _ => u64::MAX,
     };
-    let bears = |threads: u32| {
+    let fits = |threads: u32| {
         if store.cache_from_threads {
             default_cache_bytes(threads, store.databases, store.coalesce_max_bytes) <= half
         } else {
@@ -282,20 +284,20 @@ pub fn most_threads(plan: &ResolvedPlan) -> u64 {
         }
     };
     let all: Vec<u32> = (1..=65_536).collect();
-    all.partition_point(|&threads| bears(threads)).max(1) as u64
+    all.partition_point(|&threads| fits(threads)).max(1) as u64
 }
 
-fn why(purpose: Purpose) -> &'static str {
+fn purpose_text(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Grow => "to see where the curve bends",
         Purpose::Refine => "to find the highest load within the ceilings",
-        Purpose::Requirement => "to find the fewest that meet the requirement",
+        Purpose::Requirement => "to find the smallest load that meets the requirement",
         Purpose::Repeat => "again, because it was not steady",
         Purpose::Confirm => "to confirm the answer",
     }
 }
 
-fn told(rate_per_s: Option<f64>, within: Option<bool>, note: &str) -> String {
+fn step_line(rate_per_s: Option<f64>, within: Option<bool>, note: &str) -> String {
     let rate = rate_per_s.map_or("nothing measured".to_owned(), |rate| format!("{rate:.1}/s"));
     let within = match within {
         Some(true) => ", within every ceiling",

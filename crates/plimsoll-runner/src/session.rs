@@ -1,4 +1,4 @@
-//! One run from its lock to its verdict: what `run`, `quickstart` and repeats share.
+//! One run from lock to verdict, shared by `run`, `quickstart` and repeats.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,61 +15,61 @@ use plimsoll_plan::{Condition, Mailbox, Matrix, ResolvedPlan, Target, TargetKind
 use plimsoll_record::recording::Recording;
 use plimsoll_sys::{clock, inject};
 
-use crate::asked::{Request, of_one_host};
+use crate::bundle_location;
 use crate::ceilings;
 use crate::custody;
+use crate::data_slot::{Data, SlotData};
 use crate::error::{RunnerError, engine_error};
-use crate::evidence_place;
-use crate::finished::Finished;
-use crate::kept_data::{Data, Held};
+use crate::finished_run::FinishedRun;
 use crate::listener::Listener;
-use crate::modelled;
+use crate::model_run;
 use crate::run_id::RunId;
+use crate::run_request::{RunRequest, reject_fleet_plan};
 use crate::trace;
 use crate::until_steady::UntilSteady;
 
-/// Carries one run out. From the moment that its data is begun it leaves a bundle, whatever happens.
+/// Executes one run. Once its data exists, the run leaves a bundle whatever happens.
 ///
 /// # Errors
-/// A workload or target that cannot be run, a target that cannot be used, a bundle or ledger that
-/// cannot be written.
+/// An unusable workload or target, or a bundle or ledger that cannot be written.
 pub fn run_once(
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     progress: &mut dyn Listener,
-) -> Result<Finished, RunnerError> {
-    let what = what_to_run(request.asked.resolved)?;
-    for target in &request.asked.resolved.targets {
-        memory::check(request.asked.resolved, target).map_err(|error| engine_error(&error))?;
+) -> Result<FinishedRun, RunnerError> {
+    let kind = run_kind(request.config.resolved)?;
+    for target in &request.config.resolved.targets {
+        memory::check(request.config.resolved, target).map_err(|error| engine_error(&error))?;
     }
-    match what {
-        What::Model(kind) => run_model(request, kind, progress),
-        What::Mail(target, mailbox) => run_mail(request, target, mailbox, progress),
-        What::Matrix(target, matrix) => run_matrix(request, target, matrix, progress),
+    match kind {
+        RunKind::Model(model) => run_model(request, model, progress),
+        RunKind::Mail(target, mailbox) => run_mail(request, target, mailbox, progress),
+        RunKind::Matrix(target, matrix) => run_matrix(request, target, matrix, progress),
     }
 }
 
-const REPLACED: &str = "the data that an earlier run kept there is replaced";
+const REPLACED: &str = "replacing the data that an earlier run kept there";
 
-/// What a plan asks to be run.
-enum What<'p> {
+/// Kind of a run, with the parts of the plan that it uses.
+enum RunKind<'p> {
     /// Any workload on a model.
     Model(&'p TargetKind),
     /// A mail store in directories.
     Mail(&'p Target, &'p Mailbox),
-    /// Streams on files, a device or nothing.
+    /// Streams on files, a device or the null target.
     Matrix(&'p Target, &'p Matrix),
 }
 
 fn run_model(
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     kind: &TargetKind,
     progress: &mut dyn Listener,
-) -> Result<Finished, RunnerError> {
-    let model = modelled::load(request.asked.resolved, kind)?;
-    let trace = trace::of_plan(request.asked.resolved)?;
-    let id = RunId::now(&request.asked.resolved.name);
+) -> Result<FinishedRun, RunnerError> {
+    let model = model_run::load(request.config.resolved, kind)?;
+    let trace = trace::of_plan(request.config.resolved)?;
+    let id = RunId::now(&request.config.resolved.name);
     let session = Session::begin(request, &[], id, None, progress)?;
-    let recording = match defect::caught(|| modelled::carry_out(request, &model, trace, progress)) {
+    let recording = match defect::caught(|| model_run::carry_out(request, &model, trace, progress))
+    {
         Ok(recording) => recording?,
         Err(defect) => {
             let mut recording = Recording::new(clock::monotonic_ns());
@@ -78,25 +78,25 @@ fn run_model(
             recording
         }
     };
-    session.end(recording, DataEnd::default(), progress)
+    session.end(recording, DataOutcome::default(), progress)
 }
 
 fn run_mail(
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     target: &Target,
     mailbox: &Mailbox,
     progress: &mut dyn Listener,
-) -> Result<Finished, RunnerError> {
-    let resolved = request.asked.resolved;
+) -> Result<FinishedRun, RunnerError> {
+    let resolved = request.config.resolved;
     let mut ending = UntilSteady::new(resolved)?;
     let id = RunId::now(&resolved.name);
-    let held = request.data.take();
-    let data_of_run = held.as_ref().map(|held| held.run_id.clone());
-    let home = match held {
-        Some(Held { data: Data::Mail(home), .. }) => home.reuse(mailbox),
+    let slot_data = request.data.take();
+    let data_of_run = slot_data.as_ref().map(|data| data.run_id.clone());
+    let home = match slot_data {
+        Some(SlotData { data: Data::Mail(home), .. }) => home.reuse(mailbox),
         _ => {
-            let stores = request.asked.places.stores();
-            let allowed = request.asked.driver.allowed();
+            let stores = request.config.places.stores();
+            let allowed = request.config.driver.allowed();
             Home::create(resolved, target, mailbox, &stores, id.store_id(), allowed)
         }
     };
@@ -111,63 +111,63 @@ fn run_mail(
             target,
             mailbox,
             home,
-            interrupt: request.asked.interrupt,
+            interrupt: request.config.interrupt,
             watcher: progress,
-            witness: request.asked.witness,
+            witness: request.config.witness,
             ending: &mut ending,
         });
         let is_prepared = home.is_prepared();
         (recording, home, is_prepared)
     };
-    let begun = Begun { id, home, data_of_run, places };
-    begun.carry_out(request, Data::Mail, drive, progress)
+    let prepared = PreparedRun { id, home, data_of_run, places };
+    prepared.carry_out(request, Data::Mail, drive, progress)
 }
 
-/// A run whose data has its place.
-struct Begun<H> {
+/// A run whose target is reserved for its data.
+struct PreparedRun<H> {
     id: RunId,
     home: H,
     data_of_run: Option<String>,
     places: Vec<PathBuf>,
 }
 
-impl<H> Begun<H> {
-    /// Drives the run with `drive`, which gives the data back and says whether it is prepared; leaves the bundle, and
-    /// the data to the next run, to the operator or to nobody.
+impl<H> PreparedRun<H> {
+    /// Executes the run with `drive`, which returns the data and whether it is usable. Leaves the
+    /// bundle, and keeps or removes the data.
     fn carry_out(
         self,
-        request: &Request<'_>,
+        request: &RunRequest<'_>,
         data: fn(H) -> Data,
         drive: impl FnOnce(H, &mut dyn Listener) -> (Recording, H, bool),
         progress: &mut dyn Listener,
-    ) -> Result<Finished, RunnerError> {
+    ) -> Result<FinishedRun, RunnerError> {
         let Self { id, home, data_of_run, places } = self;
         let session = match Session::begin(request, &places, id, data_of_run, progress) {
             Ok(session) => session,
-            Err(error) => return Err(not_begun(data(home), error)),
+            Err(error) => return Err(start_failed(data(home), error)),
         };
         let (recording, home, is_prepared) = drive(home, progress);
-        let can_be_used_again = is_prepared && recording.is_well();
-        let ended = session.give_back(data(home), can_be_used_again, recording.left_behind);
+        let is_reusable = is_prepared && recording.is_well();
+        let ended = session.release_data(data(home), is_reusable, recording.left_behind);
         session.end(recording, ended, progress)
     }
 }
 
 fn run_matrix(
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     target: &Target,
     matrix: &Matrix,
     progress: &mut dyn Listener,
-) -> Result<Finished, RunnerError> {
-    let mut ending = UntilSteady::new(request.asked.resolved)?;
-    // A trace that is not the plan's is told before anything is written.
-    let trace = trace::of_plan(request.asked.resolved)?;
+) -> Result<FinishedRun, RunnerError> {
+    let mut ending = UntilSteady::new(request.config.resolved)?;
+    // A wrong trace is reported before anything is written.
+    let trace = trace::of_plan(request.config.resolved)?;
     let overwriting = random_overwrite(matrix);
-    let id = RunId::now(&request.asked.resolved.name);
-    let held = request.data.take();
-    let data_of_run = held.as_ref().map(|held| held.run_id.clone());
-    let home = match held {
-        Some(Held { data: Data::Matrix(home), .. }) => home,
+    let id = RunId::now(&request.config.resolved.name);
+    let slot_data = request.data.take();
+    let data_of_run = slot_data.as_ref().map(|data| data.run_id.clone());
+    let home = match slot_data {
+        Some(SlotData { data: Data::Matrix(home), .. }) => home,
         _ => data_set(request, target, matrix, &id)?,
     };
     if home.replaced && data_of_run.is_none() {
@@ -176,11 +176,11 @@ fn run_matrix(
     let places = home.places();
     let drive = |home: DataHome, progress: &mut dyn Listener| {
         let (recording, home) = matrix::run(MatrixRun {
-            plan: request.asked.resolved,
+            plan: request.config.resolved,
             matrix,
             trace,
             home,
-            interrupt: request.asked.interrupt,
+            interrupt: request.config.interrupt,
             watcher: progress,
             ending: &mut ending,
             overwriting: &overwriting,
@@ -188,45 +188,45 @@ fn run_matrix(
         let is_made = home.is_made;
         (recording, home, is_made)
     };
-    let begun = Begun { id, home, data_of_run, places };
-    begun.carry_out(request, Data::Matrix, drive, progress)
+    let prepared = PreparedRun { id, home, data_of_run, places };
+    prepared.carry_out(request, Data::Matrix, drive, progress)
 }
 
-/// Takes a target for the data of a plan's matrix; the run makes the data itself. The points of a
-/// sweep share it, so it is that of the whole plan.
+/// Reserves a target for the data of a plan's matrix; the run creates the data. Points of a sweep
+/// share the data, so its size is that of the whole plan.
 fn data_set(
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     target: &Target,
     matrix: &Matrix,
     id: &RunId,
 ) -> Result<DataHome, RunnerError> {
-    let plan = request.asked.resolved;
-    let whole = request.asked.plan.resolve();
+    let plan = request.config.resolved;
+    let whole = request.config.plan.resolve();
     let whole = whole.workload.matrix().filter(|whole| whole.streams.len() == matrix.streams.len());
     let verified = matrix.streams.iter().any(|stream| stream.verify_reads);
     let home = DataHome::create(&HomeRequest {
         plan,
         target,
         matrix: whole.unwrap_or(matrix),
-        state_directory: &request.asked.places.stores(),
+        state_directory: &request.config.places.stores(),
         data_id: id.store_id(),
-        follow: plan.phases.verify || verified || request.asked.keep,
-        destroy: &request.data.given_up(request.asked.destroy),
-        allowed: request.asked.driver.allowed(),
+        follow: plan.phases.verify || verified || request.config.keep,
+        destroy: &request.data.overwritable_devices(request.config.destroy),
+        allowed: request.config.driver.allowed(),
     });
     let home = home.map_err(|error| engine_error(&error))?;
     if let TargetKind::Device { device } = &target.kind {
-        request.data.wrote(device.into());
+        request.data.record_device(device.into());
     }
     Ok(home)
 }
 
-/// The target and workload of a plan that can be run.
-fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, RunnerError> {
-    of_one_host(plan)?;
+/// Returns the kind of run for a plan, or rejects the plan.
+fn run_kind(plan: &ResolvedPlan) -> Result<RunKind<'_>, RunnerError> {
+    reject_fleet_plan(plan)?;
     let [target] = &plan.targets[..] else {
-        return Err(RunnerError::usage("the plan names several targets: they are to be compared")
-            .hint("name one [target]"));
+        return Err(RunnerError::usage("the plan has several targets, which can only be compared")
+            .hint("use a plan with one [target]"));
     };
     let kind = target.kind_word();
     let is_model = matches!(target.kind, TargetKind::Model { .. });
@@ -236,41 +236,41 @@ fn what_to_run(plan: &ResolvedPlan) -> Result<What<'_>, RunnerError> {
                 .hint("state the number of threads"))
         }
         _ if is_model && plan.phases.condition != Condition::None => {
-            let says = "a model is not conditioned: its devices have no fresh state to leave";
-            Err(RunnerError::usage(says).hint("leave `condition` out"))
+            let says = "a model cannot be conditioned: its devices have no fresh state";
+            Err(RunnerError::usage(says).hint("remove `condition`"))
         }
-        Workload::Mailbox(_) if is_model => Ok(What::Model(&target.kind)),
+        Workload::Mailbox(_) if is_model => Ok(RunKind::Model(&target.kind)),
         Workload::Mailbox(_) if target.database_directories().is_empty() => {
             let says = format!("a mail store cannot be run on a target of kind {kind}");
             Err(RunnerError::usage(says)
                 .hint("name directories: `path`, or `databases` and `logs`"))
         }
         Workload::Mailbox(_) if plan.phases.condition != Condition::None => {
-            let says = "a mail store is not conditioned: making its databases writes them";
+            let says = "a mail store cannot be conditioned: creating its databases writes them";
             Err(RunnerError::usage(says)
-                .hint("leave `condition` out, or run [workload.matrix] on the device first"))
+                .hint("remove `condition`, or run [workload.matrix] on the device first"))
         }
-        Workload::Mailbox(mailbox) => Ok(What::Mail(target, mailbox)),
+        Workload::Mailbox(mailbox) => Ok(RunKind::Mail(target, mailbox)),
         Workload::Matrix(matrix) if matrix.point_count() > 1 => {
             let points = matrix.point_count();
             Err(RunnerError::usage(format!("the plan is a sweep of {points} points"))
                 .hint("give one size, read share, pattern and queue depth to run one point"))
         }
-        Workload::Matrix(_) if is_model => Ok(What::Model(&target.kind)),
-        Workload::Matrix(matrix) => Ok(What::Matrix(target, matrix)),
+        Workload::Matrix(_) if is_model => Ok(RunKind::Model(&target.kind)),
+        Workload::Matrix(matrix) => Ok(RunKind::Matrix(target, matrix)),
     }
 }
 
-/// What became of a run's data.
+/// Outcome of the removal of a run's data.
 #[derive(Default)]
-struct DataEnd {
+struct DataOutcome {
     kept: Vec<String>,
-    not_removed: Option<RunnerError>,
+    removal_error: Option<RunnerError>,
 }
 
-/// The bundle and ledger entry of a run under way.
+/// Bundle and ledger entry of a running plan.
 struct Session<'a> {
-    request: &'a Request<'a>,
+    request: &'a RunRequest<'a>,
     plan_sha256: String,
     ledger: Ledger,
     position: LedgerPosition,
@@ -281,9 +281,9 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Begins the bundle of a run on `places`: directories or devices.
+    /// Starts the bundle of a run on `places`: directories or devices.
     fn begin(
-        request: &'a Request<'a>,
+        request: &'a RunRequest<'a>,
         places: &[PathBuf],
         id: RunId,
         data_of_run: Option<String>,
@@ -295,23 +295,23 @@ impl<'a> Session<'a> {
     }
 
     fn begin_bundle(
-        request: &'a Request<'a>,
+        request: &'a RunRequest<'a>,
         places: &[PathBuf],
         id: RunId,
         data_of_run: Option<String>,
         progress: &mut dyn Listener,
     ) -> Result<Self, RunnerError> {
         inject::point("begin");
-        let resolved = request.asked.resolved;
+        let resolved = request.config.resolved;
         let plan_sha256 = resolved.sha256_hex().map_err(|e| RunnerError::usage(e.to_string()))?;
-        let ledger = Ledger::at(request.asked.places.ledger());
+        let ledger = Ledger::at(request.config.places.ledger());
         let started = id.started_unix_ns();
         let experiment =
             request.experiment.clone().map(|place| Membership { data_of_run, ..place });
-        // A model's run takes no time of its own: its space need not be held.
+        // A model's run takes little real time, so no space is reserved.
         let modelled = matches!(resolved.targets[..], [ref t] if is_model(t));
-        let hold_bytes = if modelled { 0 } else { evidence_place::expected_bytes(resolved) };
-        let writer = evidence_place::begin(request.asked.bundles, id.name(), hold_bytes)?;
+        let reserve_bytes = if modelled { 0 } else { bundle_location::expected_bytes(resolved) };
+        let writer = bundle_location::create(request.config.bundles, id.name(), reserve_bytes)?;
         let mut paths: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
         paths.sort();
         paths.dedup();
@@ -323,7 +323,7 @@ impl<'a> Session<'a> {
             unix_ns: started,
             experiment: experiment.as_ref().map(|place| place.id.as_str()),
             question: Some(Question::from_plan(resolved, &environment)),
-            known: &custody::witnesses(&request.asked.places.runs),
+            known: &custody::witnesses(&request.config.places.runs),
         };
         let position = match ledger.start(&entry) {
             Ok((position, torn)) => {
@@ -331,52 +331,51 @@ impl<'a> Session<'a> {
                 position
             }
             Err(error) => {
-                // A run that the ledger does not know has not begun.
+                // Without a ledger entry the run has not started.
                 drop(writer.discard());
                 return Err(error.into());
             }
         };
-        writer.plan(request.asked.plan.text(), request.asked.plan.job(), resolved)?;
-        ceilings::enter(&mut environment, request.asked.places, progress);
+        writer.plan(request.config.plan.text(), request.config.plan.job(), resolved)?;
+        ceilings::add_to(&mut environment, request.config.places, progress);
         writer.environment(&environment)?;
         Ok(Self { request, plan_sha256, ledger, position, writer, environment, id, experiment })
     }
 
-    /// Leaves the data to the next run, or to the operator, or removes it. What lies on a target that does
-    /// not answer is left there, and named.
-    fn give_back(&self, data: Data, can_be_used_again: bool, left_behind: bool) -> DataEnd {
+    /// Keeps the data for the next run or the operator, or removes it. If the target does not
+    /// respond, the data stays there and is reported.
+    fn release_data(&self, data: Data, is_reusable: bool, left_behind: bool) -> DataOutcome {
         let request = self.request;
-        if request.data.hands_on() && can_be_used_again {
-            request.data.put(Held { data, run_id: self.id.name().to_owned() });
-            return DataEnd::default();
+        if request.data.reuses_data() && is_reusable {
+            request.data.put(SlotData { data, run_id: self.id.name().to_owned() });
+            return DataOutcome::default();
         }
-        if request.asked.keep {
-            return DataEnd { kept: data.directories(), not_removed: None };
+        if request.config.keep {
+            return DataOutcome { kept: data.directories(), removal_error: None };
         }
         if left_behind {
             let places = data.places();
-            // Its locks are files on the target, which would have to be removed.
+            // Dropping it would remove lock files on the target, which does not respond.
             std::mem::forget(data);
-            let says =
-                format!("a call to the target does not return: the data was left in {places}");
-            let hint = "once the target answers again, run the plan again: it replaces the data";
+            let says = format!("the target does not respond: the data was left in {places}");
+            let hint = "once the target responds, run the plan again: it replaces the data";
             let error = RunnerError::environment(says).hint(hint);
-            return DataEnd { kept: Vec::new(), not_removed: Some(error) };
+            return DataOutcome { kept: Vec::new(), removal_error: Some(error) };
         }
-        DataEnd { kept: Vec::new(), not_removed: remove(data).err() }
+        DataOutcome { kept: Vec::new(), removal_error: remove(data).err() }
     }
 
-    /// Writes the evidence, seals it, judges it, enters its end in the ledger.
+    /// Writes, seals and judges the evidence, and records the end in the ledger.
     fn end(
         self,
         recording: Recording,
-        data: DataEnd,
+        data: DataOutcome,
         progress: &mut dyn Listener,
-    ) -> Result<Finished, RunnerError> {
+    ) -> Result<FinishedRun, RunnerError> {
         let directory = self.writer.directory().display().to_string();
         let ended = defect::caught(|| self.write_end(recording, data, progress));
         ended.unwrap_or_else(|error| {
-            let says = format!("what was written of the evidence is in {directory}");
+            let says = format!("the evidence written so far is in {directory}");
             Err(engine_error(&error).hint(says))
         })
     }
@@ -384,9 +383,9 @@ impl<'a> Session<'a> {
     fn write_end(
         self,
         recording: Recording,
-        data: DataEnd,
+        data: DataOutcome,
         progress: &mut dyn Listener,
-    ) -> Result<Finished, RunnerError> {
+    ) -> Result<FinishedRun, RunnerError> {
         inject::point("bundle");
         let Self { request, plan_sha256, ledger, position, writer, environment, id, experiment } =
             self;
@@ -399,7 +398,7 @@ impl<'a> Session<'a> {
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             build: Some(plimsoll_report::BUILD.to_owned()),
             run_id: id.name().to_owned(),
-            name: request.asked.resolved.name.clone(),
+            name: request.config.resolved.name.clone(),
             plan_sha256,
             driver: if modelled { Driver::Model } else { Driver::Real },
             tier: Tier::T1,
@@ -407,7 +406,7 @@ impl<'a> Session<'a> {
             duration_ns: if modelled { virtual_ns } else { real_ns },
             end: recording.end.clone(),
             ledger: Some(position),
-            signed_by: request.asked.places.signer.as_ref().map(|s| s.public().to_owned()),
+            signed_by: request.config.places.signer.as_ref().map(|s| s.public().to_owned()),
             experiment,
             engine: recording.engine.clone(),
             phases: recording.phases.clone(),
@@ -416,86 +415,86 @@ impl<'a> Session<'a> {
             counters: recording.counters.clone(),
             checks: recording.checks.clone(),
         };
-        let others = evidence_place::others(request.asked.places, request.asked.bundles);
-        let written = evidence_place::write(writer, id.name(), &others, |writer| {
+        let fallbacks =
+            bundle_location::fallback_directories(request.config.places, request.config.bundles);
+        let written = bundle_location::write(writer, id.name(), &fallbacks, |writer| {
             writer.plan(
-                request.asked.plan.text(),
-                request.asked.plan.job(),
-                request.asked.resolved,
+                request.config.plan.text(),
+                request.config.plan.job(),
+                request.config.resolved,
             )?;
             writer.latency(id.started_unix_ns(), intervals, &run.phases)?;
             writer.series(series)?;
             writer.observed(observed)?;
             writer.run(&run)?;
             writer.environment(&environment)?;
-            custody::seal_and_judge(writer, request.asked.places, id.name())
+            custody::seal_and_judge(writer, request.config.places, id.name())
         })?;
-        let (directory, judged) = (written.directory, written.given);
-        if let Some(error) = written.elsewhere_because {
+        let (directory, judged) = (written.directory, written.output);
+        if let Some(error) = written.fallback_reason {
             let place = directory.display();
             progress.warn(&format!("{}\nthe bundle is in {place} instead", error.message));
         }
-        let entered = judged.enter(&ledger, clock::realtime_ns());
-        let custody::Judged { evidence, verdict, .. } = judged;
-        let DataEnd { kept, not_removed } = data;
-        let not_entered = entered.err().map(RunnerError::from);
-        if let Some(error) = &not_entered {
-            let says = "the end of the run could not be entered in the ledger";
+        let recorded = judged.record_end(&ledger, clock::realtime_ns());
+        let custody::SealedRun { evidence, verdict, .. } = judged;
+        let DataOutcome { kept, removal_error } = data;
+        let ledger_error = recorded.err().map(RunnerError::from);
+        if let Some(error) = &ledger_error {
+            let says = "cannot record the end of the run in the ledger";
             progress.warn(&format!("{says}: {error}"));
         }
-        if let Some(error) = &not_removed {
-            progress.warn(&format!("the data could not be removed: {error}"));
+        if let Some(error) = &removal_error {
+            progress.warn(&format!("cannot remove the data: {error}"));
         }
         let verdict = verdict.map_err(|error| {
             let place = directory.display();
-            error.hint(format!("the evidence is whole, in {place}: judge it again"))
+            error.hint(format!("the evidence in {place} is complete: judge it again"))
         })?;
-        Ok(Finished {
+        Ok(FinishedRun {
             directory,
             evidence,
             verdict,
             kept,
-            not_removed,
-            not_entered,
-            of_hosts: None,
+            removal_error,
+            ledger_error,
+            hosts_exit: None,
         })
     }
 }
 
-/// How long removing data is waited for once the operator wants the process to end: a file system takes
-/// its time to free terabytes.
-const REMOVAL: Duration = Duration::from_secs(20);
+/// Time limit for removing data after the operator stopped the process. Freeing terabytes takes a
+/// file system some time.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Removes the data of a run. What does not return once the operator has asked is left behind.
+/// Removes the data of a run. Data that is not removed in time is left.
 fn remove(data: Data) -> Result<(), RunnerError> {
     let places = data.places();
-    let removed = aside::patiently(&places, REMOVAL, move || {
+    let removed = aside::patiently(&places, REMOVAL_TIMEOUT, move || {
         inject::point("removal");
         data.remove()
     });
-    removed.flatten().map_err(|error| {
-        engine_error(&error).hint(format!("what is left of the data is in {places}"))
-    })
+    removed
+        .flatten()
+        .map_err(|error| engine_error(&error).hint(format!("the rest of the data is in {places}")))
 }
 
-/// Removes data of a run that could not begin, and gives the error that kept it from beginning.
-fn not_begun(data: Data, error: RunnerError) -> RunnerError {
+/// Removes the data of a run that could not start. Returns the error that prevented the start.
+fn start_failed(data: Data, error: RunnerError) -> RunnerError {
     match remove(data) {
         Ok(()) => error,
-        Err(left) => error.hint(format!("and the data could not be removed: {}", left.message)),
+        Err(left) => error.hint(format!("also, the data could not be removed: {}", left.message)),
     }
 }
 
-/// What is said of a torn tail that was put aside.
+/// Describes a torn line at the end of the ledger.
 pub fn describe_torn(torn: &TornTail) -> String {
     let TornTail { line, size_bytes, moved_to } = torn;
     let says = format!(
-        "line {line} of the ledger is torn: {size_bytes} bytes of a line that a run was cut off from \
-         writing"
+        "line {line} of the ledger is incomplete: {size_bytes} bytes, written by a run that was \\n         interrupted"
     );
     match moved_to {
-        Some(path) => format!("{says}; they are now in {}", path.display()),
-        None => format!("{says}; the next run puts them aside"),
+        Some(path) => format!("{says}; moved to {}", path.display()),
+        None => format!("{says}; the next run moves them away"),
     }
 }
 

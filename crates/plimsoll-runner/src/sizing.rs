@@ -1,4 +1,4 @@
-//! How many nodes (or disks) a mail store needs: a search through sizes on a model, to be shown.
+//! Finds the number of nodes (or disks) that a mail store needs, by search on a model.
 
 use std::collections::BTreeMap;
 
@@ -12,47 +12,47 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 use serde_json::{Value, json};
 
 use crate::error::RunnerError;
-use crate::modelled::model_error;
+use crate::model_run::model_error;
 
-/// What is asked of a model.
+/// Input of a sizing.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     /// Name of a shipped model, or path of a model file.
     pub model: &'a str,
     /// Parameters that differ from the model file.
     pub set: BTreeMap<String, String>,
-    /// Nodes that have failed in the question that is asked beside that of the whole system; 0: it is not asked.
+    /// Failed nodes in the second search; 0: no second search.
     pub failed_nodes: u64,
-    /// The load, its limits, and the sizes that are tried.
-    pub asked: SizeRequest,
+    /// Load, limits and range of sizes.
+    pub request: SizeRequest,
 }
 
-/// What a model says.
+/// Result of a sizing.
 pub struct Answer {
     model: ConfiguredModel,
-    asked: SizeRequest,
+    request: SizeRequest,
     sizing: Sizing,
-    /// The same with nodes that failed, and how many did.
+    /// Number of failed nodes, and the result with them.
     failed: Option<(u64, Sizing)>,
     band: Option<Band>,
 }
 
 impl Question<'_> {
-    /// Searches.
+    /// Runs the search.
     ///
     /// # Errors
-    /// A model that is not there or is wrong, and a field that it does not have.
+    /// A missing or invalid model, or a field that it does not have.
     pub fn answer(self) -> Result<Answer, RunnerError> {
         let model =
             ConfiguredModel::load(self.model, &self.set).map_err(|error| model_error(&error))?;
-        let sizing = size(&model, &self.asked).map_err(told)?;
+        let sizing = size(&model, &self.request).map_err(size_error)?;
         let failed = self.with_failed_nodes(&sizing);
         let band = Band::of(&model);
-        Ok(Answer { model, asked: self.asked, sizing, failed, band })
+        Ok(Answer { model, request: self.request, sizing, failed, band })
     }
 
-    /// The same question with nodes that failed, from the size on that carries it without; `None`: the model has no
-    /// nodes that could, nothing carries it, or the parameters say how many failed.
+    /// Repeats the search with failed nodes, from the smallest size that passes without. `None` if
+    /// the model has no nodes, no size passes, or the parameters state the failed nodes.
     fn with_failed_nodes(&self, whole: &Sizing) -> Option<(u64, Sizing)> {
         const FIELD: &str = "model.failed_nodes";
         let smallest = whole.smallest?;
@@ -61,58 +61,58 @@ impl Question<'_> {
         }
         let mut set = self.set.clone();
         set.insert(FIELD.to_owned(), self.failed_nodes.to_string());
-        // A model without nodes has no such field.
+        // A model without nodes lacks this field.
         let model = ConfiguredModel::load(self.model, &set).ok()?;
-        let asked = SizeRequest { range: (smallest, self.asked.range.1), ..self.asked.clone() };
-        // A system of one node can't be built without it: then there is nothing to ask.
-        size(&model, &asked).ok().map(|sizing| (self.failed_nodes, sizing))
+        let request =
+            SizeRequest { range: (smallest, self.request.range.1), ..self.request.clone() };
+        // A system of one node cannot lose it.
+        size(&model, &request).ok().map(|sizing| (self.failed_nodes, sizing))
     }
 }
 
 impl Answer {
-    /// Whether a size in the range carries the load.
+    /// Returns true if a size in the range passes.
     pub fn is_found(&self) -> bool {
         self.sizing.smallest.is_some()
     }
 
-    /// For programs.
+    /// Returns the result as JSON.
     pub fn as_json(&self) -> Value {
-        let mut told = as_json(&self.sizing, &self.asked);
-        told["failed"] = self.failed.as_ref().map_or(Value::Null, |(nodes, sizing)| {
-            let mut told = as_json(sizing, &self.asked);
-            told["failed_nodes"] = json!(nodes);
-            told
+        let mut value = as_json(&self.sizing, &self.request);
+        value["failed"] = self.failed.as_ref().map_or(Value::Null, |(nodes, sizing)| {
+            let mut value = as_json(sizing, &self.request);
+            value["failed_nodes"] = json!(nodes);
+            value
         });
-        told["modelled_over_published"] = self.band.map_or(Value::Null, |band| {
+        value["modelled_over_published"] = self.band.map_or(Value::Null, |band| {
             json!({ "settings": band.settings, "least": band.ratio.0, "largest": band.ratio.1 })
         });
-        told
+        value
     }
 
-    /// For people.
+    /// Returns the report.
     pub fn document(&self) -> Document {
-        let Self { model, asked, sizing, failed, band } = self;
-        document(model, sizing, failed.as_ref(), *band, asked)
+        let Self { model, request, sizing, failed, band } = self;
+        document(model, sizing, failed.as_ref(), *band, request)
     }
 
-    /// For people, with what was asked and the charts: a page shows them.
+    /// Returns the report with the input and charts, for the page.
     pub fn page(&self) -> Document {
         let mut document = self.document();
-        let (load, asked) = (&self.asked.load, &self.asked);
+        let (load, request) = (&self.request.load, &self.request);
         let show = |unit: Unit, value: f64| unit.show_round(value, Letters::Unicode);
         document.description = format!(
-            "How many it takes to carry the I/Os of a mail store, {} in {} databases of {}, with reads within {} and log writes \
-             within {} on average. This is a model's answer: nothing was measured.",
+            "Size required for the I/Os of a mail store: {} in {} databases of {}, with average read latency up to {} and log write \\n             latency up to {}. The result is modelled: nothing was measured.",
             show(Unit::Rate, load.rate_ios_per_s),
             show(Unit::Count, f64::from(load.databases)),
             show(Unit::Size, load.database_bytes as f64),
-            show(Unit::Latency, asked.read_ns_max as f64),
-            show(Unit::Latency, asked.log_ns_max as f64),
+            show(Unit::Latency, request.read_ns_max as f64),
+            show(Unit::Latency, request.log_ns_max as f64),
         );
         let failed = self.failed.iter().map(|(_, sizing)| Plot {
             id: "size-failed".to_owned(),
-            title: "Load line against size, with what failed (modelled)".to_owned(),
-            ..chart(sizing, &self.asked)
+            title: "Load line against size, with failed nodes (modelled)".to_owned(),
+            ..chart(sizing, &self.request)
         });
         for (id, plot) in
             ["sizes", "failed"].iter().zip(std::iter::once(self.chart()).chain(failed))
@@ -124,13 +124,13 @@ impl Answer {
         document
     }
 
-    /// Load line against size, with what is required.
+    /// Returns the chart of load line against size, with the required rate.
     pub fn chart(&self) -> Plot {
-        chart(&self.sizing, &self.asked)
+        chart(&self.sizing, &self.request)
     }
 }
 
-fn told(error: SizeError) -> RunnerError {
+fn size_error(error: SizeError) -> RunnerError {
     match error {
         SizeError::Model(error) => model_error(&error),
         SizeError::NoField { .. } => {
@@ -143,45 +143,44 @@ fn smallest(sizing: &Sizing) -> Option<&SizeTrial> {
     sizing.tried.iter().find(|tried| Some(tried.size) == sizing.smallest)
 }
 
-fn headroom(tried: &SizeTrial, asked: &SizeRequest) -> Option<f64> {
-    tried.load_line_ios_per_s.map(|line| line / asked.load.rate_ios_per_s - 1.0)
+fn headroom(tried: &SizeTrial, request: &SizeRequest) -> Option<f64> {
+    tried.load_line_ios_per_s.map(|line| line / request.load.rate_ios_per_s - 1.0)
 }
 
-fn as_json(sizing: &Sizing, asked: &SizeRequest) -> Value {
+fn as_json(sizing: &Sizing, request: &SizeRequest) -> Value {
     let tried = |tried: &SizeTrial| {
         json!({
             "size": tried.size, "passes": tried.passes, "why": tried.why,
             "read_latency_ns": tried.read_ns, "log_latency_ns": tried.log_ns,
             "utilisation": tried.utilisation, "bottleneck": tried.bottleneck,
-            "load_line_ios_per_s": tried.load_line_ios_per_s, "headroom": headroom(tried, asked),
+            "load_line_ios_per_s": tried.load_line_ios_per_s, "headroom": headroom(tried, request),
         })
     };
     json!({
         "field": sizing.field,
-        "required_ios_per_s": asked.load.rate_ios_per_s,
+        "required_ios_per_s": request.load.rate_ios_per_s,
         "smallest": sizing.smallest,
-        "headroom": smallest(sizing).and_then(|t| headroom(t, asked)),
+        "headroom": smallest(sizing).and_then(|t| headroom(t, request)),
         "next_bottleneck": smallest(sizing).map(|t| t.bottleneck.clone()),
         "tried": sizing.tried.iter().map(tried).collect::<Vec<_>>(),
     })
 }
 
-/// What is said of how far the load line may be off.
-fn band_says(line: f64, required: f64, band: Option<Band>) -> String {
+/// Describes the uncertainty of the load line.
+fn uncertainty_text(line: f64, required: f64, band: Option<Band>) -> String {
     let Some(band) = band else {
-        return "How far this model lies from a real system is not known: it has no record of published ones.".to_owned();
+        return "The error of this model is unknown: it has not been compared with published systems.".to_owned();
     };
     let (low, high) = band.about(line);
     let (least, largest) = band.ratio;
     let sure = if low >= required {
-        "It carries the load at the low end too."
+        "The low end also carries the load."
     } else {
-        "At the low end it does not carry the load: plan for more."
+        "The low end does not carry the load: plan for more."
     };
     let [line, low, high] = [line, low, high].map(|rate| Unit::Rate.show(rate, Letters::Unicode));
     format!(
-        "The load line of {line} may be {low} to {high}: in {} published settings the model gave {least:.2} to \
-         {largest:.2} times what was published. {sure}",
+        "The load line of {line} may be {low} to {high}: for {} published systems the model gave {least:.2} to \\n         {largest:.2} times the published value. {sure}",
         band.settings
     )
 }
@@ -191,13 +190,13 @@ fn document(
     sizing: &Sizing,
     failed: Option<&(u64, Sizing)>,
     band: Option<Band>,
-    asked: &SizeRequest,
+    request: &SizeRequest,
 ) -> Document {
-    let required = asked.load.rate_ios_per_s;
-    let mut said = Vec::new();
+    let required = request.load.rate_ios_per_s;
+    let mut remarks = Vec::new();
     let (word, reason) = match smallest(sizing) {
         Some(least) => {
-            let headroom = headroom(least, asked).unwrap_or(0.0);
+            let headroom = headroom(least, request).unwrap_or(0.0);
             let says = format!(
                 "modelled: the smallest that carries {required:.0} I/Os/s, with {:.0} % headroom; the \
                  next bottleneck is {}, now at {:.0} %.",
@@ -205,36 +204,39 @@ fn document(
                 least.bottleneck,
                 100.0 * least.utilisation.unwrap_or(0.0)
             );
-            said.extend(least.load_line_ios_per_s.map(|line| band_says(line, required, band)));
+            remarks.extend(
+                least.load_line_ios_per_s.map(|line| uncertainty_text(line, required, band)),
+            );
             (format!("MODELLED: {} = {}", sizing.field, least.size), says)
         }
         None => {
-            let (low, high) = asked.range;
+            let (low, high) = request.range;
             let why = sizing.tried.last().map(|t| t.why.clone()).unwrap_or_default();
-            let says = format!("modelled: none from {low} to {high} carries it; at {high}: {why}.");
+            let says =
+                format!("modelled: none from {low} to {high} carries the load; at {high}: {why}.");
             (format!("MODELLED: no {}", sizing.field), says)
         }
     };
     if let Some((nodes, sizing)) = failed {
         let nodes = if *nodes == 1 { "a node".to_owned() } else { format!("{nodes} nodes") };
-        said.push(match sizing.smallest {
-            Some(size) => format!("With {nodes} failed it takes {} = {size}.", sizing.field),
+        remarks.push(match sizing.smallest {
+            Some(size) => format!("With {nodes} failed, {} = {size} is required.", sizing.field),
             None => format!(
-                "With {nodes} failed no {} up to {} carries it.",
-                sizing.field, asked.range.1
+                "With {nodes} failed, no {} up to {} carries the load.",
+                sizing.field, request.range.1
             ),
         });
     }
     let mut sections = Vec::new();
-    if !said.is_empty() {
-        sections.push(Section::brief("sure", "How sure that is").with(Block::List(said)));
+    if !remarks.is_empty() {
+        sections.push(Section::brief("sure", "Uncertainty").with(Block::List(remarks)));
     }
     sections.push(Section::brief("sizes", "Sizes").with(Block::Table(sizes(sizing))));
     if let Some((_, sizing)) = failed {
-        let section = Section::brief("failed", "Sizes with what failed");
+        let section = Section::brief("failed", "Sizes with failed nodes");
         sections.push(section.with(Block::Table(sizes(sizing))));
     }
-    // Neither green nor red: nothing was measured, and nobody shall take it for a verdict.
+    // Not coloured as a verdict, because nothing was measured.
     let headline = Headline { word, tone: Tone::Plain, reason, ..Headline::default() };
     Document { title: model.spec().name.clone(), headline, sections, ..Document::default() }
 }
@@ -250,12 +252,11 @@ fn sizes(sizing: &Sizing) -> Table {
             Column::of(Unit::Share, "busiest", "utilisation"),
             Column::words("station", "bottleneck"),
             Column::of(Unit::Rate, "load line", "load_line_ios_per_s"),
-            Column::remarks("why not", "why"),
+            Column::remarks("reason", "why"),
         ],
     );
     for tried in &sizing.tried {
-        let passes =
-            if tried.passes { ("carries it", Tone::Strong) } else { ("does not", Tone::Faint) };
+        let passes = if tried.passes { ("passes", Tone::Strong) } else { ("fails", Tone::Faint) };
         table.rows.push(vec![
             Cell::count(tried.size),
             Cell::text(passes.0).tone(passes.1),
@@ -268,14 +269,13 @@ fn sizes(sizing: &Sizing) -> Table {
         ]);
     }
     table.note =
-        "each size is simulated over 12,000 operations of a mail store's steady state, with \
-        caches as they begin; load lines to about 5 %"
+        "each size is simulated over 12,000 operations of a mail store's steady state, with \\n        initial caches; load lines are accurate to about 5 %"
             .to_owned();
     table
 }
 
-/// Load line against size, with what is required.
-fn chart(sizing: &Sizing, asked: &SizeRequest) -> Plot {
+/// Chart of load line against size, with the required rate.
+fn chart(sizing: &Sizing, request: &SizeRequest) -> Plot {
     let dot = |tried: &SizeTrial| {
         let y = tried.load_line_ios_per_s?;
         let label = if Some(tried.size) == sizing.smallest { "smallest that passes" } else { "" };
@@ -290,7 +290,7 @@ fn chart(sizing: &Sizing, asked: &SizeRequest) -> Plot {
         Axis::linear("I/Os", Unit::Rate),
     )
     .mark(Mark::Dots { name, colour: 0, dots, joined: true })
-    .rule(Rule::target(asked.load.rate_ios_per_s, "required"))
+    .rule(Rule::target(request.load.rate_ios_per_s, "required"))
 }
 
 #[cfg(test)]
@@ -306,6 +306,6 @@ mod tests {
         assert_eq!(band.map(|(settings, _)| settings), Some(7));
         let (low, high) = band.map(|(_, band)| band).unwrap_or_default();
         assert!((low - 1_000.0).abs() < 0.5 && (high - 1_563.4).abs() < 0.5, "{low} {high}");
-        assert!(band_says(1_110.0, 1_050.0, None).contains("not known"));
+        assert!(uncertainty_text(1_110.0, 1_050.0, None).contains("unknown"));
     }
 }

@@ -1,6 +1,7 @@
-//! The stages of a job, each a run of its own, one after the other in one experiment. What ends early ends them all.
+//! Runs the stages of a job one after the other in one experiment. A stage that does not complete
+//! ends the job.
 //!
-//! Each makes its data anew: what one stage wrote is not what the next one finds, which reports say.
+//! Each stage creates its data. It does not see the data of earlier stages, and reports say so.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -10,97 +11,101 @@ use plimsoll_judge::stages::{Stage, Stages};
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_report::stages_document;
 
-use crate::asked::Asked;
-use crate::custody::{Reader, Together};
+use crate::custody::{Reader, RunSet};
+use crate::data_slot::DataSlot;
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment::{self, Experiment};
-use crate::finished::{Finished, worst};
-use crate::kept_data::DataSlot;
+use crate::finished_run::{FinishedRun, worst};
 use crate::listener::Listener;
 use crate::render;
+use crate::run_request::RunConfig;
 
-/// A stage that is to be run.
+/// A stage to run.
 #[derive(Clone, Debug)]
-pub struct Staged {
-    /// Its name.
+pub struct StagePlan {
+    /// Name.
     pub name: String,
-    /// Its plan.
+    /// Plan as written.
     pub plan: Plan,
-    /// The plan, resolved.
+    /// Resolved plan.
     pub resolved: ResolvedPlan,
 }
 
-/// Stages that were run.
-pub struct Ran {
-    /// What they say together.
+/// Finished stages.
+pub struct StageRuns {
+    /// Combined result.
     pub stages: Stages,
-    /// The runs, in their order.
-    pub finished: Vec<Finished>,
-    /// Where data was kept.
+    /// Runs in order.
+    pub finished: Vec<FinishedRun>,
+    /// Directories of kept data.
     pub kept: Vec<String>,
-    /// The report's path.
+    /// Path of the report.
     pub report: PathBuf,
 }
 
-impl Ran {
-    /// The exit code of all of them.
+impl StageRuns {
+    /// Returns the exit code of all stages.
     pub fn exit(&self) -> Exit {
         worst(&self.finished)
     }
 }
 
-/// Runs the stages of a job. `asked` says all but the plan.
+/// Runs the stages of a job. `config` applies to all stages, except for the plan.
 ///
 /// # Errors
-/// A target that cannot be used, a bundle that cannot be written.
+/// An unusable target, or a bundle that cannot be written.
 pub fn carry_out(
     job: &str,
-    stages: &[Staged],
-    asked: &Asked<'_>,
+    stages: &[StagePlan],
+    config: &RunConfig<'_>,
     listener: &mut dyn Listener,
-) -> Result<Ran, RunnerError> {
+) -> Result<StageRuns, RunnerError> {
     if let Some(stage) = stages.iter().find(|stage| stage.resolved.repeat.runs > 1) {
-        let says = format!("the stages of a job run once each, and {} asks for more", stage.name);
-        return Err(RunnerError::usage(says).hint("leave `repeat.runs` out, and run the job again"));
+        let says = format!("each stage of a job runs once, and {} requests more runs", stage.name);
+        return Err(
+            RunnerError::usage(says).hint("remove `repeat.runs`, and run the job several times")
+        );
     }
     let mut experiment =
-        Experiment::begin(ExperimentKind::Stages, job, asked.bundles, asked.places)?;
+        Experiment::begin(ExperimentKind::Stages, job, config.bundles, config.places)?;
     let data = DataSlot::fresh();
     let planned: Vec<String> = stages.iter().map(|stage| stage.name.clone()).collect();
-    let mut told = Stages { name: job.to_owned(), planned, stages: Vec::new() };
-    let mut finished: Vec<Finished> = Vec::new();
+    let mut result = Stages { name: job.to_owned(), planned, stages: Vec::new() };
+    let mut finished: Vec<FinishedRun> = Vec::new();
     for (number, stage) in stages.iter().enumerate() {
         listener.part(&format!("stage {} of {}: {}", number + 1, stages.len(), stage.name));
-        let of_stage = Asked { plan: &stage.plan, resolved: &stage.resolved, ..*asked };
-        let place = Some(experiment.next(&stage.name));
+        let stage_config = RunConfig { plan: &stage.plan, resolved: &stage.resolved, ..*config };
+        let membership = Some(experiment.next_membership(&stage.name));
         let directory = experiment.directory().to_path_buf();
-        let run = asked.driver.run_once(&of_stage.request(&directory, place, &data), listener)?;
+        let run = config
+            .driver
+            .run_once(&stage_config.request(&directory, membership, &data), listener)?;
         listener.finished(&run);
         experiment.note(&run.evidence);
-        told.stages.push(Stage::of(&run.evidence, &run.verdict));
-        experiment.write(&told, &render::document_html(&stages_document(&told))?)?;
-        let is_well = run.evidence.run.end.kind == EndKind::Completed && run.not_removed.is_none();
+        result.stages.push(Stage::of(&run.evidence, &run.verdict));
+        experiment.write(&result, &render::document_html(&stages_document(&result))?)?;
+        let is_well =
+            run.evidence.run.end.kind == EndKind::Completed && run.removal_error.is_none();
         finished.push(run);
-        if !is_well || asked.interrupt.load(Ordering::Relaxed) {
+        if !is_well || config.interrupt.load(Ordering::Relaxed) {
             break;
         }
     }
     let kept = finished.iter().flat_map(|run| run.kept.clone()).collect();
-    Ok(Ran { stages: told, finished, kept, report: experiment.report() })
+    Ok(StageRuns { stages: result, finished, kept, report: experiment.report() })
 }
 
-/// The stages of a job from their directory: which there are from its record, what they say from their bundles,
-/// judged anew.
+/// Reads the stages of a job from their directory and judges the bundles again.
 ///
 /// # Errors
 /// A directory without bundles, or with one that cannot be read.
-pub fn again(directory: &Path) -> Result<(Stages, Together), RunnerError> {
+pub fn reload(directory: &Path) -> Result<(Stages, RunSet), RunnerError> {
     let before: Stages = experiment::result_of(directory)?;
-    let together = Reader::new().load_all(directory)?;
+    let run_set = Reader::new().load_all(directory)?;
     let mut stages: Vec<Stage> =
-        together.runs.iter().map(|run| Stage::of(&run.bundle, &run.verdict)).collect();
+        run_set.runs.iter().map(|run| Stage::of(&run.bundle, &run.verdict)).collect();
     let at = |name: &str| before.planned.iter().position(|planned| planned == name);
     stages.sort_by_key(|stage| at(&stage.name));
-    Ok((Stages { stages, ..before }, together))
+    Ok((Stages { stages, ..before }, run_set))
 }

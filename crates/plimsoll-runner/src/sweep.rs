@@ -1,4 +1,4 @@
-//! The points of a plan, each a run on the same data. What was interrupted goes on where it stopped.
+//! Runs the points of a plan, each a run on the same data. An interrupted sweep can be resumed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -10,110 +10,113 @@ use plimsoll_judge::sweep::{Sweep, SweepPoint, remember};
 use plimsoll_plan::{MatrixPoint, ResolvedPlan, SizeBytes, Workload};
 use plimsoll_report::sweep_document;
 
-use crate::asked::Asked;
-use crate::custody::{Loaded, Reader, Together};
+use crate::custody::{LoadedBundle, Reader, RunSet};
+use crate::data_slot::DataSlot;
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment::{self, Experiment};
-use crate::kept_data::DataSlot;
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::render;
+use crate::run_request::RunConfig;
 
-/// What becomes of an earlier sweep of the same plan.
+/// Treatment of an earlier sweep of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Earlier {
-    /// It is left as it is, and another begun.
-    Left,
-    /// It goes on where it was interrupted.
-    Unfinished,
-    /// It is taken up even where it has every point.
-    Whole,
+pub enum EarlierSweep {
+    /// Ignore it and start another.
+    Ignore,
+    /// Resume it if it is incomplete.
+    Resume,
+    /// Resume it even if it is complete.
+    ResumeComplete,
 }
 
-impl Earlier {
-    /// From what was asked for: to begin anew, or to measure nothing.
-    pub fn asked(anew: bool, told: bool) -> Self {
-        match (anew, told) {
-            (true, _) => Self::Left,
-            (_, true) => Self::Whole,
-            _ => Self::Unfinished,
+impl EarlierSweep {
+    /// Chooses by the flags to start again (`anew`) or to measure nothing (`show_only`).
+    pub fn from_flags(anew: bool, show_only: bool) -> Self {
+        match (anew, show_only) {
+            (true, _) => Self::Ignore,
+            (_, true) => Self::ResumeComplete,
+            _ => Self::Resume,
         }
     }
 }
 
-/// How a sweep ended.
-pub struct Swept {
-    /// Where the data was kept.
+/// End of a sweep.
+pub struct SweepEnd {
+    /// Directories of kept data.
     pub kept: Vec<String>,
-    /// The exit code of the point that ended it early.
-    pub ended: Option<Exit>,
+    /// Exit code of the point that ended the sweep early.
+    pub early_exit: Option<Exit>,
 }
 
-/// The points of a plan.
+/// Returns the points of a plan.
 ///
 /// # Errors
-/// A plan that has none.
+/// A plan without points.
 pub fn points(plan: &ResolvedPlan) -> Result<Vec<MatrixPoint>, RunnerError> {
     let points = plan.points();
     if points.is_empty() {
         return Err(RunnerError::usage("only a plan with [workload.matrix] can be swept")
-            .hint("name a plan with lists of sizes, reads, patterns or queue depths"));
+            .hint("use a plan with lists of sizes, reads, patterns or queue depths"));
     }
     Ok(points)
 }
 
-/// Whether a plan has several points.
+/// Returns true if a plan has several points.
 #[must_use]
-pub fn is_one(plan: &ResolvedPlan) -> bool {
+pub fn is_sweep(plan: &ResolvedPlan) -> bool {
     matches!(&plan.workload, Workload::Matrix(matrix) if matrix.point_count() > 1)
 }
 
-/// Measures the points that are left.
+/// Measures the remaining points.
 ///
 /// # Errors
-/// A target that cannot be used, a bundle that cannot be written.
+/// An unusable target, or a bundle that cannot be written.
 pub fn carry_out(
-    asked: &Asked<'_>,
+    config: &RunConfig<'_>,
     points: &[MatrixPoint],
-    sweeping: &mut Sweeping,
+    progress: &mut SweepProgress,
     listener: &mut dyn Listener,
-) -> Result<Swept, RunnerError> {
-    let left: Vec<&MatrixPoint> = points.iter().filter(|p| !sweeping.has(&p.label)).collect();
-    let data = DataSlot::handed_on();
-    let mut ended = None;
-    for point in left {
+) -> Result<SweepEnd, RunnerError> {
+    let remaining: Vec<&MatrixPoint> = points.iter().filter(|p| !progress.has(&p.label)).collect();
+    let data = DataSlot::reused();
+    let mut early_exit = None;
+    for point in remaining {
         listener.part(&format!("point {} of {}: {}", point.index + 1, points.len(), point.label));
-        let experiment = sweeping.open(asked.resolved, asked.bundles, asked.places)?;
-        let place = Some(experiment.next(&point.label));
+        let experiment = progress.open(config.resolved, config.bundles, config.places)?;
+        let membership = Some(experiment.next_membership(&point.label));
         let directory = experiment.directory().to_path_buf();
-        let of_point = Asked { resolved: &point.plan, ..*asked };
-        let finished =
-            match asked.driver.run_once(&of_point.request(&directory, place, &data), listener) {
-                Ok(finished) => finished,
-                Err(error) => {
-                    data.finish(asked.keep)?;
-                    return Err(error);
-                }
-            };
+        let point_config = RunConfig { resolved: &point.plan, ..*config };
+        let finished = match config
+            .driver
+            .run_once(&point_config.request(&directory, membership, &data), listener)
+        {
+            Ok(finished) => finished,
+            Err(error) => {
+                data.finish(config.keep)?;
+                return Err(error);
+            }
+        };
         listener.finished(&finished);
         let completed = finished.evidence.run.end.kind == EndKind::Completed;
         if completed {
-            sweeping.take(&finished.evidence, &finished.verdict, points)?;
-            listener.say(&told(sweeping.sweep.points.iter().find(|p| p.label == point.label)));
+            progress.take(&finished.evidence, &finished.verdict, points)?;
+            listener
+                .say(&point_line(progress.sweep.points.iter().find(|p| p.label == point.label)));
         }
-        // Data that cannot be removed is told, and the next point would meet it.
-        let is_well = completed && finished.not_removed.is_none();
-        if !is_well || asked.interrupt.load(Ordering::Relaxed) {
-            ended = Some(if is_well { Exit::Interrupted } else { finished.exit() });
+        // The next point would find the data that could not be removed.
+        let is_well = completed && finished.removal_error.is_none();
+        if !is_well || config.interrupt.load(Ordering::Relaxed) {
+            early_exit = Some(if is_well { Exit::Interrupted } else { finished.exit() });
             break;
         }
     }
-    asked.driver.release(listener)?;
-    Ok(Swept { kept: data.finish(asked.keep)?, ended })
+    config.driver.release(listener)?;
+    Ok(SweepEnd { kept: data.finish(config.keep)?, early_exit })
 }
 
-fn told(point: Option<&SweepPoint>) -> String {
+fn point_line(point: Option<&SweepPoint>) -> String {
     let Some(point) = point else { return String::new() };
     let rate = point.rate_per_s.map_or("nothing measured".to_owned(), |r| format!("{r:.0}/s"));
     let latency = point.latency_ns_avg.map_or(String::new(), |ns| {
@@ -122,16 +125,16 @@ fn told(point: Option<&SweepPoint>) -> String {
     format!("        {rate}{latency}, {}", point.verdict)
 }
 
-/// A sweep under way, with what an earlier part of it left.
-pub struct Sweeping {
-    /// What is known so far.
+/// A running sweep, with the points of an earlier part of it.
+pub struct SweepProgress {
+    /// Measured points.
     pub sweep: Sweep,
-    /// Its directory, once a point has been begun.
+    /// Experiment, once a point has started.
     pub experiment: Option<Experiment>,
 }
 
-impl Sweeping {
-    /// Goes on with an earlier sweep of the same plan, or begins one.
+impl SweepProgress {
+    /// Resumes an earlier sweep of the same plan, or prepares a new one.
     ///
     /// # Errors
     /// A directory that cannot be read.
@@ -140,7 +143,7 @@ impl Sweeping {
         points: &[MatrixPoint],
         bundles: &Path,
         places: &Places,
-        earlier: Earlier,
+        earlier: EarlierSweep,
     ) -> Result<Self, RunnerError> {
         let sha256 = plan.sha256_hex().map_err(|error| RunnerError::usage(error.to_string()))?;
         let mut sweep = Sweep {
@@ -152,11 +155,11 @@ impl Sweeping {
             conditions: conditions(plan),
         };
         let found = match earlier {
-            Earlier::Left => None,
-            _ => experiment::unfinished(bundles, ExperimentKind::Sweep, |result| {
+            EarlierSweep::Ignore => None,
+            _ => experiment::find_resumable(bundles, ExperimentKind::Sweep, |result| {
                 let same = result["plan_sha256"] == sha256.as_str();
                 let done = result["points"].as_array().map_or(0, Vec::len);
-                same && (earlier == Earlier::Whole || done < points.len())
+                same && (earlier == EarlierSweep::ResumeComplete || done < points.len())
             }),
         };
         let Some(directory) = found else { return Ok(Self { sweep, experiment: None }) };
@@ -167,9 +170,9 @@ impl Sweeping {
         let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         runs.sort();
         for run in runs.into_iter().filter(|run| run.join("SHA256SUMS").is_file()) {
-            // A bundle that can't be read, or that was changed, is measured again.
+            // A point with an unreadable or changed bundle is measured again.
             let Ok(loaded) = reader.load(&run) else { continue };
-            let Loaded { bundle: evidence, verdict, .. } = &loaded;
+            let LoadedBundle { bundle: evidence, verdict, .. } = &loaded;
             if evidence.run.end.kind == EndKind::Completed
                 && let Some(point) = SweepPoint::of(evidence, verdict)
             {
@@ -184,47 +187,46 @@ impl Sweeping {
         Ok(Self { sweep, experiment: Some(experiment) })
     }
 
-    /// Whether a point has been measured.
+    /// Returns true if the point has been measured.
     pub fn has(&self, label: &str) -> bool {
         self.sweep.points.iter().any(|point| point.label == label)
     }
 
-    /// Whether anything was measured before, in `bundles`.
+    /// Fails if no point was measured in `bundles`.
     ///
     /// # Errors
-    /// Nothing was.
-    pub fn is_there(&self, bundles: &Path) -> Result<(), RunnerError> {
+    /// No measured point.
+    pub fn require_points(&self, bundles: &Path) -> Result<(), RunnerError> {
         if self.sweep.points.is_empty() {
-            let says = format!("there is no sweep of this plan in {}", bundles.display());
-            return Err(
-                RunnerError::usage(says).hint("sweep first, or name its directory with --out")
-            );
+            let says = format!("no sweep of this plan in {}", bundles.display());
+            return Err(RunnerError::usage(says)
+                .hint("run the sweep first, or name its directory with --out"));
         }
         Ok(())
     }
 
-    /// How many points are still to be measured.
-    pub fn left(&self, points: &[MatrixPoint]) -> u64 {
+    /// Returns the number of remaining points.
+    pub fn remaining(&self, points: &[MatrixPoint]) -> u64 {
         points.iter().filter(|point| !self.has(&point.label)).count() as u64
     }
 
-    /// Which points there are, and which of them have been measured: a line each.
-    pub fn listed(&self, points: &[MatrixPoint]) -> Vec<String> {
+    /// Lists the points, a line each, and marks those already measured.
+    pub fn list_points(&self, points: &[MatrixPoint]) -> Vec<String> {
         let line = |point: &MatrixPoint| {
-            let done = if self.has(&point.label) { ", measured already" } else { "" };
+            let done = if self.has(&point.label) { ", already measured" } else { "" };
             format!("point {}: {}{done}", point.index + 1, point.label)
         };
         points.iter().map(line).collect()
     }
 
-    /// How long it will take, up front.
-    pub fn promise(&self, plan: &ResolvedPlan, points: &[MatrixPoint]) -> String {
-        let (left, points) = (self.left(points) as usize, points.len());
+    /// Estimates the duration.
+    pub fn estimate(&self, plan: &ResolvedPlan, points: &[MatrixPoint]) -> String {
+        let (left, points) = (self.remaining(points) as usize, points.len());
         let phases = &plan.phases;
         let each_ns = phases.warm_up_ns + phases.measure_ns;
         let total = plimsoll_report::elapsed(each_ns as f64 * left as f64);
         let all = if left < points {
-            format!("{left} of {points} points are left")
+            format!("{left} of {points} points remaining")
         } else {
             format!("{points} points")
         };
@@ -234,14 +236,14 @@ impl Sweeping {
             each.sum::<Option<u64>>()
         });
         let data = match bytes {
-            Some(bytes) => format!("making {} of data once", SizeBytes(bytes)),
+            Some(bytes) => format!("creating {} of data once", SizeBytes(bytes)),
             None => "filling the device once".to_owned(),
         };
-        let verify = if phases.verify { ", and checking all of it after each point" } else { "" };
-        format!("{all} of {each}: {total}, beside {data}{verify}")
+        let verify = if phases.verify { " and checking all of it after each point" } else { "" };
+        format!("{all} of {each}: {total}, plus {data}{verify}")
     }
 
-    /// What all points come to.
+    /// Returns the exit code of all points.
     pub fn exit(&self) -> Exit {
         let any = |kind| self.sweep.points.iter().any(|point| point.verdict == kind);
         if any(VerdictKind::Invalid) || any(VerdictKind::Inconclusive) {
@@ -264,12 +266,12 @@ impl Sweeping {
             self.experiment = Some(begun);
         }
         self.experiment.as_ref().ok_or_else(|| {
-            // It was just made.
-            RunnerError::new(Exit::Defect, "the sweep's experiment is not there".to_owned())
+            // It was created above.
+            RunnerError::new(Exit::Defect, "the sweep has no experiment".to_owned())
         })
     }
 
-    /// Takes a point in, and writes what is known so far.
+    /// Adds a point and writes the result.
     fn take(
         &mut self,
         evidence: &Bundle,
@@ -290,28 +292,28 @@ impl Sweeping {
     }
 }
 
-/// A sweep from its directory: what it is from its record, its points from their bundles, judged anew.
+/// Reads a sweep from its directory and judges the bundles again.
 ///
 /// # Errors
 /// A directory without bundles, or with one that cannot be read.
-pub fn again(directory: &Path) -> Result<(Sweep, Together), RunnerError> {
+pub fn reload(directory: &Path) -> Result<(Sweep, RunSet), RunnerError> {
     let before: Sweep = experiment::result_of(directory)?;
     let order: Vec<String> = before.points.iter().map(|point| point.label.clone()).collect();
-    let together = Reader::new().load_all(directory)?;
-    let judged = together.runs.iter().map(|run| SweepPoint::of(&run.bundle, &run.verdict));
+    let run_set = Reader::new().load_all(directory)?;
+    let judged = run_set.runs.iter().map(|run| SweepPoint::of(&run.bundle, &run.verdict));
     let points = judged.flatten().filter(|point| order.contains(&point.label));
     let mut sweep = Sweep { points: points.collect(), ..before };
-    // A point may have been measured again after its bundle was damaged: the latest counts.
+    // A point may have been measured again after its bundle was damaged. The latest bundle counts.
     let latest: Vec<usize> = order
         .iter()
         .filter_map(|label| sweep.points.iter().rposition(|point| point.label == *label))
         .collect();
     sweep.points = latest.into_iter().map(|at| sweep.points[at].clone()).collect();
     sweep.remember = remember(&sweep.points);
-    Ok((sweep, together))
+    Ok((sweep, run_set))
 }
 
-/// What holds for every point.
+/// Returns the conditions that all points share.
 fn conditions(plan: &ResolvedPlan) -> Vec<String> {
     let mut all = Vec::new();
     for target in &plan.targets {
@@ -334,7 +336,7 @@ fn conditions(plan: &ResolvedPlan) -> Vec<String> {
         ));
     }
     if plan.demonstration {
-        all.push("a first look: points this short cannot show steady figures".to_owned());
+        all.push("a demonstration: points are too short for steady figures".to_owned());
     }
     all
 }

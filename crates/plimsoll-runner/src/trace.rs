@@ -1,49 +1,49 @@
-//! Traces that are replayed: read and surveyed for a plan, and read again for its run.
+//! Reads traces to replay, for planning and for the run.
 
 use std::path::Path;
 
 use plimsoll_evidence::observed::{Replay, TraceFile};
 use plimsoll_import::trace::{self, TraceStatistics};
 use plimsoll_plan::{DurationNs, ResolvedPlan, SizeBytes};
-use plimsoll_record::replay::ToReplay;
+use plimsoll_record::replay::ReplayTrace;
 use plimsoll_workload::trace::{Event, Figures, Trace, TraceOperation};
 
 use crate::error::RunnerError;
 
-/// Operations that are held in memory: 3 GiB.
+/// Maximum number of operations in memory: 3 GiB.
 const OPERATIONS_MAX: usize = 1 << 27;
-/// Devices or files whose operations evidence holds apart.
+/// Maximum number of devices or files listed in the evidence.
 const VOLUMES_KEPT: usize = 32;
 
-/// What a trace is.
+/// Summary of a trace.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// Its file.
+    /// Description of the file.
     pub account: TraceStatistics,
-    /// Its operations.
+    /// Statistics of its operations.
     pub figures: Figures,
 }
 
-/// Reads a trace.
+/// Reads and summarises a trace.
 ///
 /// # Errors
-/// A file that is no trace that is known, holds nothing to be replayed, or more than memory should.
+/// A file of unknown format, without operations, or with too many for memory.
 pub fn survey(path: &Path) -> Result<Survey, RunnerError> {
     let (account, trace) = read(path)?;
     let figures = trace.figures();
     Ok(Survey { account, figures })
 }
 
-/// The trace that a plan replays, where it replays one.
+/// Returns the trace that a plan replays, if any.
 ///
 /// # Errors
-/// As [`survey`], and a file that is not the one that the plan names.
-pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ToReplay>, RunnerError> {
+/// As [`survey`], or a file that is not the one in the plan.
+pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ReplayTrace>, RunnerError> {
     let Some(source) = plan.workload.trace() else { return Ok(None) };
     let (account, trace) = read(Path::new(&source.file))?;
     let operations = trace.operations();
     if account.sha256 != source.sha256 || operations != source.operations {
-        let says = format!("{} is another trace than the one that the plan names", source.file);
+        let says = format!("{} is not the trace that the plan names", source.file);
         return Err(RunnerError::usage(says)
             .hint(format!("its SHA-256 is {}, with {operations} reads and writes", account.sha256))
             .hint(format!("make a plan for it: plimsoll plan import {}", source.file)));
@@ -55,10 +55,10 @@ pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ToReplay>, RunnerError> {
         speed: source.speed,
         ..Replay::default()
     };
-    Ok(Some(ToReplay { trace, about }))
+    Ok(Some(ReplayTrace { trace, about }))
 }
 
-/// What evidence says of the file.
+/// Description of the file for the evidence.
 fn file(path: &str, account: &TraceStatistics) -> TraceFile {
     let volumes = account.volumes.iter().take(VOLUMES_KEPT);
     TraceFile {
@@ -76,8 +76,8 @@ fn file(path: &str, account: &TraceStatistics) -> TraceFile {
     }
 }
 
-/// What a record asks for, as the workload's own word.
-fn asked(asked: trace::Operation) -> TraceOperation {
+/// Converts an operation of a record.
+fn operation(asked: trace::Operation) -> TraceOperation {
     match asked {
         trace::Operation::Read => TraceOperation::Read,
         trace::Operation::Write => TraceOperation::Write,
@@ -98,27 +98,27 @@ fn read(path: &Path) -> Result<(TraceStatistics, Trace), RunnerError> {
                 offset_bytes: record.offset_bytes,
                 size_bytes: record.size_bytes,
                 volume: record.volume,
-                asked: asked(record.operation),
+                asked: operation(record.operation),
             });
         }
         !too_many
     });
     let account = account.map_err(|error| {
         let hint =
-            "traces are blkparse text, fio's write_iolog (2 and 3), MSR Cambridge and Alibaba CSV";
+            "known formats: blkparse text, fio's write_iolog (2 and 3), MSR Cambridge and Alibaba CSV";
         RunnerError::usage(error.to_string()).hint(hint)
     })?;
     if too_many {
         let says = format!("{} has more than {OPERATIONS_MAX} reads and writes", path.display());
-        return Err(RunnerError::usage(says).hint("cut it into parts, and replay one of them"));
+        return Err(RunnerError::usage(says).hint("split it, and replay a part"));
     }
     Ok((account, Trace::new(events)))
 }
 
 impl Survey {
-    /// What it is, in a sentence.
+    /// Describes the trace in a sentence.
     #[must_use]
-    pub fn says(&self) -> String {
+    pub fn description(&self) -> String {
         let (account, figures) = (&self.account, &self.figures);
         let share = figures.reads as f64 / figures.operations.max(1) as f64 * 100.0;
         let mut says = format!(
@@ -137,8 +137,8 @@ impl Survey {
             says.push_str(&format!(", {} devices or files", account.volumes.len()));
         }
         let left = account.left_out.iter().map(|(what, count)| format!("{count} {what}"));
-        let unreadable = (account.unreadable > 0)
-            .then(|| format!("{} lines that cannot be read", account.unreadable));
+        let unreadable =
+            (account.unreadable > 0).then(|| format!("{} unreadable lines", account.unreadable));
         let left: Vec<String> = left.chain(unreadable).collect();
         if !left.is_empty() {
             says.push_str(&format!("; left out: {}", left.join(", ")));
@@ -146,8 +146,8 @@ impl Survey {
         says
     }
 
-    /// The size of a file that the trace fits into: its address space, or what it touches where that is less than half
-    /// of it.
+    /// Returns the size of a file for the trace: its address space, or the touched bytes if these
+    /// are less than half of it.
     #[must_use]
     pub fn file_size(&self) -> SizeBytes {
         const MIB: u64 = 1 << 20;
@@ -156,7 +156,7 @@ impl Survey {
         SizeBytes(if touched_bytes < whole / 2 { touched_bytes } else { whole })
     }
 
-    /// From its first to its last operation.
+    /// Returns the time from the first to the last operation.
     #[must_use]
     pub fn span(&self) -> DurationNs {
         DurationNs(self.figures.span_ns)

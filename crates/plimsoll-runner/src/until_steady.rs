@@ -1,4 +1,4 @@
-//! Ends conditioning and measurements `until-steady`: the judge's rule, fed by the driver.
+//! Ends conditioning and measurements that are `until-steady`, by the judge's rule.
 
 use plimsoll_engine::ending::Ending;
 use plimsoll_evidence::run::PhaseKind;
@@ -9,24 +9,24 @@ use plimsoll_plan::ResolvedPlan;
 
 use crate::error::RunnerError;
 
-/// The rule over the phase that is on.
+/// The steadiness rule, applied to the current phase.
 pub struct UntilSteady<'a> {
     plan: &'a ResolvedPlan,
-    /// `None`: the phase ends when its time is up.
+    /// `None` if the phase ends by time.
     state: Option<State>,
 }
 
 impl<'a> UntilSteady<'a> {
-    /// For the phases of a plan.
+    /// Creates the rule for the phases of a plan.
     ///
     /// # Errors
-    /// A plan whose phases could never be found steady: too short for the rounds that it asks for.
+    /// Phases that are too short ever to be found steady.
     pub fn new(plan: &'a ResolvedPlan) -> Result<Self, RunnerError> {
         for phase in [PhaseKind::Condition, PhaseKind::Measure] {
             if steady::ends_when_steady(plan, phase) {
                 steady::settings(plan, phase, None).map_err(|refusal| {
-                    RunnerError::usage(format!("until-steady can never be reached: {refusal}"))
-                        .hint("give it more time, or write a shorter `round` in [phases]")
+                    RunnerError::usage(format!("the phase can never become steady: {refusal}"))
+                        .hint("make the phase longer, or set a shorter `round` in [phases]")
                 })?;
             }
         }

@@ -1,4 +1,4 @@
-//! Whether what a run left is as it left it: the pages of a mail store, the blocks of a data set, or evidence.
+//! Verifies stored data (pages of a mail store, blocks of a data set) and evidence.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -7,44 +7,46 @@ use plimsoll_engine::mailbox::{StoreCheck, StoreState, check_store, is_mail_stor
 use plimsoll_engine::matrix::{DataCheck, check_data, is_data_set};
 use plimsoll_evidence::ledger::LedgerMatch;
 use plimsoll_evidence::seal;
-use plimsoll_report::verified::{DataVerified, EvidenceVerified, RunVerified, StoreVerified};
+use plimsoll_report::verified::{
+    DataVerification, EvidenceVerification, RunVerification, StoreVerification,
+};
 
-use crate::custody::{Loaded, Reader, Signed, Standing, Together};
+use crate::custody::{DerivedFileState, LoadedBundle, Reader, RunSet, SignatureState};
 use crate::error::{RunnerError, engine_error};
 use crate::exit::Exit;
 use crate::experiment;
 use crate::fleet;
 use crate::listener::Listener;
 
-/// What was found of stored data.
+/// Result of verifying stored data.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum VerifiedData {
     /// A mail store.
-    Store(StoreVerified),
+    Store(StoreVerification),
     /// A data set.
-    Data(DataVerified),
+    Data(DataVerification),
 }
 
-/// Stored data that was read, with how the command ends.
+/// Result of verifying stored data, with the exit code.
 #[derive(Debug)]
 pub struct Verified {
-    /// What was found.
-    pub found: Found,
-    /// How it ends: an I/O error that cut it short is none of the storage's contents.
+    /// The result.
+    pub found: VerifiedData,
+    /// Exit code, or the I/O error that ended verification. An I/O error is not a corruption.
     pub exit: Result<Exit, RunnerError>,
 }
 
-/// Whether a directory is a bundle, or an experiment with its bundles.
+/// Returns true if the directory is a bundle or an experiment.
 pub fn is_evidence(path: &Path) -> bool {
     let files = [seal::FILE, "run.json", experiment::FILE];
     files.iter().any(|name| path.join(name).is_file()) || fleet::is_fleet(path)
 }
 
-/// Reads the mail store or data set at `path`: what lies there, and nothing else. `witness`: what a run's `--witness`
-/// wrote.
+/// Verifies the mail store or data set at `path`. `witness`: file that the run wrote with
+/// `--witness`.
 ///
 /// # Errors
-/// Nothing to verify there, both at once, or files that can't be opened.
+/// Nothing to verify, both kinds of data, or files that cannot be opened.
 pub fn data(
     path: &Path,
     witness: Option<&Path>,
@@ -54,8 +56,9 @@ pub fn data(
     if let Some(given) = path.to_str()
         && (given.starts_with("nfs://") || given.starts_with("s3://"))
     {
-        let says =
-            format!("{given}: data on NFS exports and in buckets is checked within its run only");
+        let says = format!(
+            "{given}: data on NFS exports and in buckets can be checked only during its run"
+        );
         return Err(
             RunnerError::usage(says).hint("set verify = true in [phases], and run the plan")
         );
@@ -63,46 +66,42 @@ pub fn data(
     let is_data_set = is_data_set(path);
     if is_data_set && is_mail_store(path) {
         let path = path.display();
-        let says = format!("{path} holds a data set and a mail store: nothing was read");
-        return Err(
-            RunnerError::usage(says).hint("name one of the directories plimsoll-NAME in it")
-        );
+        let says = format!("{path} contains a data set and a mail store: nothing was read");
+        return Err(RunnerError::usage(says).hint("name one of its subdirectories plimsoll-NAME"));
     }
     if is_data_set {
         let check = check_data(path, interrupt, listener).map_err(|error| engine_error(&error))?;
-        return Ok(of_data(check));
+        return Ok(data_result(check));
     }
     let check =
         check_store(path, witness, interrupt, listener).map_err(|error| engine_error(&error))?;
-    Ok(of_store(check))
+    Ok(store_result(check))
 }
 
-fn ended(io_error: Option<String>, exit: Exit) -> Result<Exit, RunnerError> {
+fn exit_or_error(io_error: Option<String>, exit: Exit) -> Result<Exit, RunnerError> {
     match io_error {
-        Some(error) => {
-            Err(RunnerError::environment(error).hint("look at the kernel's log (dmesg)"))
-        }
+        Some(error) => Err(RunnerError::environment(error).hint("check the kernel's log (dmesg)")),
         None => Ok(exit),
     }
 }
 
-fn of_data(check: DataCheck) -> Verified {
+fn data_result(check: DataCheck) -> Verified {
     let exit = match &check {
         _ if check.damage_count > 0 => Exit::Corruption,
         DataCheck { complete: false, .. } => Exit::Interrupted,
         _ => Exit::Ok,
     };
-    let found = DataVerified {
+    let found = DataVerification {
         intact: check.damage_count == 0 && check.complete,
         blocks_checked: check.blocks_checked,
         damage_count: check.damage_count,
         damage: check.damage,
         complete: check.complete,
     };
-    Verified { found: Found::Data(found), exit: ended(check.io_error, exit) }
+    Verified { found: VerifiedData::Data(found), exit: exit_or_error(check.io_error, exit) }
 }
 
-fn of_store(check: StoreCheck) -> Verified {
+fn store_result(check: StoreCheck) -> Verified {
     let exit = match &check {
         _ if check.damage_count > 0 => Exit::Corruption,
         StoreCheck { complete: false, .. } => Exit::Interrupted,
@@ -110,7 +109,7 @@ fn of_store(check: StoreCheck) -> Verified {
         _ => Exit::Ok,
     };
     let is_unknown = check.damage_count == 0 && check.complete && check.pages_unknown > 0;
-    let found = StoreVerified {
+    let found = StoreVerification {
         intact: (!is_unknown).then_some(check.damage_count == 0 && check.complete),
         closed_cleanly: check.state == StoreState::Clean,
         pages_checked: check.pages_checked,
@@ -131,118 +130,122 @@ fn of_store(check: StoreCheck) -> Verified {
             StoreState::Creating => "not complete",
         },
     };
-    Verified { found: Found::Store(found), exit: ended(check.io_error, exit) }
+    Verified { found: VerifiedData::Store(found), exit: exit_or_error(check.io_error, exit) }
 }
 
-/// What could not be checked, in sentences.
+/// Describes what could not be checked.
 fn unknown(check: &StoreCheck) -> Vec<String> {
     let mut unknown = Vec::new();
     if check.pages_unknown > 0 {
         unknown.push(format!(
-            "{} of {} pages are whole and in their place; whether they hold what was acknowledged last is \
-             not known: the generation maps of {} databases are missing, or may be older than the data \
-             (the host was restarted, or this is a copy)",
+            "{} of {} pages are intact and in their place. Whether they are the latest acknowledged version is \\n             unknown: the generation maps of {} databases are missing, or may be older than the data \\n             (the host was restarted, or this is a copy)",
             check.pages_unknown, check.pages_checked, check.maps_untrusted
         ));
     }
-    unknown.extend(check.unconfirmed.iter().map(|finding| format!("by such a map: {finding}")));
+    unknown.extend(
+        check.unconfirmed.iter().map(|finding| format!("according to such a map: {finding}")),
+    );
     if check.commits_of_others > 0 {
         let others = check.commits_of_others;
-        unknown
-            .push(format!("{others} commits of other stores were witnessed, and not asked after"));
+        unknown.push(format!(
+            "{others} witnessed commits belong to other stores and were not checked"
+        ));
     }
     unknown
 }
 
-/// Checks a bundle, or an experiment with all of its.
+/// Checks a bundle, or an experiment with its bundles.
 ///
 /// # Errors
-/// Evidence that was changed.
-pub fn evidence(path: &Path, reader: &Reader) -> Result<(EvidenceVerified, Exit), RunnerError> {
-    let together = reader.load_all(path)?;
-    let exit = together.weigh(Exit::Ok);
-    Ok((of_evidence(&together, exit == Exit::Ok), exit))
+/// Changed evidence.
+pub fn evidence(path: &Path, reader: &Reader) -> Result<(EvidenceVerification, Exit), RunnerError> {
+    let run_set = reader.load_all(path)?;
+    let exit = run_set.apply_doubts(Exit::Ok);
+    Ok((evidence_result(&run_set, exit == Exit::Ok), exit))
 }
 
-fn of_evidence(together: &Together, intact: bool) -> EvidenceVerified {
-    let custody = || together.runs.iter().map(|run| &run.custody);
+fn evidence_result(run_set: &RunSet, intact: bool) -> EvidenceVerification {
+    let custody = || run_set.runs.iter().map(|run| &run.custody);
     let doubts = custody().flat_map(|custody| custody.doubts.clone());
     let remarks = custody().flat_map(|custody| custody.remarks.clone());
-    EvidenceVerified {
+    EvidenceVerification {
         intact,
-        runs: together.runs.iter().map(of_run).collect(),
-        doubts: together.doubts.iter().cloned().chain(doubts).collect(),
-        not_checked: together.remarks.iter().cloned().chain(remarks).collect(),
-        lines: together.lines(),
+        runs: run_set.runs.iter().map(run_result).collect(),
+        doubts: run_set.doubts.iter().cloned().chain(doubts).collect(),
+        not_checked: run_set.remarks.iter().cloned().chain(remarks).collect(),
+        lines: run_set.lines(),
     }
 }
 
-fn of_run(run: &Loaded) -> RunVerified {
+fn run_result(run: &LoadedBundle) -> RunVerification {
     let held = match &run.custody.place {
         LedgerMatch::Recorded(held) => Some(held),
         _ => None,
     };
-    RunVerified {
+    RunVerification {
         run_id: run.bundle.run.run_id.clone(),
         seal_sha256: run.custody.seal_sha256.clone(),
         verdict: run.verdict.verdict.label().to_owned(),
-        agrees_with_itself: !run.contradicts_itself(),
-        verdict_json: word(run.custody.verdict),
-        report_html: word(run.custody.report),
+        agrees_with_itself: !run.has_contradiction(),
+        verdict_json: state_text(run.custody.verdict),
+        report_html: state_text(run.custody.report),
         signed_by: match &run.custody.signed {
-            Signed::ByItsOwnWord(key) | Signed::ByTheKey(key) | Signed::ByTheLedger(key) => {
-                Some(key.clone())
-            }
-            Signed::No | Signed::Unknown => None,
+            SignatureState::ByDeclaredKey(key)
+            | SignatureState::ByRequiredKey(key)
+            | SignatureState::ByLedgerStatement(key) => Some(key.clone()),
+            SignatureState::Unsigned | SignatureState::Undeclared => None,
         },
         ledger_position: held.map(|held| held.position),
         ledger_began_unix_ns: held.map(|held| held.began_unix_ns),
         contradiction: run.contradiction().map(str::to_owned),
-        ledger: in_ledger(&run.custody.place),
-        signature: signed(&run.custody.signed),
+        ledger: ledger_text(&run.custody.place),
+        signature: signature_text(&run.custody.signed),
     }
 }
 
-fn word(standing: Standing) -> &'static str {
+fn state_text(standing: DerivedFileState) -> &'static str {
     match standing {
-        Standing::Same => "as the evidence gives it",
-        Standing::Missing => "missing",
-        Standing::AsEntered => "of another build, as the ledger has it",
-        Standing::Other => "of another build, or changed",
-        Standing::Changed => "changed",
+        DerivedFileState::Same => "matches the evidence",
+        DerivedFileState::Missing => "missing",
+        DerivedFileState::InLedger => "written by another build, as recorded in the ledger",
+        DerivedFileState::Other => "written by another build, or changed",
+        DerivedFileState::Changed => "changed",
     }
 }
 
-fn in_ledger(place: &LedgerMatch) -> String {
+fn ledger_text(place: &LedgerMatch) -> String {
     match place {
         LedgerMatch::Recorded(held) => {
             let later = match held.later_witnesses {
-                0 => "no later bundle here stands for that line".to_owned(),
-                1 => "1 later bundle stands for it".to_owned(),
-                n => format!("{n} later bundles stand for it"),
+                0 => "no later bundle here confirms that line".to_owned(),
+                1 => "1 later bundle confirms it".to_owned(),
+                n => format!("{n} later bundles confirm it"),
             };
             format!("line {} of {} has this seal; {later}", held.position, held.lines)
         }
         LedgerMatch::Missing { .. } | LedgerMatch::Contradicted { .. } => {
-            "does not hold this run".to_owned()
+            "does not contain this run".to_owned()
         }
     }
 }
 
-fn signed(signed: &Signed) -> String {
+fn signature_text(signed: &SignatureState) -> String {
     match signed {
-        Signed::No => {
-            "none: whoever has the machine could have made this (docs/evidence.md)".to_owned()
+        SignatureState::Unsigned => {
+            "none: anyone with access to the machine could have made this bundle (docs/evidence.md)"
+                .to_owned()
         }
-        Signed::ByItsOwnWord(key) => {
+        SignatureState::ByDeclaredKey(key) => {
             format!(
-                "holds, by the key that the bundle names: {key}; --key tells whether it is the right one"
+                "valid, with the key that the bundle names: {key}; pass --key to check whether it is the right one"
             )
         }
-        Signed::ByTheKey(key) => format!("holds, by the key that was asked for: {key}"),
-        Signed::ByTheLedger(key) => {
-            format!("the ledger was signed after this run, by the key that was asked for: {key}")
+        SignatureState::ByRequiredKey(key) => format!("valid, with the required key: {key}"),
+        SignatureState::ByLedgerStatement(key) => {
+            format!("the ledger was signed after this run, with the required key: {key}")
         }
-        Signed::Unknown => "one that the bundle does not speak of; --key checks it".to_owned(),
+        SignatureState::Undeclared => {
+            "the bundle does not mention it; pass --key to check it".to_owned()
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A run is a library call: it tells what happens, leaves a bundle, and ends when it is asked to.
+//! A run is a library call: it sends events, leaves a bundle, and can be stopped.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;
@@ -28,18 +28,18 @@ fn plan(target: &str, measure: &str, more: &str) -> Plan {
     Plan::parse(&text, "live.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// What a run told, in its parts.
+/// Events of a run, by kind.
 #[derive(Default)]
-struct Told {
+struct EventLog {
     began: Vec<(PhaseKind, Option<u64>)>,
     ended: Vec<Phase>,
-    /// By class, operations of the measured phase.
+    /// Operations of the measured phase, by class.
     counts: BTreeMap<String, u64>,
     last: Option<Event>,
 }
 
-impl Told {
-    fn hear(&mut self, event: Event) {
+impl EventLog {
+    fn record(&mut self, event: Event) {
         match &event {
             Event::PhaseBegan { kind, expected_ns } => self.began.push((*kind, *expected_ns)),
             Event::PhaseEnded(phase) => self.ended.push(phase.clone()),
@@ -58,9 +58,9 @@ impl Told {
     }
 
     fn of(run: RunHandle) -> Self {
-        let mut told = Self::default();
-        run.for_each(|event| told.hear(event));
-        told
+        let mut log = Self::default();
+        run.for_each(|event| log.record(event));
+        log
     }
 
     fn bundle(&self) -> Bundle {
@@ -75,52 +75,54 @@ impl Told {
 fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     let directory = tempfile::tempdir().unwrap();
     let model = plan("model = \"zfs-flash\"", "10s", "");
-    let told = Told::of(Runner::start(&model, options(directory.path())).unwrap());
-    let bundle = told.bundle();
+    let log = EventLog::of(Runner::start(&model, options(directory.path())).unwrap());
+    let bundle = log.bundle();
     let phases: Vec<PhaseKind> = bundle.run.phases.iter().map(|phase| phase.kind).collect();
-    assert_eq!(told.began.iter().map(|began| began.0).collect::<Vec<_>>(), phases);
-    // Operations that drain add to the bytes of a phase after its end.
+    assert_eq!(log.began.iter().map(|began| began.0).collect::<Vec<_>>(), phases);
+    // Operations that finish after the end of a phase add to its bytes.
     let times = |phase: &Phase| (phase.kind, phase.start_ns, phase.duration_ns);
     let of_bundle: Vec<_> = bundle.run.phases.iter().map(times).collect();
-    assert_eq!(told.ended.iter().map(times).collect::<Vec<_>>(), of_bundle);
-    assert!(told.began.contains(&(PhaseKind::Measure, Some(10_000_000_000))));
+    assert_eq!(log.ended.iter().map(times).collect::<Vec<_>>(), of_bundle);
+    assert!(log.began.contains(&(PhaseKind::Measure, Some(10_000_000_000))));
     for class in &bundle.run.classes {
         let within = class.count - class.drained;
-        let heard = told.counts.get(&class.name).copied().unwrap_or(0);
-        assert_eq!(heard, within, "{}", class.name);
+        let counted = log.counts.get(&class.name).copied().unwrap_or(0);
+        assert_eq!(counted, within, "{}", class.name);
     }
-    assert!(told.counts.values().any(|count| *count > 0));
+    assert!(log.counts.values().any(|count| *count > 0));
 
-    // An hour on nothing, which is asked to end once it measures.
+    // An hour on the null target, stopped once it measures.
     let run = Runner::start(&plan("null = true", "1h", ""), options(directory.path())).unwrap();
-    let stop = run.stopper();
-    let mut told = Told::default();
+    let stop = run.stop_flag();
+    let mut log = EventLog::default();
     for event in run {
         if let Event::PhaseBegan { kind: PhaseKind::Measure, .. } = &event {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         }
-        told.hear(event);
+        log.record(event);
     }
-    assert_eq!(told.bundle().run.end.kind, EndKind::Interrupted);
-    let Some(Event::Finished { verdict, .. }) = told.last else { panic!("not finished") };
+    assert_eq!(log.bundle().run.end.kind, EndKind::Interrupted);
+    let Some(Event::Finished { verdict, .. }) = log.last else { panic!("not finished") };
     assert_ne!(verdict.verdict, VerdictKind::Pass);
 
-    // Several runs: each has a verdict, and then all together a directory.
+    // Several runs: each has a verdict, and all of them an experiment.
     let twice = plan("model = \"zfs-flash\"", "2s", "[repeat]\nruns = 2\n");
     let mut finished = 0;
     let run = Runner::start(&twice, options(directory.path())).unwrap();
     let last = run.inspect(|event| finished += i32::from(matches!(event, Event::Finished { .. })));
-    let Some(Event::Together { directory: all }) = last.last() else { panic!("not together") };
+    let Some(Event::ExperimentFinished { directory: all }) = last.last() else {
+        panic!("not together")
+    };
     assert!(all.join("experiment.json").is_file());
     assert_eq!(finished, 2);
 
-    // What can't be run says so, and does not panic.
+    // A plan that cannot run fails without a panic.
     let missing = plan("model = \"no-such-model\"", "10s", "");
-    let told = Told::of(Runner::start(&missing, options(directory.path())).unwrap());
-    assert!(matches!(told.last, Some(Event::Failed(_))), "{:?}", told.last);
+    let log = EventLog::of(Runner::start(&missing, options(directory.path())).unwrap());
+    assert!(matches!(log.last, Some(Event::Failed(_))), "{:?}", log.last);
 }
 
-/// A command that is asked to end while it is watched.
+/// A command that is stopped while it is observed.
 #[test]
 fn an_observed_command_tells_its_intervals_and_ends_when_asked() {
     let directory = tempfile::tempdir().unwrap();
@@ -132,18 +134,18 @@ fn an_observed_command_tells_its_intervals_and_ends_when_asked() {
         places: options(directory.path()).places,
     };
     let run = Runner::observe(observation(&["sleep", "3600"])).unwrap();
-    let stop = run.stopper();
-    let mut told = Told::default();
+    let stop = run.stop_flag();
+    let mut log = EventLog::default();
     for event in run {
         if let Event::Interval(_) = &event {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         }
-        told.hear(event);
+        log.record(event);
     }
-    let bundle = told.bundle();
+    let bundle = log.bundle();
     assert_eq!(bundle.run.end.kind, EndKind::Interrupted);
     assert!(!bundle.series.is_empty());
 
     let run = Runner::observe(observation(&["/no-such-command"])).unwrap();
-    assert!(matches!(Told::of(run).last, Some(Event::Failed(_))));
+    assert!(matches!(EventLog::of(run).last, Some(Event::Failed(_))));
 }

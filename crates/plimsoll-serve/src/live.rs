@@ -96,7 +96,7 @@ impl Live {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
         let state = Arc::new(Mutex::new(State::new(&name, now)));
-        let stop = handle.stopper();
+        let stop = handle.stop_flag();
         let (sender, frames) = watch::channel(Frames::default());
         let (of, templates) = (Arc::clone(&state), Arc::clone(&self.templates));
         let follow = move || {
@@ -202,15 +202,15 @@ fn follow(
     let (mut drawn, mut charts) = (None::<Instant>, None::<Instant>);
     let is_due =
         |last: Option<Instant>, every: Duration| last.is_none_or(|at| at.elapsed() >= every);
-    let (began, stop) = (Instant::now(), handle.stopper());
+    let (began, stop) = (Instant::now(), handle.stop_flag());
     for event in handle {
         let mut known = lock(state);
-        known.take(event);
+        known.apply(event);
         let is_over = time_max.is_some_and(|most| began.elapsed() >= most);
         if is_over && !stop.swap(true, Ordering::Relaxed) {
             known.is_stopping = true;
             let says = "the run is being stopped: it reached the time limit for runs on a model";
-            known.take(Event::Warning(says.to_owned()));
+            known.apply(Event::Warning(says.to_owned()));
         }
         if is_due(drawn, DRAWN_EVERY) {
             let with_charts = is_due(charts, CHARTS_EVERY);

@@ -8,7 +8,7 @@ use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model::size::{MailLoad, SizeRequest};
 use plimsoll_model::spec::{Fact, Field, Spec, shipped};
 use plimsoll_plan::{DurationNs, SizeBytes};
-use plimsoll_runner::modelled::model_error;
+use plimsoll_runner::model_run::model_error;
 use plimsoll_runner::sizing::Question;
 
 use crate::response::Problem;
@@ -144,7 +144,7 @@ pub fn question<'a>(
     if high < low {
         return Err(Problem::bad_request(format!("to: {high} is smaller than {low}")));
     }
-    let asked = SizeRequest {
+    let request = SizeRequest {
         load: load(given)?,
         field: Some(field),
         range: (low, high),
@@ -153,7 +153,7 @@ pub fn question<'a>(
     let failed_nodes =
         given("failed_nodes").map_or(Ok(0.0), |value| number("failed_nodes", &value))?;
     check_range("failed_nodes", failed_nodes, 0.0, 8.0)?;
-    Ok(Question { model: name, set, failed_nodes: failed_nodes as u64, asked })
+    Ok(Question { model: name, set, failed_nodes: failed_nodes as u64, request })
 }
 
 fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {

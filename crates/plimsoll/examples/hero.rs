@@ -5,11 +5,11 @@
 //! # cargo run --release -p plimsoll --example hero -- honest --count 50 --seconds 30
 //! ```
 //!
-//! Makes loop devices with ext4, XFS and Btrfs (zstd) below a directory, runs every plan of `plans/hero`
-//! on them, and prints which rule caught which trick; or runs honest plans of varied size, mix, depth and
-//! file system, and counts the rules that failed. Needs root, `losetup`, the file systems' tools, and for
-//! the volume with burst credit a control group for block I/O (version 1 or 2). Ends with 1 where a hero
-//! came through, a rule failed on a twin or on an honest run.
+//! Makes loop devices with ext4, XFS and Btrfs (zstd) below a directory, runs every plan of
+//! `plans/hero` on them, and prints which rule caught which trick; or runs honest plans of varied
+//! size, mix, depth and file system, and counts the rules that failed. Needs root, `losetup`, the
+//! file systems' tools, and for the volume with burst credit a control group for block I/O (version
+//! 1 or 2). Ends with 1 where a hero came through, a rule failed on a twin or on an honest run.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
@@ -116,7 +116,8 @@ struct Lab {
     root: PathBuf,
     plimsoll: PathBuf,
     plans: PathBuf,
-    /// Set by Ctrl-C, which ends the run under way as well: what was made is undone, and nothing begun.
+    /// Set by Ctrl-C, which ends the run under way as well: what was made is undone, and nothing
+    /// begun.
     stopped: Arc<AtomicBool>,
 }
 
@@ -166,8 +167,8 @@ impl LoopFs {
 }
 
 impl Drop for LoopFs {
-    /// A ring's files are let go of by the kernel's workers a while after its process has ended, and keep the
-    /// file system busy until then.
+    /// A ring's files are let go of by the kernel's workers a while after its process has ended,
+    /// and keep the file system busy until then.
     fn drop(&mut self) {
         let started = Instant::now();
         let unmounted = |lazily: bool| {
@@ -231,13 +232,13 @@ impl Lab {
         command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.plimsoll.display()))
     }
 
-    fn run(&self, name: &str, text: &str, on: &Path) -> Judged {
-        Judged::of(self.start(name, text, on, None))
+    fn run(&self, name: &str, text: &str, on: &Path) -> JudgedRun {
+        JudgedRun::of(self.start(name, text, on, None))
     }
 }
 
-/// What came of a run.
-struct Judged {
+/// Result of a run.
+struct JudgedRun {
     verdict: String,
     reason: String,
     rate: f64,
@@ -245,7 +246,7 @@ struct Judged {
     unknown: Vec<String>,
 }
 
-impl Judged {
+impl JudgedRun {
     fn of(child: Child) -> Self {
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -309,7 +310,7 @@ fn heroes(lab: &Lab, only: Option<&str>) -> bool {
 }
 
 /// Runs one plan on a file system of its own.
-fn carry_out(lab: &Lab, name: &str, kind: &str) -> Judged {
+fn carry_out(lab: &Lab, name: &str, kind: &str) -> JudgedRun {
     let fs = LoopFs::new(&lab.root, kind);
     let text = std::fs::read_to_string(lab.plans.join(format!("{name}.toml"))).unwrap();
     let judged = match name {
@@ -375,9 +376,9 @@ impl Drop for Cap {
     }
 }
 
-/// A volume of 4,000 reads a second whose base rate is 1,500. For the hero the credit lasts for half of
-/// the measurement; its twin has the base rate from the start.
-fn capped(lab: &Lab, name: &str, text: &str, fs: &LoopFs) -> Judged {
+/// A volume of 4,000 reads a second whose base rate is 1,500. For the hero the credit lasts for
+/// half of the measurement; its twin has the base rate from the start.
+fn capped(lab: &Lab, name: &str, text: &str, fs: &LoopFs) -> JudgedRun {
     let cap = Cap::new(&fs.device);
     let hero = name == "burst";
     cap.set(if hero { 4000 } else { 1500 });
@@ -391,7 +392,7 @@ fn capped(lab: &Lab, name: &str, text: &str, fs: &LoopFs) -> Judged {
         std::thread::sleep(Duration::from_secs(11));
         cap.set(1500);
     }
-    Judged::of(child)
+    JudgedRun::of(child)
 }
 
 /// Honest runs of varied size, mix, depth and file system; counts the rules that failed.
@@ -415,7 +416,8 @@ fn honest_runs(lab: &Lab, count: u64, seconds: u64) -> bool {
             "0" => "\"sustained-write\"",
             _ => "\"media-read\", \"sustained-write\"",
         };
-        // Btrfs takes no direct I/O on compressed files: there the run says what it is, buffered or not.
+        // Btrfs takes no direct I/O on compressed files: there the run says what it is, buffered or
+        // not.
         let direct = if *kind == "btrfs" { "auto" } else { "required" };
         let text = format!(
             "version = 1\nname = \"honest-{run}\"\n[requirement]\nclaims = [{claims}]\n[target]\npath = \

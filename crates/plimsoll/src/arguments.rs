@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
@@ -35,7 +35,7 @@ pub struct Arguments {
     pub command: Command,
     /// Options of all commands.
     #[command(flatten)]
-    pub common: Common,
+    pub common: Globals,
 }
 
 /// The commands.
@@ -89,7 +89,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it may leave runs of its own.
+    /// Returns true if the command can leave runs.
     fn leaves_runs(&self) -> bool {
         match self {
             Self::Quickstart(_)
@@ -118,13 +118,13 @@ impl Command {
     }
 }
 
-/// Carries a command out.
+/// Runs a command.
 ///
 /// # Errors
-/// What the operator is told, with the exit code.
+/// The message for the operator, with the exit code.
 pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
     let common = &arguments.common;
-    team::ask(common)?;
+    team::configure(common)?;
     let (began_unix_ns, leaves_runs) = (now_unix_ns(), arguments.command.leaves_runs());
     let done = carry_out_one(arguments.command, common);
     if leaves_runs {
@@ -133,7 +133,7 @@ pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
     done
 }
 
-fn carry_out_one(command: Command, common: &Common) -> Result<Exit, CliError> {
+fn carry_out_one(command: Command, common: &Globals) -> Result<Exit, CliError> {
     match command {
         Command::Quickstart(options) => commands::quickstart::carry_out(&options, common),
         Command::Run(options) => commands::run::carry_out(&options, common),
@@ -165,13 +165,11 @@ fn now_unix_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Says what is wrong with a command line, or prints the help that was asked for. Who wants JSON
-/// gets the
-/// failure as JSON too.
+/// Reports a wrong command line, or prints the requested help. With --json the error is also JSON.
 pub fn refused(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     let json = error.use_stderr() && std::env::args_os().any(|argument| argument == "--json");
-    // Stderr or stdout that nobody reads changes nothing.
+    // Ignore errors of stderr and stdout.
     let _ = error.print();
     if json {
         let text = error.to_string();

@@ -1,4 +1,4 @@
-//! The catalogue of this user: where its runs lie, and how one is found by what people call it.
+//! This user's catalogue of runs, and lookup of a run by number, name or prefix.
 
 use std::path::{Path, PathBuf};
 
@@ -13,47 +13,47 @@ use crate::notes;
 use crate::places::Places;
 use crate::team;
 
-/// Where a user's bundles, ledger and index lie.
+/// Returns the directories of a user's bundles, ledger and index.
 pub fn roots(places: &Places) -> Roots {
-    // The first are this machine's own; where they do not fit, bundles go to the next two.
+    // Main directories first, then those for bundles that did not fit.
     let mut directories = vec![
         places.runs.clone(),
         places.state.join("runs"),
         places.cache.join("runs"),
         places.imported(),
     ];
-    directories.extend(external_directories::list(&places.noted()));
+    directories.extend(external_directories::list(&places.bundle_directory_list()));
     Roots {
         directories,
         ledger: places.ledger(),
         index: places.cache.join("catalogue.sqlite3"),
-        is_shared: team::asked().is_some(),
+        is_shared: team::client().is_some(),
     }
 }
 
-/// Opens the catalogue, up to date.
+/// Opens the catalogue and updates its index.
 ///
 /// # Errors
 /// A broken ledger.
 pub fn open(places: &Places) -> Result<Catalogue, CliError> {
-    Catalogue::open(&roots(places)).map_err(told)
+    Catalogue::open(&roots(places)).map_err(catalogue_error)
 }
 
-/// Opens this user's catalogue, with what the team's holds of others now.
+/// Opens the catalogue, with runs of others from the team's catalogue.
 ///
 /// # Errors
-/// A broken ledger, a team's catalogue that can't be read.
+/// A broken ledger, or an unreadable team catalogue.
 pub fn open_with_others(places: &Places) -> Result<Catalogue, CliError> {
     let mut own = open(places)?;
-    if let Some(shared) = team::asked() {
-        let sharing = shared.sync(&mut own, &|_| false).map_err(told)?;
-        tell_unreadable(&sharing);
+    if let Some(shared) = team::client() {
+        let sharing = shared.sync(&mut own, &|_| false).map_err(catalogue_error)?;
+        warn_unreadable(&sharing);
     }
     Ok(own)
 }
 
-/// Says which runs of the team's are not listed.
-pub fn tell_unreadable(sharing: &SyncReport) {
+/// Warns about unreadable runs in the team's catalogue.
+pub fn warn_unreadable(sharing: &SyncReport) {
     if sharing.unreadable > 0 {
         notes::tell(&format!(
             "warning: {} runs of the team's catalogue are not listed: another version of Plimsoll wrote them",
@@ -62,75 +62,75 @@ pub fn tell_unreadable(sharing: &SyncReport) {
     }
 }
 
-/// The directory of what is called so: `last`, a number, a name or the beginning of one, a plan's latest run.
+/// Returns the directory of a run: `last`, a number, a name or prefix, or the latest run of a plan.
 ///
 /// # Errors
-/// Nothing is called so, several are, or its bundle was removed.
-pub fn find(places: &Places, called: &str) -> Result<PathBuf, CliError> {
-    let found = open(places)?.find(called).map_err(told)?;
+/// No such run, an ambiguous name, or a removed bundle.
+pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
+    let found = open(places)?.find(name).map_err(catalogue_error)?;
     let found = match found {
-        // Others may have put it there a moment ago.
-        Lookup::Missing if team::asked().is_some() => {
-            open_with_others(places)?.find(called).map_err(told)?
+        // Others may have just added it.
+        Lookup::Missing if team::client().is_some() => {
+            open_with_others(places)?.find(name).map_err(catalogue_error)?
         }
         found => found,
     };
     match found {
         Lookup::Local(directory) => Ok(directory),
-        Lookup::Remote(entry) => fetched(&[*entry], called),
+        Lookup::Remote(entry) => fetch_bundles(&[*entry], name),
         Lookup::RemoteExperiment(runs) => {
-            let one = fetched(&runs, called)?;
+            let one = fetch_bundles(&runs, name)?;
             Ok(one.parent().map_or(one.clone(), Path::to_path_buf))
         }
-        // It may have been put there before it was removed here.
-        Lookup::Removed(entry) if team::asked().is_some() => fetched(&[*entry], called),
+        // The team's catalogue may still have it.
+        Lookup::Removed(entry) if team::client().is_some() => fetch_bundles(&[*entry], name),
         Lookup::Removed(entry) => {
-            let says = format!("the bundle of {} is not there any more", entry.run_id);
-            Err(CliError::usage(says).hint("`plimsoll runs` lists what there is"))
+            let says = format!("the bundle of {} was removed", entry.run_id);
+            Err(CliError::usage(says).hint("`plimsoll runs` lists the runs"))
         }
-        Lookup::Missing => Err(CliError::usage(format!("there is no bundle {called}")).hint(
+        Lookup::Missing => Err(CliError::usage(format!("no bundle {name}")).hint(
             "name a bundle's directory, or a run as `plimsoll runs` lists them: its number, its \
              name or the beginning of it, or `last`",
         )),
     }
 }
 
-/// Fetches the bundles of runs of others; gives where the last lies.
-fn fetched(runs: &[Entry], called: &str) -> Result<PathBuf, CliError> {
-    let Some(shared) = team::asked() else {
-        return Err(CliError::usage(format!("there is no bundle {called}")));
+/// Fetches bundles of other users' runs. Returns the directory of the last.
+fn fetch_bundles(runs: &[Entry], name: &str) -> Result<PathBuf, CliError> {
+    let Some(shared) = team::client() else {
+        return Err(CliError::usage(format!("no bundle {name}")));
     };
     let mut fetched = None;
     for run in runs {
-        fetched = Some(shared.fetch(run).map_err(told)?);
+        fetched = Some(shared.fetch(run).map_err(catalogue_error)?);
     }
-    fetched.ok_or_else(|| CliError::usage(format!("there is no bundle {called}")))
+    fetched.ok_or_else(|| CliError::usage(format!("no bundle {name}")))
 }
 
-/// Unpacks what another machine exported, beside this machine's own runs: no ledger here holds it.
+/// Imports an archive from another machine. No ledger here has its runs.
 ///
 /// # Errors
-/// No archive, or one that holds no evidence: nothing is taken over then.
-pub fn take(places: &Places, archive: &Path) -> Result<PathBuf, CliError> {
-    let directory = import(archive, &places.imported()).map_err(told)?;
-    // What can't be read as evidence is not kept.
+/// Not an archive, or no evidence in it; nothing is imported then.
+pub fn import_archive(places: &Places, archive: &Path) -> Result<PathBuf, CliError> {
+    let directory = import(archive, &places.imported()).map_err(catalogue_error)?;
+    // Unreadable evidence is not kept.
     if let Err(error) = Reader::new().load_all(&directory) {
         std::fs::remove_dir_all(&directory).ok();
         std::fs::remove_file(labels_path(&directory)).ok();
-        return Err(error.hint("it was not taken over"));
+        return Err(error.hint("it was not imported"));
     }
     Ok(directory)
 }
 
-/// An error of the catalogue, with its exit code.
-pub fn told(error: CatalogueError) -> CliError {
+/// Converts an error of the catalogue.
+pub fn catalogue_error(error: CatalogueError) -> CliError {
     match error {
         CatalogueError::Evidence(error) => error.into(),
         CatalogueError::Name(says) => CliError::usage(says),
         error @ CatalogueError::Archive { .. } => CliError::usage(error.to_string())
-            .hint("an archive is what `plimsoll runs export` writes"),
+            .hint("use an archive that `plimsoll runs export` wrote"),
         error @ CatalogueError::Team { .. } => CliError::environment(error.to_string()).hint(
-            "is PostgreSQL running there, and may this user use that database? PGPASSWORD holds the password",
+            "check that PostgreSQL is running there and that this user may use the database; PGPASSWORD has the password",
         ),
         error => CliError::environment(error.to_string()),
     }

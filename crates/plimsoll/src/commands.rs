@@ -1,15 +1,12 @@
 //! One file per command.
 
 pub mod access;
-pub mod after;
 pub mod agent;
-pub mod allowed;
+pub mod allow_flags;
 pub mod arms;
 pub mod audit;
 pub mod bundle;
 pub mod calibrate;
-pub mod carried;
-pub mod chosen;
 pub mod clean;
 pub mod compare;
 pub mod compare_fleets;
@@ -27,9 +24,12 @@ pub mod man;
 pub mod model;
 pub mod observe;
 pub mod plan;
+pub mod plan_changes;
+pub mod plan_drivers;
 pub mod quickstart;
 pub mod report;
 pub mod run;
+pub mod run_options;
 pub mod runs;
 pub mod serve;
 pub mod sides;

@@ -1,3 +1,3 @@
-//! The one error type at the edge: a kind, a message and hints.
+//! Error type: a kind, a message and hints.
 
 pub use plimsoll_runner::error::{RunnerError as CliError, engine_error};

@@ -1,4 +1,4 @@
-//! How a command that failed says so: in words on stderr, and as JSON on stdout where JSON was asked for.
+//! Reports a failed command: text on stderr, and JSON on stdout with --json.
 
 use std::io::IsTerminal;
 
@@ -6,40 +6,41 @@ use plimsoll_report::text::{Colour, paint};
 use serde::Serialize;
 
 use crate::commands::bundle;
-use crate::common::{self, Common};
+use crate::common::{self, Globals};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
 
-/// What `--json` prints of a failure.
+/// Error, as `--json` prints it.
 #[derive(Serialize)]
 struct Failure<'a> {
-    error: Told<'a>,
+    error: ErrorBody<'a>,
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct ErrorBody<'a> {
     exit_code: u8,
     kind: &'static str,
     message: &'a str,
     hints: &'a [String],
 }
 
-/// Tells of a failure. A program that reads JSON gets one document: nothing where the result stands there already.
-pub fn tell(error: &CliError, common: &Common) {
+/// Reports a failure. A JSON reader gets one document, so nothing is printed if a result already
+/// was.
+pub fn report(error: &CliError, common: &Globals) {
     notes::tell(&painted(&error.to_string(), common));
     if common.json && !notes::has_result() {
         let CliError { kind, message, hints } = error;
-        let told = Told { exit_code: kind.code(), kind: word(*kind), message, hints };
-        // Numbers and words: there is nothing in it that JSON could not hold.
-        if let Ok(text) = bundle::json(&Failure { error: told }) {
+        let body = ErrorBody { exit_code: kind.code(), kind: word(*kind), message, hints };
+        // Numbers and text always have a JSON form.
+        if let Ok(text) = bundle::json(&Failure { error: body }) {
             notes::write_result(text.as_bytes());
         }
     }
 }
 
-/// The word `error:` at the beginning of a line, in red where colour is wanted.
-fn painted(text: &str, common: &Common) -> String {
+/// Colours the word `error:` at the start of a line.
+fn painted(text: &str, common: &Globals) -> String {
     let wanted = common::colour(common, std::io::stderr().is_terminal());
     match text.strip_prefix("error:") {
         Some(rest) => format!("{}{rest}", paint("error:", Colour::Red, wanted)),
@@ -47,7 +48,7 @@ fn painted(text: &str, common: &Common) -> String {
     }
 }
 
-/// The exit code in a word.
+/// Returns the name of an exit code.
 fn word(exit: Exit) -> &'static str {
     match exit {
         Exit::Ok => "ok",

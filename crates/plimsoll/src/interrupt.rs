@@ -1,11 +1,12 @@
-//! SIGINT, SIGTERM and SIGHUP. The first asks what goes on to end in order; the second has it end without
-//! waiting for storage that does not answer; the third ends the process at once, in the signal's handler.
+//! SIGINT, SIGTERM and SIGHUP. The first stops the run in an orderly way. The second stops it
+//! without waiting for unresponsive storage. The third ends the process at once, in the signal
+//! handler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use plimsoll_engine::urgency;
-use plimsoll_runner::observe::Signalled;
+use plimsoll_runner::observe::ReceivedSignal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
@@ -14,25 +15,25 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
 
-/// The latest signal; 0: none yet.
+/// Latest signal; 0 for none.
 static LATEST: AtomicI32 = AtomicI32::new(0);
 
-/// Registers the handlers; the flag turns true at the first signal.
+/// Registers the handlers. The flag becomes true at the first signal.
 ///
 /// # Errors
-/// The system refuses a handler or a thread.
+/// A handler or thread that the system refuses.
 pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
-    let asked = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(AtomicBool::new(false));
     let hurried = Arc::new(AtomicBool::new(false));
     let signals = signals();
     for signal in &signals {
-        // Order matters: the shutdown looks at the flag before this signal sets it.
+        // Order matters: the shutdown must check the flag before this signal sets it.
         flag::register_conditional_shutdown(
             *signal,
             Exit::Interrupted.code().into(),
             hurried.clone(),
         )
-        .and_then(|_| flag::register(*signal, asked.clone()))
+        .and_then(|_| flag::register(*signal, stop.clone()))
         .map_err(|error| failed(&format!("cannot handle signal {signal}: {error}")))?;
     }
     let mut each = Signals::new(&signals).map_err(|error| failed(&error.to_string()))?;
@@ -42,7 +43,7 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
             if number == 0 {
                 urgency::ask();
                 notes::tell(
-                    "interrupted: it ends in order; a second signal does not wait for the storage, \
+                    "interrupted: stopping in an orderly way; a second signal does not wait for the storage, \
                      a third ends the process at once",
                 );
             } else {
@@ -56,23 +57,23 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
         CliError::environment(format!("cannot start a thread: {error}"))
             .hint("raise the limit of processes and threads (ulimit -u)")
     })?;
-    Ok(asked)
+    Ok(stop)
 }
 
-/// Has writes beyond `ulimit -f` fail (EFBIG) instead of ending the process, SIGXFSZ being caught and
-/// not looked at. Commands that this process starts have the signal as it was.
+/// Makes writes beyond `ulimit -f` fail (EFBIG) instead of ending the process, by catching SIGXFSZ.
+/// Child processes keep the signal's original handling.
 pub fn ignore_file_limit() {
-    // Where it can't be caught, a write beyond the limit ends the process as it ends any other.
+    // If it cannot be caught, a write beyond the limit ends the process.
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
-/// The latest signal that came, if one did.
-pub fn latest() -> Option<Signalled> {
+/// Returns the latest signal, if any.
+pub fn latest() -> Option<ReceivedSignal> {
     let number = Some(LATEST.load(Ordering::Relaxed)).filter(|signal| *signal != 0)?;
-    Some(Signalled { number, by_terminal: number == SIGINT && is_in_foreground() })
+    Some(ReceivedSignal { number, by_terminal: number == SIGINT && is_in_foreground() })
 }
 
-/// Whether a Ctrl-C on the terminal reaches the commands of this process as well.
+/// Returns true if Ctrl-C on the terminal also reaches child processes.
 fn is_in_foreground() -> bool {
     let terminal = std::fs::File::open("/dev/tty");
     let foreground = terminal.and_then(|tty| Ok(rustix::termios::tcgetpgrp(tty)?));
@@ -83,7 +84,7 @@ fn failed(says: &str) -> CliError {
     CliError::new(Exit::Defect, says)
 }
 
-/// Those that end a run. Whoever starts it under `nohup` wants it to outlive the terminal.
+/// Returns the signals that stop a run. Under `nohup`, SIGHUP is ignored.
 fn signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut signals = vec![SIGINT, SIGTERM];
@@ -93,7 +94,7 @@ fn signals() -> Vec<i32> {
     signals
 }
 
-/// Whether a process with this `/proc/PID/status` ignores a signal.
+/// Returns true if a process with this `/proc/PID/status` ignores a signal.
 fn is_ignored(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

@@ -1,11 +1,11 @@
-//! Where this program answers others, as a flag says it.
+//! Listen addresses of flags.
 
 use std::net::SocketAddr;
 
-/// An address with its port, or a port of this host's own (127.0.0.1).
+/// Parses an address with port, or a port of this host (127.0.0.1).
 ///
 /// # Errors
-/// Neither is written there.
+/// Neither of both.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let own = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let port = text.parse().map(own);

@@ -1,7 +1,7 @@
-//! Plimsoll: how much load a storage system really carries, whether that is enough for the
-//! application that needs it, and whether the figure can be believed.
+//! Plimsoll measures how much load a storage system sustains, judges whether that is enough for the
+//! application, and audits whether the figure can be believed.
 //!
-//! One file per command below `commands`; exit codes in [`exit`]. This crate neither measures nor
+//! One file per command in `commands`; exit codes in [`exit`]. This crate neither measures nor
 //! judges.
 //!
 //! # Where to change what
@@ -9,7 +9,7 @@
 //! - a command or flag: a file in `commands`, its line in `arguments.rs`, its `Options` there, its
 //!   tests in `tests/COMMAND.rs`. A command parses, calls and prints within 120 lines
 //!   (`tests/architecture.rs`)
-//! - plan changes on the command line: `commands/chosen.rs`; a run without a plan:
+//! - plan changes on the command line: `commands/plan_changes.rs`; a run without a plan:
 //!   `commands/run/line.rs`; execution by a fleet: `commands/load_hosts.rs`
 //! - error display: `failure.rs`, wrong command lines `arguments.rs`; progress: `progress.rs`;
 //!   `--metrics`: `metrics.rs`
@@ -38,7 +38,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use plimsoll_engine::defect;
-use plimsoll_runner::{ceilings, custody, exit, experiment, kept_data, modelled, places, session};
+use plimsoll_runner::{ceilings, custody, data_slot, exit, experiment, model_run, places, session};
 
 use crate::arguments::Arguments;
 use crate::error::CliError;
@@ -56,20 +56,20 @@ fn main() -> ExitCode {
     let mut exit = match defect::caught(|| arguments::carry_out(arguments)) {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => {
-            failure::tell(&error, &common);
+            failure::report(&error, &common);
             error.kind
         }
-        // The panic's own message is on stderr already.
+        // The panic's message is already on stderr.
         Err(_) => Exit::Defect,
     };
     if let Some(says) = notes::unwritten() {
-        failure::tell(&CliError::environment(says), &common);
+        failure::report(&CliError::environment(says), &common);
         exit = exit.worse(Exit::Environment);
     }
-    // Of any thread, whatever became of what it was doing.
+    // A defect of any thread counts.
     if let Some(says) = defect::first() {
         let error = CliError::new(Exit::Defect, says);
-        failure::tell(&error.hint("this is a defect in Plimsoll: please report it"), &common);
+        failure::report(&error.hint("this is a defect in Plimsoll: please report it"), &common);
         exit = Exit::Defect;
     }
     notes::flush();

@@ -1,66 +1,66 @@
-//! What is known of a run under way, for whoever asks: over HTTP (`--metrics`), and this user's other processes.
+//! Publishes the live state of a run: over HTTP (`--metrics`), and to this user's other processes.
 
 use std::net::SocketAddr;
 
 use clap::Args;
-use plimsoll_runner::live::door::{Door, Given};
-use plimsoll_runner::live::told::Told;
-use plimsoll_runner::live::{feed, metrics};
+use plimsoll_runner::live::state_listener::StateListener;
+use plimsoll_runner::live::status_server::{Response, StatusServer};
+use plimsoll_runner::live::{metrics, process_status};
 
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::listen;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 
-/// The option of commands that run.
+/// Option of commands that run.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Metrics {
-    /// Serve what is known of the run over HTTP while it goes on, in the Prometheus text format. Without an address this host
-    /// alone can reach it; port 0 takes a free one.
+    /// Serve metrics of the run over HTTP, in the Prometheus text format. Without an address, only
+    /// this host can connect; port 0 picks a free port.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen::address)]
     metrics: Option<SocketAddr>,
 }
 
 impl Metrics {
-    /// Whether they are asked for.
-    pub fn is_asked(&self) -> bool {
+    /// Returns true if metrics are requested.
+    pub fn is_requested(&self) -> bool {
         self.metrics.is_some()
     }
 
-    /// Progress of a plan on stderr, and to those who ask where they may.
+    /// Returns the progress display of a plan, which also publishes the live state.
     ///
     /// # Errors
     /// An address that cannot be listened on.
-    pub fn progress(&self, plan: &str, common: &Common) -> Result<StderrProgress, CliError> {
-        let told = Told::new(plan);
+    pub fn progress(&self, plan: &str, common: &Globals) -> Result<StderrProgress, CliError> {
+        let listener = StateListener::new(plan);
         let places = Places::from_environment().ok();
-        // Where there is no place for it the page can't show the run meanwhile, and all else is as it would be.
-        let door = places.and_then(|places| feed::open(&places, &told).ok());
+        // If the socket cannot be created, the page does not show the run; nothing else changes.
+        let server = places.and_then(|places| process_status::serve(&places, &listener).ok());
         let progress = StderrProgress::new(common.quiet);
         let Some(at) = self.metrics else {
-            return Ok(match door {
-                Some(door) => progress.telling(told, vec![door]),
+            return Ok(match server {
+                Some(server) => progress.publishing(listener, vec![server]),
                 None => progress,
             });
         };
-        let of = told.clone();
+        let of = listener.clone();
         let answers = move |path: &str| {
             let content_type = "text/plain; version=0.0.4; charset=utf-8";
             let known = path.split('?').next() == Some("/metrics");
-            known.then(|| Given { content_type, body: metrics::text(&of.now()) })
+            known.then(|| Response { content_type, body: metrics::text(&of.state()) })
         };
-        let metrics = Door::open(at, Box::new(answers)).map_err(|error| {
+        let metrics = StatusServer::open(at, Box::new(answers)).map_err(|error| {
             CliError::environment(format!("--metrics: cannot listen on {at}: {error}"))
-                .hint("choose another port: 0 takes a free one")
+                .hint("choose another port: 0 picks a free one")
         })?;
         let at = metrics.address().unwrap_or(at);
         progress.say(&format!("metrics are at http://{at}/metrics"));
         if !at.ip().is_loopback() {
             progress.warn(&format!(
-                "warning: whoever reaches {at} can read how the run goes: it asks for no password"
+                "warning: anyone who can reach {at} can read the metrics: there is no password"
             ));
         }
-        Ok(progress.telling(told, door.into_iter().chain([metrics]).collect()))
+        Ok(progress.publishing(listener, server.into_iter().chain([metrics]).collect()))
     }
 }

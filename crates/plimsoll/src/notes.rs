@@ -1,8 +1,8 @@
-//! What Plimsoll says beside its results, and the results themselves.
+//! Output: notes on stderr, and results on stdout.
 //!
-//! One thread writes to stderr, and forgives: a stderr that is closed, full, read by nobody or held up
-//! (Ctrl-S) changes nothing of a run and holds nothing up; what nobody takes is dropped. Where stdout can't
-//! be written, the command ends with code 5, after all that it was to do.
+//! One thread writes to stderr. A stderr that is closed, full, unread or paused (Ctrl-S) never
+//! blocks a run; excess notes are dropped. If stdout cannot be written, the command finishes its
+//! work and ends with code 5.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
@@ -14,19 +14,19 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_engine::aside;
 
-/// Notes that wait to be written; further ones are dropped.
+/// Maximum number of queued notes; further ones are dropped.
 const WAITING_MAX: usize = 256;
-/// How long the end of a command waits for its notes to be written.
-const FLUSH: Duration = Duration::from_secs(1);
-/// How long results that nobody takes are waited for, once the operator wants the process to end.
-const RESULT: Duration = Duration::from_secs(3);
+/// Time limit for writing queued notes at the end of a command.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time limit for unread results after the operator stopped the process.
+const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Why stdout could not be written, where it could not.
+/// Error of writing to stdout, if any.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
-/// Whether anything was written to stdout.
+/// Something was written to stdout.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
-/// What is to be written to stderr. Bars are told apart by their numbers.
+/// A note for stderr. Bars are identified by number.
 enum Note {
     Line(String),
     BarBegins(u64, &'static str),
@@ -35,10 +35,10 @@ enum Note {
     Flush(Sender<()>),
 }
 
-/// Parts of a full bar.
+/// Steps of a full bar.
 pub const BAR_PARTS: u64 = 1_000;
 
-/// The writing thread; `None` where the system has no room for one.
+/// Returns the queue of the writing thread; `None` if it cannot be started.
 fn writer() -> Option<&'static SyncSender<Note>> {
     static WRITER: OnceLock<Option<SyncSender<Note>>> = OnceLock::new();
     let start = || {
@@ -50,11 +50,11 @@ fn writer() -> Option<&'static SyncSender<Note>> {
 }
 
 fn send(note: Note) {
-    // What finds no room is dropped.
+    // A full queue drops the note.
     let _ = writer().map(|writer| writer.try_send(note));
 }
 
-/// Says a line on stderr, as far as anybody listens.
+/// Writes a line to stderr, if possible.
 pub fn tell(text: &str) {
     if writer().is_some() {
         send(Note::Line(text.to_owned()));
@@ -63,27 +63,27 @@ pub fn tell(text: &str) {
     }
 }
 
-/// Begins a bar on the terminal.
+/// Starts a progress bar.
 pub fn bar_begins(bar: u64, label: &'static str) {
     send(Note::BarBegins(bar, label));
 }
 
-/// Moves a bar to so many of [`BAR_PARTS`].
+/// Moves a bar to a fraction of [`BAR_PARTS`].
 pub fn bar_moves(bar: u64, parts: u64, says: String) {
     send(Note::BarMoves(bar, parts, says));
 }
 
-/// Takes a bar away.
+/// Removes a bar.
 pub fn bar_ends(bar: u64) {
     send(Note::BarEnds(bar));
 }
 
-/// Waits until what was said is written, for a second at most.
+/// Waits until queued notes are written, for at most a second.
 pub fn flush() {
     let (done, wait) = channel();
     send(Note::Flush(done));
-    // Nobody takes it: it is left.
-    let _ = wait.recv_timeout(FLUSH);
+    // Unread notes are dropped.
+    let _ = wait.recv_timeout(FLUSH_TIMEOUT);
 }
 
 fn write(notes: &Receiver<Note>) {
@@ -108,13 +108,13 @@ fn write(notes: &Receiver<Note>) {
                     bar.finish_and_clear();
                 }
             }
-            // Whoever waited may have gone on.
+            // The waiting thread may have timed out.
             Note::Flush(done) => drop(done.send(())),
         }
     }
 }
 
-/// Whole lines, so that those of several threads do not mix; what can't be written is dropped.
+/// Writes whole lines, so that threads do not mix. Errors are ignored.
 fn put(text: &str) {
     let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
@@ -127,13 +127,13 @@ fn bar(label: &'static str) -> ProgressBar {
     bar
 }
 
-/// Writes a result to stdout, behind all notes so far. A reader that has gone away is no failure; any
-/// other is noted, and so is a reader that takes nothing once the operator wants the process to end.
+/// Writes a result to stdout after all queued notes. A closed pipe is not an error. Any other error
+/// is recorded, and so is a blocked reader after the operator stopped the process.
 pub fn write_result(bytes: &[u8]) {
     flush();
     WRITTEN.fetch_or(!bytes.is_empty(), Ordering::Relaxed);
     let bytes = bytes.to_vec();
-    let written = aside::patiently("stdout", RESULT, move || {
+    let written = aside::patiently("stdout", RESULT_TIMEOUT, move || {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(&bytes).and_then(|()| stdout.flush())
     });
@@ -147,12 +147,12 @@ pub fn write_result(bytes: &[u8]) {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(says);
 }
 
-/// Whether a result, or a part of one, went to stdout.
+/// Returns true if a result, or a part of one, was written to stdout.
 pub fn has_result() -> bool {
     WRITTEN.load(Ordering::Relaxed)
 }
 
-/// Why a result could not be written to stdout, where one could not.
+/// Returns the error of writing to stdout, if any.
 pub fn unwritten() -> Option<String> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

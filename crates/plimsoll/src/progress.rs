@@ -1,5 +1,5 @@
-//! Progress on stderr: a bar with rate, latency and time left on a terminal, plain lines elsewhere; and to those who
-//! ask for metrics.
+//! Progress on stderr: a bar with rate, latency and remaining time on a terminal, plain lines
+//! elsewhere. Also updates the live state.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,52 +10,59 @@ use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
 use plimsoll_record::progress::{Progress, Watcher};
-use plimsoll_runner::finished::Finished;
-use plimsoll_runner::listener::{FleetNow, Listener};
-use plimsoll_runner::live::door::Door;
-use plimsoll_runner::live::told::Told;
+use plimsoll_runner::finished_run::FinishedRun;
+use plimsoll_runner::listener::{FleetProgress, Listener};
+use plimsoll_runner::live::state_listener::StateListener;
+use plimsoll_runner::live::status_server::StatusServer;
 
 use crate::notes;
 
-/// Off a terminal a line is written this often at most.
-const LINE_EVERY: Duration = Duration::from_secs(10);
-/// A phase shorter than this gets no line of its own off a terminal.
-const WORTH_A_LINE_NS: u64 = 2_000_000_000;
+/// Interval of lines without a terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// Shortest phase with its own line without a terminal.
+const LINE_PHASE_NS: u64 = 2_000_000_000;
 
-/// Shows a run on stderr.
+/// Shows the progress of a run on stderr.
 pub struct StderrProgress {
-    /// The number of its bar, while one is shown.
+    /// Number of the current bar.
     bar: Option<u64>,
-    /// The phase that the bar of a fleet is of.
-    of_fleet: Option<PhaseKind>,
+    /// Phase of a fleet's bar.
+    fleet_phase: Option<PhaseKind>,
     quiet: bool,
     terminal: bool,
     last_line: Instant,
-    /// What is told to others, and where they ask for it.
-    told: Option<(Told, Vec<Door>)>,
+    /// Live state and its servers.
+    live: Option<(StateListener, Vec<StatusServer>)>,
 }
 
 impl StderrProgress {
-    /// Shows nothing at all when `quiet`.
+    /// Shows nothing when `quiet`.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        Self { bar: None, of_fleet: None, quiet, terminal, last_line: Instant::now(), told: None }
+        Self {
+            bar: None,
+            fleet_phase: None,
+            quiet,
+            terminal,
+            last_line: Instant::now(),
+            live: None,
+        }
     }
 
-    /// Tells others too, for as long as it is there.
+    /// Also updates a live state while this value exists.
     #[must_use]
-    pub fn telling(self, told: Told, doors: Vec<Door>) -> Self {
-        Self { told: Some((told, doors)), ..self }
+    pub fn publishing(self, listener: StateListener, servers: Vec<StatusServer>) -> Self {
+        Self { live: Some((listener, servers)), ..self }
     }
 
-    fn told(&mut self) -> Option<&mut Told> {
-        self.told.as_mut().map(|(told, _)| told)
+    fn listener(&mut self) -> Option<&mut StateListener> {
+        self.live.as_mut().map(|(listener, _)| listener)
     }
 
-    /// What has to be told, quiet or not.
+    /// Prints a warning, even when quiet.
     pub fn warn(&self, text: &str) {
-        if let Some((told, _)) = &self.told {
-            told.note(true, text);
+        if let Some((listener, _)) = &self.live {
+            listener.note(true, text);
         }
         notes::tell(text);
     }
@@ -76,22 +83,22 @@ impl StderrProgress {
         }
     }
 
-    /// Shows how far a phase is, as `says` has it.
-    fn goes(&mut self, kind: PhaseKind, progress: &Progress, says: &str) {
+    /// Shows the progress of a phase with a description.
+    fn show_progress(&mut self, kind: PhaseKind, progress: &Progress, says: &str) {
         if let Some(bar) = self.bar {
             let parts = (share(progress) * notes::BAR_PARTS as f64) as u64;
             notes::bar_moves(bar, parts, says.to_owned());
-        } else if !self.quiet && self.last_line.elapsed() >= LINE_EVERY {
+        } else if !self.quiet && self.last_line.elapsed() >= LINE_INTERVAL {
             self.last_line = Instant::now();
             let percent = share(progress) * 100.0;
             notes::tell(&format!("{}: {percent:.0} %, {says}", kind.label()));
         }
     }
 
-    /// A sentence above the bars.
+    /// Prints a message above the bars.
     pub fn say(&self, text: &str) {
-        if let Some((told, _)) = &self.told {
-            told.note(false, text);
+        if let Some((listener, _)) = &self.live {
+            listener.note(false, text);
         }
         if !self.quiet {
             notes::tell(text);
@@ -115,74 +122,74 @@ impl Listener for StderrProgress {
     }
 
     fn part(&mut self, text: &str) {
-        if let Some(told) = self.told() {
-            told.part(text);
+        if let Some(listener) = self.listener() {
+            listener.part(text);
         }
         if !self.quiet {
             notes::tell(text);
         }
     }
 
-    fn fleet(&mut self, now: &FleetNow) {
-        if let Some(told) = self.told() {
-            told.fleet(now);
+    fn fleet(&mut self, now: &FleetProgress) {
+        if let Some(listener) = self.listener() {
+            listener.fleet(now);
         }
         let Some(kind) = now.kind.filter(|_| !self.quiet) else { return };
-        if self.of_fleet.replace(kind) != Some(kind) {
+        if self.fleet_phase.replace(kind) != Some(kind) {
             self.bar_ends();
             self.bar_begins(kind);
         }
         let progress = now.progress();
         let slow = now.slow().map_or(String::new(), |(name, share)| {
-            format!("; {name} carries {:.0} % of the average", share * 100.0)
+            format!("; {name} is at {:.0} % of the average rate", share * 100.0)
         });
-        let hosts = format!("{} of {} hosts", now.together().count(), now.count);
-        self.goes(kind, &progress, &format!("{hosts}, {}{slow}", describe(&progress)));
+        let hosts = format!("{} of {} hosts", now.in_common_phase().count(), now.count);
+        self.show_progress(kind, &progress, &format!("{hosts}, {}{slow}", describe(&progress)));
     }
 
-    fn finished(&mut self, run: &Finished) {
+    fn finished(&mut self, run: &FinishedRun) {
         self.bar_ends();
-        self.of_fleet = None;
-        if let Some(told) = self.told() {
-            told.finished(run);
+        self.fleet_phase = None;
+        if let Some(listener) = self.listener() {
+            listener.finished(run);
         }
     }
 }
 
 impl Watcher for StderrProgress {
     fn begin(&mut self, kind: PhaseKind) {
-        if let Some(told) = self.told() {
-            told.begin(kind);
+        if let Some(listener) = self.listener() {
+            listener.begin(kind);
         }
         self.last_line = Instant::now();
         self.bar_begins(kind);
     }
 
     fn progress(&mut self, kind: PhaseKind, progress: &Progress) {
-        if let Some(told) = self.told() {
-            told.progress(kind, progress);
+        if let Some(listener) = self.listener() {
+            listener.progress(kind, progress);
         }
-        self.goes(kind, progress, &describe(progress));
+        self.show_progress(kind, progress, &describe(progress));
     }
 
     fn rows(&mut self, rows: &[Row]) {
-        if let Some(told) = self.told() {
-            told.rows(rows);
+        if let Some(listener) = self.listener() {
+            listener.rows(rows);
         }
     }
 
     fn latencies(&mut self, intervals: &[Interval]) {
-        if let Some(told) = self.told() {
-            told.latencies(intervals);
+        if let Some(listener) = self.listener() {
+            listener.latencies(intervals);
         }
     }
 
     fn end(&mut self, phase: &Phase) {
-        if let Some(told) = self.told() {
-            told.end(phase);
+        if let Some(listener) = self.listener() {
+            listener.end(phase);
         }
         self.bar_ends();
-        if self.quiet || !self.terminal && phase.duration_ns < WORTH_A_LINE_NS {
+        if self.quiet || !self.terminal && phase.duration_ns < LINE_PHASE_NS {
             return;
         }
         let seconds = phase.duration_ns as f64 / 1e9;
@@ -199,7 +206,7 @@ fn share(progress: &Progress) -> f64 {
     by_time.or(of(progress.done_bytes, progress.total_bytes)).unwrap_or(0.0).clamp(0.0, 1.0)
 }
 
-/// Time that is left at the pace so far.
+/// Estimates the remaining time at the current pace.
 fn left_ns(progress: &Progress) -> Option<u64> {
     if progress.total_ns > 0 {
         return Some(progress.total_ns.saturating_sub(progress.elapsed_ns));

@@ -1,5 +1,5 @@
-//! Removing bundles and experiments: the files that Plimsoll writes, and the directories where they are
-//! empty then. What somebody else put there stays and is given back.
+//! Removes bundles and experiments: files that Plimsoll writes, and directories that are empty
+//! then. Other files stay and are reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use plimsoll_runner::fleet;
 use crate::error::CliError;
 use crate::experiment as record;
 
-/// Files of an experiment beside its record, which is removed last.
-const BESIDE: [&str; 6] = [
+/// Files of an experiment besides its record, which is removed last.
+const OTHER_FILES: [&str; 6] = [
     "report.html",
     ".report.html.new",
     ".experiment.json.new",
@@ -22,18 +22,18 @@ const BESIDE: [&str; 6] = [
     seal::SIGNATURE,
 ];
 
-/// Experiments hold experiments at most this deep: a published one, its searches, their runs.
+/// Maximum depth of nested experiments: a published one, its searches, their runs.
 const DEPTH_MAX: u32 = 4;
 
-/// Removes a bundle, or an experiment with its bundles. What somebody else put there stays and is named.
+/// Removes a bundle, or an experiment with its bundles. Other files stay and are reported.
 ///
 /// # Errors
-/// What can't be removed, or was left.
+/// Files that cannot be removed, or were left.
 pub fn whole(directory: &Path) -> Result<(), CliError> {
     let left = if directory.join(record::FILE).is_file() {
         experiment(directory)?
     } else if fleet::is_fleet(directory) {
-        let left = of_fleet(directory)?;
+        let left = remove_fleet(directory)?;
         remove_file(&labels_path(directory))?;
         left
     } else {
@@ -41,14 +41,14 @@ pub fn whole(directory: &Path) -> Result<(), CliError> {
     };
     let Some((first, more)) = left.split_first() else { return Ok(()) };
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    let says = format!("{}{more}: Plimsoll did not make it, so it stays", first.display());
+    let says = format!("{}{more}: not created by Plimsoll, so it stays", first.display());
     Err(CliError::environment(says).hint("everything else was removed"))
 }
 
-/// Removes a bundle; gives what is left in its directory.
+/// Removes a bundle. Returns the remaining files.
 ///
 /// # Errors
-/// A directory that is no bundle, or a file that can't be removed.
+/// Not a bundle, or a file that cannot be removed.
 pub fn bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Bundle::read(directory)?;
     let left = remove_bundle(directory)?;
@@ -56,8 +56,8 @@ pub fn bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(left)
 }
 
-/// Removes what a fleet's run left here: the bundles of its hosts, and what is of all; gives what is left.
-fn of_fleet(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+/// Removes the bundle of a fleet run with the bundles of its hosts. Returns the remaining files.
+fn remove_fleet(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     fleet::read(directory)?;
     let mut left = Vec::new();
     let hosts = directory.join(fleet::HOSTS);
@@ -74,15 +74,15 @@ fn of_fleet(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     for path in files.chain(derived) {
         remove_file(&path)?;
     }
-    left_in(directory, &mut left)?;
+    remove_if_empty(directory, &mut left)?;
     Ok(left)
 }
 
-/// Removes directories that are empty; notes what lies in the others.
-fn left_in(directory: &Path, left: &mut Vec<PathBuf>) -> Result<(), CliError> {
+/// Removes empty directories; records the contents of others.
+fn remove_if_empty(directory: &Path, left: &mut Vec<PathBuf>) -> Result<(), CliError> {
     for path in entries(directory)? {
         match path.is_dir() && !path.is_symlink() {
-            true => left_in(&path, left)?,
+            true => remove_if_empty(&path, left)?,
             false => left.push(path),
         }
     }
@@ -92,12 +92,12 @@ fn left_in(directory: &Path, left: &mut Vec<PathBuf>) -> Result<(), CliError> {
     }
 }
 
-/// What lies in a directory; nothing where there is none.
+/// Returns the entries of a directory; empty if it does not exist.
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     if !directory.is_dir() {
         return Ok(Vec::new());
     }
-    let found = fs::read_dir(directory).map_err(|error| unread(directory, &error))?;
+    let found = fs::read_dir(directory).map_err(|error| read_error(directory, &error))?;
     Ok(found.flatten().map(|entry| entry.path()).collect())
 }
 
@@ -106,11 +106,11 @@ fn remove_bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(left.into_iter().map(|name| directory.join(name)).collect())
 }
 
-/// Removes an experiment with its bundles, those of runs that were killed and those of the experiments
-/// within it too; gives what is left.
+/// Removes an experiment with its bundles, including those of killed runs and nested experiments.
+/// Returns the remaining files.
 ///
 /// # Errors
-/// A record that is none of ours, or a file that can't be removed.
+/// A foreign record, or a file that cannot be removed.
 pub fn experiment(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     let left = within(directory, DEPTH_MAX)?;
     remove_file(&labels_path(directory))?;
@@ -120,9 +120,9 @@ pub fn experiment(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
 fn within(directory: &Path, depth: u32) -> Result<Vec<PathBuf>, CliError> {
     record::check_record(directory)?;
     let mut left = Vec::new();
-    for entry in fs::read_dir(directory).map_err(|error| unread(directory, &error))?.flatten() {
+    for entry in fs::read_dir(directory).map_err(|error| read_error(directory, &error))?.flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        // A link to a directory is no directory here.
+        // A symbolic link is not treated as a directory.
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if !is_directory {
             continue;
@@ -136,22 +136,22 @@ fn within(directory: &Path, depth: u32) -> Result<Vec<PathBuf>, CliError> {
                 Err(_) => left.push(path),
             }
         } else if name == PUBLISHED_FILES {
-            left.extend(published(&path)?);
+            left.extend(remove_published(&path)?);
         } else if fleet::is_fleet(&path) {
-            left.extend(of_fleet(&path)?);
+            left.extend(remove_fleet(&path)?);
             remove_file(&labels_path(&path))?;
-        } else if Bundle::read(&path).is_ok() || is_cut_off(&path) {
+        } else if Bundle::read(&path).is_ok() || is_interrupted(&path) {
             left.extend(remove_bundle(&path)?);
             remove_file(&labels_path(&path))?;
         } else {
             left.push(path);
         }
     }
-    for path in BESIDE.iter().map(|name| directory.join(name)) {
+    for path in OTHER_FILES.iter().map(|name| directory.join(name)) {
         remove_file(&path)?;
     }
     remove_file(&directory.join(record::FILE))?;
-    for entry in fs::read_dir(directory).map_err(|error| unread(directory, &error))?.flatten() {
+    for entry in fs::read_dir(directory).map_err(|error| read_error(directory, &error))?.flatten() {
         let path = entry.path();
         if !left.iter().any(|known| known.starts_with(&path)) {
             left.push(path);
@@ -161,8 +161,8 @@ fn within(directory: &Path, depth: u32) -> Result<Vec<PathBuf>, CliError> {
     Ok(left)
 }
 
-/// Whether a directory is the bundle of a run that was cut off: nothing but files of one.
-fn is_cut_off(directory: &Path) -> bool {
+/// Returns true if the directory has only files of an interrupted run's bundle.
+fn is_interrupted(directory: &Path) -> bool {
     let names: Vec<String> = fs::read_dir(directory)
         .into_iter()
         .flatten()
@@ -176,10 +176,10 @@ fn is_cut_off(directory: &Path) -> bool {
     names.iter().all(ours)
 }
 
-/// Removes the plans and tables of a published experiment that were written beside its bundles.
-fn published(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+/// Removes the plans and tables that a published experiment wrote next to its bundles.
+fn remove_published(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     let mut left = Vec::new();
-    for entry in fs::read_dir(directory).map_err(|error| unread(directory, &error))?.flatten() {
+    for entry in fs::read_dir(directory).map_err(|error| read_error(directory, &error))?.flatten() {
         let path = entry.path();
         let kind = path.extension().and_then(|extension| extension.to_str());
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
@@ -195,22 +195,24 @@ fn published(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
 
 fn remove_empty(directory: &Path, left: &[PathBuf]) -> Result<(), CliError> {
     if left.is_empty() {
-        fs::remove_dir(directory).map_err(|error| unremoved(directory, &error))?;
+        fs::remove_dir(directory).map_err(|error| remove_error(directory, &error))?;
     }
     Ok(())
 }
 
 fn remove_file(path: &Path) -> Result<(), CliError> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(unremoved(path, &error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(remove_error(path, &error))
+        }
         _ => Ok(()),
     }
 }
 
-fn unread(path: &Path, error: &std::io::Error) -> CliError {
+fn read_error(path: &Path, error: &std::io::Error) -> CliError {
     CliError::environment(format!("cannot read {}: {error}", path.display()))
 }
 
-fn unremoved(path: &Path, error: &std::io::Error) -> CliError {
+fn remove_error(path: &Path, error: &std::io::Error) -> CliError {
     CliError::environment(format!("cannot remove {}: {error}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! Runs of this user that are put into the team's catalogue: those that one names, and each when it ends.
+//! Copies runs of this user to the team's catalogue: named ones, and each when it ends.
 
 use plimsoll_catalogue::{Entry, SyncReport};
 
@@ -8,24 +8,25 @@ use crate::notes;
 use crate::places::Places;
 use crate::team;
 
-/// Puts those of this user's runs that are wanted and not there as they are here.
+/// Copies the wanted runs that are missing or different there.
 ///
 /// # Errors
-/// No team's catalogue is asked for, it can't be written, a broken ledger.
+/// No team catalogue, one that cannot be written, or a broken ledger.
 pub fn put(places: &Places, wanted: &dyn Fn(&Entry) -> bool) -> Result<SyncReport, CliError> {
-    let Some(shared) = team::asked() else {
-        return Err(CliError::usage("no team's catalogue is named")
+    let Some(shared) = team::client() else {
+        return Err(CliError::usage("no team catalogue is named")
             .hint(format!("--catalogue postgres://user@host/database, or {}", team::VARIABLE)));
     };
-    let sharing = shared.sync(&mut catalogue::open(places)?, wanted).map_err(catalogue::told)?;
-    catalogue::tell_unreadable(&sharing);
+    let sharing =
+        shared.sync(&mut catalogue::open(places)?, wanted).map_err(catalogue::catalogue_error)?;
+    catalogue::warn_unreadable(&sharing);
     Ok(sharing)
 }
 
-/// Puts the runs that began at a time or later there, if a team's catalogue is asked for. What goes wrong is told: the
-/// evidence is on this host, and the command ends as the run did.
+/// Copies runs that started at a time or later, if there is a team catalogue. Errors are only
+/// reported: the evidence is on this host.
 pub fn put_since(unix_ns: u64) {
-    let Some(shared) = team::asked() else { return };
+    let Some(shared) = team::client() else { return };
     let put = Places::from_environment()
         .and_then(|places| put(&places, &|entry| entry.started_unix_ns >= unix_ns));
     match put {
@@ -38,7 +39,7 @@ pub fn put_since(unix_ns: u64) {
             }
         }
         Err(error) => notes::tell(&format!(
-            "warning: {}; the evidence is on this host, and `plimsoll runs push` puts it there later",
+            "warning: {}; the evidence is on this host; copy it later with `plimsoll runs push`",
             error.message
         )),
     }

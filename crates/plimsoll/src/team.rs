@@ -1,24 +1,24 @@
-//! The team's catalogue, where one is asked for (`--catalogue`, `PLIMSOLL_CATALOGUE`).
+//! The team's catalogue (`--catalogue`, `PLIMSOLL_CATALOGUE`).
 
 use std::sync::OnceLock;
 
 use plimsoll_catalogue::TeamClient;
 
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::places::Places;
 
-/// What names it where the option does not: no other user of this host sees it there.
+/// Environment variable that names the catalogue; other users of the host cannot see it.
 pub const VARIABLE: &str = "PLIMSOLL_CATALOGUE";
 
-/// Asked for once, for all of this process.
-static ASKED: OnceLock<TeamClient> = OnceLock::new();
+/// Set once per process.
+static CLIENT: OnceLock<TeamClient> = OnceLock::new();
 
-/// Takes what the command line or the environment asks for.
+/// Sets the catalogue from the command line or the environment.
 ///
 /// # Errors
-/// An address that is none.
-pub fn ask(common: &Common) -> Result<(), CliError> {
+/// An invalid address.
+pub fn configure(common: &Globals) -> Result<(), CliError> {
     let named = common.catalogue.clone().or_else(|| std::env::var(VARIABLE).ok());
     let Some(named) = named.filter(|named| !named.is_empty()) else { return Ok(()) };
     let address = named.parse().map_err(|says| {
@@ -26,12 +26,12 @@ pub fn ask(common: &Common) -> Result<(), CliError> {
             .hint("postgres://user@host/database; the password is taken from PGPASSWORD")
     })?;
     let places = Places::from_environment()?;
-    // It is asked once.
-    let _ = ASKED.set(TeamClient::new(address, &places.state, &places.cache));
+    // It is set once.
+    let _ = CLIENT.set(TeamClient::new(address, &places.state, &places.cache));
     Ok(())
 }
 
-/// The team's catalogue, if one is asked for.
-pub fn asked() -> Option<&'static TeamClient> {
-    ASKED.get()
+/// Returns the team's catalogue, if one is configured.
+pub fn client() -> Option<&'static TeamClient> {
+    CLIENT.get()
 }

@@ -1,7 +1,8 @@
-//! The API of `plimsoll serve`, asked what nobody asks: requests made of its own description by a small seeded generator.
-//! No answer is one of 5xx, each is one that the description names, and each holds what it says.
+//! Fuzz test of the API of `plimsoll serve`: a small seeded generator makes requests from the API's
+//! own description. No response is a 5xx. The description names every status, and every body
+//! matches its schema.
 //!
-//! `PLIMSOLL_FUZZ_SEED` and `PLIMSOLL_FUZZ_REQUESTS` have it ask other questions, and more.
+//! `PLIMSOLL_FUZZ_SEED` selects other requests, `PLIMSOLL_FUZZ_REQUESTS` sets their number.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -12,11 +13,11 @@ use serde_json::{Value, json};
 use support::server::{Answer, Server, quoted};
 use support::{Sandbox, SmallPlan};
 
-/// Requests unless said otherwise.
+/// Default number of requests.
 const REQUESTS: u64 = 1_500;
-/// A head is no longer than this.
+/// Maximum length of a request head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// What is tried where a text is asked for.
+/// Values for text parameters.
 const TEXTS: [&str; 20] = [
     "",
     " ",
@@ -40,7 +41,7 @@ const TEXTS: [&str; 20] = [
     "x\r\nSet-Cookie: plimsoll=1",
 ];
 
-/// Numbers without a pattern, the same for the same seed (xorshift64*, Vigna 2016).
+/// Pseudo-random numbers, the same for the same seed (xorshift64*, Vigna 2016).
 struct Chance(u64);
 
 impl Chance {
@@ -63,7 +64,7 @@ impl Chance {
         &all[self.below(all.len())]
     }
 
-    /// Some text: one that is known to hurt, a longer one of these, or bytes.
+    /// A text: a known troublesome one, a longer one made of these, or random bytes.
     fn text(&mut self) -> String {
         match self.below(6) {
             0 => self.of(&TEXTS).repeat(1 + self.below(400)),
@@ -74,7 +75,7 @@ impl Chance {
         }
     }
 
-    /// A value of a schema, or what is none.
+    /// A value that matches a schema, or one that does not.
     fn value(&mut self, schema: &Value) -> String {
         if self.one_in(4) {
             return self.text();
@@ -94,7 +95,7 @@ impl Chance {
         }
     }
 
-    /// A text with some of its bytes changed, left out or said twice.
+    /// A text with some bytes changed, left out or repeated.
     fn spoilt(&mut self, text: &str) -> String {
         let mut chars: Vec<char> = text.chars().collect();
         for _ in 0..1 + self.below(4) {
@@ -131,7 +132,7 @@ fn operations(described: &Value) -> Vec<Operation> {
     paths.iter().flat_map(of).collect()
 }
 
-/// What a request holds, and how it is sent.
+/// A request with its body.
 #[derive(Debug)]
 struct Request {
     method: String,
@@ -140,7 +141,7 @@ struct Request {
     body: String,
 }
 
-/// Makes requests.
+/// Generator of requests.
 struct Maker<'a> {
     chance: Chance,
     names: Vec<String>,
@@ -165,7 +166,7 @@ impl Maker<'_> {
             if parameter["in"] == "path" {
                 path = path.replace(&format!("{{{name}}}"), &quoted(&value));
             } else if parameter["in"] == "query" {
-                // Left out, said once, or several times.
+                // Absent, present once, or repeated.
                 (0..self.chance.below(3))
                     .for_each(|_| query.push(format!("{name}={}", quoted(&value))));
             }
@@ -198,14 +199,14 @@ impl Maker<'_> {
     }
 }
 
-/// A schema with the ones that it names beside it, where a validator looks for them.
+/// A schema together with the schemas it references, where a validator looks for them.
 fn whole(schema: &Value, described: &Value) -> Value {
     let mut whole = schema.clone();
     whole["components"] = described["components"].clone();
     whole
 }
 
-/// That an answer is one that the description names, and holds what that says.
+/// Checks that the description names the status of a response and that the body matches its schema.
 fn fits(operation: &Operation, described: &Value, answer: &Answer) -> Result<(), String> {
     let status = answer.status.to_string();
     if answer.status >= 500 {
@@ -230,7 +231,7 @@ fn fits(operation: &Operation, described: &Value, answer: &Answer) -> Result<(),
 const JOB: &str =
     "[global]\ndirectory=/x\nsize=1m\nruntime=1\n[a]\nrw=write\n[b]\nstonewall\nrw=randread\n";
 
-/// Bodies that mean something to one route or another.
+/// Bodies that are valid for one route or another.
 fn bodies(sandbox: &Sandbox) -> Vec<String> {
     let result =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../plimsoll-import/tests/results/randread.json");
@@ -264,7 +265,7 @@ fn no_question_is_answered_by_what_the_description_does_not_name() {
     (plan.mailboxes, plan.measure) = (8, "1s".into());
     let path = sandbox.plan(&plan);
     (0..2).for_each(|_| drop(sandbox.run(&["run", &path, "-q"])));
-    // No place is allowed: nothing is started, whatever is asked.
+    // No target is allowed, so no request can start a run.
     let server = Server::start(&sandbox, &[]);
     let described = server.get("/api/openapi.json").expect(200).json();
     let operations = operations(&described);
@@ -286,7 +287,7 @@ fn no_question_is_answered_by_what_the_description_does_not_name() {
         let answer = server.ask(method, path, headers, body);
         let at = format!("{method} {}", operation.path);
         *answers.entry(at).or_default().entry(answer.status).or_default() += 1;
-        // A head that is too long is refused before any route is asked.
+        // An oversized head is rejected before routing.
         if [414, 431].contains(&answer.status) && path.len() > HEAD_BYTES_MAX / 2 {
             continue;
         }

@@ -1,5 +1,6 @@
-//! The walls of the house, from what cargo knows: the picture in `ARCHITECTURE.md` is the one of today, no crate
-//! depends on one above it or in another room, and none on the data path knows an asynchronous runtime.
+//! The crate graph, as cargo reports it. The diagram in `ARCHITECTURE.md` is current. No crate
+//! depends on one of a higher layer or of another room. No crate on the data path uses an
+//! asynchronous runtime.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,24 +10,25 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Where the picture stands.
+/// The page with the diagram.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md");
 const BEGIN: &str = "<!-- crates: begin -->";
 const END: &str = "<!-- crates: end -->";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
-    /// What every room stands on.
+    /// Crates that all others may use.
     Shared,
     /// From the plan to the evidence.
     Measure,
     /// From the evidence to the report.
     Judge,
-    /// Where the rooms join.
+    /// Crates that connect the rooms.
     Join,
 }
 
-/// Every crate with its room, by floor from the ground up: an arrow goes down, never up and never along.
+/// Every crate with its room, by layer from the bottom up. A dependency leads to a lower layer,
+/// never up or sideways.
 const FLOORS: &[&[(&str, Room)]] = &[
     &[
         ("plimsoll-plan", Room::Shared),
@@ -53,16 +55,16 @@ const FLOORS: &[&[(&str, Room)]] = &[
     &[("plimsoll", Room::Join)],
 ];
 
-/// Runtimes whose threads and timers would be in the figures.
+/// Runtimes whose threads and timers would affect the figures.
 const RUNTIMES: [&str; 6] =
     ["tokio", "async-std", "smol", "mio", "futures-executor", "async-executor"];
 
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 struct Crates {
-    /// Between the crates of the workspace; not those of tests.
+    /// Dependencies between the crates of the workspace, without those of tests.
     arrows: Arrows,
-    /// Every package that each one is built with on this platform, by name.
+    /// All packages in the build of each crate on this platform, by name.
     built_with: Arrows,
 }
 
@@ -74,7 +76,7 @@ fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().unwrap_or_else(|| panic!("{key} is a list in {value}"))
 }
 
-/// What cargo knows. It fetches what no build has needed so far.
+/// Returns cargo's metadata. This may fetch crates that no build has needed yet.
 fn crates() -> Crates {
     let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
     let platform = format!("{}-unknown-linux-{libc}", std::env::consts::ARCH);
@@ -116,7 +118,7 @@ fn crates() -> Crates {
     }
 }
 
-/// Everything that arrows lead to from here, however far.
+/// All crates that a crate depends on, directly and indirectly.
 fn reached(arrows: &Arrows, from: &str) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let mut open = vec![from.to_owned()];
@@ -137,7 +139,7 @@ fn place(name: &str) -> Option<(usize, Room)> {
     FLOORS.iter().enumerate().find_map(find)
 }
 
-/// Arrows that go up or along, or from one room into another.
+/// Dependencies on the same or a higher layer, or on another room.
 fn wrong(arrows: &Arrows) -> Vec<String> {
     let mut wrong = Vec::new();
     for (from, all) in arrows {
@@ -162,7 +164,8 @@ fn wrong(arrows: &Arrows) -> Vec<String> {
     wrong
 }
 
-/// The crates and their arrows. An arrow is left out where a longer way leads to the same crate.
+/// The crates and their dependencies. A dependency is omitted if a longer path leads to the same
+/// crate.
 fn picture(arrows: &Arrows) -> String {
     let mut lines = vec!["```mermaid".to_owned(), "flowchart TD".to_owned()];
     for (from, all) in arrows {
@@ -175,18 +178,22 @@ fn picture(arrows: &Arrows) -> String {
     lines.join("\n")
 }
 
-/// Lines of a file of a command, its tests aside: it parses, calls and prints.
+/// Line limit for a command file without its tests: it parses, calls and prints.
 const COMMAND_LINES_MAX: usize = 120;
 
-/// Files of commands that are longer, with the lines that they may have, and why.
+/// Longer command files, with their number of lines and the reason.
 const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
-    ("bundle.rs", 136, "what every command prints of a bundle, and how one is called"),
-    ("chosen.rs", 181, "the flags that name places and change fields, and the plan that they give"),
-    ("run/line.rs", 182, "the flags of a run without a plan, in our words and in fio's"),
+    ("bundle.rs", 135, "what every command prints of a bundle, and how an argument names one"),
+    (
+        "plan_changes.rs",
+        181,
+        "the flags that name paths and change fields, and the plan that results",
+    ),
+    ("run/line.rs", 181, "the flags of a run without a plan, in Plimsoll's words and in fio's"),
     ("sweep/flags.rs", 124, "the flags of a sweep without a plan"),
 ];
 
-/// Every file below a directory of sources, by its path from there, with its lines up to its tests.
+/// Every file below a source directory by relative path, with the number of lines before its tests.
 fn lengths(directory: &Path, below: &str, all: &mut BTreeMap<String, usize>) {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -212,14 +219,14 @@ fn a_command_parses_calls_and_prints() {
         let most = longer.map_or(COMMAND_LINES_MAX, |(_, most, _)| *most);
         assert!(
             *lines <= most,
-            "commands/{file} has {lines} lines, and {most} are enough to parse, call and print: what it carries out \
-             belongs in plimsoll-runner, what it shows in plimsoll-report"
+            "commands/{file} has {lines} lines; the limit is {most}: move the work to plimsoll-runner and the \
+             rendering to plimsoll-report"
         );
     }
     for (file, most, why) in LONGER_COMMANDS {
         let lines = all.get(*file).copied().unwrap_or(0);
-        assert!(lines > COMMAND_LINES_MAX, "{file} is no longer longer ({why})");
-        assert!(lines == *most, "{file} has {lines} lines by now, and may have no more again");
+        assert!(lines > COMMAND_LINES_MAX, "{file} no longer exceeds the limit ({why})");
+        assert!(lines == *most, "{file} has {lines} lines, the list says {most}");
     }
 }
 
@@ -271,6 +278,6 @@ fn nothing_on_the_data_path_knows_an_asynchronous_runtime() {
             assert_eq!(runtimes(name), Vec::<&str>::new(), "{name}");
         }
     }
-    // The one that does: what would be found is found.
+    // One crate does depend on a runtime: it proves that the check works.
     assert!(!runtimes("plimsoll-model-serve").is_empty());
 }

@@ -1,11 +1,11 @@
-//! `plimsoll audit`: results made elsewhere, and what the rules are.
+//! `plimsoll audit`: results of other tools, and the list of rules.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use support::Sandbox;
 
-/// A minute of fio at eight in flight, with what it saw of the device.
+/// A minute of fio with 8 operations in flight, with the device figures fio recorded.
 fn result(direct: &str, device_reads: u64, latency_ns: u64) -> String {
     format!(
         r#"{{"fio version": "fio-3.33", "timestamp": 1700000000,
@@ -36,7 +36,7 @@ fn a_sound_result_fails_no_rule_and_shows_no_claim() {
     for claim in ["media-read", "durable-write", "tail-latency"] {
         assert_eq!(json["claims"][claim], "not shown", "{claim}");
     }
-    // Who claims must show, and a file can not.
+    // A file alone cannot prove such a claim.
     sandbox.run(&["audit", "r.json", "--claim", "media-read"]).expect(3);
 }
 
@@ -68,8 +68,8 @@ fn a_table_is_checked_row_by_row() {
     assert_eq!(rows[2], ["littles-law", "link-exceeded"]);
 }
 
-/// The shape of the tables that vendors' testers publish: a fill without a size, rates of reads and writes
-/// beside a total that holds operations on names, latency to a tenth of a millisecond.
+/// The table layout that vendors' testers publish: a fill without a size, rates of reads and writes
+/// beside a total that includes metadata operations, and latencies to 0.1 ms.
 #[test]
 fn a_published_table_with_operations_on_names_fails_no_rule() {
     let sandbox = Sandbox::new();
@@ -90,11 +90,12 @@ fn a_published_table_with_operations_on_names_fails_no_rule() {
         law.collect::<Vec<_>>()
     };
     assert_eq!([law(0), law(1), law(2)], [["unknown"], ["warn"], ["unknown"]]);
-    // More in flight than there can be is impossible whoever declared it.
+    // More operations in flight than possible are impossible, whatever the declaration states.
     sandbox.run(&["audit", "t.csv", "--outstanding", "300"]).expect(3).says("INVALID 1 of 3 rows");
 }
 
-/// A run of vdbench with figures that agree: 20,000 operations of 4 KiB a second, 0.4 ms, 8 in flight.
+/// A vdbench run with consistent figures: 20,000 operations of 4 KiB per second, 0.4 ms, 8 in
+/// flight.
 fn vdbench(bandwidth: &str) -> String {
     format!(
         "10:00:00.000 Starting RD=rd1; I/O rate: Uncontrolled MAX; elapsed=2; For loops: None\n\n\
@@ -110,7 +111,7 @@ fn vdbench(bandwidth: &str) -> String {
 #[test]
 fn figures_that_contradict_each_other_are_impossible_and_the_equation_is_told() {
     let sandbox = Sandbox::new();
-    // The form is told by content and not by name.
+    // The format is detected by content, not by name.
     std::fs::write(sandbox.path("good.json"), vdbench("78.13")).unwrap();
     std::fs::write(sandbox.path("bad.csv"), vdbench("81.92")).unwrap();
     let ran = sandbox.run(&["audit", "good.json"]).expect(0);
@@ -132,7 +133,7 @@ fn a_directory_is_a_row_for_each_result_and_ends_with_the_worst() {
     std::fs::create_dir(sandbox.path("d")).unwrap();
     std::fs::write(sandbox.path("d/good.txt"), vdbench("78.13")).unwrap();
     std::fs::write(sandbox.path("d/readme.txt"), "nothing here\n").unwrap();
-    sandbox.run(&["audit", "d", "--table"]).expect(0).says("of no known form: 1");
+    sandbox.run(&["audit", "d", "--table"]).expect(0).says("of unknown format: 1");
     std::fs::write(sandbox.path("d/bad.txt"), vdbench("39.06")).unwrap();
     let dd = "64+0 records out\n67108864 bytes (67 MB, 64 MiB) copied, 0.212157 s, 316 MB/s\n";
     std::fs::write(sandbox.path("d/dd.txt"), dd).unwrap();
@@ -148,7 +149,7 @@ fn a_directory_is_a_row_for_each_result_and_ends_with_the_worst() {
         rows.lines().nth(1).unwrap().starts_with("bad.txt,IMPOSSIBLE,vdbench summary,"),
         "{rows}"
     );
-    // What begins as a result and is cut off is named, and never passes.
+    // A truncated result is reported and never passes.
     std::fs::remove_file(sandbox.path("d/bad.txt")).unwrap();
     std::fs::write(sandbox.path("d/cut.json"), "{\"fio version\": \"fio-3.33\", \"jobs\": [{")
         .unwrap();
@@ -163,8 +164,8 @@ fn a_claim_without_a_file_is_held_against_physics() {
     let with = |more: &[&'static str]| sandbox.run(&[&claim[..], more].concat());
     let ran = with(&[]).expect(0);
     ran.says("CONSISTENT");
-    ran.says("Cannot be known from this");
-    // 4.1 GB/s need both directions of a link of 3.1 GB/s.
+    ran.says("Cannot be determined from this");
+    // 4.1 GB/s need both directions of a link of 3.1 GB/s each way.
     let drives = ["--link", "25Gb/s", "--drives", "24", "--media", "ssd"];
     let ran = with(&drives).expect(3);
     ran.says("DOUBTFUL");
@@ -189,7 +190,7 @@ fn a_table_in_markdown_is_read_and_assumes_nothing() {
     let json = sandbox.run(&["audit", "t.md", "--json", "--sort", "name"]).expect(3).json();
     let verdict = |row: usize| json["results"][row]["audit"]["verdict"].clone();
     assert_eq!((verdict(0), verdict(1)), ("CONSISTENT".into(), "IMPOSSIBLE".into()));
-    // No share of reads, no plan, no cap, no error count: nobody saw any.
+    // Read share, plan, limit and error count were not observed, so they are absent.
     let shown = json["results"][0].to_string();
     for word in ["io-errors", "rate-capped", "threads 0", "largest 0"] {
         assert!(!shown.contains(word), "{word}: {shown}");
@@ -228,7 +229,7 @@ fn rules_are_listed_by_the_claims_that_they_bear_on() {
     assert_eq!(tail.as_array(), Some(&bearing));
     let both = ["audit", "--rules", "--claim", "tail-latency", "--claim", "trace-replay"];
     sandbox.run(&both).expect(0).says("replay");
-    sandbox.run(&["audit", "--rules", "--claim", "speed"]).expect(2).says("is no claim");
+    sandbox.run(&["audit", "--rules", "--claim", "speed"]).expect(2).says("is not a claim");
     sandbox.run(&["audit", "--claim", "tail-latency"]).expect(2);
 }
 
@@ -254,16 +255,16 @@ fn what_is_no_result_is_refused_with_a_reason() {
     sandbox.run(&["audit", "x.csv"]).expect(2).says("neither a rate nor a bandwidth");
     sandbox.run(&["audit", "nowhere.json"]).expect(2).says("cannot read");
     std::fs::write(sandbox.path("r.json"), result("1", 1, 1)).unwrap();
-    sandbox.run(&["audit", "r.json", "--link", "fast"]).expect(2).says("no rate of bytes");
-    sandbox.run(&["audit", "r.json", "--media", "tape"]).expect(2).says("no media");
+    sandbox.run(&["audit", "r.json", "--link", "fast"]).expect(2).says("is not a bandwidth");
+    sandbox.run(&["audit", "r.json", "--media", "tape"]).expect(2).says("is not a kind of media");
 }
 
-/// A job of fio's JSON: its options and sides as they are written.
+/// A job in fio's JSON: its options and its read and write sections.
 fn job(name: &str, options: &str, sides: &str) -> String {
     format!(r#"{{"jobname": "{name}", "error": 0, "job options": {{{options}}}, {sides}}}"#)
 }
 
-/// A side with so many operations of 4 KiB at a mean latency over some milliseconds.
+/// A section with a number of 4 KiB operations at a mean latency over some milliseconds.
 fn side(word: &str, operations: u64, latency_ns: u64, runtime_ms: u64) -> String {
     let bytes = operations * 4096;
     format!(
@@ -300,7 +301,7 @@ fn what_buffers_held_is_not_known_from_a_result() {
     assert_eq!(outcome(&verdict, "data-content"), "unknown");
     assert_eq!(outcome(&verdict, "bytes-balance"), "pass", "{verdict}");
     assert_eq!(outcome(&verdict, "rate-capped"), serde_json::Value::Null, "no rate is known");
-    // Where a third of it arrived, something made it less.
+    // If only a third of the bytes reached the device, a layer reduced them.
     let write = job("a", options, &side("write", 3_000_000, 799_000, 300_000));
     let (code, verdict) = audited(&[write], r#"{"name": "sda", "write_ios": 1000000}"#);
     assert_eq!(
@@ -316,7 +317,8 @@ fn a_disk_that_read_nothing_refutes_reads_past_the_page_cache() {
     let read = || job("a", options, &side("read", 600_000, 799_000, 60_000));
     let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 0, "write_ios": 7}"#);
     assert_eq!((code, failed(&verdict)), (3, vec!["bytes-balance".to_owned()]), "{verdict}");
-    // More requests than operations are parts of them: nothing follows, neither neighbours nor caches.
+    // With more device requests than operations, the requests are parts of operations. This permits
+    // no conclusion about other load or caches.
     let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 2400000}"#);
     assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
     assert_ne!(outcome(&verdict, "noisy-neighbour"), "fail");
@@ -326,14 +328,14 @@ fn a_disk_that_read_nothing_refutes_reads_past_the_page_cache() {
 fn the_law_of_queues_is_asked_of_each_job_with_its_flushes() {
     let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "filename": "/x", "size": "1g",
         "numjobs": "2""#;
-    // The second ran for a fifth of the time.
+    // The second job ran for a fifth of the time.
     let jobs = [
         job("a", options, &side("read", 600_000, 799_000, 60_000)),
         job("a", options, &side("read", 120_000, 799_000, 12_000)),
     ];
     let (_, verdict) = audited(&jobs, "");
     assert_eq!(outcome(&verdict, "littles-law"), "pass", "{verdict}");
-    // A write of 20 us, and after each a flush of 80: one in flight.
+    // A write of 20 us, each followed by a flush of 80 us: one operation in flight.
     let options = r#""rw": "write", "bs": "4k", "ioengine": "psync", "filename": "/x", "size": "1g",
         "fdatasync": "1""#;
     let sides = format!(
@@ -359,7 +361,7 @@ fn failed_operations_count_and_other_engines_are_read() {
     let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "ioengine": "rbd", "pool": "p",
         "rbdname": "r""#;
     let read = job("a", options, &side("read", 600_000, 799_000, 60_000));
-    // What this host's disk did meanwhile is no evidence.
+    // Activity of this host's disk is no evidence for this result.
     let (code, verdict) = audited(&[read], r#"{"name": "sda", "read_ios": 0}"#);
     assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
 }

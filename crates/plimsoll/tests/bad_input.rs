@@ -1,5 +1,5 @@
-//! What an operator can get wrong before a run, and what a target can: one clear message that names the
-//! field or path and what to do, and the right exit code.
+//! Mistakes of an operator before a run, and failures of a target. Each gives one clear message
+//! with the field or path and the remedy, and the right exit code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use support::{LoopFs, Sandbox, SmallPlan};
 
-/// Runs the plan and returns what it said; nothing may be left in the data directory.
+/// Runs the plan and returns its messages; nothing may remain in the data directory.
 #[track_caller]
 fn refused(sandbox: &Sandbox, text: &str, code: i32, says: &[&str]) {
     let path = sandbox.path("plan.toml");
@@ -52,7 +52,7 @@ fn a_failure_is_told_once_in_colour_where_that_is_wanted_and_as_json_where_that_
     let error = &ran.json()["error"];
     assert_eq!((&error["exit_code"], &error["kind"]), (&2.into(), &"usage".into()), "{error}");
     assert!(error["message"].as_str().unwrap().contains("mailboxs"), "{error}");
-    // What is wrong with the command line itself, and what is not there.
+    // Errors on the command line, and missing files.
     let ran = sandbox.run(&["run", "--json", "--no-such-option"]).expect(2);
     assert!(ran.json()["error"]["message"].as_str().unwrap().contains("--no-such-option"));
     let ran = sandbox.run(&["judge", "nowhere", "--json"]).expect(2);
@@ -138,7 +138,7 @@ fn a_read_only_path_is_named() {
     ran.says("mounted for writing");
 }
 
-/// A file system in memory, undone when dropped.
+/// A tmpfs, unmounted when dropped.
 struct MemoryFs(std::path::PathBuf);
 
 impl MemoryFs {
@@ -191,10 +191,10 @@ fn a_disk_that_fills_up_while_the_data_is_made_ends_the_run_and_keeps_its_eviden
     plan.mailbox_size = "24MiB".into();
     let path = sandbox.plan(&plan);
     let child = sandbox.start(&["run", &path, "-q"]);
-    // There is room when it looks, and then somebody else takes it.
+    // The space suffices at the check, and another process uses it up later.
     support::wait_until("the first file", || fs.0.join("plimsoll-small/db00.edb").exists());
     let _ = std::fs::write(fs.0.join("somebody-else"), vec![1; 200 << 20]);
-    let ran = support::Ran::from(child.wait_with_output().unwrap()).expect(5);
+    let ran = support::CommandOutput::from(child.wait_with_output().unwrap()).expect(5);
     ran.says("INVALID");
     ran.says("No space left");
     let run = support::json(&sandbox.bundle().join("run.json"));

@@ -1,5 +1,5 @@
-//! Declared caches, carried out on real files. Alone in its file: a cold run drops the caches of the whole
-//! system, so that beside other tests nothing would stay warm.
+//! Declared cache states, produced on real files. It has a file of its own because a cold run drops
+//! the page cache of the whole system, which would disturb other tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -24,7 +24,7 @@ fn declared_caches_are_seen_where_the_host_can_see_them() {
         let [bundle] = &names(&out)[..] else { panic!("one bundle") };
         json(&out.join(bundle).join("verdict.json"))
     };
-    // Cold was proved where the system's caches could be dropped, which takes root.
+    // The cold state is proved only if the system's caches can be dropped, which needs root.
     let root = rustix::process::geteuid().is_root();
     let cold = if root { "pass" } else { "unknown" };
     assert_eq!(found(&state("cold", "auto"), "cache-state"), cold);

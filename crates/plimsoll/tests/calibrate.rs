@@ -1,4 +1,4 @@
-//! `plimsoll calibrate`, and what a run's bundle says of the host.
+//! `plimsoll calibrate`, and the host figures in a run's bundle.
 
 mod support;
 
@@ -7,7 +7,7 @@ use support::{Sandbox, json};
 #[test]
 fn a_host_is_measured_once_and_each_bundle_says_it() {
     let sandbox = Sandbox::new();
-    let ran = support::Ran::from(
+    let ran = support::CommandOutput::from(
         sandbox
             .command(&["calibrate", "--json"])
             .env_remove("PLIMSOLL_CALIBRATE")
@@ -25,7 +25,8 @@ fn a_host_is_measured_once_and_each_bundle_says_it() {
     let path = sandbox.path("null.toml");
     std::fs::write(&path, plan).unwrap();
     let mut command = sandbox.command(&["run", path.to_str().unwrap(), "--json"]);
-    let ran = support::Ran::from(command.env_remove("PLIMSOLL_CALIBRATE").output().unwrap());
+    let ran =
+        support::CommandOutput::from(command.env_remove("PLIMSOLL_CALIBRATE").output().unwrap());
     assert!(!ran.stderr.contains("ceilings"), "it was measured a moment ago: {}", ran.stderr);
     let environment = json(&sandbox.bundle().join("environment.json"));
     assert_eq!(environment["calibration"]["null_rate_ops_per_s"].as_f64(), Some(rate as f64));

@@ -1,13 +1,14 @@
-//! Modules of a crate that stand beside each other form no circle, but for those that are listed here with a reason.
-//! Read from the sources: `use` declarations and paths that begin with `crate`, `super` or `self`, re-exports followed
-//! to where they come from. What only a method call or a macro ties together is not seen.
+//! Sibling modules of a crate form no import cycle, except the cycles listed here with a reason.
+//! The test reads the sources: `use` declarations, paths that begin with `crate`, `super` or
+//! `self`, and re-exports followed to their origin. It does not see dependencies through method
+//! calls or macros.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Crate, the module that they are in, the modules of the circle, and why it stays.
+/// Crate, parent module, modules of the cycle, and the reason to keep it.
 const KNOWN: &[(&str, &str, &[&str], &str)] = &[
     (
         "plimsoll-engine",
@@ -129,7 +130,7 @@ fn collect(directory: &Path, module: &[String], files: &mut BTreeMap<Module, Str
     }
 }
 
-/// Words and punctuation, without comments, strings and characters.
+/// The tokens of a source, without comments, strings and characters.
 fn tokens(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let at = |i: usize| chars.get(i).copied().unwrap_or(' ');
@@ -178,7 +179,7 @@ fn quoted(chars: &[char], start: usize) -> usize {
     i + 1
 }
 
-/// Where a raw string ends, if one begins here.
+/// The end of the raw string that begins here, if any.
 fn raw(chars: &[char], start: usize) -> Option<usize> {
     if chars[start] != 'r' {
         return None;
@@ -200,7 +201,7 @@ fn raw(chars: &[char], start: usize) -> Option<usize> {
     }
 }
 
-/// Without what is built for tests only; files of such modules are named.
+/// The source without test-only items, and the names of test-only modules.
 fn without_tests(all: &[String]) -> (Vec<String>, Vec<String>) {
     let (mut kept, mut tests, mut i) = (Vec::new(), Vec::new(), 0);
     let marks = ["#", "[", "cfg", "(", "test", ")", "]"];
@@ -230,7 +231,7 @@ fn without_tests(all: &[String]) -> (Vec<String>, Vec<String>) {
     (kept, tests)
 }
 
-/// Paths of `use` declarations, those that are re-exports, and paths elsewhere.
+/// Paths of `use` declarations, re-exported paths, and paths in other code.
 #[derive(Default)]
 struct Paths {
     all: Vec<Module>,
@@ -268,7 +269,7 @@ fn word(token: Option<&String>) -> bool {
     token.is_some_and(|t| t.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// The paths of a `use` tree, with the names that they get.
+/// The paths of a `use` tree, with their local names.
 fn tree(tokens: &[String], before: &[String], all: &mut Vec<(String, Module)>) {
     let (mut depth, mut start) = (0, 0);
     for end in 0..=tokens.len() {
@@ -303,7 +304,7 @@ fn one(tokens: &[String], before: &[String], all: &mut Vec<(String, Module)>) {
     }
 }
 
-/// Circles among modules that stand beside each other: the module that they are in, and their names.
+/// Cycles among sibling modules: parent module and names.
 fn circles(files: &BTreeMap<Module, String>) -> Vec<(String, Vec<String>)> {
     let mut sources = BTreeMap::new();
     let mut tests: BTreeSet<Module> = BTreeSet::new();
@@ -345,7 +346,7 @@ fn circles(files: &BTreeMap<Module, String>) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// A path from the root of the crate; `None`: of another crate.
+/// A path from the root of the crate; `None` for a path of another crate.
 fn absolute(module: &Module, path: &Module, sources: &BTreeMap<Module, Paths>) -> Option<Module> {
     let first = path.first()?.as_str();
     let mut at = match first {
@@ -366,7 +367,7 @@ fn absolute(module: &Module, path: &Module, sources: &BTreeMap<Module, Paths>) -
     Some(at)
 }
 
-/// The module that a path leads into, re-exports followed.
+/// The module a path refers to, with re-exports followed.
 fn resolve(path: Module, sources: &BTreeMap<Module, Paths>, depth: usize) -> Option<Module> {
     let length = (0..=path.len()).rev().find(|n| sources.contains_key(&path[..*n]))?;
     let module = path[..length].to_vec();

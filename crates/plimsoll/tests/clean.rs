@@ -1,4 +1,4 @@
-//! What is ours is removed, and nothing else: by a run, by `plimsoll clean` and by `plimsoll runs rm`.
+//! Only Plimsoll's own files are removed: by a run, by `plimsoll clean` and by `plimsoll runs rm`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -15,7 +15,7 @@ fn small(sandbox: &Sandbox) -> String {
     sandbox.plan(&plan)
 }
 
-/// A store that a run kept.
+/// A store kept by a run.
 fn kept(sandbox: &Sandbox) -> (String, PathBuf) {
     let plan = small(sandbox);
     let ran = sandbox.run(&["run", &plan, "--keep", "-q"]);
@@ -28,7 +28,7 @@ fn maps(sandbox: &Sandbox) -> Vec<String> {
     if stores.is_dir() { names(&stores) } else { Vec::new() }
 }
 
-/// That a run refuses the target and leaves what is there as it is.
+/// Checks that a run rejects the target and leaves its contents unchanged.
 fn refused(sandbox: &Sandbox, plan: &str, says: &str) {
     sandbox.run(&["run", plan, "-q"]).expect(2).says(says);
 }
@@ -87,27 +87,28 @@ fn what_somebody_put_among_our_files_stays_and_is_named() {
     assert!(sandbox.left_in_data().is_empty());
 }
 
-/// Each way in which making or removing a store can be cut off leaves a target that the next run takes.
+/// After an interruption at any point of the creation or removal of a store, the next run accepts
+/// the target.
 #[test]
 fn what_was_cut_off_does_not_block_the_next_run() {
     let sandbox = Sandbox::new();
     let (plan, own) = kept(&sandbox);
     let removing = sandbox.data().join(".removing-plimsoll-small");
-    // In the middle of a removal.
+    // During a removal.
     std::fs::rename(&own, &removing).unwrap();
     std::fs::remove_file(removing.join("db00.edb")).unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
-    // When all but the directory was removed.
+    // After everything except the directory was removed.
     std::fs::create_dir(&removing).unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
-    // While the manifest was being written for the first time.
+    // During the first write of the manifest.
     std::fs::create_dir(&own).unwrap();
     std::fs::write(own.join(".store.json.new"), "{").unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
-    // Somebody else's directory of that name is left, and does not block either.
+    // Another directory of that name is left alone and does not block the run either.
     std::fs::create_dir(&removing).unwrap();
     std::fs::write(removing.join("letter.txt"), "mine").unwrap();
     runs(&sandbox, &plan);
@@ -131,16 +132,16 @@ fn clean_removes_what_killed_runs_left_and_their_maps() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(maps(&sandbox).len(), 1);
-    // Its data is there, so its maps are needed.
+    // The data exists, so its maps are needed.
     sandbox.run(&["clean"]).expect(0).says("0 removed (0 bytes), 1 still needed");
     sandbox.run(&["clean", &target]).expect(0).says(&format!("removed {target}/plimsoll-small"));
     assert!(maps(&sandbox).is_empty() && sandbox.left_in_data().is_empty());
 
-    // What a run was asked to keep stays, until that is asked for.
+    // Data kept with `--keep` stays until its removal is requested.
     kept(&sandbox);
     sandbox.run(&["clean", &target]).expect(0).says("stays");
     sandbox.run(&["verify", &target, "-q"]).expect(0).says("INTACT");
-    // Data that was removed by other means: the maps are collected.
+    // Data that was removed by other means: `clean` removes the maps.
     std::fs::remove_dir_all(sandbox.data().join("plimsoll-small")).unwrap();
     let told = sandbox.run(&["clean", "--json"]).expect(0).json();
     assert_eq!(told["maps_removed"], 1, "{told}");
@@ -176,7 +177,7 @@ fn runs_rm_removes_experiments_and_bundles_and_nothing_else() {
         sandbox.run(&["runs", "rm", home.to_str().unwrap()]).expect(2).says("nothing was removed");
         assert_eq!(everything_below(&home), before);
     }
-    // A record of ours in a directory with somebody's files.
+    // A manifest of Plimsoll in a directory with a user's files.
     let plan = "version = 1\nname = \"twice\"\ndemonstration = true\n[target]\nnull = true\n\
         [workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"200ms\"\n\
         [evidence]\ninterval = \"50ms\"\nmin_measure = \"100ms\"\n[repeat]\nruns = 2\n";
@@ -186,11 +187,11 @@ fn runs_rm_removes_experiments_and_bundles_and_nothing_else() {
     assert!([0, 1, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     let experiment = sandbox.bundle();
     std::fs::rename(home.join("photos"), experiment.join("photos")).unwrap();
-    // A run of it that was killed left a part of a bundle.
+    // A killed run of the experiment left a partial bundle.
     std::fs::create_dir(experiment.join("killed")).unwrap();
     std::fs::write(experiment.join("killed/plan.toml"), "version = 1").unwrap();
     let ran = sandbox.run(&["runs", "rm", experiment.to_str().unwrap()]).expect(5);
-    ran.says("photos: Plimsoll did not make it, so it stays");
+    ran.says("photos: not created by Plimsoll, so it stays");
     assert_eq!(names(&experiment), ["photos"]);
     assert_eq!(names(&experiment.join("photos")), ["one.jpg"]);
 

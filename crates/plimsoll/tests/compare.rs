@@ -1,4 +1,5 @@
-//! `plimsoll compare`: targets of one plan in turns on two file systems, and experiments side by side.
+//! `plimsoll compare`: targets of one plan in alternation on two file systems, and experiments side
+//! by side.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -26,7 +27,7 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
     let path = sandbox.path("two.toml");
     std::fs::write(&path, text).unwrap();
 
-    // Two runs of each can't tell a difference: that is said before an hour is spent on them.
+    // Two runs of each target cannot show a difference: the command says so before it measures.
     for command in ["compare", "run"] {
         let refused = sandbox.run(&[command, path.to_str().unwrap()]).expect(2);
         refused.says("fewer than 4 runs of each");
@@ -37,7 +38,8 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
     let compared = ran.json();
     assert!(compared["why"]["causes"].is_array(), "{compared}");
     assert_eq!(compared["names"], serde_json::json!(["ext4", "btrfs"]));
-    // The file systems are what is compared. A run that the host disturbed is INVALID, and is said.
+    // The comparison is between the file systems. A run disturbed by the host is INVALID and
+    // reported.
     let unlike = compared["unlike"].as_array().unwrap();
     assert!(unlike.iter().all(|one| one["name"] == "invalid-runs"), "{unlike:?}");
     let rate = &compared["metrics"][0];
@@ -61,7 +63,7 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
         assert_eq!(mount["file_system"], run["arm"], "each arm is on its own file system");
         file_systems.push(run["arm"].as_str().unwrap().to_owned());
     }
-    // Each round takes both.
+    // Each round measures both.
     for round in file_systems.chunks(2) {
         assert!(round.contains(&"ext4".to_owned()) && round.contains(&"btrfs".to_owned()));
     }
@@ -71,7 +73,7 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
         let left = support::names(&fs.mount);
         assert!(!left.iter().any(|name| name.starts_with("plimsoll")), "{left:?}");
     }
-    // The same again from the bundles alone.
+    // The same result from the bundles alone.
     let id = experiment.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["compare", id, "--json"]).json(), compared);
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), compared);
@@ -88,7 +90,7 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
         out
     };
     let a = once(&plan, "a");
-    // Required so much that no side meets it, and nothing else is said first.
+    // A requirement above both sides; it is the first reported reason.
     plan.mailbox = "think_time = \"1ms\"".into();
     let b = once(&plan, "b");
     let page = sandbox.path("compared.html").display().to_string();
@@ -96,14 +98,14 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
     let compared = ran.json();
     let unlike = compared["unlike"].to_string();
     assert!(unlike.contains("plan.workload.mailbox.think_time_ns"), "{unlike}");
-    // With headroom on both sides that is said instead; either way nobody is called the winner.
+    // With headroom on both sides the report states that instead. In both cases no side is better.
     assert_eq!(compared["winner"], Value::Null);
     assert!([0, 3].contains(&ran.code), "{}", ran.stdout);
     let accepted =
         sandbox.run(&["compare", &a, &b, "--accept", "plan", "--html", &page, "--json"]).json();
     assert!(accepted["unlike"].to_string().contains("\"accepted\":true"), "{accepted}");
     assert!(std::fs::read_to_string(page).unwrap().contains("accepted"));
-    // What is asked about is no unlike condition, and every other difference still is.
+    // The compared condition does not count as a difference; all others do.
     let asked = ["--factor", "plan.workload.mailbox.think_time_ns", "--json"];
     let (old, new) = (format!("old={a}"), format!("new={b}"));
     let asked = sandbox.run(&[&["compare", &old, &new], &asked[..]].concat()).json();
@@ -115,7 +117,7 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
     }
     let first = &asked["why"]["parts_at"][0];
     assert_eq!(first["kind"], "condition", "{asked}");
-    // A directory that holds both is compared within itself.
+    // A directory with both sides is compared within itself.
     let both = sandbox.path("both");
     std::fs::create_dir(&both).unwrap();
     for (from, to) in [(&a, "before"), (&b, "after")] {
@@ -123,8 +125,8 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
     }
     let within = sandbox.run(&["compare", both.to_str().unwrap(), "--json"]).json();
     assert_eq!(within["names"], serde_json::json!(["after", "before"]), "{within}");
-    sandbox.run(&["compare", &a]).expect(2).says("name another");
-    sandbox.run(&["compare", &a, "/nowhere"]).expect(2).says("there is no bundle");
+    sandbox.run(&["compare", &a]).expect(2).says("a comparison needs two");
+    sandbox.run(&["compare", &a, "/nowhere"]).expect(2).says("no bundle");
 }
 
 #[test]
@@ -138,7 +140,7 @@ fn a_comparison_says_first_what_it_will_take_and_can_be_tried_dry() {
     let named = ["compare", "oltp", "--target", &ext4, "--target", &btrfs];
     let small = ["--set", "workload.matrix.file_size=1MiB"];
     let with = |more: &[&str]| sandbox.run(&[&named[..], &small[..], more].concat());
-    // A plan that is built in, on two places of this machine.
+    // A built-in plan on two paths of this machine.
     let ran = with(&["--set", "repeat.runs=4", "--dry-run"]).expect(0);
     for says in [
         "takes 4 h 8 min (8 runs of 31 min)",
@@ -147,12 +149,12 @@ fn a_comparison_says_first_what_it_will_take_and_can_be_tried_dry() {
         "writes 136 MiB before it measures",
         "run 1 of 8: ",
         "run 8 of 8: ",
-        "is there, and may be written",
+        "exists and is writable",
     ] {
         ran.says(says);
     }
     assert!(sandbox.bundles().is_empty() && support::names(&a).is_empty());
-    // What can't be told, what can't fit and what goes on for weeks is refused before anything is spent.
+    // Too few runs, too little space and weeks of measuring are rejected before any work.
     with(&["--dry-run"]).expect(2).says("--set repeat.runs=4");
     let vast = ["--set", "workload.matrix.file_size=100TiB", "--set", "repeat.runs=4"];
     sandbox
@@ -163,14 +165,17 @@ fn a_comparison_says_first_what_it_will_take_and_can_be_tried_dry() {
     with(&long).expect(2).says("--yes");
     with(&[&long[..], &["--yes", "--dry-run"]].concat()).expect(0).says("run 8 of 8: ");
     let nowhere = ["--target", "c=/no/such", "--set", "repeat.runs=4"];
-    with(&nowhere).expect(2).says("/no/such is no directory that is there");
-    // One place is nothing to compare, and flags of plans go with plans.
+    with(&nowhere).expect(2).says("/no/such is not an existing directory");
+    // One path alone is no comparison, and plan flags need a plan.
     sandbox.run(&["compare", "oltp"]).expect(2).says("--target ext4=/mnt/a");
-    sandbox.run(&["compare", "oltp", "--target", "/mnt/a"]).expect(2).says("which name");
+    sandbox
+        .run(&["compare", "oltp", "--target", "/mnt/a"])
+        .expect(2)
+        .says("a name and a path are required");
     sandbox
         .run(&["compare", "here", "there", "--dry-run"])
         .expect(2)
-        .says("--dry-run goes with a plan");
+        .says("--dry-run can be used only with a plan");
 }
 
 #[test]
@@ -192,7 +197,7 @@ fn a_plan_names_the_difference_that_is_the_question() {
         assert_eq!(one["factor"], one["name"] == "plan.workload.mailbox.think_time_ns", "{one}");
     }
     assert!(compared["unlike"].to_string().contains("think_time_ns"), "{compared}");
-    // Only what the plans of both sides name is the question.
+    // Only targets that the plans of both sides name are compared.
     plan.more = String::new();
     let c = once(&plan, "c");
     let compared = sandbox.run(&["compare", &a, &c, "--json"]).json();

@@ -1,4 +1,5 @@
-//! `plimsoll compare BEFORE AFTER` on directories of results of other tools: repeats of each side, told apart from their scatter.
+//! `plimsoll compare BEFORE AFTER` on directories with results of other tools: several repeats on
+//! each side, compared against their scatter.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -8,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 use support::Sandbox;
 
-/// A minute of fio at eight in flight, at that rate.
+/// A minute of fio with 8 operations in flight at the given rate.
 fn fio(path: &Path, per_s: f64) {
     let operations = (per_s * 60.0).round();
     let (rate, latency_ns) = (operations / 60.0, 8e9 / (operations / 60.0) * 0.99);
@@ -26,7 +27,7 @@ fn fio(path: &Path, per_s: f64) {
     std::fs::write(path, text).unwrap();
 }
 
-/// The report of pgbench on a minute of eight clients.
+/// The report of pgbench for one minute with eight clients.
 fn pgbench(path: &Path, per_s: f64) {
     let count = (per_s * 60.0).round();
     let rate = count / 60.0;
@@ -40,7 +41,7 @@ fn pgbench(path: &Path, per_s: f64) {
     std::fs::write(path, text).unwrap();
 }
 
-/// Two directories of repeats, a file each.
+/// Two directories with one file for each repeat.
 fn sides(sandbox: &Sandbox, write: fn(&Path, f64), name: &str, rates: [&[f64]; 2]) -> [String; 2] {
     let sides = ["before", "after"].map(|side| sandbox.path(&format!("{name}/{side}")));
     for (side, rates) in sides.iter().zip(rates) {
@@ -76,7 +77,7 @@ fn a_change_is_told_from_the_scatter_of_the_repeats_of_both_sides() {
             let compared = ran.json();
             let pair = rate(&compared);
             assert_eq!(pair["says"], says, "{name}, {case}: {compared:#}");
-            // The spread of each side, largest less least over the mean.
+            // The spread of each side: maximum minus minimum, divided by the mean.
             let spread = pair["spreads"][0].as_f64().unwrap();
             assert!((spread - 0.02).abs() < 1e-4, "{name}, {case}: {spread}");
             assert_eq!(pair["values"][0].as_array().unwrap().len(), STEADY.len());
@@ -94,7 +95,7 @@ fn a_side_with_a_result_that_cannot_be_true_and_sides_that_did_other_work_decide
     let sandbox = Sandbox::new();
     let faster: Vec<f64> = STEADY.iter().map(|rate| rate * 1.2).collect();
     let [before, after] = sides(&sandbox, fio, "tampered", [&STEADY, &faster]);
-    // One of ten says thrice what its operations make.
+    // One of ten repeats reports three times the rate its operations give.
     let one = Path::new(&after).join("run-3/result");
     let text = std::fs::read_to_string(&one).unwrap();
     let at = text.find("\"iops\": ").unwrap() + 8;

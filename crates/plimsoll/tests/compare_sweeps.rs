@@ -1,12 +1,13 @@
-//! `plimsoll compare SWEEP_A SWEEP_B`: two small sweeps, cell by cell, in every form.
+//! `plimsoll compare SWEEP_A SWEEP_B`: two small sweeps, compared cell by cell, in all output
+//! forms.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use serde_json::Value;
-use support::{Ran, Sandbox};
+use support::{CommandOutput, Sandbox};
 
-/// Two sizes by two read shares on nothing: what is compared here is only how it is told.
+/// Two sizes by two read shares on the null target: this tests only the output of the comparison.
 fn swept(sandbox: &Sandbox, out: &str, more: &str) -> String {
     let text = format!(
         "version = 1\nname = \"matrix\"\nseed = 3\n[target]\nnull = true\n[workload.matrix]\nsizes = \
@@ -20,8 +21,8 @@ fn swept(sandbox: &Sandbox, out: &str, more: &str) -> String {
     out.display().to_string()
 }
 
-/// On a shared machine points may be INVALID on one side: then that cell is not compared.
-fn ended(ran: Ran) -> Ran {
+/// On a shared machine a point may be INVALID on one side; its cell is then not compared.
+fn ended(ran: CommandOutput) -> CommandOutput {
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     ran
 }
@@ -63,12 +64,12 @@ fn two_sweeps_are_compared_cell_by_cell() {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
 
-    // A side may hold several sweeps; a run is no sweep, and three are too many.
+    // A side may contain several sweeps. A run is not a sweep, and three sides are too many.
     swept(&sandbox, "a", "clients = 3");
     let twice = ended(sandbox.run(&["compare", &a, &b, "--json"])).json();
     assert_eq!(twice["sweeps"], serde_json::json!([2, 1]));
     let empty = sandbox.path("empty").display().to_string();
     std::fs::create_dir(&empty).unwrap();
-    sandbox.run(&["compare", &a, &empty]).expect(2).says("is no sweep");
-    sandbox.run(&["compare", &a, &b, &a]).expect(2).says("compare two, cell by cell");
+    sandbox.run(&["compare", &a, &empty]).expect(2).says("is not a sweep");
+    sandbox.run(&["compare", &a, &b, &a]).expect(2).says("only two can be compared");
 }

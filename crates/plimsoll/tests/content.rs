@@ -1,5 +1,5 @@
-//! Content is checked in every run, also where the plan does not ask for a check of all data: data that
-//! something else overwrites in mid-run ends it as corrupt (exit code 4).
+//! Every run checks content, also without a check of all data in the plan. If other software
+//! overwrites data during a run, the run ends as corrupt (exit code 4).
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -7,9 +7,10 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use support::{Ran, Sandbox, SmallPlan, json};
+use support::{CommandOutput, Sandbox, SmallPlan, json};
 
-/// A plan of a matrix on 4 MiB, without a check of all data. Of so little 64 blocks are sampled.
+/// A `[workload.matrix]` plan on 4 MiB without a check of all data. For so little data 64 blocks
+/// are sampled.
 fn matrix(sandbox: &Sandbox, workload: &str, phases: &str) -> String {
     let text = format!(
         "version = 1\nname = \"small\"\n[target]\npath = {:?}\n[workload.matrix]\nsizes = \"4KiB\"\n\
@@ -22,7 +23,7 @@ fn matrix(sandbox: &Sandbox, workload: &str, phases: &str) -> String {
     path.display().to_string()
 }
 
-/// The files of `directory` whose size is at least a MiB.
+/// The files of `directory` of at least 1 MiB.
 fn large_files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().flatten() {
@@ -36,7 +37,7 @@ fn large_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Bytes that are no content of any run (Knuth's MMIX).
+/// Bytes that no run writes as content (Knuth's MMIX).
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 99u64;
     let mut next = || {
@@ -47,9 +48,9 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// Runs a plan, and a second after its load began fills the first file with noise whose name `spoiled`
-/// takes.
-fn run_and_spoil(sandbox: &Sandbox, plan: &str, spoiled: impl Fn(&str) -> bool) -> Ran {
+/// Runs a plan. One second after its load begins, overwrites the first file whose name `spoiled`
+/// selects.
+fn run_and_spoil(sandbox: &Sandbox, plan: &str, spoiled: impl Fn(&str) -> bool) -> CommandOutput {
     let child = sandbox.start(&["run", plan, "--json", "-q"]);
     support::wait_until("the load", || {
         let below = std::fs::read_dir(sandbox.data().join("plimsoll-small"));
@@ -65,14 +66,14 @@ fn run_and_spoil(sandbox: &Sandbox, plan: &str, spoiled: impl Fn(&str) -> bool) 
     let path = files.find(|path| spoiled(&path.file_name().unwrap().to_string_lossy())).unwrap();
     let made = sandbox.path("noise");
     std::fs::write(&made, noise(path.metadata().unwrap().len() as usize)).unwrap();
-    // Direct, as the run's own: the two would collide in the page cache.
+    // With direct I/O like the run itself: otherwise the two would conflict in the page cache.
     let (from, to) = (format!("if={}", made.display()), format!("of={}", path.display()));
     support::tool("dd", &[&from, &to, "bs=1M", "oflag=direct", "conv=notrunc"]);
-    Ran::from(child.wait_with_output().unwrap())
+    CommandOutput::from(child.wait_with_output().unwrap())
 }
 
 #[track_caller]
-fn is_corrupt(sandbox: &Sandbox, ran: Ran) -> Value {
+fn is_corrupt(sandbox: &Sandbox, ran: CommandOutput) -> Value {
     let verdict = ran.expect(4).json();
     assert_eq!(verdict["verdict"], "INVALID", "{verdict}");
     assert_eq!(support::found(&verdict, "check-failed"), "fail");
@@ -94,7 +95,7 @@ fn a_mix_on_files_that_are_overwritten_with_noise_is_corrupt() {
 #[test]
 fn writes_alone_are_read_back() {
     let sandbox = Sandbox::new();
-    // As few that most of what is overwritten is not written once more.
+    // So few writes that the load does not rewrite most of the overwritten blocks.
     let workload = "reads = 0\narrival = \"constant\"\nrate = 200";
     let ran = run_and_spoil(&sandbox, &matrix(&sandbox, workload, ""), |_| true);
     let run = is_corrupt(&sandbox, ran);
@@ -116,7 +117,7 @@ fn what_was_checked_of_a_whole_run_is_told() {
         ("reads = 60\nqueue_depth = 8\nclients = 2", true, true),
         ("reads = 100\npatterns = \"sequential\"", true, false),
         ("reads = 0\nsync = \"fdatasync\"\nsync_every = 4", false, true),
-        // Writes of blocks that are in flight already, again and again.
+        // Repeated writes of blocks that are already in flight.
         ("reads = 50\nqueue_depth = 32\nworking_set = \"16KiB\"", true, true),
     ] {
         let sandbox = Sandbox::new();

@@ -1,5 +1,5 @@
-//! What was acknowledged as durable is there: after `kill -9`, asked of a witness that is not the store,
-//! and against the flushes that the kernel counted.
+//! Data acknowledged as durable exists after `kill -9`. A witness outside the store checks this,
+//! and the kernel's flush counts confirm it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -10,10 +10,10 @@ use std::process::Stdio;
 
 use support::{LoopFs, Sandbox, SmallPlan, json};
 
-/// Kills in the test command. The documented long one sets `PLIMSOLL_KILLS=200`.
+/// Kills in this test. The documented long run sets `PLIMSOLL_KILLS=200`.
 const KILLS: u32 = 20;
 
-/// A small generator (SplitMix64) for the moments at which to kill; the seed is printed.
+/// A small generator (SplitMix64) for the times of the kills; the seed is printed.
 fn mixed(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -43,7 +43,7 @@ fn nothing_acknowledged_is_missing_after_kill_9() {
     assert!(to_replay_in_all > 0, "no kill left anything to replay: they came too late or early");
 }
 
-/// Runs, kills, verifies; returns the commits witnessed and the changes that were left to replay.
+/// Runs, kills and verifies. Returns the witnessed commits and the changes left to replay.
 fn kill_once(sandbox: &Sandbox, plan: &str, seed: u64, round: u32) -> (u64, u64) {
     let (witness, pipe) = (sandbox.path("witness"), sandbox.path("pipe"));
     let _ = std::fs::remove_file(&pipe);
@@ -55,7 +55,8 @@ fn kill_once(sandbox: &Sandbox, plan: &str, seed: u64, round: u32) -> (u64, u64)
         .process_group(0)
         .spawn()
         .unwrap();
-    // The pipe ends when the process is dead: what it acknowledged is in this process by then.
+    // The pipe ends when the process is dead: all acknowledgements have reached this process by
+    // then.
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
         std::fs::File::open(pipe).unwrap().read_to_end(&mut bytes).unwrap();
@@ -93,7 +94,7 @@ fn a_commit_that_is_not_there_is_noticed() {
     sandbox.run(&["run", &plan, "-q", "--keep", "--witness", witness_text]);
     let store = sandbox.data().display().to_string();
     sandbox.run(&["verify", &store, "-q", "--witness", witness_text]).expect(0);
-    // A commit with a version that nobody wrote.
+    // A commit with a version that was never written.
     let mut record = std::fs::read(&witness).unwrap()[..40].to_vec();
     record[14] = 0x7f;
     let mut all = std::fs::read(&witness).unwrap();
@@ -120,7 +121,10 @@ fn two_runs_may_share_a_witness() {
     let found = sandbox.run(&arguments).expect(0).json();
     assert_eq!(found["commits_witnessed"].as_u64(), Some(second));
     assert!(
-        found["unknown"][0].as_str().unwrap().starts_with(&format!("{first} commits of other"))
+        found["unknown"][0]
+            .as_str()
+            .unwrap()
+            .starts_with(&format!("{first} witnessed commits belong to other"))
     );
 }
 
@@ -131,8 +135,8 @@ fn the_device_flushes_and_carries_what_the_evidence_says() {
     let mut plan = SmallPlan::on(&fs.mount);
     plan.mailbox_size = "8MiB".into();
     plan.measure = "12s".into();
-    // The kernel serves flushes that wait at the same time with one. With one log and one write of it at
-    // a time none of the log's waits beside another of its own.
+    // The kernel serves flushes that wait at the same time with one flush. One log with one write
+    // at a time never has two flushes waiting.
     plan.databases = 1;
     plan.mailbox = "log_writes_in_flight = 1".into();
     let plan = sandbox.plan(&plan);
@@ -153,7 +157,7 @@ fn the_device_flushes_and_carries_what_the_evidence_says() {
         let ratio = kernels / ours;
         assert!((0.99..=1.01).contains(&ratio), "{ratio}: {measure} {device}");
     }
-    // Durable log writes: each group of commits was made durable by one of them.
+    // Durable log writes: one write made each group of commits durable.
     let log_writes: u64 = run["classes"]
         .as_array()
         .unwrap()

@@ -1,5 +1,5 @@
-//! Bundles that earlier versions left, as they left them: today's commands read them, and judge them by today's
-//! rules. `fixtures/earlier` names each by the version of the rules that its own verdict was made by.
+//! Bundles of earlier versions, unmodified: today's commands read them and judge them by today's
+//! rules. `fixtures/earlier` names each by the rules version of its own verdict.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -10,13 +10,13 @@ use plimsoll_judge::verdict::RULES_VERSION;
 use serde_json::{Value, json};
 use support::{Sandbox, names};
 
-/// A copy of a bundle that an earlier version left, in a sandbox whose ledger never heard of it.
-struct Earlier {
+/// A copy of a bundle of an earlier version, in a sandbox whose ledger has no entry for it.
+struct EarlierBundle {
     sandbox: Sandbox,
     bundle: String,
 }
 
-impl Earlier {
+impl EarlierBundle {
     fn of(name: &str) -> Self {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/earlier");
         let (from, sandbox) = (fixtures.join(name), Sandbox::new());
@@ -28,12 +28,13 @@ impl Earlier {
         Self { sandbox, bundle: bundle.display().to_string() }
     }
 
-    /// What the version that made it said.
+    /// Returns the verdict of the version that wrote the bundle.
     fn said(&self) -> Value {
         support::json(&Path::new(&self.bundle).join("verdict.json"))
     }
 
-    /// Has every command that shows a verdict read it; `judge` comes last, as it writes the verdict anew.
+    /// Reads the bundle with every command that shows a verdict; `judge` comes last, because it
+    /// writes the verdict.
     #[track_caller]
     fn shows(&self, verdict: &str, judged: i32) {
         let bundle = self.bundle.as_str();
@@ -42,7 +43,7 @@ impl Earlier {
             command.push(bundle);
             let ran = self.sandbox.run(&command).expect(code);
             ran.says(verdict);
-            // Nobody can vouch here for what another machine left.
+            // No ledger here can confirm a bundle from another machine.
             ran.says("no ledger here contains this run");
         }
     }
@@ -50,13 +51,13 @@ impl Earlier {
 
 #[test]
 fn what_passed_by_earlier_rules_and_holds_passes_still() {
-    let earlier = Earlier::of("rules-9");
+    let earlier = EarlierBundle::of("rules-9");
     let said = earlier.said();
     assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(9), &json!("PASS")));
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
     verified.says(
-        "verdict.json was written by another build of Plimsoll, or was changed; both say PASS",
+        "verdict.json was written by another build of Plimsoll, or was changed; both state PASS",
     );
     earlier.shows("PASS earlier", 0);
     let today = earlier.said();
@@ -67,37 +68,39 @@ fn what_passed_by_earlier_rules_and_holds_passes_still() {
     assert_eq!(today["achieved_iops_per_s"], said["achieved_iops_per_s"]);
 }
 
-/// It passed when nobody asked yet how exactly a measurement begins, or what was in flight at its end.
+/// It passed before the rules about the start of a measurement and about operations in flight at
+/// its end existed.
 #[test]
 fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
-    let earlier = Earlier::of("rules-4");
+    let earlier = EarlierBundle::of("rules-4");
     let said = earlier.said();
     assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(4), &json!("PASS")));
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
-    verified.says("it says PASS, and the evidence gives INCONCLUSIVE");
+    verified.says("it states PASS, and the evidence gives INCONCLUSIVE");
     earlier.shows("the version that measured did not record", 3);
     assert_eq!(earlier.said()["verdict"], "INCONCLUSIVE");
 }
 
-/// It was accused of hanging, and had been asked for three times what it carries: it was answering all that time.
+/// It was reported as hanging under a load of three times its capacity. In fact it completed
+/// operations all the time.
 #[test]
 fn what_earlier_rules_accused_is_judged_by_todays() {
-    let earlier = Earlier::of("rules-11");
+    let earlier = EarlierBundle::of("rules-11");
     let said = earlier.said();
     assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(11), &json!("INVALID")));
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
-    verified.says("it says INVALID, and the evidence gives FAIL");
+    verified.says("it states INVALID, and the evidence gives FAIL");
     earlier.shows("FAIL", 1);
     assert_eq!(earlier.said()["verdict"], "FAIL");
 }
 
 #[test]
 fn a_report_is_named_only_where_there_is_one() {
-    let earlier = Earlier::of("rules-9");
+    let earlier = EarlierBundle::of("rules-9");
     let show = || earlier.sandbox.run(&["runs", "show", &earlier.bundle]).expect(0);
-    let none = format!("report: there is none; `plimsoll judge {}` makes it", earlier.bundle);
+    let none = format!("report: none; `plimsoll judge {}` writes it", earlier.bundle);
     show().says(&none);
     earlier.sandbox.run(&["judge", &earlier.bundle]).expect(0);
     assert!(Path::new(&earlier.bundle).join("report.html").is_file());
@@ -106,7 +109,7 @@ fn a_report_is_named_only_where_there_is_one() {
 
 #[test]
 fn a_byte_that_was_changed_in_one_is_noticed_all_the_same() {
-    let earlier = Earlier::of("rules-4");
+    let earlier = EarlierBundle::of("rules-4");
     let series = Path::new(&earlier.bundle).join("series.csv");
     let mut bytes = std::fs::read(&series).unwrap();
     let last_digit = bytes.iter().rposition(u8::is_ascii_digit).unwrap();

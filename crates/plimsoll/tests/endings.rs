@@ -1,5 +1,5 @@
-//! However a run ends, it ends: with its exit code, its evidence, and its data removed or named. The whole
-//! table of endings is `benches/endings`; here is a part of it that takes seconds.
+//! A run ends in every case with its exit code and its evidence, and its data is removed or named.
+//! The complete table of endings is `benches/endings`; this file tests a part that takes seconds.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -7,9 +7,9 @@ mod support;
 use std::fs::OpenOptions;
 use std::process::{Child, Stdio};
 
-use support::{LoopFs, Ran, Sandbox, SmallPlan, json};
+use support::{CommandOutput, LoopFs, Sandbox, SmallPlan, json};
 
-/// A matrix of a few mebibytes that measures for so long.
+/// A matrix of a few MiB with the given duration.
 fn matrix(sandbox: &Sandbox, measure: &str, more: &str) -> String {
     let path = sandbox.path("plan.toml");
     let text = format!(
@@ -30,8 +30,8 @@ fn mailbox(sandbox: &Sandbox, measure: &str) -> String {
     sandbox.plan(&plan)
 }
 
-fn ended(child: Child) -> Ran {
-    Ran::from(child.wait_with_output().unwrap())
+fn ended(child: Child) -> CommandOutput {
+    CommandOutput::from(child.wait_with_output().unwrap())
 }
 
 fn wait_for_state(sandbox: &Sandbox, manifest: &str, state: &str) {
@@ -59,7 +59,7 @@ fn a_panic_anywhere_ends_the_run_with_70_and_leaves_a_bundle_and_no_data() {
             if is_mailbox { mailbox(&sandbox, "1h") } else { matrix(&sandbox, "1h", metrics) };
         let mut command = sandbox.command(&["run", &plan, "-q"]);
         let ran = command.env("PLIMSOLL_INJECT", format!("panic:{place}")).output().unwrap();
-        let ran = Ran::from(ran).expect(70);
+        let ran = CommandOutput::from(ran).expect(70);
         ran.says(&format!("injected at {place}"));
         ran.says("this is a defect in Plimsoll");
         let run = json(&sandbox.bundle().join("run.json"));
@@ -76,8 +76,8 @@ fn a_panic_of_the_judge_leaves_evidence_that_can_be_judged() {
     let sandbox = Sandbox::new();
     let plan = matrix(&sandbox, "300ms", "");
     let mut command = sandbox.command(&["run", &plan, "-q"]);
-    let ran = Ran::from(command.env("PLIMSOLL_INJECT", "panic:judge").output().unwrap());
-    ran.expect(70).says("the evidence is whole");
+    let ran = CommandOutput::from(command.env("PLIMSOLL_INJECT", "panic:judge").output().unwrap());
+    ran.expect(70).says("is complete: judge it again");
     assert!(sandbox.left_in_data().is_empty());
     sandbox.run(&["judge", &sandbox.bundle().display().to_string()]);
     assert!(sandbox.bundle().join("verdict.json").exists());
@@ -105,7 +105,7 @@ fn a_thread_that_hangs_is_left_behind_and_the_data_is_named() {
 #[test]
 fn stderr_that_takes_nothing_changes_nothing() {
     let full = || Stdio::from(OpenOptions::new().write(true).open("/dev/full").unwrap());
-    // A pipe that nobody reads: its reading end is dropped at once.
+    // A pipe whose read end is closed at once.
     let broken = || {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -128,7 +128,7 @@ fn stdout_that_is_full_ends_the_command_with_5_after_the_evidence_is_safe() {
     let plan = matrix(&sandbox, "300ms", "");
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = sandbox.command(&["run", &plan]);
-    let ran = Ran::from(command.stdout(Stdio::from(full)).output().unwrap());
+    let ran = CommandOutput::from(command.stdout(Stdio::from(full)).output().unwrap());
     ran.expect(5).says("cannot write to stdout");
     assert!(sandbox.left_in_data().is_empty());
     sandbox.run(&["verify", &sandbox.bundle().display().to_string()]).expect(0);
@@ -140,7 +140,7 @@ fn stdout_that_is_full_ends_the_command_with_5_after_the_evidence_is_safe() {
 fn a_hang_up_ends_a_run_but_not_one_under_nohup() {
     let sandbox = Sandbox::new();
     let plan = matrix(&sandbox, "1h", "");
-    // Whatever these tests are run under: a hang-up that is ignored is ignored by what is started, too.
+    // A hang-up that is ignored here would also be ignored by child processes.
     let child = under(&["env", "--default-signal=HUP"], &sandbox, &["run", &plan, "-q"]);
     wait_for_state(&sandbox, "data.json", "in-use");
     support::signal(&child, "-HUP");
@@ -155,7 +155,7 @@ fn a_hang_up_ends_a_run_but_not_one_under_nohup() {
     ended(child).expect(0);
 }
 
-/// Starts the program through another one, which becomes it.
+/// Starts the program through another program that replaces itself with it (`exec`).
 fn under(other: &[&str], sandbox: &Sandbox, arguments: &[&str]) -> Child {
     let plimsoll = sandbox.command(arguments);
     let mut command = std::process::Command::new(other[0]);
@@ -169,7 +169,7 @@ fn under(other: &[&str], sandbox: &Sandbox, arguments: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// A file system that takes no write until this is dropped.
+/// A file system that blocks all writes until this is dropped.
 struct Frozen(String);
 
 impl Frozen {
@@ -214,7 +214,7 @@ fn a_frozen_file_system_does_not_keep_the_evidence_from_being_written() {
         let frozen = Frozen::new(&fs);
         std::thread::sleep(std::time::Duration::from_millis(500));
         support::signal(&child, "-TERM");
-        // While the file system still hangs.
+        // While writes still block.
         support::wait_until("the seal", || {
             let all = sandbox.bundles();
             all.len() > bundles && all.iter().all(|bundle| bundle.join("SHA256SUMS").exists())
@@ -227,8 +227,8 @@ fn a_frozen_file_system_does_not_keep_the_evidence_from_being_written() {
     }
 }
 
-/// Runs a command as a shell would under one of its limits.
-fn limited(sandbox: &Sandbox, limit: &str, arguments: &[&str]) -> Ran {
+/// Runs a command under a shell resource limit.
+fn limited(sandbox: &Sandbox, limit: &str, arguments: &[&str]) -> CommandOutput {
     let plimsoll = sandbox.command(arguments);
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &format!("ulimit {limit}; exec \"$@\""), "sh"]);
@@ -238,7 +238,7 @@ fn limited(sandbox: &Sandbox, limit: &str, arguments: &[&str]) -> Ran {
             command.env(name, value);
         }
     }
-    Ran::from(command.current_dir(sandbox.root.path()).output().unwrap())
+    CommandOutput::from(command.current_dir(sandbox.root.path()).output().unwrap())
 }
 
 #[test]
@@ -261,10 +261,10 @@ fn what_a_machine_or_its_limits_do_not_have_is_an_error_and_no_abort() {
     sandbox.run(&["run", &clients]).expect(2).says("buffers of operations in flight");
 
     let plan = matrix(&sandbox, "300ms", "");
-    // Blocks of 512 bytes: dash's unit.
+    // In units of 512 bytes, as dash counts them.
     limited(&sandbox, "-f 2048", &["run", &plan]).expect(2).says("ulimit -f allows 1 MiB");
     limited(&sandbox, "-f 0", &["run", &plan]).expect(2).says("ulimit -f");
-    // Nothing can be written at all, and even that ends with a sentence.
+    // Nothing can be written at all; the command still ends with an error message.
     let ran = limited(&sandbox, "-f 0", &["calibrate"]);
     assert!([2, 5].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
     limited(&sandbox, "-v 300000", &["calibrate"]).expect(2).says("ulimit -v leaves");

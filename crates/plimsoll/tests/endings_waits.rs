@@ -1,5 +1,6 @@
-//! What a run waits for, and no longer: servers that are gone or silent, a process that was stopped, an
-//! outlet that is closed, a lock that is none. Servers are `plimsoll model serve`.
+//! A run ends in bounded time when the thing it waits for never responds. Cases: a dead or silent
+//! server, a stopped process, a closed output pipe, an invalid lock file. Servers are `plimsoll
+//! model serve`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -10,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use support::{LoopFs, Ran, Sandbox, found, json, signal, wait_until};
+use support::{CommandOutput, LoopFs, Sandbox, found, json, signal, wait_until};
 
 const KEPT_SHORT: &str = "[evidence]\nmin_measure = \"100ms\"\ninterval = \"100ms\"\n";
 
-/// A matrix of a few mebibytes on a target.
+/// A test table of a few MiB on a target.
 fn plan(sandbox: &Sandbox, target: &str, workload: &str, measure: &str) -> String {
     let path = sandbox.path("plan.toml");
     let text = format!(
@@ -38,13 +39,13 @@ fn wait_for_load(directory: &Path) {
     });
 }
 
-/// Waits until it measures: its warm-up takes a tenth of a second.
+/// Waits until the run measures; its warm-up takes 0.1 s.
 fn wait_until_it_measures(child: &Child) {
     wait_until_it_warms_up(child);
     std::thread::sleep(Duration::from_millis(150));
 }
 
-/// Waits until it warms up, by the thread that watches over it from then on.
+/// Waits until the run warms up, as its watcher thread reports.
 fn wait_until_it_warms_up(child: &Child) {
     let tasks = PathBuf::from(format!("/proc/{}/task", child.id()));
     wait_until("the warm-up", || {
@@ -55,8 +56,8 @@ fn wait_until_it_warms_up(child: &Child) {
     });
 }
 
-fn ended(child: Child) -> Ran {
-    Ran::from(child.wait_with_output().unwrap())
+fn ended(child: Child) -> CommandOutput {
+    CommandOutput::from(child.wait_with_output().unwrap())
 }
 
 /// A modelled system as an NFS server; killed when dropped.
@@ -93,7 +94,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts a run on a server, and waits until it measures.
+/// Starts a run on a server and waits until it measures.
 fn under_load(sandbox: &Sandbox, server: &Server, more: &str) -> Child {
     let target = format!("nfs = [{:?}]\n{more}", server.url);
     let plan = plan(sandbox, &target, "queue_depth = 2\nclients = 2", "1h");
@@ -130,7 +131,7 @@ fn a_silent_server_does_not_keep_a_run_from_ending_when_asked() {
     server.signal("-STOP");
     std::thread::sleep(Duration::from_secs(1));
     signal(&child, "-TERM");
-    // While the server is still silent: it is continued by nobody.
+    // The server stays stopped: nothing continues it.
     ended(child).expect(130);
     let bundle = sandbox.bundle();
     assert!(operations(&bundle) > 0);
@@ -176,7 +177,8 @@ fn a_run_that_was_stopped_says_so_and_another_does_not() {
             let pauses = clock["pauses"].as_array().unwrap();
             let is_stop = |kind: &Value| kind == "signalled" || kind == "frozen";
             let pause = pauses.iter().find(|pause| is_stop(&pause["kind"])).expect("the pause");
-            // It began in mid-run, and what waiting for a CPU does not explain of it was a second or more.
+            // The pause falls into the run, and at least 1 s of it is not explained by waiting for
+            // a CPU.
             assert!(pause["at_ns"].as_u64().unwrap() > 1_000_000_000, "{clock}");
             assert!(clock["stopped_ns"].as_u64().unwrap() >= 1_000_000_000, "{clock}");
         } else {
@@ -186,8 +188,8 @@ fn a_run_that_was_stopped_says_so_and_another_does_not() {
     }
 }
 
-/// Runs on files for two seconds at a rate, and stops it for four as it warms up. Gives what is left where the stop came
-/// before the load's start was set: then nothing was missed.
+/// Runs on files for 2 s at a fixed rate and stops the process for 4 s during warm-up. Returns
+/// `None` if the stop came before the start time of the load was set: then no operation was late.
 fn stopped_over_all_of_its_measurement() -> Option<(Sandbox, Value)> {
     let sandbox = Sandbox::new();
     let target = format!("path = {:?}", sandbox.data().display().to_string());
@@ -209,8 +211,8 @@ fn stopped_over_all_of_its_measurement() -> Option<(Sandbox, Value)> {
     (u128::from(ends_ns) <= went_on.as_nanos()).then_some((sandbox, verdict))
 }
 
-/// All that was due while it stood still ends after the measurement, and nobody counted meanwhile: that is said, and
-/// neither a cache nor whoever could have changed the evidence is accused.
+/// All operations due while the process was stopped complete after the measurement. The report says
+/// so and suspects neither a cache nor a forgery.
 #[test]
 fn a_run_that_was_stopped_for_all_of_its_measurement_accuses_nobody() {
     let stopped = (0..10).find_map(|_| stopped_over_all_of_its_measurement());
@@ -224,7 +226,7 @@ fn a_run_that_was_stopped_for_all_of_its_measurement_accuses_nobody() {
     assert!(reason.contains("the run was stopped for"), "{reason}");
 }
 
-/// A control group in which reads of a device are few; undone when dropped.
+/// A control group with few reads per second on a device; removed when dropped.
 struct FewReads(PathBuf);
 
 impl FewReads {
@@ -253,7 +255,8 @@ impl Drop for FewReads {
     }
 }
 
-/// The thread that tells others of a run waits for them: a signal that it happened to take once kept the process from ending.
+/// The command waits for the thread that sends run events. A signal delivered to that thread once
+/// kept the process from ending.
 #[test]
 fn a_run_ends_whichever_of_its_threads_took_the_signal() {
     let sandbox = Sandbox::new();
@@ -272,7 +275,7 @@ fn a_run_ends_whichever_of_its_threads_took_the_signal() {
 fn a_slow_device_is_given_the_time_to_finish_what_is_in_flight_at_the_end() {
     let sandbox = Sandbox::new();
     let fs = LoopFs::new(sandbox.root.path(), "ext4", 128, "noatime");
-    // 16 reads in flight, two a second: eight seconds after the end, and never three without an answer.
+    // 16 reads in flight at 2 per second take 8 s to end, with never more than 3 s between replies.
     let target = format!("path = {:?}\noutage_max = \"4s\"", fs.mount.display().to_string());
     let plan = plan(&sandbox, &target, "queue_depth = 16", "3s");
     let text = std::fs::read_to_string(&plan).unwrap().replace("reads = 50", "reads = 100");
@@ -332,7 +335,7 @@ fn outputs_that_are_closed_change_nothing() {
     }
 }
 
-/// Starts `observe` on a shell command, and waits until that says that it is ready.
+/// Starts `observe` on a shell command and waits until the command reports that it is ready.
 fn observing(sandbox: &Sandbox, work: &str) -> Child {
     let ready = sandbox.path("ready");
     let work = format!("{work}; touch {}; while :; do sleep 0.1; done", ready.display());
@@ -385,14 +388,14 @@ fn what_cannot_be_read_is_told_from_what_was_changed() {
         }
     };
     all(&text, &[0]);
-    // The same on a file system that answers every read with EIO.
+    // The same on a file system that returns EIO for every read.
     let fs = LoopFs::new(sandbox.root.path(), "ext4", 64, "noatime,errors=continue");
     let mount = fs.mount.display().to_string();
     support::tool("cp", &["-r", &text, &mount]);
     let copy = fs.mount.join(bundle.file_name().unwrap()).display().to_string();
     support::tool("xfs_io", &["-x", "-c", "shutdown", &mount]);
     all(&copy, &[5]);
-    // What can be read, and is not what the run left.
+    // Readable evidence that was modified.
     let run = bundle.join("run.json");
     let whole = std::fs::read(&run).unwrap();
     std::fs::write(&run, &whole[..whole.len() / 2]).unwrap();
@@ -401,7 +404,7 @@ fn what_cannot_be_read_is_told_from_what_was_changed() {
     let nothing = sandbox.path("nothing");
     std::fs::create_dir(&nothing).unwrap();
     all(&nothing.display().to_string(), &[2, 5]);
-    // A ledger that is no ledger, and one that is no file.
+    // An invalid ledger, and a ledger path that is not a file.
     let ledger = sandbox.path("state/plimsoll/ledger.jsonl");
     std::fs::write(&ledger, "no ledger\n").unwrap();
     sandbox.run(&["runs"]).expect(5).says("ledger");
@@ -432,7 +435,7 @@ fn a_model_is_served_to_this_host_alone_unless_asked() {
     assert!(!says.contains("warning"), "{says}");
     let (answers, says) = serve(&["0.0.0.0:0"]);
     assert!(answers.contains("nfs://0.0.0.0/"), "{answers}");
-    assert!(says.contains("warning: whoever reaches 0.0.0.0:0 can read and write"), "{says}");
+    assert!(says.contains("warning: anyone who can reach 0.0.0.0:0 can read and write"), "{says}");
     let (_, says) = serve(&["0", "--metrics", "0.0.0.0:0"]);
-    assert!(says.contains("warning: whoever reaches 0.0.0.0:0"), "{says}");
+    assert!(says.contains("warning: anyone who can reach 0.0.0.0:0"), "{says}");
 }

@@ -1,4 +1,4 @@
-//! `plimsoll experiment`: what is shown of the published experiments, and running them on models.
+//! `plimsoll experiment`: the reports of the published experiments, and runs of them on models.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../plimsoll-nfs/tests/support/mod.rs"]
@@ -11,7 +11,7 @@ use ganesha::Ganesha;
 use serde_json::Value;
 use support::{Sandbox, json};
 
-/// A small experiment of three arms on a model, with figures that nobody published.
+/// A small experiment of three arms on a model, with invented published figures.
 const EXPERIMENT: &str = r#"
 version = 1
 title = "Flash and disk"
@@ -157,7 +157,7 @@ fn arms_run_with_repeats_into_one_analysis_that_is_the_same_from_the_same_seed()
     {
         assert!(page.contains(part), "{part}");
     }
-    // Told again from the bundles, and run again.
+    // Shown again from the bundles, and run again.
     let id = experiment.file_name().unwrap().to_str().unwrap();
     let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();
     assert_eq!(means(&again), means(&analysis));
@@ -185,7 +185,7 @@ fn published_figures_judge_predictions_are_scored_and_what_is_missing_is_gone_on
     let more = ["--published", kept.to_str().unwrap(), "--resume", &id];
     let ran = sandbox.run(&[&["experiment", "run", tiny, "-q", "--json"][..], &more[..]].concat());
     let analysis = ran.expect(1).json();
-    // The arm that was there is not run again, and its error against its own figure is none.
+    // The arm that exists is not run again, and its error against its own figure is 0.
     assert_eq!(analysis["arms"][0]["figures"][0]["mean"].as_f64().unwrap(), found);
     assert_eq!(analysis["score"]["lines"].as_array().unwrap().len(), 2);
     assert_eq!(analysis["order"]["published"], serde_json::json!(["flash", "disk"]));
@@ -240,7 +240,7 @@ fn real_arms_run_where_their_places_are() {
     let arguments = ["--on", "real", "--path", &place, "--repeats", "1", "-q", "--json"];
     let tiny = ["experiment", "run", directory.to_str().unwrap()];
     let ran = sandbox.run(&[&tiny[..], &arguments[..]].concat());
-    // What the audit finds on this machine is its own affair.
+    // Findings about this machine do not matter here.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
     assert_eq!(
@@ -250,7 +250,7 @@ fn real_arms_run_where_their_places_are() {
     assert!(sandbox.left_in_data().is_empty());
 }
 
-/// What is wrong is said before hours of runs or a fit, and nothing is left behind.
+/// Errors are reported before hours of runs or a fit, and nothing remains.
 #[test]
 fn a_place_or_table_that_is_wrong_is_said_before_anything_runs() {
     let sandbox = Sandbox::new();
@@ -277,7 +277,7 @@ fn the_first_experiment_tells_what_limits_its_settings() {
     let shorter = ["--set", "phases.measure=\"20s\"", "--set", "evidence.min_measure=\"20s\""];
     let head = ["experiment", "run", "e1", "-q", "--json"];
     let ran = sandbox.run(&[&head[..], &short[..], &shorter[..]].concat());
-    // So short a run need not come near the published figures.
+    // A short run need not be close to the published figures.
     assert!([0, 1].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
     assert_eq!(analysis["arms"].as_array().unwrap().len(), 2);
@@ -298,7 +298,8 @@ fn of_a_table(sandbox: &Sandbox) -> PathBuf {
          clients = 8\nfiles = 8\nfile_size = \"1GB\"\nqueue_depth = 2\n[phases]\nwarm_up = \"100ms\"\n\
          measure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
     );
-    // 8 x 2 operations in flight on one core that needs 100 us a read and 50 us a write.
+    // 16 operations in flight (8 x 2) on one core that needs 100 us for a read and 50 us for a
+    // write.
     let table = "io_kib,pattern,read_percent,ops_per_s,latency_ms\n4,random,100,10000,1.6\n\
         8,random,100,10000,1.6\n4,random,0,20000,0.8\n8,random,0,20000,0.8\n";
     let goal = |median_max: f64| {
@@ -349,7 +350,8 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     assert!(score(0, "model_median").as_f64().unwrap() < 0.03, "{tables:?}");
     assert_eq!(score(0, "copied_median"), Value::Null, "no other table was an input");
     assert_eq!(score(1, "role"), "kept");
-    // Copying is right twice, and off by once and three times the rate; the model only by once.
+    // Copying the published figure is right twice, and wrong once, by three times the rate. The
+    // model is wrong only once.
     assert!((score(1, "copied_p90").as_f64().unwrap() - 2.4).abs() < 0.01, "{tables:?}");
     let (model, copied) = (score(1, "model_p90"), score(1, "copied_p90"));
     assert!(model.as_f64().unwrap() < copied.as_f64().unwrap());
@@ -362,7 +364,7 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     for part in ["Key figures", "Fitted parameters", "100 % reads", "Reached"] {
         assert!(page.contains(part), "{part}");
     }
-    // What was fitted stays known when it is told again.
+    // Fitted values are kept when the experiment is shown again.
     let id = sandbox.bundle().file_name().unwrap().to_str().unwrap().to_owned();
     let again = sandbox.run(&["runs", "show", &id, "--json"]).expect(0).json();
     assert_eq!(again["fitted"], analysis["fitted"]);
@@ -458,19 +460,19 @@ fn the_array_matrix_runs_on_a_real_nfs_export() {
     ];
     let head = ["experiment", "run", "e6", "--on", "real", "--path", &place, "--arm", "depth4"];
     let ran = sandbox.run(&[&head[..], &short[..], &["-q", "--json"][..]].concat());
-    // What the audit finds on this machine is its own affair.
+    // Findings about this machine do not matter here.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
     let arms = analysis["arms"].as_array().unwrap();
     assert_eq!(arms.len(), 4);
     for arm in arms {
         assert_eq!(arm["completed"], 1, "{arm}");
-        // How much a busy machine carries in so short a time is not asked.
+        // The rate of a busy machine in so short a time does not matter.
         assert!(arm["figures"][0]["mean"].is_number(), "{arm}");
     }
     let table = &analysis["tables"][0];
     assert_eq!((&table["group"], &table["scores"]), (&"depth4".into(), &serde_json::json!([])));
     assert!(!table["kept"].as_array().unwrap().is_empty());
-    // Nothing of the published tables is held against this machine.
+    // Published tables do not affect this machine's results.
     assert_eq!(analysis["arithmetic"], serde_json::json!([]));
 }

@@ -1,5 +1,5 @@
-//! `plimsoll experiment run` that is interrupted, on models and for real, or whose place is too small: what was
-//! measured is kept, and `--resume` goes on with the rest.
+//! Interrupted `plimsoll experiment run`, on models and on real files, and a target with too little
+//! space: finished measurements are kept, and `--resume` runs the rest.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -7,9 +7,9 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use support::{Ran, Sandbox, json};
+use support::{CommandOutput, Sandbox, json};
 
-/// An arm that ends soon, and one that does not before it is interrupted.
+/// A short arm, and an arm that is still running when it is interrupted.
 const EXPERIMENT: &str = r#"
 version = 1
 title = "Short and long"
@@ -53,7 +53,7 @@ fn written(sandbox: &Sandbox) -> String {
     directory.display().to_string()
 }
 
-/// The bundles of an experiment that have ended.
+/// The bundles of the finished runs of an experiment.
 fn ended(experiment: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(experiment).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.join("verdict.json").exists()).collect()
@@ -75,7 +75,7 @@ fn a_modelled_experiment_keeps_what_ended_and_goes_on_with_the_rest() {
         || std::fs::read_dir(&out).into_iter().flatten().flatten().map(|e| e.path()).next();
     support::wait_until("the short arm", || experiment().is_some_and(|e| !ended(&e).is_empty()));
     support::signal(&child, "-INT");
-    let ran = Ran::from(child.wait_with_output().unwrap()).expect(130);
+    let ran = CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
     let experiment = experiment().unwrap();
     let analysis = ran.json();
     assert_eq!(
@@ -87,7 +87,7 @@ fn a_modelled_experiment_keeps_what_ended_and_goes_on_with_the_rest() {
     assert_eq!(json(&experiment.join("experiment.json"))["result"], analysis);
     assert!(experiment.join("report.html").exists());
 
-    // The rest, made short: the arm that had ended is not run again.
+    // The remaining runs, shortened; the finished arm does not run again.
     let id = experiment.display().to_string();
     let short = ["--resume", &id, "--set", "phases.measure=\"1s\""];
     let analysis = sandbox.run(&[&arguments[..], &short[..]].concat()).expect(0).json();
@@ -107,7 +107,7 @@ fn a_real_experiment_keeps_its_evidence_removes_its_data_and_goes_on() {
     let child = sandbox.start(&arguments);
     support::wait_until("the data", || !sandbox.left_in_data().is_empty());
     support::signal(&child, "-TERM");
-    let analysis = Ran::from(child.wait_with_output().unwrap()).expect(130).json();
+    let analysis = CommandOutput::from(child.wait_with_output().unwrap()).expect(130).json();
     assert_eq!((&analysis["ending"], &analysis["modelled"]), (&"incomplete".into(), &false.into()));
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
     let experiment = sandbox.bundle();
@@ -117,7 +117,7 @@ fn a_real_experiment_keeps_its_evidence_removes_its_data_and_goes_on() {
     let id = experiment.display().to_string();
     let short = ["--resume", &id, "--set", "phases.measure=\"1s\""];
     let ran = sandbox.run(&[&arguments[..], &short[..]].concat());
-    // What the audit finds on this machine is its own affair.
+    // Findings about this machine do not matter here.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
     assert_eq!(

@@ -1,25 +1,27 @@
-//! Every command of docs/first-hour.md runs, ends as it says there, and says what stands there.
+//! Every command of docs/first-hour.md runs, ends with the documented exit code and prints the
+//! documented text.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use std::process::Command;
 
-use support::{Ran, Sandbox};
+use support::{CommandOutput, Sandbox};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/first-hour.md");
 
 /// A command of the document.
 #[derive(Debug)]
-struct Shown {
+struct Example {
     command: String,
     codes: Vec<i32>,
     says: Vec<String>,
 }
 
-/// The commands in blocks of the console, each with the exit codes in its comment (0 without one) and its output.
-fn shown(document: &str) -> Vec<Shown> {
-    let mut all: Vec<Shown> = Vec::new();
+/// The commands in console blocks, each with its output and the exit codes in its comment (0
+/// without a comment).
+fn shown(document: &str) -> Vec<Example> {
+    let mut all: Vec<Example> = Vec::new();
     let mut inside = false;
     for line in document.lines() {
         if line.starts_with("```") {
@@ -33,7 +35,7 @@ fn shown(document: &str) -> Vec<Shown> {
             if codes.is_empty() {
                 codes.push(0);
             }
-            all.push(Shown { command: command.trim().to_owned(), codes, says: Vec::new() });
+            all.push(Example { command: command.trim().to_owned(), codes, says: Vec::new() });
         } else if inside && !line.trim().is_empty() && line.trim() != "..." {
             all.last_mut().expect("a command before its output").says.push(line.to_owned());
         }
@@ -41,7 +43,7 @@ fn shown(document: &str) -> Vec<Shown> {
     all
 }
 
-/// A line without its figures, which differ from run to run and host to host.
+/// A line without its figures, which differ between runs and hosts.
 fn shape(line: &str) -> String {
     let masked: String = line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let mut words: Vec<String> = Vec::new();
@@ -58,8 +60,8 @@ fn shape(line: &str) -> String {
     words.into_iter().filter(|word| !is_unit(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a command as a shell takes them, as far as the document needs one: in double quotes a word holds
-/// spaces, and `> FILE` at the end takes the output.
+/// Splits a command into words like a shell, as far as the document needs it: double quotes group
+/// words, and a final `> FILE` redirects the output.
 fn words(command: &str) -> (Vec<String>, Option<String>) {
     let (command, into) = match command.split_once(" > ") {
         Some((command, file)) => (command, Some(file.trim().to_owned())),
@@ -87,7 +89,7 @@ fn every_command_runs_and_says_what_stands_there() {
     let document = std::fs::read_to_string(DOCUMENT).unwrap();
     let commands = shown(&document);
     assert!(commands.len() >= 25, "{commands:?}");
-    for Shown { command, codes, says } in commands {
+    for Example { command, codes, says } in commands {
         let given = here(&command);
         let (words, into) = words(&given);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -95,7 +97,9 @@ fn every_command_runs_and_says_what_stands_there() {
             Some((&"plimsoll", words)) => sandbox.run(words),
             Some((&"fio", words)) => {
                 let mut fio = Command::new("fio");
-                Ran::from(fio.args(words).current_dir(sandbox.root.path()).output().unwrap())
+                CommandOutput::from(
+                    fio.args(words).current_dir(sandbox.root.path()).output().unwrap(),
+                )
             }
             _ => panic!("{command}: neither plimsoll nor fio"),
         };
@@ -105,7 +109,7 @@ fn every_command_runs_and_says_what_stands_there() {
         }
         let all = format!("{}{}", ran.stdout, ran.stderr);
         assert!(codes.contains(&ran.code), "{command}: {}\n{all}", ran.code);
-        // Lines break where paths let them.
+        // Line breaks depend on the length of paths.
         let lines: String = all.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines = shape(&lines);
         for line in says {

@@ -1,4 +1,5 @@
-//! A plan on several hosts at once: agents and a NATS server of the test's own, all ended by process id.
+//! A plan on several hosts: the test starts its own agents and NATS server and ends them by process
+//! id.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
@@ -38,15 +39,15 @@ fn one_two_and_four_agents_of_this_host_carry_what_is_asked_of_each() {
             ran.says("all");
             ran.says("local-1");
             ran.says("one machine");
-            ran.says("what the figures may be taken to show");
+            ran.says("what the figures can show");
             stands_as_on_its_hosts(&fleet);
             what_was_left_is_judged_again_and_defended(sandbox, &fleet);
         }
     }
 }
 
-/// Two runs of the same plan, one with a host more: what all carried together is held against each other, and the number
-/// of hosts is a condition.
+/// Two runs of the same plan, the second with one more host. The comparison uses the totals of all
+/// hosts, and the number of hosts is a condition.
 fn are_compared(sandbox: &Sandbox, before: &Path, after: &Path) {
     let sides = [format!("before={}", before.display()), format!("after={}", after.display())];
     let compare = |more: &[&str]| {
@@ -71,10 +72,11 @@ fn are_compared(sandbox: &Sandbox, before: &Path, after: &Path) {
     );
     let own = fs::read_dir(after.join("hosts/local-1")).unwrap().flatten().next().unwrap().path();
     let other = format!("other={}", own.display());
-    sandbox.run(&["compare", &sides[0], &other]).expect(2).says("no fleet's run");
+    sandbox.run(&["compare", &sides[0], &other]).expect(2).says("not a fleet run");
 }
 
-/// A sum shows no more than its parts: each claim is there, and stands no better than on any host.
+/// A total claims no more than its parts: every claim is present, with the weakest status of all
+/// hosts.
 fn stands_as_on_its_hosts(fleet: &Path) {
     let verdict = json(&fleet.join("verdict.json"));
     let claims = verdict["claims"].as_object().unwrap();
@@ -114,8 +116,8 @@ fn what_was_left_is_judged_again_and_defended(sandbox: &Sandbox, fleet: &Path) {
     assert_ne!(sandbox.run(&["judge", name]).code, 0, "a host's evidence is missing");
 }
 
-/// A storage system of two controllers, each with counters of its own: no host sees more than its half of the load, and who
-/// coordinates asks both.
+/// A storage system of two controllers with separate counters. A host reads at most its own half of
+/// the load; the coordinator reads both controllers.
 #[test]
 fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     let system = Sandbox::new();
@@ -150,7 +152,7 @@ fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     let (fleet, found) = run(&both);
     let passed = fleet["passed"].as_array().unwrap().iter().any(|rule| rule == "fleet-system");
     assert!(passed && found.is_none(), "{fleet:#}");
-    // What one host's controller counted is half of the load.
+    // The counters of one host's controller cover half of the load.
     let (fleet, found) = run(&named(&controllers[0].metrics));
     let found = found.unwrap_or_else(|| panic!("{fleet:#}"));
     assert_eq!(found["outcome"], "unknown", "{found:#}");
@@ -160,8 +162,8 @@ fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     assert!((0.4..0.6).contains(&(counted / asked)), "{found:#}");
 }
 
-/// Two hosts with a network of their own each and a store each behind it; what one of them has of the network is 20 Mbit
-/// a second.
+/// Two hosts, each with its own network and its own store behind it. The network of one host is
+/// limited to 20 Mbit/s.
 #[test]
 fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let sandbox = Sandbox::new();
@@ -175,7 +177,7 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let key = sandbox.path("key");
     sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
     let export = format!("nfs://{SWITCH}/e");
-    // The port is the allow-list's own.
+    // The port number from the allow-list.
     let store_of = |port: u16| format!("{export}?nfsport={port}&mountport={port}");
     let (first, second) = (store_of(2049), store_of(2050));
     let allowed = ["--allow-nfs", first.as_str(), "--allow-nfs", second.as_str()];
@@ -195,8 +197,8 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     hosts.wait_for_agents(&sandbox, 2);
     let mut run = hosts.plimsoll(&sandbox, 0, "here");
     run.args(["run", plan.to_str().unwrap(), "--fleet", &url, "--agents", "2", "--sign"]).arg(&key);
-    let ran = support::Ran::from(run.stdin(Stdio::null()).output().unwrap());
-    // What a store in memory carries is INVALID, and rightly.
+    let ran = support::CommandOutput::from(run.stdin(Stdio::null()).output().unwrap());
+    // A store in memory is correctly INVALID.
     assert_eq!(ran.code, 3, "{}\n{}", ran.stdout, ran.stderr);
     let fleet = fleet_in(&sandbox.path("share-here/plimsoll/runs"));
     let verdict = json(&fleet.join("verdict.json"));
@@ -217,7 +219,8 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     assert!(says.contains("over TCP"), "{says}");
 }
 
-/// That the bundle's interfaces counted what its load says that it moved, in all and over time.
+/// Checks that the bundle's interfaces counted the bytes that the load reports, in total and over
+/// time.
 fn went_over_eth0(bundle: &Path) {
     let (run, observed) = (json(&bundle.join("run.json")), json(&bundle.join("observed.json")));
     let interfaces = observed["links"]["interfaces"].as_array().unwrap();
@@ -249,7 +252,7 @@ impl Controller {
         Self::say(sandbox.start(&asked))
     }
 
-    /// What a served model says of itself once it answers.
+    /// Waits for the address that a served model prints.
     fn say(mut child: Child) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut said = String::new();
@@ -344,7 +347,7 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
     let url = format!("nats://{SWITCH}:4222");
     let key = sandbox.path("key");
     sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
-    // Each another way off: 1, 2, 3 and 4 ms there, and as much back.
+    // Delays of 1, 2, 3 and 4 ms in each direction.
     let _delays: Vec<Delay> =
         (1..=4).map(|at| Delay::start(&hosts, at, Duration::from_millis(at as u64))).collect();
     let data = sandbox.data().display().to_string();
@@ -353,12 +356,12 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
         (1..=4).map(|at| hosts.agent(&sandbox, at, Delay::URL, &allowed)).collect();
     let plan = plan(&sandbox, &sandbox.data().join("{host}"), "3s");
     for count in [1, 2, 4] {
-        // All are there: the first by name are chosen.
+        // All agents are connected: the first by name are chosen.
         hosts.wait_for_agents(&sandbox, 4);
         let mut run = hosts.plimsoll(&sandbox, 0, "here");
         run.args(["run", &plan, "--fleet", &url, "--agents", &count.to_string(), "--sign"])
             .arg(&key);
-        let ran = support::Ran::from(run.stdin(Stdio::null()).output().unwrap());
+        let ran = support::CommandOutput::from(run.stdin(Stdio::null()).output().unwrap());
         assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
         let fleet = fleet_in(&sandbox.path("share-here/plimsoll/runs"));
         let rate = adds_up(&fleet, count);
@@ -372,7 +375,7 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
         };
         let addresses = ["10.231.7.1", "10.231.7.2", "10.231.7.3", "10.231.7.4"];
         assert_eq!(host("address"), addresses[..count]);
-        // The way is long, and the clock known to half of it.
+        // The delay is long, so the error of the clock offset is up to half the round trip.
         let error_ns = stated["window"]["start_skew_error_ns"].as_u64().unwrap();
         assert!(count == 1 || error_ns >= 1_000_000, "{stated:#}");
         assert!(fleet.join("all/SHA256SUMS.minisig").is_file(), "it is signed");

@@ -1,4 +1,4 @@
-//! What a fleet loses when something fails in mid-run: its server, a network, an agent for a while, its coordinator.
+//! Failures during a fleet run: the server, the network, an agent for a while, the coordinator.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
@@ -14,7 +14,7 @@ use fleets::{Hosts, Process, RATE, SWITCH, adds_up, fleet_in, ip, plan, was_dist
 use support::port::free_port;
 use support::{Sandbox, json, signal, wait_until};
 
-/// A server that can be started again where it was.
+/// A server that can be restarted at the same address.
 struct Server {
     process: Process,
     port: u16,
@@ -62,7 +62,8 @@ fn make_key(sandbox: &Sandbox) -> String {
     key
 }
 
-/// A run on two agents that has begun its warm-up; what it says lies in `run.log`, its verdict in `run.json`.
+/// A run on two agents that has begun its warm-up. Its messages go to `run.log`, its verdict to
+/// `run.json`.
 fn begun(sandbox: &Sandbox, mut command: Command, log: &str) -> Process {
     let log = sandbox.path(log);
     command.stdout(fs::File::create(sandbox.path("run.json")).unwrap());
@@ -73,7 +74,7 @@ fn begun(sandbox: &Sandbox, mut command: Command, log: &str) -> Process {
         assert!(run.0.try_wait().unwrap().is_none(), "{said}");
         said.contains("warm-up: all hosts start")
     });
-    // Into what is measured.
+    // Waits until the measurement runs.
     sleep(Duration::from_millis(1_500));
     run
 }
@@ -87,14 +88,14 @@ fn said(sandbox: &Sandbox) -> String {
     fs::read_to_string(sandbox.path("run.log")).unwrap()
 }
 
-/// Both hosts carried what was asked, unless the machine was taken away from them.
+/// Both hosts carried the requested load, unless the test's machine was too busy.
 fn carried_all(fleet: &Path) {
     let rate = adds_up(fleet, 2);
     assert!((rate / RATE / 2.0 - 1.0).abs() < 0.05 || was_disturbed(fleet), "{rate}");
 }
 
-/// It keeps its connections and says nothing: nobody is lost because nobody can be heard, neither while hosts measure nor
-/// while their evidence is on its way.
+/// The server keeps its connections and sends nothing. No host is reported lost, neither during the
+/// measurement nor during the transfer of the evidence.
 #[test]
 fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
     let sandbox = Sandbox::new();
@@ -102,14 +103,15 @@ fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
     let broker = Server::start(&sandbox);
     let _agents = [agent(&sandbox, &broker.url(), "one"), agent(&sandbox, &broker.url(), "two")];
     let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "5s", &key), "run.log");
-    // Longer than a silent host is waited for, and until after the end of the measurement.
+    // Longer than the timeout of a silent host, and beyond the end of the measurement.
     signal(&broker.process.0, "-STOP");
     sleep(Duration::from_secs(14));
     signal(&broker.process.0, "-CONT");
     let code = run.wait();
     let said = said(&sandbox);
     assert!([0, 3].contains(&code), "{said}");
-    // That it answers again is said unless what the hosts told meanwhile is there first, and ends the run.
+    // The restored contact is reported, unless the hosts' queued messages arrive first and end the
+    // run.
     assert!(said.contains("the NATS server does not answer"), "{said}");
     carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
 }
@@ -206,7 +208,7 @@ fn hosts_whose_coordinator_is_gone_end_by_themselves_and_keep_what_they_measured
         let sealed = own.flatten().filter(|run| run.path().join("SHA256SUMS").is_file()).count();
         assert_eq!(sealed, 1, "{said}");
     }
-    // They are free: the next plan is theirs.
+    // The agents are free and accept the next plan.
     let again = two_agents(&sandbox, &url, "1s", &key).output().unwrap();
     assert!([0, 3].contains(&again.status.code().unwrap()), "{again:?}");
     adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);

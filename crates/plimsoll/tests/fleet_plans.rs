@@ -1,5 +1,5 @@
-//! What takes several runs, with each of them carried by a fleet: repeats, sweeps, comparisons, searches. One server and two
-//! agents of this host.
+//! Commands that need several runs, each run by a fleet: repeats, sweeps, comparisons, searches.
+//! One server and two agents of this host.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use fleets::Fleet;
 use serde_json::Value;
-use support::{Ran, Sandbox, json};
+use support::{CommandOutput, Sandbox, json};
 
 const FIELDS: &str = "version = 1\ndemonstration = true\n[workload.matrix]\nfile_size = \"4MiB\"\nreads = 100\n\
     [phases]\nwarm_up = \"200ms\"\nmeasure = \"1200ms\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"50ms\"\n";
 
-/// A plan with these targets, and these fields of its matrix.
+/// A plan with these targets and these fields of its `[workload.matrix]`.
 fn plan(sandbox: &Sandbox, name: &str, targets: &[(&str, PathBuf)], matrix: &str) -> String {
     let target = |(name, path): &(&str, PathBuf)| match targets.len() {
         1 => format!("[target]\npath = {:?}\n", path.display().to_string()),
@@ -30,7 +30,7 @@ fn plan(sandbox: &Sandbox, name: &str, targets: &[(&str, PathBuf)], matrix: &str
     file.display().to_string()
 }
 
-/// The experiment of this plan, with the fleets' runs in it.
+/// The experiment of this plan, with its fleet runs.
 fn experiment(sandbox: &Sandbox, plan: &str) -> (PathBuf, Vec<PathBuf>) {
     let below = |path: &Path| -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> =
@@ -47,7 +47,7 @@ fn experiment(sandbox: &Sandbox, plan: &str) -> (PathBuf, Vec<PathBuf>) {
     (found[0].clone(), runs)
 }
 
-/// The fleets' runs below a directory, in their order.
+/// The fleet bundles below a directory, in order of the runs.
 fn fleets_in(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
     let mut runs: Vec<PathBuf> =
@@ -56,7 +56,7 @@ fn fleets_in(directory: &Path) -> Vec<PathBuf> {
     runs
 }
 
-/// What one host measured of a fleet's run: its bundle's `run.json`.
+/// Returns the `run.json` of one host of a fleet run.
 fn own(fleet: &Path, agent: &str) -> Value {
     let bundle = fs::read_dir(fleet.join("hosts").join(agent)).unwrap().flatten().next().unwrap();
     json(&bundle.path().join("run.json"))
@@ -69,7 +69,7 @@ fn reads(run: &Value) -> u64 {
     run["classes"].as_array().unwrap().iter().map(of).sum()
 }
 
-/// The sum of both hosts, per second of the time that each measured.
+/// The sum of both hosts' operations per second, each over its own measured time.
 fn rate(fleet: &Path) -> f64 {
     let of = |agent: &str| {
         let run = own(fleet, agent);
@@ -80,7 +80,7 @@ fn rate(fleet: &Path) -> f64 {
     of("one") + of("two")
 }
 
-/// Every bundle of an experiment's runs says which of its runs it is, and whose data it found.
+/// Every bundle of an experiment states the number of its run and the run that laid out its data.
 fn belong_together(experiment: &Path, runs: &[PathBuf], hands_on: bool) {
     let id = experiment.file_name().unwrap().to_str().unwrap();
     for (number, fleet) in runs.iter().enumerate() {
@@ -95,7 +95,7 @@ fn belong_together(experiment: &Path, runs: &[PathBuf], hands_on: bool) {
     }
 }
 
-/// Data that was kept for the next run is gone.
+/// Data kept for the next run is removed at the end.
 fn nothing_is_left(sandbox: &Sandbox) {
     let mut places = vec![sandbox.data()];
     while let Some(place) = places.pop() {
@@ -111,7 +111,7 @@ fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
     let fleet = Fleet::new();
     let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
     let key = sandbox.path("key").display().to_string();
-    let by_fleet = |arguments: &[&str]| -> Ran {
+    let by_fleet = |arguments: &[&str]| -> CommandOutput {
         let of = ["--fleet", fleet.server.url(), "--agents", "2", "--sign", &key, "--json"];
         let ran = sandbox.run(&[arguments, &of[..]].concat());
         assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
@@ -162,7 +162,7 @@ fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
     let mut arms: Vec<Value> = runs.iter().map(of).collect();
     arms.sort_by_key(ToString::to_string);
     assert_eq!(arms, ["a", "b"]);
-    // Data that is handed on stays with its side.
+    // Data reused from run to run stays with its arm.
     let handed =
         ["--few", "--set", "repeat.runs=2", "--set", "repeat.fresh=false", "--set", "name=handed"];
     by_fleet(&[&["compare", &sides][..], &handed].concat());
@@ -195,7 +195,8 @@ fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
     are_listed_and_defended(sandbox, &place, &runs);
 }
 
-/// Runs of fleets are in the list, in the ledger and in archives, and are not to be changed unnoticed.
+/// Fleet runs are in the list, in the ledger and in archives; a modification of their bundles is
+/// detected.
 fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
     let listed = sandbox.run(&["runs", "--json", "--plan", "tuned"]).json();
     let listed = listed.as_array().unwrap().clone();
@@ -218,12 +219,12 @@ fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
     let verdict = runs[0].join("verdict.json");
     let text = fs::read_to_string(&verdict).unwrap();
     fs::write(&verdict, text.replace("\"ops_per_s\"", "\"ops_per_s_\"")).unwrap();
-    sandbox.run(&["verify", &one]).expect(3).says("verdict.json is not what the evidence gives");
+    sandbox.run(&["verify", &one]).expect(3).says("verdict.json does not follow from the evidence");
     sandbox.run(&["judge", &one]);
     sandbox.run(&["verify", &one]).expect(0);
 
     fs::write(runs[0].join("hosts/note.txt"), "mine").unwrap();
-    sandbox.run(&["runs", "rm", &experiment]).expect(5).says("note.txt: Plimsoll did not make it");
+    sandbox.run(&["runs", "rm", &experiment]).expect(5).says("note.txt: not created by Plimsoll");
     let mut left = Vec::new();
     let mut places = vec![place.to_path_buf()];
     while let Some(place) = places.pop() {
@@ -294,7 +295,7 @@ fn a_plan_chooses_its_agents_and_says_what_differs_on_one() {
     assert_eq!(labels("two"), serde_json::json!(["rack=2", "slow"]));
 }
 
-/// The path that a host of a fleet's run worked on.
+/// The path that one host of a fleet run worked on.
 fn path_of(run: &Path, agent: &str) -> String {
     own(run, agent)["engine"]["paths"][0]["path"].as_str().unwrap().to_owned()
 }
@@ -305,7 +306,8 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
     let key = sandbox.path("key").display().to_string();
     let of = ["--fleet", fleet.server.url(), "--agents", "2", "--sign", &key, "--json"];
-    let by_fleet = |arguments: &[&str]| -> Ran { sandbox.run(&[arguments, &of[..]].concat()) };
+    let by_fleet =
+        |arguments: &[&str]| -> CommandOutput { sandbox.run(&[arguments, &of[..]].concat()) };
     let carried = |arguments: &[&str]| -> Value {
         let ran = by_fleet(arguments);
         assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
@@ -323,7 +325,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     };
     let data = || [("", sandbox.data().join("{host}"))];
 
-    // Points of a sweep: the same on both, each at its host's own place and rate.
+    // Points of a sweep: the same on both hosts, each host with its own path and rate.
     let sizes = "sizes = [\"4KiB\", \"16KiB\"]\narrival = \"constant\"\nrate = 200";
     let swept = plan(sandbox, "swept", &data(), sizes);
     differing(&swept, &format!("\"target.path\" = {other:?}, \"workload.matrix.rate\" = 100"));
@@ -340,7 +342,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
         };
         assert_eq!((bytes("one"), bytes("two")), (bytes("two"), bytes("one")));
         assert_eq!(bytes("two"), point["size_bytes"].as_u64().unwrap());
-        // What was lost of the rate is the machine's; that one has half of the other's is the plan's.
+        // The machine causes lost rate; the plan causes the ratio of one half.
         let share = reads(&own(run, "two")) as f64 / reads(&own(run, "one")) as f64;
         assert!((share - 0.5).abs() < 0.1, "{share}");
     }
@@ -357,7 +359,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
         by_fleet(&["sweep", &set]).expect(2).says("cannot resolve the plan for two");
     }
 
-    // Steps of a search turn the load of both alike.
+    // Steps of a search change the load of both hosts equally.
     let tuned = plan(sandbox, "tuned", &data(), "sizes = \"4KiB\"\nqueue_depth = 1");
     differing(&tuned, &format!("\"target.path\" = {other:?}"));
     let ran = carried(&["tune", &tuned, "--max", "2", "--steps", "2"]);
@@ -371,7 +373,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
         .expect(2)
         .says("its queue depth differs on that host, and the search varies it");
 
-    // Targets in turns: the host's own of that name.
+    // Targets in alternation: each host uses its own target of that name.
     let sides = ["a", "b"].map(|side| (side, sandbox.data().join(format!("{{host}}-{side}"))));
     let sides = plan(sandbox, "sides", &sides, "sizes = \"4KiB\"\nqueue_depth = 1");
     differing(&sides, &format!("\"target.b.path\" = {other:?}"));
@@ -386,12 +388,13 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     }
 }
 
-/// A mail store on two hosts, each with half of its databases; both together are what the plan asks for.
+/// A mail store on two hosts, each with half of its databases; together they carry the load of the
+/// plan.
 #[test]
 fn hosts_carry_shares_of_one_mail_store() {
     let fleet = Fleet::new();
     let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
-    // Without a share.
+    // Without a share of the load.
     let _three = fleet.agent("three");
     let key = sandbox.path("key").display().to_string();
     let place = |name: &str| {
@@ -426,7 +429,7 @@ fn hosts_carry_shares_of_one_mail_store() {
         assert!(says.contains("16 mailboxes in 2 databases"), "{says}");
         assert!(own.iter().all(|place| says.contains(place)) && !says.contains(others), "{says}");
     };
-    // In the order of the plan's names.
+    // In order of the names in the plan.
     is_own(carries(1), ["/d0", "/d2", "/l0"], "/d1");
     is_own(carries(0), ["/d1", "/d3", "/l1"], "/d2");
     let other = ["--set", "fleet.names=[two, one, nobody, four]", "--json"];
@@ -460,7 +463,7 @@ fn hosts_carry_shares_of_one_mail_store() {
     let whole = fs::read_to_string(left.join("all/plan.toml")).unwrap();
     assert!(whole.contains("carries = \"share\"") && whole.contains("/d3"), "{whole}");
     let page = fs::read_to_string(left.join("report.html")).unwrap();
-    assert!(page.contains("worked on") && page.contains("/d1"), "who had which");
+    assert!(page.contains("targets") && page.contains("/d1"), "who had which");
     sandbox.run(&["verify", &left.display().to_string()]).expect(0);
 }
 
@@ -500,7 +503,7 @@ min_measure = "1s"
 interval = "200ms"
 "#;
 
-/// The real arms of an experiment, each on a place of its own, by all hosts at once.
+/// The real arms of an experiment, each on its own path, run by all hosts together.
 #[test]
 fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
     let sandbox = Sandbox::new();
@@ -515,7 +518,7 @@ fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
     let (a, b) = (place("a"), place("b"));
     let head = ["experiment", "run", directory.to_str().unwrap(), "--fleet", "local:2", "--json"];
     let real = ["--on", "real", "--path", &a, "--path", &b, "-q"];
-    sandbox.run(&head).expect(2).says("a model runs on this host alone");
+    sandbox.run(&head).expect(2).says("models run only on this host");
     let steady = ["--set", "phases.measure=\"until-steady\""];
     let refused = sandbox.run(&[&head[..], &real[..], &steady[..]].concat()).expect(2);
     refused.says("needs a fixed measuring time");
@@ -538,14 +541,14 @@ fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
         let is_disturbed = runs.iter().any(|run| fleets::was_disturbed(run));
         assert!((mean / asked - 1.0).abs() < 0.05 || is_disturbed, "{arm:#}");
     }
-    // It is analysed again from what the hosts left.
+    // `analyse` works from the hosts' bundles.
     let told = sandbox.run(&["report", experiment.to_str().unwrap(), "--json"]);
     assert_eq!(told.json()["arms"], analysis["arms"]);
     nothing_is_left(&sandbox);
 }
 
-/// Two sections of a job that wait for each other, and a plan that names a job: all hosts carry the job that came with the
-/// order, and the fleet's evidence has it.
+/// A job with a `stonewall` between two sections, and a plan that names a job file. All hosts run
+/// the job sent with the order, and the fleet bundle contains it.
 #[test]
 fn jobs_of_fio_are_carried_by_a_fleet() {
     let sandbox = Sandbox::new();
@@ -587,7 +590,7 @@ fn jobs_of_fio_are_carried_by_a_fleet() {
     );
     assert_eq!((count_of(&fleet, "read"), count_of(&fleet, "write")), (1, 1));
     own.run(&["verify", fleet.to_str().unwrap()]).expect(0).says("INTACT");
-    // What a fleet's evidence says of its job is under its seal.
+    // The seal of the fleet bundle covers the job.
     fs::write(fleet.join("all/job.fio"), "[other]\nrw=read\n").unwrap();
     own.run(&["verify", fleet.to_str().unwrap()]).expect(3);
 }

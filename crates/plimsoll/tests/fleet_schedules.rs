@@ -1,6 +1,7 @@
-//! Random schedules of failures on a fleet of three hosts with a real server: no evidence is lost, no sum is shown without a
-//! host, every ending is named, and the fleet takes the next plan. `benches/fleet-schedules` runs as many as one likes; a
-//! schedule is drawn from its seed alone.
+//! Random schedules of failures on a fleet of three hosts with a real server. No evidence is lost,
+//! no total omits a host without saying so, every end has a reason, and the fleet accepts the next
+//! plan. `benches/fleet-schedules` runs any number of schedules; the seed alone determines a
+//! schedule.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
@@ -18,14 +19,16 @@ use serde_json::Value;
 use support::{Sandbox, json, signal, tool, wait_until};
 
 const HOSTS: usize = 3;
-/// A run with all its outages ends within this time: ten seconds until a host is lost, twice, and what it takes to say so.
+/// Time limit of a run with all its outages: two times 10 s until a host counts as lost, and the
+/// time to report that.
 const ENDS_WITHIN: Duration = Duration::from_secs(150);
-/// And the fleet takes the next plan within this time.
+/// Time limit for the fleet to accept the next plan.
 const FREE_WITHIN: Duration = Duration::from_secs(120);
-/// Failures come within this time of the command's start: from the choice of agents to the evidence's way.
+/// Failures occur within this time after the command's start: from the choice of agents to the
+/// transfer of the evidence.
 const COME_WITHIN_MS: u64 = 8_000;
 
-/// What fails. Hosts are counted from 1.
+/// A failure. Hosts are counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Failure {
     AgentKilled(usize),
@@ -90,7 +93,7 @@ impl Draw {
             5 => Failure::DiskFull(at),
             6 => match (self.time(300, 4_000), self.below(2)) {
                 (time, 0) => Failure::BrokerAway(time),
-                // Longer than a silent host is waited for.
+                // Longer than the timeout of a silent host.
                 (time, _) => Failure::BrokerHangs(time * 4),
             },
             _ => match (self.time(300, 4_000), self.below(2)) {
@@ -101,7 +104,7 @@ impl Draw {
     }
 }
 
-/// One to three failures, and when.
+/// One to three failures with their times.
 fn schedule(seed: u64) -> Vec<(Duration, Failure)> {
     let mut draw = Draw(seed);
     let count = 1 + draw.below(3);
@@ -112,7 +115,7 @@ fn schedule(seed: u64) -> Vec<(Duration, Failure)> {
     all
 }
 
-/// A host's own disk: small, and gone with the scene.
+/// A host's own small disk, unmounted when dropped.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -123,7 +126,7 @@ impl Disk {
     }
 
     fn fill(&self) {
-        // As much as there is.
+        // Fills the disk completely.
         let _ = Command::new("dd")
             .args(["if=/dev/zero", "bs=64k", &format!("of={}", self.0.join("fill").display())])
             .stderr(Stdio::null())
@@ -134,7 +137,7 @@ impl Disk {
         let _ = fs::remove_file(self.0.join("fill"));
     }
 
-    /// Bundles that are whole.
+    /// The complete bundles.
     fn sealed(&self) -> Vec<PathBuf> {
         let places = ["share/plimsoll/runs", "state/plimsoll/runs", "cache/plimsoll/runs"];
         let runs = places.iter().flat_map(|place| fs::read_dir(self.0.join(place)));
@@ -149,7 +152,7 @@ impl Drop for Disk {
     }
 }
 
-/// Lets a process go on that was stopped, unless it has ended.
+/// Continues a stopped process, unless it has exited.
 fn go_on(process: Option<&mut Process>) {
     if let Some(process) = process
         && process.0.try_wait().unwrap().is_none()
@@ -160,7 +163,7 @@ fn go_on(process: Option<&mut Process>) {
 
 /// Three hosts, a server and a coordinator, in network namespaces of their own.
 struct Scene {
-    // Processes end before what they use.
+    // Processes end before the resources they use.
     broker: Option<Process>,
     agents: Vec<Option<Process>>,
     coordinator: Option<Process>,
@@ -168,10 +171,10 @@ struct Scene {
     hosts: Hosts,
     sandbox: Sandbox,
     key: String,
-    /// Who was killed or could not write: nothing can be asked of their evidence.
+    /// Hosts that were killed or could not write, whose evidence is not required.
     excused: Vec<bool>,
     runs: u32,
-    /// Whether the run was taken up again.
+    /// Whether the run was resumed.
     resumed: bool,
 }
 
@@ -262,7 +265,7 @@ impl Scene {
         ip(&format!("-n {} link set p{at} {way}", self.hosts.names[0]));
     }
 
-    /// Lets something fail; what undoes it comes back with its time.
+    /// Causes a failure. Returns the failure that undoes it, with its time.
     fn fail(&mut self, failure: Failure) -> Option<(Duration, Failure)> {
         match failure {
             Failure::AgentKilled(at) | Failure::AgentStarted(at) => {
@@ -310,7 +313,7 @@ impl Scene {
         }
     }
 
-    /// Undoes it. A network that is gone for good stays so, whatever came back meanwhile.
+    /// Reverses a failure. A network that fails permanently stays down.
     fn undo(&mut self, failure: Failure, gone: &[usize]) {
         match failure {
             Failure::AgentStopped(at, _) => {
@@ -325,7 +328,8 @@ impl Scene {
             Failure::CoordinatorAway(_) if self.coordinator.is_none() => {
                 let kept = self.sandbox.path("state/plimsoll/fleet-runs");
                 let run = fs::read_dir(kept).into_iter().flatten().flatten().next();
-                // Without one it was killed before anything was asked of anybody, or after its evidence lay here.
+                // Without a saved run, the coordinator was killed before it sent an order, or after
+                // the evidence had arrived here.
                 if let Some(run) = run {
                     let path = run.path();
                     let id = path.file_stem().unwrap().to_str().unwrap();
@@ -337,7 +341,8 @@ impl Scene {
         }
     }
 
-    /// Has what a schedule says fail while a run goes on; the exit code of whoever led it to its end, if anybody did.
+    /// Runs a schedule of failures during a run. Returns the exit code of the coordinator that
+    /// finished it, if any.
     fn suffer(&mut self, schedule: &[(Duration, Failure)]) -> Option<i32> {
         self.run_plan("3s");
         let began = Instant::now();
@@ -365,7 +370,7 @@ impl Scene {
                 }
                 None => Some(None),
             };
-            // No server was there to take it up with: whoever coordinates tries again.
+            // There was no server to resume with: try again.
             if ended == Some(Some(5)) && self.resumed && self.fleets().is_empty() {
                 let again = Failure::CoordinatorAway(Duration::ZERO);
                 self.coordinator = None;
@@ -373,7 +378,7 @@ impl Scene {
                 continue;
             }
             if let Some(code) = ended {
-                // What would come later meets no run.
+                // Later failures have no run to affect.
                 undoing.into_iter().for_each(|(_, failure)| self.undo(failure, &gone));
                 return code;
             }
@@ -395,14 +400,15 @@ impl Scene {
         all
     }
 
-    /// Fleets' evidence that lies with who coordinates.
+    /// Fleet bundles in the coordinator's directory.
     fn fleets(&self) -> Vec<PathBuf> {
         let runs = fs::read_dir(self.sandbox.path("share/plimsoll/runs")).into_iter().flatten();
         let runs = runs.flatten().map(|entry| entry.path());
         runs.filter(|path| path.join("all/fleet.json").is_file()).collect()
     }
 
-    /// That what was left is whole and says what it may; how it ended, in words.
+    /// Checks that the remaining bundles are complete and consistent; returns a description of the
+    /// end.
     fn check(&self, code: Option<i32>) -> String {
         let fleets = self.fleets();
         assert!(fleets.len() <= 1, "{fleets:?}");
@@ -411,7 +417,7 @@ impl Scene {
             let named =
                 log.contains("node") || log.contains("free agents") || log.contains("nats://");
             match code {
-                // Who was killed before anything was asked.
+                // Killed before anything was requested.
                 None => {}
                 Some(2 | 5) => assert!(log.contains("error:") && named, "{}", self.told()),
                 code => panic!("exit code {code:?} without evidence: {}", self.told()),
@@ -430,7 +436,8 @@ impl Scene {
             .map(|host| host["name"].as_str().unwrap())
             .collect();
         if missing.is_empty() {
-            // All came to their end; where one was ended before it measured there is nothing to add up.
+            // All hosts reached their end. If one was stopped before it measured, there is no
+            // total.
             let undecided = ["INCONCLUSIVE", "INVALID"].contains(&kind.as_str());
             assert!(!verdict["total"].is_null() || undecided, "{verdict:#}");
         } else {
@@ -452,13 +459,13 @@ impl Scene {
 
     fn verify(&self, bundle: &Path) {
         let ran = self.sandbox.run(&["verify", bundle.to_str().unwrap(), "--json"]);
-        // It is in another host's ledger: this one's does not hold it.
+        // The run is in another host's ledger, so this host's ledger lacks it.
         let says: Value = ran.json();
         let text = || self.sandbox.run(&["judge", bundle.to_str().unwrap()]).stdout;
         assert_eq!(says["runs"][0]["agrees_with_itself"], true, "{says:#}\n{}", text());
     }
 
-    /// That each host has what it measured.
+    /// Checks that each host has its own bundle.
     fn check_hosts(&self) {
         for at in 1..=HOSTS {
             let (sealed, log) =
@@ -472,7 +479,7 @@ impl Scene {
         }
     }
 
-    /// That the fleet is whole again, and takes the next plan.
+    /// Checks that the fleet is complete again and accepts the next plan.
     fn goes_on(&mut self) {
         (1..=HOSTS).for_each(|at| self.network(at, "up"));
         self.disks.iter().for_each(Disk::free);
@@ -507,7 +514,7 @@ impl Scene {
         self.coordinator = None;
     }
 
-    /// That agents end when they are told to, each by itself.
+    /// Checks that each agent exits when stopped.
     fn ends(&mut self) {
         for agent in self.agents.iter().flatten() {
             signal(&agent.0, "-TERM");
@@ -549,7 +556,7 @@ fn a_schedule_is_drawn_from_its_seed() {
 
 #[test]
 fn no_schedule_of_failures_loses_evidence_or_passes_a_sum_without_a_host() {
-    // Stated by the bench: the first seed, and how many.
+    // Set by the bench: the first seed and the number of schedules.
     let asked = std::env::var("PLIMSOLL_SCHEDULES").unwrap_or_else(|_| "508 1".to_owned());
     let asked: Vec<u64> = asked.split_whitespace().map(|number| number.parse().unwrap()).collect();
     (asked[0]..asked[0] + asked[1]).for_each(one);

@@ -1,4 +1,5 @@
-//! A fleet as `plimsoll fleet init` sets it up: mutual TLS, a key for each, and who is refused.
+//! A fleet set up by `plimsoll fleet init`: mutual TLS, a key for each user, and rejected
+//! connections.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
@@ -13,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use fleets::{Process, adds_up, fleet_in, plan};
 use support::port::free_port;
-use support::{Ran, Sandbox, wait_until};
+use support::{CommandOutput, Sandbox, wait_until};
 
 struct Secure {
     sandbox: Sandbox,
@@ -43,7 +44,7 @@ impl Secure {
         self.sandbox.path(path)
     }
 
-    fn init(&self, directory: &str) -> Ran {
+    fn init(&self, directory: &str) -> CommandOutput {
         let (directory, port) = (self.at(directory), self.port.to_string());
         let directory = directory.display().to_string();
         let of = ["--server-name", "127.0.0.1", "--port", &port, "--agents", "node1,node2"];
@@ -72,13 +73,13 @@ impl Secure {
         Process::start(command)
     }
 
-    /// An agent that does not get in.
+    /// An agent that the server rejects.
     fn refused(&self, config: &str, says: &str) {
         let output = self.agent(config).output().unwrap();
-        Ran::from(output).expect(5).says(says);
+        CommandOutput::from(output).expect(5).says(says);
     }
 
-    /// Has the running server take its configuration anew.
+    /// Reloads the configuration of the running server.
     fn reload(&self) {
         let server = self.server.as_ref().unwrap().0.id();
         let mut command = Command::new("nats-server");
@@ -130,7 +131,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["fleet", "status", &fleet]).expect(0).says("free");
     are_on_the_page(sandbox, &fleet);
 
-    // Who would take it: inside of what is allowed, and outside.
+    // Which agents accept the plan: inside and outside of the allowed targets.
     let inside = plan(sandbox, &sandbox.data().join("{host}"), "1s");
     let would = sandbox.run(&["fleet", "check", &fleet, &inside, "--json"]).expect(0).json();
     assert!(would.as_array().unwrap().iter().all(|agent| agent["takes"] == true), "{would:#}");
@@ -145,9 +146,9 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
 
     sandbox.run(&["fleet", "drain", &fleet, "node2"]).expect(0).says("draining");
-    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("left out");
+    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("drained");
     sandbox.run(&["fleet", "check", &fleet, &inside]).expect(1).says("drained");
-    // The first of those that are left.
+    // The first of the remaining agents.
     let alone = sandbox.run(&["run", &inside, "--fleet", &fleet, "--json"]);
     let hosts = alone.json();
     assert_eq!(hosts["hosts"].as_array().unwrap().len(), 1, "{hosts:#}");
@@ -159,7 +160,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["run", &inside, "--fleet", &fleet]).expect(5).says("drained with");
 }
 
-/// The fleet's runs of this sandbox, in their order.
+/// The fleet runs of this sandbox in order.
 fn runs(sandbox: &Sandbox) -> Vec<PathBuf> {
     let entries = fs::read_dir(sandbox.path("share/plimsoll/runs")).into_iter().flatten().flatten();
     let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -184,7 +185,7 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
     are_there(2);
     let connections = || secure.log().matches("Client connection closed").count();
 
-    // The third comes while two measure: they stay connected, and report.
+    // The third agent connects while two measure: they stay connected and report.
     let inside = plan(sandbox, &sandbox.data().join("{host}"), "3s");
     let mut command = sandbox.command(&["run", &inside, "--fleet", &fleet, "--json"]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -213,7 +214,7 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
     secure.reload();
     wait_until("its end", || secure.log().contains("authentication error"));
     secure.refused("fleet/agents/node1/agent.toml", "cannot connect to tls://127.0.0.1");
-    // Its card stays some seconds longer.
+    // Its card expires some seconds later.
     let left = ["--set", "fleet.names=[\"node2\", \"node3\"]"];
     let ran = sandbox.run(&[&["run", &inside, "--fleet", &fleet, "--json"][..], &left].concat());
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
@@ -236,14 +237,14 @@ fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
         fs::copy(foreign, to.join(file)).unwrap();
         format!("mixed-{file}/agent.toml")
     };
-    // An authority that did not sign the server's certificate.
+    // A certificate authority that did not sign the server's certificate.
     secure.refused(&with("ca.pem", "ca.pem"), "cannot connect to tls://127.0.0.1");
     // A key that the server does not know.
     secure.refused(&with("user.nk", "user.nk"), "cannot connect to tls://127.0.0.1");
     wait_until("the server's log", || secure.log().contains("authentication error"));
-    // All of another fleet.
+    // All files of another fleet.
     secure.refused("foreign/agents/node1/agent.toml", "cannot connect to tls://127.0.0.1");
-    // No certificate.
+    // Without a certificate.
     let bare = with("client.pem", "client.pem").replace("agent.toml", "bare.toml");
     let text = fs::read_to_string(secure.at("mixed-client.pem/agent.toml")).unwrap();
     let lines =
@@ -252,12 +253,12 @@ fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
     fs::write(secure.at(&bare), lines.join("\n")).unwrap();
     secure.refused(&bare, "cannot connect to tls://127.0.0.1");
     wait_until("the server's log", || secure.log().contains("TLS handshake error"));
-    // Without TLS at all.
+    // Without TLS.
     let plain = format!("nats://127.0.0.1:{}", secure.port);
     secure.sandbox.run(&["fleet", "status", &plain]).expect(5).says("cannot connect");
-    // A file that says something else.
+    // A file with other contents.
     fs::write(secure.at("odd.toml"), "server = \"tls://a\"\npassword = \"x\"\n").unwrap();
-    Ran::from(secure.agent("odd.toml").output().unwrap()).expect(2).says("password");
+    CommandOutput::from(secure.agent("odd.toml").output().unwrap()).expect(2).says("password");
 }
 
 #[test]
@@ -275,7 +276,7 @@ fn command_lines_of_contrib_are_the_programs_own() {
         list.unwrap().trim_end_matches(']').replace([',', '"'], "").replace("/srv/test", "/");
     for line in [line, list] {
         let arguments: Vec<&str> = line.split_whitespace().collect();
-        // Read as it is written; the file is not there.
+        // Used as written in the file; the referenced file does not exist.
         sandbox.run(&arguments).expect(2).says("create it with `plimsoll fleet init`");
     }
 }

@@ -1,5 +1,5 @@
-//! Evidence on a full disk: space for it is held from the start, it goes elsewhere rather than be lost,
-//! and a ledger line is written whole or not at all.
+//! Evidence on a full disk: a run reserves its space at the start, writes the evidence elsewhere
+//! instead of losing it, and writes a ledger line completely or not at all.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use plimsoll_evidence::ledger::{Ledger, Start};
-use support::{Ran, Sandbox, SmallPlan, names, tool, wait_until};
+use support::{CommandOutput, Sandbox, SmallPlan, names, tool, wait_until};
 
-/// A file system in memory, unmounted when dropped.
+/// A tmpfs, unmounted when dropped.
 struct Small(PathBuf);
 
 impl Small {
@@ -24,7 +24,7 @@ impl Small {
         Self(at.to_path_buf())
     }
 
-    /// Fills it to the last byte; the file that does.
+    /// Fills the file system to the last byte; returns the file that fills it.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("ballast");
         let mut file = std::fs::File::create(&path).unwrap();
@@ -39,12 +39,12 @@ impl Drop for Small {
     }
 }
 
-fn ended(child: std::process::Child) -> Ran {
-    Ran::from(child.wait_with_output().unwrap())
+fn ended(child: std::process::Child) -> CommandOutput {
+    CommandOutput::from(child.wait_with_output().unwrap())
 }
 
-/// Runs the plan with its bundle on a small file system, to which `harm` is done while it measures.
-fn run_and_harm(sandbox: &Sandbox, small: &Small, harm: impl Fn(&Path)) -> Ran {
+/// Runs the plan with its bundle on a small file system and calls `harm` during the measurement.
+fn run_and_harm(sandbox: &Sandbox, small: &Small, harm: impl Fn(&Path)) -> CommandOutput {
     let plan = sandbox.plan(&SmallPlan::on(&sandbox.data()));
     let mut child = sandbox.start(&["run", &plan, "-q", "--out", small.0.to_str().unwrap()]);
     let manifest = sandbox.data().join("plimsoll-small/store.json");
@@ -73,7 +73,7 @@ fn a_disk_that_fills_up_while_it_runs_does_not_cost_the_bundle() {
 fn a_bundle_that_does_not_fit_goes_elsewhere_and_says_where() {
     let sandbox = Sandbox::new();
     let small = Small::new(&sandbox.path("out"), "16m");
-    // The space that was held is taken away, and then all that is left.
+    // Removes the reserved space, then all remaining space.
     let ran = run_and_harm(&sandbox, &small, |bundle| {
         let held = std::fs::File::options().write(true).open(bundle.join(".reserve")).unwrap();
         held.set_len(0).unwrap();
@@ -126,7 +126,7 @@ fn a_full_state_directory_leaves_a_whole_ledger_and_stops_no_later_run() {
     let plan = null_plan(&sandbox);
     let run = || sandbox.run(&["run", &plan, "-q"]);
     assert!([0, 3].contains(&run().code));
-    // The next line crosses the end of a page of the file, so that only its front can be written.
+    // The next line crosses a page boundary of the file, so that only its first part fits.
     let ledger = Ledger::at(state.0.join("ledger.jsonl"));
     while std::fs::metadata(ledger.path()).unwrap().len() % 4096 < 3800 {
         let other = Start { run_id: "made-up", name: "nothing", ..Start::default() };
@@ -134,7 +134,7 @@ fn a_full_state_directory_leaves_a_whole_ledger_and_stops_no_later_run() {
     }
     let before = std::fs::read(ledger.path()).unwrap();
     std::fs::copy(ledger.path(), sandbox.path("copy")).unwrap();
-    // Without the space that is reserved behind its end.
+    // Without the reserved space after its end.
     std::fs::remove_file(ledger.path()).unwrap();
     std::fs::copy(sandbox.path("copy"), ledger.path()).unwrap();
     let ballast = state.fill();
@@ -176,11 +176,11 @@ fn a_torn_line_is_put_aside_named_and_stops_nothing() {
     let mut file = std::fs::File::options().append(true).open(&ledger).unwrap();
     file.write_all(b"{\"position\":3,\"previous_sha").unwrap();
     let listed = sandbox.run(&["runs"]).expect(0);
-    listed.says("line 3 of the ledger is torn: 27 bytes");
+    listed.says("line 3 of the ledger is incomplete: 27 bytes");
     let ran = sandbox.run(&["run", &plan, "-q"]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     let aside = sandbox.path("state/plimsoll/ledger.jsonl.torn-3");
-    ran.says(&format!("they are now in {}", aside.display()));
+    ran.says(&format!("moved to {}", aside.display()));
     assert_eq!(std::fs::read(aside).unwrap(), b"{\"position\":3,\"previous_sha");
     let entries = Ledger::at(&ledger).read().unwrap();
     assert_eq!((entries.len(), entries[2].put_aside.as_ref().unwrap().size_bytes), (4, 27));
@@ -194,15 +194,15 @@ fn out_makes_the_directory_that_was_named_and_none_above_it() {
     let commands: [&[&str]; 2] = [&["run", &plan], &["sweep", &plan]];
     for command in commands {
         let arguments = [command, &["-q", "--out", out.to_str().unwrap()]].concat();
-        sandbox.run(&arguments).expect(2).says("the directory above it does not exist");
+        sandbox.run(&arguments).expect(2).says("its parent directory does not exist");
         assert!(!sandbox.path("mistyped").exists());
     }
     let arguments = ["observe", "--out", out.to_str().unwrap(), "--", "touch", "was-run"];
-    sandbox.run(&arguments).expect(2).says("the directory above it does not exist");
+    sandbox.run(&arguments).expect(2).says("its parent directory does not exist");
     assert!(!sandbox.path("was-run").exists() && !sandbox.path("mistyped").exists());
     let named = sandbox.path("results");
     let ran = sandbox.run(&["run", &plan, "-q", "--out", named.to_str().unwrap()]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(names(&named).len(), 1);
-    sandbox.run(&["run", &plan, "-q", "--out", &plan]).expect(2).says("is no directory");
+    sandbox.run(&["run", &plan, "-q", "--out", &plan]).expect(2).says("is not a directory");
 }

@@ -1,18 +1,18 @@
-//! Ctrl-C and SIGTERM at any moment, and a device that fails in mid-run: the evidence up to then is kept,
-//! the data is removed or kept as asked.
+//! Ctrl-C and SIGTERM at any time, and a device that fails during the run. The evidence so far is
+//! kept; the data is removed or kept as requested.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use std::process::Child;
 
-use support::{LoopFs, Ran, Sandbox, SmallPlan, json};
+use support::{CommandOutput, LoopFs, Sandbox, SmallPlan, json};
 
-fn ended(child: Child) -> Ran {
-    Ran::from(child.wait_with_output().unwrap())
+fn ended(child: Child) -> CommandOutput {
+    CommandOutput::from(child.wait_with_output().unwrap())
 }
 
-/// Waits until the store has come to a state.
+/// Waits until the store reaches a state.
 fn wait_for_state(sandbox: &Sandbox, state: &str) {
     let manifest = sandbox.data().join("plimsoll-small/store.json");
     support::wait_until(state, || {
@@ -88,7 +88,7 @@ fn an_io_error_in_mid_run_is_invalid_and_names_the_file() {
         std::fs::read_to_string(&manifest).is_ok_and(|text| text.contains("in-use"))
     });
     std::thread::sleep(std::time::Duration::from_secs(2));
-    // From here on the file system answers every I/O with EIO (FS_IOC_SHUTDOWN).
+    // From here on the file system returns EIO for every I/O (FS_IOC_SHUTDOWN).
     support::tool("xfs_io", &["-x", "-c", "shutdown", fs.mount.to_str().unwrap()]);
     let ran = ended(child).expect(5);
     let verdict = ran.json();

@@ -1,20 +1,20 @@
-//! Nothing passes that was not shown: requirements, claims and declarations that the judgement once let
-//! through, each as a plan on a model (whose truth is known) or on files.
+//! Unproven statements do not pass: requirements, claims and declarations that the judgement once
+//! accepted by mistake. Each is a plan on a model, whose truth is known, or on files.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use serde_json::Value;
 use support::metrics::metrics;
-use support::{Ran, Sandbox, found};
+use support::{CommandOutput, Sandbox, found};
 
-/// Runs a matrix on a modelled volume that takes 3,000 operations per second; half a minute of it takes a
-/// second.
-fn modelled(requirement: &str, more: &str) -> Ran {
+/// Runs a `[workload.matrix]` plan on a modelled volume with 3,000 operations per second; 30 s of
+/// model time take 1 s.
+fn modelled(requirement: &str, more: &str) -> CommandOutput {
     modelled_for(requirement, more, "30s", "30s")
 }
 
-fn modelled_for(requirement: &str, more: &str, measure: &str, min_measure: &str) -> Ran {
+fn modelled_for(requirement: &str, more: &str, measure: &str, min_measure: &str) -> CommandOutput {
     let sandbox = Sandbox::new();
     let text = format!(
         "version = 1\nname = \"judged\"\n[requirement]\n{requirement}\n[target]\nmodel = \"cloud-volume\"\n\
@@ -82,7 +82,7 @@ fn half_a_minute_is_the_least_that_passes_whatever_the_plan_asks() {
 #[test]
 fn a_claim_beside_a_requirement_takes_none_of_its_rules_away() {
     for claim in ["durable-write", "burst-write", "cached-read"] {
-        // From the page cache, which was warmed and is read.
+        // Reads from a warm page cache.
         let sandbox = Sandbox::new();
         let text = format!(
             "version = 1\nname = \"beside\"\n[requirement]\niops = 100\nclaims = [\"{claim}\"]\n[target]\n\
@@ -99,7 +99,7 @@ fn a_claim_beside_a_requirement_takes_none_of_its_rules_away() {
 
 #[test]
 fn a_counter_that_grows_does_not_show_where_reads_came_from() {
-    // Uptime, named as reads from flash; and as a cache that answered nothing beside it.
+    // Uptime declared as a counter of flash reads, and then as a cache counter that stayed 0.
     for names in [
         "\"read_source.ssd\" = \"uptime\"",
         "\"read_source.ssd\" = \"uptime\"\n\"read_source.cache\" = \"nothing\"",

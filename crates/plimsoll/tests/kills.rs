@@ -1,10 +1,10 @@
-//! `kill -9` at any moment of mailbox and matrix runs, and of the removal of their data: nothing that was
-//! acknowledged is lost, no target is blocked, and nothing is called damaged that is not. Each store is
-//! looked at a second time as after a crash of the host: with another boot's identity, and with generation
-//! maps that are older than the data.
+//! `kill -9` at random times in mailbox and matrix runs, and during removal of their data. No
+//! acknowledged write is lost, no target stays blocked, and no intact data is reported as damaged.
+//! Each store is verified a second time as after a crash of the host: with a changed boot id, and
+//! with generation maps older than the data.
 //!
-//! The long form, which docs/mailbox.md tells the figures of:
-//! `PLIMSOLL_KILLS=200 cargo test -p plimsoll --test kills -- --nocapture`
+//! The long run, whose figures docs/mailbox.md gives: `PLIMSOLL_KILLS=200 cargo test -p plimsoll
+//! --test kills -- --nocapture`
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use support::{Sandbox, SmallPlan};
 
-/// Kills in the test command.
+/// Kills in this test.
 const KILLS: u32 = 12;
-/// The mail store's own directory.
+/// The directory name of the mail store.
 const SMALL: &str = "plimsoll-small";
 
-/// A small generator (SplitMix64) for the moments at which to kill; the seed is printed.
+/// A small generator (SplitMix64) for the times of the kills; the seed is printed.
 fn mixed(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -28,9 +28,9 @@ fn mixed(mut z: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// What came of the kills.
+/// Results of the kills.
 #[derive(Debug, Default)]
-struct Came {
+struct KillTally {
     of_mailbox: u32,
     of_matrix: u32,
     of_removal: u32,
@@ -46,7 +46,7 @@ struct Kills {
     mailbox: String,
     matrix: String,
     seed: u64,
-    came: Came,
+    came: KillTally,
 }
 
 impl Kills {
@@ -67,7 +67,7 @@ impl Kills {
         let path = sandbox.path("matrix.toml");
         std::fs::write(&path, text).unwrap();
         let matrix = path.display().to_string();
-        Self { sandbox, mailbox, matrix, seed, came: Came::default() }
+        Self { sandbox, mailbox, matrix, seed, came: KillTally::default() }
     }
 
     fn random(&self, round: u32, what: u64, below: u64) -> u64 {
@@ -80,7 +80,7 @@ impl Kills {
         command.stdout(Stdio::null()).stderr(stderr).spawn().unwrap()
     }
 
-    /// That a run under way has not refused its target.
+    /// Checks that the current run has not rejected its target.
     fn still_runs(&self, child: &mut Child, round: u32) {
         let ended = child.try_wait().unwrap();
         let said = std::fs::read_to_string(self.sandbox.path("stderr")).unwrap();
@@ -93,8 +93,14 @@ impl Kills {
         child.wait().unwrap();
     }
 
-    /// Verifies what lies under an own directory's name.
-    fn verify(&self, own: &str, arguments: &[&str], round: u32, may: &[i32]) -> support::Ran {
+    /// Verifies the data in a data directory.
+    fn verify(
+        &self,
+        own: &str,
+        arguments: &[&str],
+        round: u32,
+        may: &[i32],
+    ) -> support::CommandOutput {
         let own = self.sandbox.data().join(own).display().to_string();
         let all: Vec<&str> =
             ["verify", &own, "-q", "--json"].iter().chain(arguments).copied().collect();
@@ -104,7 +110,7 @@ impl Kills {
         ran
     }
 
-    /// Kills a mailbox run: in half of the rounds while the store is being made, else under load.
+    /// Kills a mailbox run: in half of the rounds while it lays out the store, else under load.
     fn mailbox(&mut self, round: u32) {
         self.came.of_mailbox += 1;
         let witness = self.sandbox.path("witness");
@@ -117,7 +123,7 @@ impl Kills {
             std::thread::sleep(Duration::from_millis(self.random(round, 1, 400)));
             None
         } else {
-            // Made when the load begins.
+            // Created when the load begins.
             support::wait_until("the load", || Path::new(&witness).is_file());
             let early = maps(&manifest);
             std::thread::sleep(Duration::from_millis(50 + self.random(round, 1, 600)));
@@ -125,7 +131,8 @@ impl Kills {
         };
         self.kill(child, round);
         let Some(early) = early else {
-            // Being made, or what it was about to replace: the next run takes the place.
+            // A store that is being laid out, or the one it replaces: the next run uses the same
+            // path.
             self.verify(SMALL, &[], round, &[0, 2, 3]);
             self.came.before_the_load += 1;
             return;
@@ -145,17 +152,18 @@ impl Kills {
         self.came.pages_unknown_after_crash += found["pages_unknown"].as_u64().unwrap();
     }
 
-    /// Kills a matrix run anywhere between its first file and its load.
+    /// Kills a matrix run at any time between its first file and its load.
     fn matrix(&mut self, round: u32) {
         self.came.of_matrix += 1;
         let child = self.start(&["run", &self.matrix, "-q", "--keep"]);
         std::thread::sleep(Duration::from_millis(50 + self.random(round, 2, 900)));
         self.kill(child, round);
-        // It was not closed: what it should hold is not known, and nothing is called damaged.
+        // The data was not closed, so its expected contents are unknown, and nothing is reported as
+        // damaged.
         self.verify("plimsoll-many", &[], round, &[2]);
     }
 
-    /// Kills the removal of what was killed before.
+    /// Kills the removal of the data from the previous kill.
     fn removal(&mut self, round: u32) {
         self.came.of_removal += 1;
         let data = self.sandbox.data().display().to_string();
@@ -165,13 +173,13 @@ impl Kills {
         child.wait().unwrap();
         let left = self.sandbox.left_in_data();
         self.came.removals_cut_off += u32::from(left.iter().any(|n| n.starts_with(".removing-")));
-        // A removed store may be found by nobody; one that is there in part is never called damaged.
+        // A removed store may be missing; a partly removed one is never called damaged.
         self.verify(SMALL, &[], round, &[0, 2, 3]);
         self.verify("plimsoll-many", &[], round, &[2]);
     }
 }
 
-/// The generation maps of a store as they are now.
+/// Returns the current generation maps of a store.
 fn maps(manifest: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let directory = PathBuf::from(support::json(manifest)["marks"].as_str().unwrap());
     let names = support::names(&directory).into_iter().filter(|name| name.starts_with("db"));
@@ -197,7 +205,7 @@ fn kills_lose_nothing_block_nothing_and_accuse_nothing() {
         "{:?}",
         all.came
     );
-    // What is left is removed, with the maps and the lock files.
+    // Leftovers are removed, with maps and lock files.
     let data = all.sandbox.data().display().to_string();
     all.sandbox.run(&["clean", &data, "--kept"]).expect(0);
     all.sandbox.run(&["clean"]).expect(0).says(" 0 still needed");

@@ -1,4 +1,4 @@
-//! What is told of a run under way to those who ask from elsewhere.
+//! Live status of a run, requested by another process.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use support::server::Server;
 use support::{Sandbox, SmallPlan, signal, wait_until};
 
-/// A command that tells of itself, ended when dropped.
+/// A command with live status, killed when dropped.
 struct Telling {
     child: Child,
     address: String,
@@ -26,7 +26,8 @@ impl Drop for Telling {
 }
 
 impl Telling {
-    /// Starts it, and reads where it tells. What else it says is read too, so that it is never held up.
+    /// Starts the command and reads the address of its live status. Reads all further output too,
+    /// so that the command never blocks on a full pipe.
     fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
         let mut child = sandbox.start(arguments);
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -39,7 +40,7 @@ impl Telling {
         Self { child, address: said.expect("it says where its metrics are") }
     }
 
-    /// What comes back.
+    /// Returns the response.
     fn ask(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -71,14 +72,14 @@ fn whoever_asks_is_told_how_a_run_goes_until_it_ends() {
     let mut run = Telling::start(&sandbox, &["run", &path, "--metrics", "0"]);
     let class = "{plan=\"small\",phase=\"measure\",class=\"db0.read\"";
     let p99 = format!("plimsoll_live_latency_seconds{class},quantile=\"0.99\"}}");
-    // Percentiles come a second after the measurement began.
+    // Percentiles appear one second after the measurement begins.
     wait_until("percentiles", || run.value(&p99).is_some());
     let count = |run: &Telling| run.value(&format!("plimsoll_live_operations_total{class}}}"));
     let sum = |run: &Telling| run.value(&format!("plimsoll_live_latency_seconds_sum{class}}}"));
     let first = count(&run).unwrap();
     let p99 = run.value(&p99).unwrap();
     assert!(first > 0.0 && p99 > 0.0 && p99 < 60.0, "{first} {p99}");
-    // Seconds, and not their sum in anything smaller.
+    // Sums are in seconds, not in a smaller unit.
     let mean = sum(&run).unwrap() / first;
     assert!(mean > 0.0 && mean < 60.0, "{mean}");
     wait_until("the next interval", || count(&run).is_some_and(|now| now > first));
@@ -88,7 +89,7 @@ fn whoever_asks_is_told_how_a_run_goes_until_it_ends() {
     assert_eq!(run.value("plimsoll_live_under_way{plan=\"small\"}"), Some(1.0));
     assert!(run.ask("GET /").starts_with("HTTP/1.1 404"));
     assert!(run.ask("POST /metrics").starts_with("HTTP/1.1 405"));
-    // Two can't tell at one address; the second measures nothing.
+    // Two runs cannot use one address; the second does not measure.
     let other = Sandbox::new();
     let second = other.run(&["run", &path, "--metrics", &run.address]).expect(5);
     second.says("--metrics: cannot listen on");
@@ -108,13 +109,13 @@ fn a_command_that_is_observed_is_told_of_too() {
     let device = "plimsoll_live_device_reads_per_second{plan=\"observe sleep\"";
     wait_until("a device", || run.value(device).is_some());
     wait_until("a processor", || run.value("plimsoll_live_cpu_busy_ratio").is_some());
-    // Nothing is known of its operations.
+    // No information about its operations is available.
     assert_eq!(run.value("plimsoll_live_operations_total"), None);
     signal(&run.child, "-TERM");
     run.child.wait().unwrap();
 }
 
-/// A run of another process that the page knows of; no other is under way.
+/// A run of another process that the page lists; it is the only one in progress.
 fn other(server: &Server) -> Option<Value> {
     let mut others = server.get("/api/live/others").expect(200).json();
     let others = others.as_array_mut().unwrap();
@@ -140,14 +141,14 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     );
     let live = || server.get(&format!("/api/live{asked}")).expect(200).json();
     wait_until("percentiles", || live()["classes"]["db0.read"]["latency_ns_p99"].is_u64());
-    // What its operations are comes a second after the measurement began.
+    // Properties of operations are known a second after the measurement starts.
     wait_until("a working set", || live()["reads"]["working_set_bytes"].is_u64());
     wait_until("how random it is", || live()["reads"]["random_share"].is_f64());
     let (share, data) = (live()["reads"]["random_share"].clone(), 64 << 20);
     assert!((0.0..=1.0).contains(&share.as_f64().unwrap()), "{share}");
     let touched = live()["reads"]["working_set_bytes"].as_u64().unwrap();
     assert!((4_096..=data).contains(&touched), "{touched}");
-    // Two watch, and one more looks without a script.
+    // Two viewers follow the run, and a third loads the page without a script.
     let watch = || {
         let mut stream = TcpStream::connect(&server.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -193,7 +194,8 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     assert!(!left.exists(), "its door went with it");
 }
 
-/// A process that is stopped has not ended: it is told as what it is, holds nobody up, and is followed again.
+/// A stopped process has not exited: the page shows it as silent, serves other requests meanwhile,
+/// and follows it again later.
 #[test]
 fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
     let sandbox = Sandbox::new();
@@ -214,7 +216,7 @@ fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
     let mut lines = BufReader::new(watching).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "event: charts"));
     signal(&run, "-STOP");
-    // Whoever watches is told, and not that it has ended.
+    // Viewers see that the process is silent, not that it ended.
     let mut of = String::new();
     let silent = lines.find(|line| {
         line.strip_prefix("event: ").into_iter().for_each(|event| of = event.to_owned());
@@ -226,7 +228,7 @@ fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
     assert_eq!(one["plan"], "small");
     let shown = page();
     assert!(shown.contains("does not answer") && shown.contains("live-heat"), "{shown:.3000}");
-    // However often it is asked: what it does not take in fills its queue.
+    // Unanswered requests fill the listen queue.
     for _ in 0..300 {
         let overview = server.get("/").expect(200).text();
         assert!(overview.contains("does not answer"), "{overview:.2000}");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use support::Sandbox;
 
-/// Two seconds of a mail store on a model.
+/// 2 s of a mail store on a model.
 const MAIL: &str = r#"
 version = 1
 name = "modelled"
@@ -80,7 +80,7 @@ fn a_plan_on_a_model_gives_a_verdict_that_says_so_everywhere() {
         serde_json::from_str(&read(&bundle, "observed.json")).unwrap();
     assert_eq!(observed["inside"]["origin"], "shipped");
     assert!(read(&bundle, "series.csv").contains("model.cpu.utilisation"));
-    // Judging again needs the bundle alone.
+    // `judge` needs only the bundle.
     let again = sandbox.run(&["judge", bundle.to_str().unwrap(), "--json"]).expect(0).json();
     assert_eq!(again, json);
     sandbox.run(&["verify", bundle.to_str().unwrap()]).expect(0);
@@ -90,7 +90,7 @@ fn a_plan_on_a_model_gives_a_verdict_that_says_so_everywhere() {
 fn explain_names_the_bottleneck_and_where_the_time_goes() {
     let sandbox = Sandbox::new();
     let path = plan(&sandbox, MATRIX);
-    // The array's memory answered reads, and the audit says so.
+    // The array's memory served reads, and the audit reports it.
     let text = sandbox.run(&["model", "run", &path, "--explain"]).expect(3);
     text.says("The bottleneck is");
     text.says("Where the time of a read goes");
@@ -104,7 +104,7 @@ fn explain_names_the_bottleneck_and_where_the_time_goes() {
     }
 }
 
-/// One core instead of sixteen: what the model says follows what it is told.
+/// One core instead of sixteen: the result follows the parameter.
 #[test]
 fn a_parameter_can_be_changed() {
     let sandbox = Sandbox::new();
@@ -120,7 +120,7 @@ fn a_parameter_can_be_changed() {
     sandbox.run(&["model", "run", &path, "--set", "cores"]).expect(2).says("BLOCK.FIELD=VALUE");
 }
 
-/// Each repeat has a seed of its own; the same plan gives the same evidence again.
+/// Each repeat has its own seed; the same plan gives the same evidence again.
 #[test]
 fn repeats_differ_and_runs_repeat() {
     let sandbox = Sandbox::new();
@@ -176,12 +176,14 @@ fn what_cannot_be_modelled_is_refused_before_anything_is_written() {
     assert!(sandbox.bundles().is_empty());
 }
 
-/// A table that a model made is fitted again: what made it is found, and rows it never saw are right.
+/// A fit of a table that a model made finds the parameters, and predicts the rows it was not fitted
+/// on.
 #[test]
 fn a_fit_finds_what_made_the_table() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("tiny.toml"), support::TINY_MODEL).unwrap();
-    // 8 x 2 operations in flight on one core that needs 100 us a read: 10,000/s and 1.6 ms.
+    // 16 operations in flight (8 x 2) on one core that needs 100 us for a read: 10,000/s and 1.6
+    // ms.
     let rows = "io_kib,pattern,read_percent,ops_per_s,latency_ms\n4,random,100,10000,1.6\n\
         8,random,100,10000,1.6\n16,random,100,10000,1.6\n";
     std::fs::write(sandbox.path("rows.csv"), rows).unwrap();
@@ -205,8 +207,8 @@ fn a_fit_finds_what_made_the_table() {
     sandbox.run(&["model", "fit", "./tiny.toml", "bad.csv"]).expect(2).says("latency_ms");
 }
 
-/// A goal that is missed is told with its rows, the side to which they err and what the model lacks; a
-/// goal that is given in its place is held to instead; streams and other depths are rows like others.
+/// A missed goal is reported with its rows, their direction and the model's limits. A goal on the
+/// command line replaces the default. Rows may be streams or other depths.
 #[test]
 fn a_missed_goal_says_what_makes_the_gap() {
     let sandbox = Sandbox::new();
@@ -237,7 +239,7 @@ fn a_missed_goal_says_what_makes_the_gap() {
         (&"100 % read".into(), &3.into())
     );
     assert_eq!(named("predicted.latency.p90")["met"], true);
-    // Copying is as wrong as the model: its error over that of copying is 1.
+    // Copying is as wrong as the model: the ratio of the two errors is 1.
     let copying = named("predicted.ops.of_copying");
     assert!((copying["reached"].as_f64().unwrap() - 1.0).abs() < 0.06, "{copying}");
     let text = told(&[]);
@@ -252,7 +254,8 @@ fn a_missed_goal_says_what_makes_the_gap() {
     sandbox.run(&wrong).expect(2).says("predicted.latency.p90");
 }
 
-/// More disks carry more; the smallest number that carries the load is found, and one less does not.
+/// More disks carry more load. The command finds the smallest number that carries the load, and one
+/// disk less does not.
 #[test]
 fn the_smallest_size_that_carries_the_load_is_found() {
     let sandbox = Sandbox::new();
@@ -269,7 +272,8 @@ fn the_smallest_size_that_carries_the_load_is_found() {
     let all: Vec<&str> = all.into_iter().chain(with).collect();
     let json: Vec<&str> = all.iter().copied().chain(["--json"]).collect();
     let json = sandbox.run(&json).expect(0).json();
-    // 1,000 I/Os/s, 119 log writes and 40 background reads, 4 ms each on a drive: five are needed at least.
+    // 1,000 I/Os/s, 119 log writes and 40 background reads at 4 ms each on a drive need at least
+    // five drives.
     let smallest = json["smallest"].as_u64().unwrap();
     assert!((5..=9).contains(&smallest), "{json}");
     for tried in json["tried"].as_array().unwrap() {
@@ -277,7 +281,7 @@ fn the_smallest_size_that_carries_the_load_is_found() {
     }
     assert!(read(sandbox.root.path(), "line.svg").contains("<svg"));
     let page = read(sandbox.root.path(), "size.html");
-    for says in ["MODELLED: drive.count", "nothing was measured", "<svg", "carries it"] {
+    for says in ["MODELLED: drive.count", "nothing was measured", "<svg", "passes"] {
         assert!(page.contains(says), "{says}");
     }
     let few: Vec<&str> = all.iter().copied().chain(["--to", "2"]).collect();

@@ -1,8 +1,9 @@
-//! The audit against the truth: random plans on modelled systems, where it is known of every read what it was
-//! served from, and what each rule that has such a truth then says.
+//! The audit against ground truth: random plans on modelled systems. The model knows the source of
+//! every read, and the test compares each rule's finding with it.
 //!
-//! 16 plans here; `PLIMSOLL_PLANS=200 cargo test -p plimsoll --test model_truth -- --nocapture` tries as many
-//! as are asked for. A plan that fails prints its number and its text: it is the same on every machine.
+//! The default is 16 plans; `PLIMSOLL_PLANS=200 cargo test -p plimsoll --test model_truth --
+//! --nocapture` runs more. A failing plan prints its number and its text; it is the same on every
+//! machine.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -21,7 +22,7 @@ const PLANS: u64 = 16;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A cache of some policy over two drives.
+/// A cache with a random policy over two drives.
 const CACHED: &str = "[model]\nname = \"cached\"\nentry = \"path\"\nfrom = \"chosen\"\n\
     [block.path]\nkind = \"path\"\nbelow = \"cache\"\ncpu = \"cpu\"\nfrom = \"assumed\"\nread_us = 20\n\
     write_us = 20\n[block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 4\n\
@@ -30,8 +31,8 @@ const CACHED: &str = "[model]\nname = \"cached\"\nentry = \"path\"\nfrom = \"cho
     [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 2\nread_us = 100\nwrite_us = 100\n\
     read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\nlanes = 8\n";
 
-/// A plan of reads, and what is known of it before it runs.
-struct Drawn {
+/// A plan of reads, and the facts known before it runs.
+struct PlanCase {
     text: String,
     cache_bytes: u64,
     data_bytes: u64,
@@ -42,10 +43,10 @@ struct Drawn {
     lru: bool,
 }
 
-fn draw(number: u64, sandbox: &Sandbox) -> Drawn {
+fn draw(number: u64, sandbox: &Sandbox) -> PlanCase {
     let mut draw = Draw::of(number);
     let cache_bytes = draw.one_of(&[8, 16, 32, 64]) * MIB;
-    // From a tenth of the cache to ten times it.
+    // From one tenth of the cache size to ten times that size.
     let data_bytes = (cache_bytes * draw.one_of(&[1, 3, 6, 9, 12, 20, 40, 100]) / 10)
         .next_multiple_of(4 * MIB)
         .max(4 * MIB);
@@ -74,7 +75,16 @@ fn draw(number: u64, sandbox: &Sandbox) -> Drawn {
         if written { "written" } else { "sparse" },
         if warm { "warm" } else { "cold" },
     );
-    Drawn { text, cache_bytes, data_bytes, io_bytes, warm, written, random, lru: policy == "lru" }
+    PlanCase {
+        text,
+        cache_bytes,
+        data_bytes,
+        io_bytes,
+        warm,
+        written,
+        random,
+        lru: policy == "lru",
+    }
 }
 
 fn carry_out(sandbox: &Sandbox, text: &str) -> Bundle {
@@ -89,7 +99,7 @@ fn outcome(rule: &Rule, bundle: &Bundle) -> Option<Outcome> {
     (rule.check)(bundle).map(|finding| finding.outcome)
 }
 
-/// Share of the measured reads that came from a place, as the model counted them one by one.
+/// Share of the measured reads that one source served, as the model counted them one by one.
 fn share(bundle: &Bundle, place: &str) -> f64 {
     let nodes = &bundle.observed.inside.as_ref().unwrap().nodes;
     let of = |name: Option<&str>| -> u64 {
@@ -99,25 +109,25 @@ fn share(bundle: &Bundle, place: &str) -> f64 {
     of(Some(place)) as f64 / of(None).max(1) as f64
 }
 
-/// Whether a value is near enough to a threshold that counts at the window's edges may decide.
+/// Whether a value is so near a threshold that counts at the edges of the window may decide.
 fn close(value: f64, threshold: f64) -> bool {
     (value - threshold).abs() < 0.002
 }
 
-fn check(drawn: &Drawn, bundle: &mut Bundle) {
+fn check(drawn: &PlanCase, bundle: &mut Bundle) {
     let (dram, zero) = (share(bundle, "dram"), share(bundle, "zero"));
-    // Where reads came from, by the system's own counters.
+    // The source of reads, from the system's own counters.
     if !close(dram, 0.05) {
         let expected = if dram > 0.05 { Outcome::Fail } else { Outcome::Pass };
         let says = outcome(&served_from_cache_below::RULE, bundle);
         assert_eq!(says, Some(expected), "reads from memory: {dram}");
     }
-    // Holes: the plan decides whether there is anything to read.
+    // Holes: the plan determines whether there is data to read.
     assert_eq!(zero, if drawn.written { 0.0 } else { 1.0 });
     let expected = if drawn.written { Outcome::Pass } else { Outcome::Fail };
     assert_eq!(outcome(&holes_read::RULE, bundle), Some(expected));
     working_set(drawn, bundle);
-    // The cache's size, against what it then answered.
+    // The cache's size against the reads it served.
     let fits = bundle.observed.workload.working_set_read_bytes.unwrap() <= drawn.cache_bytes;
     let expected = if fits { Outcome::Fail } else { Outcome::Pass };
     assert_eq!(outcome(&working_set_small::RULE, bundle), Some(expected));
@@ -131,7 +141,7 @@ fn check(drawn: &Drawn, bundle: &mut Bundle) {
         let most = drawn.cache_bytes as f64 / drawn.data_bytes as f64;
         assert!(dram < most + 0.05, "{dram} from a cache of {most} of the data");
     }
-    // The same without the system's own word: from the declared size and the reuse of the reads.
+    // The same without the system's counters: from the declared size and the reuse of the reads.
     bundle.observed.sources.reads_from.clear();
     let finding = (served_from_cache_below::RULE.check)(bundle).unwrap();
     match finding.outcome {
@@ -140,27 +150,27 @@ fn check(drawn: &Drawn, bundle: &mut Bundle) {
         _ => assert!(!fits, "undecided, and the data fit"),
     }
     if drawn.lru && drawn.random && !drawn.warm && !fits {
-        // A cold LRU cache: what the reuse distances say it would answer, it answers.
+        // A cold LRU cache serves exactly the reads that the reuse distances predict.
         let curve = &bundle.observed.workload.miss_ratio;
         let below = curve.iter().rfind(|point| point.cache_bytes <= drawn.cache_bytes);
         let above = curve.iter().find(|point| point.cache_bytes >= drawn.cache_bytes);
         let least = below.map_or(0.0, |point| 1.0 - point.miss_share);
         let most = above.map_or(1.0, |point| 1.0 - point.miss_share);
-        // The warm-up of 100 ms fills some of it before the measurement.
+        // The warm-up of 100 ms fills part of the cache before the measurement.
         assert!(dram > least - 0.1 && dram < most + 0.15, "{dram}, expected {least} to {most}");
     }
 }
 
-/// The working set, from the number of reads alone: the expected number of distinct ones among `n` draws of
-/// `b` places is `b (1 - (1 - 1/b)^n)` (W. Feller, volume 1, II.5).
-fn working_set(drawn: &Drawn, bundle: &Bundle) {
+/// The working set, from the number of reads alone: the expected number of distinct blocks among
+/// `n` uniform reads of `b` blocks is `b (1 - (1 - 1/b)^n)` (W. Feller, volume 1, II.5).
+fn working_set(drawn: &PlanCase, bundle: &Bundle) {
     let reads: u64 = bundle.run.classes.iter().filter(|c| c.is_read).map(|c| c.count).sum();
     let places = (drawn.data_bytes / drawn.io_bytes) as f64;
     let seen = bundle.observed.workload.working_set_read_bytes.unwrap() as f64;
     if drawn.random {
         let touched = places * (1.0 - (1.0 - 1.0 / places).powf(reads as f64));
         let expected = touched * drawn.io_bytes as f64;
-        // Six standard deviations of the number of empty places, at most sqrt(b) / 2 each.
+        // Six standard deviations of the number of unread blocks, at most sqrt(b) / 2 each.
         let slack = 3.0 * places.sqrt() * drawn.io_bytes as f64 + 64.0 * 16_384.0;
         assert!((seen - expected).abs() <= slack, "{seen} bytes, expected {expected}");
     } else {
@@ -188,11 +198,12 @@ fn rules_agree_with_the_truth_on_random_plans() {
     }
     println!("{plans} plans: {cached} served from a cache, {empty} of holes, {failed} disagree");
     assert_eq!(failed, 0);
-    // Plans that show nothing of one kind would prove nothing of its rule.
+    // A set of plans without one kind of source would prove nothing about its rule.
     assert!(cached > 0 && u64::from(cached) < plans && empty > 0);
 }
 
-/// A store's warm-up: the rule says what the store's page cache and log say, and reads show it.
+/// A store's warm-up: the rule repeats what the store's page cache and log report, and reads
+/// confirm it.
 #[test]
 fn a_warm_up_is_complete_when_the_cache_has_been_read_full() {
     let plans = std::env::var("PLIMSOLL_PLANS").ok().and_then(|text| text.parse().ok());
@@ -226,7 +237,7 @@ fn a_warm_up_is_complete_when_the_cache_has_been_read_full() {
         assert_eq!(outcome(&warm_up_short::RULE, &bundle), Some(expected), "{text}");
         if phases[at].reached {
             full += 1;
-            // Write-back keeps a part of the frames free.
+            // Write-back keeps part of the frames free.
             assert!(
                 reads(at) * 10 >= frames * 8,
                 "{} reads fill {frames} frames\n{text}",

@@ -1,4 +1,4 @@
-//! `plimsoll observe -- CMD…`: another benchmark under our eyes.
+//! `plimsoll observe -- CMD…`: another benchmark under observation.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -16,7 +16,7 @@ fn what_a_command_writes_shows_at_the_device() {
     let command = ["dd", "if=/dev/urandom", &file, "bs=1M", "count=8", "conv=fsync"];
     let arguments = [&["observe", "--path", &data, "--json", "--"][..], &command].concat();
     let ran = sandbox.run(&arguments).expect(3);
-    // Nothing was measured: no figure, no claim, and that is said.
+    // Nothing was measured: no figure, no claim, and the output says so.
     assert_eq!(ran.json()["verdict"], "INCONCLUSIVE", "{}", ran.stdout);
     assert_eq!(ran.json()["tier"], "T2");
     let bundle = sandbox.bundle();
@@ -43,17 +43,17 @@ fn a_command_that_fails_or_is_not_there_is_named() {
     sandbox.run(&arguments).expect(5).says("cannot read the result");
 }
 
-/// Bytes that jobs read: all of their file.
+/// Bytes the jobs read: the entire file.
 const FILE_BYTES: u64 = 16 << 20;
 
-/// A file of noise on the disk, and not in the page cache.
+/// A file of random data on the disk, not in the page cache.
 fn written(path: &Path) {
     let of = format!("of={}", path.display());
     tool("dd", &["if=/dev/urandom", &of, "bs=1M", "count=16", "conv=fsync"]);
     tool("dd", &[&of.replace("of=", "if="), "of=/dev/null", "iflag=nocache", "count=0"]);
 }
 
-/// What a job leaves as its result: so many bytes read of a file in 4 KiB each, in a second.
+/// A job's result file: a number of bytes read in 4 KiB operations in one second.
 fn result(file: &Path, bytes: u64, errors: u64) -> String {
     let operations = bytes / 4096;
     format!(
@@ -66,7 +66,8 @@ fn result(file: &Path, bytes: u64, errors: u64) -> String {
     )
 }
 
-/// Watches `path` while a shell does `work`, holds the file that the result names open and leaves the result.
+/// Observes `path` while a shell runs `work`, keeps the file named in the result open, and writes
+/// the result.
 fn observed(sandbox: &Sandbox, path: &Path, work: &str, result: &str) -> Value {
     std::fs::write(sandbox.path("said.json"), result).unwrap();
     let said = sandbox.path("said.json");
@@ -87,7 +88,7 @@ fn observed(sandbox: &Sandbox, path: &Path, work: &str, result: &str) -> Value {
     sandbox.run(&arguments).json()
 }
 
-/// Reads a file past the page cache, and holds it open for the second that the result says.
+/// Reads a file with direct I/O and keeps it open for the second that the result reports.
 fn reads(file: &Path) -> String {
     let file = file.display();
     format!("exec 3<{file}; dd if={file} of=/dev/null bs=64k iflag=direct 2>/dev/null; sleep 1")
@@ -118,7 +119,8 @@ fn more_than_the_command_moved_and_less_than_all_that_failed_is_caught() {
     let said = result(&file, FILE_BYTES, 15_570);
     let verdict = observed(&sandbox, &sandbox.data(), &reads(&file), &said);
     assert_eq!(found(&verdict, "io-errors"), "fail", "{verdict:#}");
-    // Another process of the command moves what the job reads from the page cache.
+    // The job reads from the page cache while another process of the command reads the same amount
+    // from the device.
     let other = sandbox.data().join("other");
     written(&other);
     std::fs::read(&file).unwrap();
@@ -156,13 +158,13 @@ fn a_sparse_file_is_seen_though_only_its_directory_is_named() {
     let verdict = observed(&sandbox, &sandbox.data(), &reads(&file), &said);
     assert_eq!(found(&verdict, "holes-read"), "fail", "{verdict:#}");
     assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
-    // One that is gone when the command ends is no better.
+    // A file missing at the end of the command gets the same result.
     let gone = format!("{}; rm {}", reads(&file), file.display());
     let verdict = observed(&sandbox, &sandbox.data(), &gone, &said);
     assert_eq!(found(&verdict, "observation-gaps"), "fail", "{verdict:#}");
 }
 
-/// A loop device whose file was cut short answers with errors, and its result says nothing of them.
+/// A loop device with a truncated backing file returns errors; its result does not mention them.
 #[test]
 fn errors_that_the_kernel_logged_are_not_left_out() {
     let sandbox = Sandbox::new();

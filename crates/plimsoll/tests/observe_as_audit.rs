@@ -1,8 +1,9 @@
-//! A result that was observed is judged at least as severely as its file alone, and as a run of ours.
+//! The verdict on an observed result is at least as severe as the verdict on its file alone, and as
+//! the verdict on a run by Plimsoll.
 //!
-//! What a file leaves unknown may pass under observation, as more was seen: that is what it is for. What the
-//! file alone warns of or fails for is no better for having been watched. So the order is: passed, unknown or
-//! not asked; then warned of; then failed.
+//! Findings that a file alone leaves unknown may pass under observation, because observation sees
+//! more. Warnings and failures from the file alone stay. The order of severity is: passed, unknown
+//! or not checked; then warned; then failed.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -12,7 +13,7 @@ use std::path::Path;
 use serde_json::Value;
 use support::{Sandbox, found, is_not_acquitted, tool};
 
-/// How much an outcome weighs against the figure.
+/// Severity of an outcome.
 fn weight(outcome: &str) -> u8 {
     match outcome {
         "fail" => 2,
@@ -29,7 +30,7 @@ fn weight_of_verdict(word: &str) -> u8 {
     }
 }
 
-/// Observes a fio job on `file`, and audits the result that it left.
+/// Observes a fio job on `file` and audits the result file.
 fn both(sandbox: &Sandbox, watched: &Path, file: &Path, job: &[&str]) -> (Value, Value) {
     let [watched, file] = [watched, file].map(|path| path.display().to_string());
     let named = format!("--filename={file}");
@@ -48,7 +49,7 @@ fn both(sandbox: &Sandbox, watched: &Path, file: &Path, job: &[&str]) -> (Value,
     (observed, judged_as_a_run(&audited).expect("a verdict by the rules of a run").clone())
 }
 
-/// The verdict by the rules of a run, wherever it stands in what `audit` prints.
+/// Returns the verdict by the rules for runs from the output of `audit`.
 fn judged_as_a_run(value: &Value) -> Option<&Value> {
     let is = value.get("findings").is_some() && value.get("tier").is_some();
     match value {
@@ -59,7 +60,7 @@ fn judged_as_a_run(value: &Value) -> Option<&Value> {
     }
 }
 
-/// That no rule, claim or verdict is milder under observation.
+/// Checks that no rule, claim or verdict is milder under observation.
 fn no_milder(name: &str, observed: &Value, audited: &Value) {
     for finding in audited["findings"].as_array().unwrap() {
         let rule = finding["rule"].as_str().unwrap();
@@ -78,7 +79,7 @@ fn no_milder(name: &str, observed: &Value, audited: &Value) {
 const WRITES: [&str; 4] = ["--rw=randwrite", "--bs=4k", "--ioengine=psync", "--size=32m"];
 const READS: [&str; 4] = ["--rw=randread", "--bs=4k", "--ioengine=psync", "--size=32m"];
 
-/// A result that shows nothing of storage is INVALID under observation, by this rule among others.
+/// A result that does not show storage is INVALID under observation; this rule is one reason.
 fn caught(name: &str, by: &str, (observed, audited): &(Value, Value)) {
     no_milder(name, observed, audited);
     assert_eq!(observed["verdict"], "INVALID", "{name}: {observed:#}");
@@ -129,7 +130,7 @@ fn a_loop_device_through_the_page_cache_is_caught_under_observation() {
     caught("cache above and below", "working-set-small", &above);
 }
 
-/// What our own run of the same load is refuted for, the observed one is refuted for too.
+/// A claim refuted for Plimsoll's own run of the same load is also refuted for the observed run.
 #[test]
 fn buffered_io_is_judged_as_a_run_of_ours_is() {
     let sandbox = Sandbox::new();
@@ -148,7 +149,8 @@ fn buffered_io_is_judged_as_a_run_of_ours_is() {
         assert_eq!(ours["verdict"], "INVALID", "{ours:#}");
         assert_eq!(found(&ours, "working-set-small"), "fail", "{ours:#}");
         for (claim, standing) in ours["claims"].as_object().unwrap() {
-            // Where reads come from shows in bytes: a cold cache moves them all, in ours as in the other.
+            // Byte counts show where reads come from: with a cold cache the device reads all of
+            // them, in both runs.
             let same = ["media-read", "sustained-write"].contains(&claim.as_str());
             let watched = &observed["claims"][claim];
             assert!(
@@ -159,7 +161,7 @@ fn buffered_io_is_judged_as_a_run_of_ours_is() {
     }
 }
 
-/// An honest job is not accused of more than it is by its file, whatever its engine is called.
+/// An honest job gets no more accusations than its file alone, whatever the name of its engine.
 #[test]
 fn an_engine_that_is_called_like_ours_contradicts_nothing() {
     let sandbox = Sandbox::new();

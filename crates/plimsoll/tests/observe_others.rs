@@ -1,4 +1,5 @@
-//! `plimsoll observe --result` on results of tools other than fio: what was seen is held against them, and each of them tricked.
+//! `plimsoll observe --result` on results of tools other than fio: the observation is compared with
+//! each result, honest and manipulated.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -10,21 +11,21 @@ use support::{Sandbox, found, tool};
 
 const BYTES: u64 = 16 << 20;
 
-/// A file of noise on the disk, and not in the page cache.
+/// A file of random data on the disk, not in the page cache.
 fn written(path: &Path) {
     let of = format!("of={}", path.display());
     tool("dd", &["if=/dev/urandom", &of, "bs=1M", "count=16", "conv=fsync"]);
     tool("dd", &[&of.replace("of=", "if="), "of=/dev/null", "iflag=nocache", "count=0"]);
 }
 
-/// Watches `path` while a shell does `work`, which leaves `out.txt`.
+/// Observes `path` while a shell runs `work`, which writes `out.txt`.
 fn observed(sandbox: &Sandbox, path: &Path, work: &str) -> Value {
     let path = path.display().to_string();
     let observe = ["observe", "--path", &path, "--result", "out.txt", "--json", "--"];
     sandbox.run(&[&observe[..], &["sh", "-c", work]].concat()).json()
 }
 
-/// The report of `sysbench fileio` (1.0) on random reads of 16 KiB, as it prints it, of so many bytes in two seconds.
+/// A report of `sysbench fileio` (1.0) about random reads of 16 KiB, for a number of bytes in 2 s.
 fn sysbench(bytes: u64) -> String {
     let (mib_s, reads) = (bytes as f64 / 1048576.0 / 2.0, bytes / 16384);
     let per_s = reads as f64 / 2.0;
@@ -59,7 +60,8 @@ fn dd_is_bound_to_what_it_moved_and_caught_where_memory_or_holes_answer() {
     let true_one = observed(&sandbox, &data, &read(&file, "iflag=direct"));
     assert_eq!(found(&true_one, "bytes-balance"), "pass", "{true_one:#}");
     assert_ne!(true_one["verdict"], "INVALID", "{true_one:#}");
-    // From the page cache, which other tests empty at times: then it was read from the disk, and there is nothing to find.
+    // From the page cache. Other tests empty it at times; then the reads come from the disk and
+    // there is nothing to detect.
     let from_cache = || {
         std::fs::read(&file).unwrap();
         observed(&sandbox, &data, &read(&file, ""))
@@ -72,7 +74,7 @@ fn dd_is_bound_to_what_it_moved_and_caught_where_memory_or_holes_answer() {
     }
     assert_eq!(found(&cached, "bytes-balance"), "fail", "{cached:#}");
     assert_eq!(cached["verdict"], "INVALID", "{cached:#}");
-    // Of a file without blocks.
+    // From a sparse file.
     std::fs::File::create(&sparse).unwrap().set_len(BYTES).unwrap();
     let holes = observed(&sandbox, &data, &read(&sparse, "iflag=direct"));
     assert_eq!(found(&holes, "holes-read"), "fail", "{holes:#}");
@@ -104,7 +106,7 @@ fn a_report_of_sysbench_is_held_against_what_its_command_moved() {
     let true_one = observed(&sandbox, &data, &work(&sysbench(BYTES)));
     assert_eq!(found(&true_one, "bytes-balance"), "pass", "{true_one:#}");
     assert_ne!(true_one["verdict"], "INVALID", "{true_one:#}");
-    // Twenty times what was read.
+    // Twenty times the bytes read.
     let forged = observed(&sandbox, &data, &work(&sysbench(BYTES * 20)));
     assert_eq!(found(&forged, "bytes-balance"), "fail", "{forged:#}");
     assert_eq!(forged["verdict"], "INVALID", "{forged:#}");
@@ -130,7 +132,7 @@ fn a_report_without_bytes_is_refused_as_evidence_and_its_figures_are_held_agains
     run(1000.0, &["--result", "out.txt"])
         .expect(5)
         .says("pgbench tells of no bytes read or written");
-    // Without being named it is found, and audited by its figures alone.
+    // Without `--result` it is detected, and audited by its figures alone.
     run(1000.0, &[]).expect(3).says("out.txt (pgbench), found on the command line");
     run(4000.0, &[]).expect(3).says("IMPOSSIBLE");
 }

@@ -1,4 +1,4 @@
-//! What is observed against what is known to be true, on a loop device of its own. Needs root.
+//! Compares observations with known facts, on a loop device. Needs root.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -6,7 +6,8 @@ mod support;
 use serde_json::Value;
 use support::{LoopFs, Sandbox, SmallPlan, json};
 
-/// Runs a plan on an ext4 of the test's own; returns `run.json`, `observed.json` and the verdict.
+/// Runs a plan on an ext4 file system of the test; returns `run.json`, `observed.json` and the
+/// verdict.
 fn run(workload: &str) -> (Value, Value, Value) {
     let sandbox = Sandbox::new();
     let fs = LoopFs::new(sandbox.root.path(), "ext4", 128, "defaults");
@@ -28,7 +29,7 @@ fn close(measured: f64, truth: f64, share: f64) {
     assert!((measured / truth - 1.0).abs() <= share, "{measured} where {truth} is true");
 }
 
-/// What failed, but for what the hypervisor and others of this machine did while a run went on.
+/// Returns the failed rules, without those due to the hypervisor and other processes.
 fn failed(verdict: &Value) -> Vec<&str> {
     let findings = verdict["findings"].as_array().unwrap().iter();
     let failed = findings.filter(|f| f["outcome"] == "fail").filter_map(|f| f["rule"].as_str());
@@ -83,7 +84,8 @@ fn what_a_mail_store_really_did_is_counted_too() {
     let classes = run["classes"].as_array().unwrap().iter();
     let reads = classes.filter(|c| c["group"] == "transactional" && c["is_read"] == true);
     let completed: u64 = reads.map(|class| class["count"].as_u64().unwrap()).sum();
-    // Counted as issued and as completed: what was in flight at either end lies between.
+    // Counted at issue and at completion: the operations in flight at either end are the
+    // difference.
     let issued = profile["reads"].as_u64().unwrap();
     assert!(issued.abs_diff(completed) <= 256, "{issued} issued, {completed} completed");
     let bytes = |instance: &Value| instance["allocated_bytes"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! What packages are made of: manual pages, completions, the manifest of a Kubernetes job.
+//! Contents of packages: man pages, completions, the manifest of a Kubernetes job.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -29,14 +29,14 @@ fn every_command_has_a_manual_page() {
         seen += 1;
     }
     assert!(seen >= 15, "{help}");
-    // Of commands within commands too.
+    // Also for subcommands of subcommands.
     assert!(pages.join("plimsoll-model-run.1").exists());
     let missing = sandbox.run(&["man", "--to", sandbox.path("nowhere").to_str().unwrap()]);
     assert_eq!(missing.code, 5, "{}", missing.stderr);
     assert!(missing.stderr.contains("nowhere"), "{}", missing.stderr);
 }
 
-/// What bash would be offered for the last of these words.
+/// Returns bash's candidates for the last word.
 fn candidates(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let mut arguments = vec!["--", "plimsoll"];
     arguments.extend(words);
@@ -143,7 +143,7 @@ fn the_plan_of_the_kubernetes_job_resolves_and_its_arguments_are_understood() {
     std::fs::write(&plan, text).unwrap();
     let plan = plan.to_str().unwrap();
     let checked = sandbox.run(&["plan", "check", plan]);
-    // The claim is mounted at /data there, and nothing is here.
+    // The volume claim is mounted at /data there; here the directory does not exist.
     assert!([0, 5].contains(&checked.code), "{}", checked.stderr);
 
     let given = JOB.split("args: [").nth(1).unwrap().split(']').next().unwrap();

@@ -1,4 +1,4 @@
-//! The pages of `plimsoll serve` in a browser: what somebody does there, from the form of a run to its report.
+//! The pages of `plimsoll serve` in a browser: user actions from the form of a run to its report.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use support::browser::Browser;
 use support::{Sandbox, signal};
 
-/// A server that allows runs in the sandbox's directory of data, ended when dropped.
+/// A server that allows runs in the sandbox's data directory; ended when dropped.
 struct Server {
     child: Child,
     url: String,
@@ -38,7 +38,7 @@ impl Server {
     }
 }
 
-/// Fills the form of a small mail store, and starts it.
+/// Fills in the form of a small mail store and starts the run.
 fn start(browser: &mut Browser, server: &Server, measure: &str) {
     browser.load(&format!("{}/start?kind=mailbox", server.url));
     for (field, value) in [
@@ -66,7 +66,7 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
     let sandbox = Sandbox::new();
     let server = Server::start(&sandbox);
     let mut browser = Browser::start();
-    // What is wrong is said while it is written, and can't be started.
+    // Errors are shown while typing, and an invalid plan cannot be started.
     browser.load(&format!("{}/start?kind=mailbox", server.url));
     browser.fill("workload.mailbox.mailboxes", "many");
     browser.until("document.querySelector('.refused')");
@@ -76,7 +76,7 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
     browser.fill("workload.mailbox.mailboxes", "8");
     browser.until("!document.querySelector('.refused')");
     browser.look("start");
-    // The page follows the run without being loaded again.
+    // The page follows the run without a reload.
     start(&mut browser, &server, "5s");
     browser.script("window.same = true");
     browser.until("document.querySelector('#live-more').innerText.includes('db0.read')");
@@ -89,7 +89,7 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
     browser.click(".ended a");
     browser.until("document.querySelector('section.verdict')");
     browser.look("report");
-    // A run that is stopped has a report too.
+    // A stopped run has a report too.
     start(&mut browser, &server, "600s");
     browser.until("document.querySelector('#live-now').innerText.includes('measure')");
     browser.click("[data-while-live] button");
@@ -97,7 +97,7 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
         .until("document.querySelector('.ended') && !document.querySelector('[data-while-live]')");
     let stopped = browser.text();
     assert!(stopped.contains("INCONCLUSIVE"), "{stopped}");
-    // Two side by side.
+    // Two runs side by side.
     browser.load(&format!("{}/compare", server.url));
     browser.script("document.querySelectorAll('[name=run]').forEach((one) => one.click())");
     browser.click("main form button");
@@ -113,7 +113,7 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
     let modelled = browser.text();
     assert!(modelled.contains("MODELLED") && modelled.contains("shipped: 7200"), "{modelled}");
     browser.look("model");
-    // A result that is pasted.
+    // A pasted result.
     let file =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../plimsoll-import/tests/results/randread.json");
     let result = std::fs::read_to_string(file).unwrap();
@@ -139,7 +139,7 @@ fn somebody_pastes_a_fio_job_and_sees_the_report_of_its_stages() {
     browser.look("start-fio-empty");
     let job = "[global]\nsize=1m\nruntime=2\nramp_time=1ms\n[fill]\nrw=write\nbs=64k\n\
                [random]\nstonewall\nrw=randread\nbs=4k\niodepth=4\nioengine=libaio\n";
-    // What is missing is said while it is written, with what to do.
+    // Missing values are shown while typing, with a hint.
     browser.fill("job", job);
     browser.until("document.querySelector('.refused')?.innerText.includes('fill in Place')");
     browser.until("document.querySelector('[data-start]').disabled");
@@ -230,13 +230,13 @@ fn somebody_watches_what_other_processes_run() {
         ));
         browser.look(name);
     }
-    // One that is stopped has not ended.
+    // A stopped process has not ended.
     signal(&run, "-STOP");
     browser.until("document.body.innerText.includes('does not answer')");
     browser.look("live-silent");
     signal(&run, "-CONT");
     browser.until("!document.body.innerText.includes('does not answer')");
-    // The page hears of the end by itself.
+    // The page receives the end without a reload.
     signal(&run, "-INT");
     browser.until("!document.querySelector('[data-while-live]')");
     browser.until(

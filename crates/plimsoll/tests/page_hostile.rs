@@ -1,4 +1,4 @@
-//! What those may do who reach the page of `plimsoll serve`, and who wrote what it shows: no more than others.
+//! Limits on untrusted clients of `plimsoll serve`, and on untrusted contents of its pages.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -12,14 +12,14 @@ use serde_json::Value;
 use support::server::{Server, quoted};
 use support::{Sandbox, SmallPlan, tool};
 
-/// Connections that the server takes at a time.
+/// Connections that the server accepts at a time.
 const CONNECTIONS: usize = 256;
-/// Words that would do something on a page that lets them, each in another place: between tags, in an attribute, in a
-/// script, in a chart.
+/// Texts that would run as code on a page without escaping, each in another context: between tags,
+/// in an attribute, in a script, in a chart.
 const HOSTILE: &str =
     "</title></script></svg></style><script>alert(1)</script>\"'><img src=x onerror=alert(2)><!--";
 
-/// A connection on which one question was answered, and which stays.
+/// An open connection on which one request was answered.
 fn kept(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -41,7 +41,8 @@ fn connections_end_at_256_and_a_further_one_waits_for_a_place() {
     let mut all: Vec<TcpStream> = (0..CONNECTIONS).map(|_| kept(&server)).collect();
     let mut further = TcpStream::connect(&server.address).unwrap();
     ask(&mut further, &server);
-    // Where it is taken it is answered within a few milliseconds: a limit that is none shows here.
+    // An accepted connection gets its response within a few milliseconds, so an ineffective limit
+    // fails here.
     further.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let mut first = [0; 12];
     let waits = further.read_exact(&mut first).unwrap_err().kind();
@@ -60,14 +61,14 @@ fn whoever_sends_no_whole_head_or_nothing_more_is_let_go_of() {
     write!(half, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Half:").unwrap();
     let mut silent = TcpStream::connect(&server.address).unwrap();
     let mut idle = kept(&server);
-    // A head that is too long is refused at once, a body that does not come in half a minute.
+    // An oversized head is rejected at once, an incomplete body after 30 s.
     let mut long = TcpStream::connect(&server.address).unwrap();
     let _ =
         write!(long, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: {}\r\n", "x".repeat(80 << 10));
     for stream in [&mut long, &mut half, &mut silent, &mut idle] {
         stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         let mut rest = Vec::new();
-        // Closed, in order or not: what matters is that it holds no place any more.
+        // Closed in any way: it must not occupy a slot any longer.
         if let Err(error) = stream.read_to_end(&mut rest) {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         }
@@ -76,7 +77,7 @@ fn whoever_sends_no_whole_head_or_nothing_more_is_let_go_of() {
     server.get("/").expect(200);
 }
 
-/// Fields of a bundle that no version writes freely: names that others point to, and words of a list.
+/// Fields of a bundle with fixed values in all versions: referenced names, and words of a list.
 const FIXED: &[&str] = &[
     "transport",
     "write_cache",
@@ -95,7 +96,7 @@ const FIXED: &[&str] = &[
     "line_sha256",
 ];
 
-/// Puts hostile words into each text of a bundle's file that may hold any.
+/// Puts hostile texts into every free text of a bundle file.
 fn poisoned(value: &mut Value, field: &str) {
     match value {
         Value::String(text) if !FIXED.contains(&field) => text.push_str(HOSTILE),
@@ -105,7 +106,7 @@ fn poisoned(value: &mut Value, field: &str) {
     }
 }
 
-/// Seals a bundle as it is now.
+/// Seals the current bundle.
 fn seal(bundle: &Path) {
     let sums = std::fs::read_to_string(bundle.join("SHA256SUMS")).unwrap();
     let names: Vec<&str> =
@@ -114,7 +115,7 @@ fn seal(bundle: &Path) {
     tool("sh", &["-c", &script, bundle.to_str().unwrap()]);
 }
 
-/// An archive of a run whose every text is hostile, made on another machine.
+/// An archive of a run with hostile text in every field, made on another machine.
 fn archive(sandbox: &Sandbox) -> std::path::PathBuf {
     let there = Sandbox::new();
     let mut plan = SmallPlan::on(&there.data());
@@ -146,7 +147,8 @@ fn archive(sandbox: &Sandbox) -> std::path::PathBuf {
     archive
 }
 
-/// That nothing of what is hostile became a part of the page: no tag of it is left, and no attribute ends before its time.
+/// Checks that hostile text did not become markup: no tag of it remains, and no attribute ends
+/// early.
 #[track_caller]
 fn harmless(path: &str, page: &str) {
     let lower = page.to_lowercase();
@@ -163,7 +165,7 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
     let archive = archive(&sandbox);
     let imported = sandbox.run(&["runs", "import", archive.to_str().unwrap()]);
     assert!([0, 3].contains(&imported.code), "{}{}", imported.stdout, imported.stderr);
-    // A second of the same plan, so that there is a trend and something to compare.
+    // A second run of the same plan, for a trend and a comparison.
     let mut plan = SmallPlan::on(&sandbox.data());
     (plan.mailboxes, plan.measure) = (8, "1s".into());
     plan.name = "<b>&amp;'\\\"".into();
@@ -220,7 +222,7 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
         harmless(path, &page);
         shown += page.matches("&lt;script&gt;alert(1)").count();
     }
-    // It is there, as text: of the plan, the host, the devices, the tags.
+    // It appears as text: in plan, host, devices and tags.
     assert!(shown > 30, "{shown}");
     // Sections, options and values of a job.
     let job = format!(
@@ -244,7 +246,7 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
         assert!(answer.status < 500, "{path}: {}", answer.text());
         harmless(path, &answer.text());
     }
-    // A run under way is called so too.
+    // A run in progress appears as text too.
     let long = sandbox.path("long.toml");
     std::fs::write(
         &long,

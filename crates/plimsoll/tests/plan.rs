@@ -1,4 +1,4 @@
-//! `plimsoll plan`: what a plan resolves to, what is wrong with it, a fio job as a plan.
+//! `plimsoll plan`: resolved plans, errors in plans, a fio job as a plan.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -1,4 +1,5 @@
-//! Plans that are built in, plans with fields changed, runs without a plan, and what is said before a run begins.
+//! Built-in plans, plans with changed fields, runs without a plan, and messages before a run
+//! begins.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -7,13 +8,13 @@ use std::path::Path;
 
 use plimsoll_plan::{Workload, gallery};
 use support::port::free_port;
-use support::{Ran, Sandbox, SmallPlan};
+use support::{CommandOutput, Sandbox, SmallPlan};
 
 fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The least that any plan is measured here.
+/// The shortest durations for any plan in this test.
 const SHORT: [&str; 4] = [
     "phases.warm_up=0s",
     "phases.measure=1s",
@@ -36,7 +37,7 @@ fn with_sets<'a>(first: &[&'a str], sets: &[&'a str]) -> Vec<&'a str> {
     all
 }
 
-fn ran_and_judged_alike(sandbox: &Sandbox, ran: &Ran, name: &str) {
+fn ran_and_judged_alike(sandbox: &Sandbox, ran: &CommandOutput, name: &str) {
     assert!([0, 1, 3].contains(&ran.code), "{name}: {}\n{}\n{}", ran.code, ran.stdout, ran.stderr);
     let bundle = sandbox.bundle();
     let again = sandbox.run(&["judge", bundle.to_str().unwrap()]);
@@ -101,7 +102,7 @@ fn a_run_needs_no_plan_and_fios_words_are_told() {
     ran_and_judged_alike(&sandbox, &ran, "one line");
     for says in [
         "--bs 8k: transfers of 8KiB (--size 8KiB)",
-        "--size 4m beside --bs: a file of 4MiB",
+        "--size 4m with --bs: a file of 4MiB",
         "--rw randrw: random, 70 % reads",
         "--runtime 1: measured for 1s",
         "random transfers of 8 KiB, 70 % reads, 2 clients with 2 outstanding each, for 1s",
@@ -110,7 +111,7 @@ fn a_run_needs_no_plan_and_fios_words_are_told() {
     }
     let resolved = std::fs::read_to_string(sandbox.bundle().join("resolved.toml")).unwrap();
     assert!(resolved.contains("queue_depth = 2") && resolved.contains("clients = 2"), "{resolved}");
-    sandbox.run(&["run"]).expect(2).says("there is nothing to run");
+    sandbox.run(&["run"]).expect(2).says("nothing to run");
     sandbox.run(&["run", "--path", &data, "--bs", "4x"]).expect(2).says("--bs 4x");
     sandbox.run(&["run", "--path", &data, "--size", "4k"]).expect(2).says("4KiB");
 }
@@ -133,7 +134,7 @@ fn plans_are_listed_shown_and_made() {
     assert!(plan.contains("# Needs: 17 MiB") && plan.contains("# Takes: 11 min"), "{plan}");
     assert!(plan.contains("# Sources:") && plan.contains(&data), "{plan}");
     sandbox.run(&["plan", "check", "mine.toml"]).expect(0);
-    sandbox.run(&smaller).expect(2).says("is there already");
+    sandbox.run(&smaller).expect(2).says("already exists");
     sandbox.run(&["plan", "new"]).expect(2).says("plimsoll plan list");
 }
 
@@ -177,7 +178,7 @@ fn a_million_hours_are_refused_in_years() {
         ran.says("--yes");
     }
     let dry = [&["run", path.as_str()], &long[..], &["--yes", "--dry-run"]].concat();
-    sandbox.run(&dry).expect(0).says("until 2");
+    sandbox.run(&dry).expect(0).says("ends at 2");
 }
 
 #[test]
@@ -187,20 +188,22 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     let sweep = ["sweep", "--path", &data, "--sizes", "4KiB,8KiB", "--reads", "100", "--patterns"];
     let flags = ["random", "--file-size", "1MiB", "--measure", "1s", "--dry-run"];
     let ran = sandbox.run(&[&sweep[..], &flags[..]].concat()).expect(0);
-    for says in ["point 1: ", "point 2: ", "1 MiB needed", "at the earliest", "may be written"] {
+    for says in
+        ["point 1: ", "point 2: ", "1 MiB needed", "at the earliest", "exists and is writable"]
+    {
         ran.says(says);
     }
     assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty());
     let missing = ["run", "oltp", "--path", "/no/such", "--dry-run"];
-    sandbox.run(&missing).expect(2).says("/no/such is no directory that is there");
-    // A plan that is built in has places of its own, which are seldom those of this machine.
+    sandbox.run(&missing).expect(2).says("/no/such is not an existing directory");
+    // A built-in plan names paths that this machine seldom has.
     for command in ["run", "tune", "sweep"] {
         let ran = sandbox.run(&[command, "oltp"]).expect(2);
-        ran.says("is no directory that is there");
+        ran.says("is not an existing directory");
         ran.says("--path DIR");
     }
     assert!(sandbox.bundles().is_empty());
-    // A port of this host on which nothing listens.
+    // A port of this host without a listener.
     let port = free_port();
     let export = format!("nfs://127.0.0.1:{port}/vms");
     let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(5);
@@ -208,7 +211,7 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let export = format!("nfs://127.0.0.1:{}/vms", listener.local_addr().unwrap().port());
     let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(0);
-    ran.says("takes connections");
+    ran.says("accepts connections");
 }
 
 #[test]
@@ -218,7 +221,9 @@ fn jobs_that_wait_for_each_other_become_plans_in_sequence() {
         stonewall\nrw=randread\n";
     std::fs::write(sandbox.path("job.fio"), job).unwrap();
     let with = |arguments: &[&str]| {
-        Ran::from(sandbox.command(arguments).env("PLACE", sandbox.data()).output().unwrap())
+        CommandOutput::from(
+            sandbox.command(arguments).env("PLACE", sandbox.data()).output().unwrap(),
+        )
     };
     sandbox.run(&["plan", "import", "job.fio"]).expect(2).says("PLACE is not set");
     let refused = with(&["plan", "import", "job.fio"]).expect(2);
@@ -236,7 +241,7 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
     let job = "[global]\ndirectory=/no/such\nruntime=1\nsize=1m\n[fill]\nrw=write\nbs=64k\n[read]\nstonewall\n\
         rw=randread\n[check]\nrw=randread\nbs=8k\n";
     std::fs::write(sandbox.path("job.fio"), job).unwrap();
-    sandbox.run(&["run", "job.fio"]).expect(2).says("/no/such is no directory that is there");
+    sandbox.run(&["run", "job.fio"]).expect(2).says("/no/such is not an existing directory");
     let data = text(&sandbox.data());
     let here = with_sets(&["run", "job.fio", "--path", &data], &["phases.warm_up=0s"]);
     let dry = sandbox.run(&[&here[..], &["--dry-run"]].concat()).expect(0);
@@ -247,7 +252,7 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
         "stage 2 of 2, 2-read: 1 s",
         "1 MiB needed",
         "2 MiB needed",
-        "is there, and may be written",
+        "exists and is writable",
     ] {
         dry.says(says);
     }
@@ -270,15 +275,16 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
         sandbox.run(&["verify", bundle.to_str().unwrap()]).expect(0);
     }
     let page = std::fs::read_to_string(study.join("report.html")).unwrap();
-    assert!(page.contains("2-read") && page.contains("made its data anew"), "{page}");
-    // The same again from the bundles, under its place in the catalogue.
+    assert!(page.contains("2-read") && page.contains("created its own data"), "{page}");
+    // The same result from the bundles, named by their catalogue entry.
     let id = study.file_name().unwrap().to_str().unwrap();
     let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();
     assert_eq!(again, record["result"]);
     sandbox.run(&["report", id]).expect(0).says("1-fill");
     sandbox.run(&["verify", study.to_str().unwrap()]).expect(0);
     assert!(sandbox.left_in_data().is_empty());
-    // A job whose sections run together is one run, by the same command, and a plan to the others.
+    // A job whose sections run together is one run of the same command, and a plan for the other
+    // commands.
     let alone = "[a]\nrw=randread\nsize=1m\nruntime=1\n";
     std::fs::write(sandbox.path("alone.fio"), alone).unwrap();
     sandbox
@@ -305,20 +311,20 @@ fn a_sweep_and_a_search_take_places_and_fields_beside_a_plan() {
     for says in ["2 points of 10 min: 20 min", "1 MiB needed", &data] {
         ran.says(says);
     }
-    // Fields of the plan that flags make, too.
+    // Also the fields of the plan that flags set.
     let made = ["sweep", "--path", &data, "--sizes", "4KiB", "--file-size", "1MiB", "--dry-run"];
     let made = with_sets(&made, &["workload.matrix.reads=[50]", "evidence.min_measure=1s"]);
     sandbox.run(&made).expect(0).says("r50");
     let tune = ["tune", "oltp", "--path", &data, "--steps", "3", "--dry-run"];
     let ran = sandbox.run(&with_sets(&tune, &["workload.matrix.file_size=1MiB"])).expect(0);
-    for says in ["3 steps of 31 min", "17 MiB needed", "is there, and may be written"] {
+    for says in ["3 steps of 31 min", "17 MiB needed", "exists and is writable"] {
         ran.says(says);
     }
     assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty());
 }
 
-/// Runs a command on a terminal of its own, with these answers typed.
-fn typed(sandbox: &Sandbox, arguments: &[&str], answers: &str) -> Ran {
+/// Runs a command on a terminal of its own and types these answers.
+fn typed(sandbox: &Sandbox, arguments: &[&str], answers: &str) -> CommandOutput {
     use std::io::Write;
     let program = sandbox.command(arguments);
     let line: Vec<String> = std::iter::once(program.get_program())
@@ -338,22 +344,22 @@ fn typed(sandbox: &Sandbox, arguments: &[&str], answers: &str) -> Ran {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(answers.as_bytes()).unwrap();
     drop(stdin);
-    Ran::from(child.wait_with_output().unwrap())
+    CommandOutput::from(child.wait_with_output().unwrap())
 }
 
 #[test]
 fn a_plan_is_made_by_answers_on_a_terminal() {
     let sandbox = Sandbox::new();
     let data = text(&sandbox.data());
-    // A number beyond the list, then a name; a count that is none; a file that is there.
+    // A number beyond the list, then a name; an invalid count; a file that exists.
     std::fs::write(sandbox.path("taken.toml"), "").unwrap();
     let answers =
         format!("99\nexchange-1000-heavy\n{data}\n\nmany\n40\n\n\ntaken.toml\nmine.toml\n");
     let ran = typed(&sandbox, &["plan", "new"], &answers).expect(0);
     for says in [
-        "99 is none of them",
+        "99 is not one of them",
         "workload.mailbox.mailboxes",
-        "taken.toml is there already",
+        "taken.toml already exists",
         "plimsoll run mine.toml",
     ] {
         ran.says(says);
@@ -361,7 +367,7 @@ fn a_plan_is_made_by_answers_on_a_terminal() {
     let made = sandbox.run(&["plan", "show", "mine.toml"]).expect(0);
     made.says("mailboxes = 40");
     made.says(&data);
-    // The terminal is closed before the last question: nothing is written.
+    // The terminal closes before the last question: nothing is written.
     let ran = typed(&sandbox, &["plan", "new"], "oltp\n\u{4}").expect(2);
     ran.says("the questions were not answered");
     assert!(!sandbox.path("oltp.toml").exists());

@@ -18,7 +18,7 @@ fn it_gives_a_verdict_and_cleans_up() {
         _ => "INCONCLUSIVE",
     };
     ran.says(word);
-    // What it would carry, by rate and by space, and what to run next on this very path.
+    // Mailboxes by rate and by space, and the next command for this path.
     let parts =
         ["What this storage would carry", "light", "medium", "heavy", "95 % intervals", "are free"];
     parts.iter().for_each(|says| ran.says(says));
@@ -33,7 +33,7 @@ fn it_gives_a_verdict_and_cleans_up() {
     let report = ran.stdout.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains(word) && page.contains("</html>"));
-    // The same in the report's forms, and for programs.
+    // The same in the report's formats and as JSON.
     let id = run_of(report);
     let markdown = sandbox.run(&["report", &id, "--format", "markdown"]).expect(0).stdout;
     let headings = ["by rate", "by space", "limited by", "plimsoll run exchange-1000-heavy"];
@@ -79,7 +79,7 @@ fn ctrl_c_while_it_tries_the_storage_leaves_nothing() {
     let child = sandbox.start(&["quickstart", "--path", data.to_str().unwrap()]);
     support::wait_until("the trial", || !sandbox.left_in_data().is_empty());
     support::signal(&child, "-INT");
-    let ran = support::Ran::from(child.wait_with_output().unwrap()).expect(130);
+    let ran = support::CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
     ran.says("nterrupted");
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
 }

@@ -1,4 +1,4 @@
-//! `plimsoll run`: a mailbox run on real files leaves evidence that can be judged again.
+//! `plimsoll run`: a mailbox run on real files writes evidence that can be judged again.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -11,7 +11,7 @@ fn a_run_leaves_a_sealed_bundle_that_judges_the_same_again() {
     let plan = sandbox.plan(&SmallPlan::on(&sandbox.data()));
     let ran = sandbox.run(&["run", &plan, "--json"]);
     let verdict = ran.json();
-    // A machine under load may leave the samples too unsteady, or be too slow: each has its code.
+    // A busy machine may give unsteady samples or be too slow; each case has its exit code.
     let code = match verdict["verdict"].as_str().unwrap() {
         "PASS" => 0,
         "FAIL" => 1,
@@ -87,7 +87,7 @@ fn the_bundle_says_what_was_run_and_how() {
     assert!(["io_uring", "threads"].contains(&run["engine"]["kind"].as_str().unwrap()));
     assert_eq!(run["engine"]["closed_loop"], true);
     assert_eq!(run["ledger"]["position"], 1);
-    // Two databases of 32 MiB each, checked page by page.
+    // Two databases of 32 MiB each, verified page by page.
     assert!(run["checks"]["pages_checked"].as_u64().unwrap() >= 2048, "{}", run["checks"]);
     assert_eq!(run["checks"]["errors"], 0);
     schema_holds("run", &run);

@@ -1,4 +1,4 @@
-//! `plimsoll run` on plans with `[workload.matrix]`: files, a block device, nothing.
+//! `plimsoll run` on plans with `[workload.matrix]`: files, a block device, the null target.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -31,8 +31,8 @@ fn files_are_made_loaded_checked_and_removed() {
     assert!(names(&target).is_empty(), "{:?}", names(&target));
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["checks"]["errors"], 0);
-    // 24 MiB in blocks of 4 KiB. What a block holds whose last two writes were in flight together is
-    // not known.
+    // 24 MiB in blocks of 4 KiB. The contents of a block are unknown if its last two writes were in
+    // flight together.
     assert!((6000..=6144).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     let count = |name: &str| {
         let classes = run["classes"].as_array().unwrap();
@@ -44,11 +44,12 @@ fn files_are_made_loaded_checked_and_removed() {
     assert!((0.69..0.71).contains(&share), "{share}");
     let log = std::fs::read_to_string(sandbox.bundle().join("latency.hlog")).unwrap();
     assert!(log.contains("Tag=matrix.write.client-1,"), "each client has a histogram of its own");
-    // What operations waited for in the generator, and where its threads ran, is kept.
+    // Waits in the generator and the thread placement are recorded.
     assert!(log.contains("Tag=generator.lag,"), "waits in the generator have one too");
     let generator = &json(&sandbox.bundle().join("observed.json"))["generator"];
     let lag = |what: &str| generator["lag"][what].as_u64().unwrap();
-    // Up to as many as there are places were handed over before the measured phase, or after it.
+    // Operations in flight at the edges of the measurement, at most one per slot, make the counts
+    // differ.
     let apart = (lag("operations") as f64 - reads - writes).abs();
     assert!(apart <= 16.0, "{} {reads} {writes} {generator}", lag("operations"));
     assert!(lag("wait_ns_max") >= lag("wait_ns_p99") && lag("wait_ns_sum") > 0, "{generator}");
@@ -79,10 +80,11 @@ fn an_open_loop_keeps_its_rate_and_a_sync_policy_its_count() {
     let count = |name: &str| {
         classes.iter().find(|class| class["name"] == name).unwrap()["count"].as_u64().unwrap()
     };
-    // A sync follows each fourth write of a client and is one of the starts.
+    // A sync follows every fourth write of a client and counts as a start.
     let (writes, syncs) = (count("matrix.write"), count("matrix.sync"));
     assert!(writes.abs_diff(4 * syncs) <= 16, "{writes} writes, {syncs} syncs");
-    // Poisson: 400 starts in two seconds have a deviation of 20; five of those either way.
+    // Poisson arrivals: 400 starts in 2 s have a standard deviation of 20; the limit is five of
+    // them.
     assert!((300..=500).contains(&(writes + syncs)), "{}", writes + syncs);
 }
 
@@ -96,24 +98,25 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     let ran = sandbox.run(&["run", &path, "-q"]).expect(2);
     ran.says("holds an ext2, ext3 or ext4 file system");
     ran.says("--destroy");
-    // Naming another one is no leave.
+    // Permission for another device is not permission for this one.
     sandbox.run(&["run", &path, "-q", "--destroy", "/dev/null"]).expect(2);
-    // What the audit says of a loop device is its own business: the run went to its end.
+    // Findings about a loop device do not matter here: the run completed.
     let ran = sandbox.run(&["run", &path, "--json", "-q", "--destroy", &device.name]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["end"]["kind"], "completed");
     assert_eq!(run["checks"]["errors"], 0);
-    // 16 MiB in blocks of 4 KiB, but for those whose last two writes overlapped.
+    // 16 MiB in blocks of 4 KiB, except blocks whose last two writes overlapped.
     assert!((3500..=4096).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     assert_eq!(run["engine"]["paths"][0]["path"], device.name.as_str());
-    // The file system that the device's name lies on is not the target's.
+    // The file system of the device node is not the file system of the target.
     let environment = json(&sandbox.bundle().join("environment.json"));
     assert_eq!(environment["mounts"][0]["file_system"], serde_json::Value::Null, "{environment}");
     assert_eq!(environment["mounts"][0]["free_bytes"], serde_json::Value::Null);
 }
 
-/// A file system whose first and last MiB were wiped still holds all its data: the rest is looked at too.
+/// A file system with its first and last MiB wiped still has all other data, so the check covers
+/// the rest too.
 #[test]
 fn a_device_whose_ends_were_wiped_is_refused_too() {
     let sandbox = Sandbox::new();
@@ -138,7 +141,8 @@ fn a_device_whose_ends_were_wiped_is_refused_too() {
     assert!(sandbox.bundles().is_empty());
 }
 
-/// A blank device is not refused to the later runs of an experiment for what the earlier ones wrote.
+/// An experiment starts on a blank device. Its later runs accept the device although earlier runs
+/// have written to it.
 #[test]
 fn repeats_on_a_blank_device_go_on() {
     let sandbox = Sandbox::new();
@@ -149,7 +153,7 @@ fn repeats_on_a_blank_device_go_on() {
     std::fs::write(&path, format!("{text}\n[repeat]\nruns = 2\n")).unwrap();
     let ran = sandbox.run(&["run", &path, "-q"]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
-    // Another plan is told.
+    // Another plan is rejected.
     sandbox.run(&["run", &path, "-q"]).expect(2).says("holds data");
 }
 
@@ -174,7 +178,7 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
     let workload = "sizes = \"4KiB\"\nreads = 50\nmetadata = 50\nfiles = 6\nfile_size = \"1MiB\"\n\
                     tree_levels = 2\ntree_fan_out = 2\nclients = 2\nqueue_depth = 4";
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "verify = true");
-    // All that is done is counted: no warm-up.
+    // All operations count: there is no warm-up.
     let text = std::fs::read_to_string(&path).unwrap().replace("\"500ms\"", "\"0s\"");
     std::fs::write(&path, text).unwrap();
     let ran = sandbox.run(&["run", &path, "--json", "-q", "--keep"]);
@@ -182,7 +186,7 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "threads");
     assert!(run["engine"]["why"].as_str().unwrap().contains("metadata operations"), "{run}");
-    // 6 MiB in blocks of 4 KiB, but for those that were written twice at the same time.
+    // 6 MiB in blocks of 4 KiB, except blocks written twice at the same time.
     assert_eq!(run["checks"]["errors"], 0);
     assert!((1500..=1536).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     let class = |name: &str| {
@@ -197,7 +201,7 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
         assert!(class["latency_ns_sum"].as_u64().unwrap() > 0, "{class}");
         assert!(log.contains(&format!("Tag=matrix.{kind},")), "{kind}");
     }
-    // Six files dealt over four directories, each with its small files beside.
+    // Six files distributed over four directories, each with its small files beside.
     let share = target.join("plimsoll-small/s00");
     let (mut data, mut small) = (Vec::new(), 0);
     for leaf in ["d000/d000", "d000/d001", "d001/d000", "d001/d001"].map(|leaf| share.join(leaf)) {
@@ -205,11 +209,11 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
         small += names(&leaf.join("s00-small")).len() as u64;
     }
     assert_eq!(data, [2, 2, 1, 1]);
-    // 64 of each client at the start; a rename keeps their number.
+    // 64 files of each client at the start; a rename keeps their number.
     let count = |kind: &str| class(kind)["count"].as_u64().unwrap();
     assert_eq!(small, 2 * 64 + count("create") - count("remove"));
     sandbox.run(&["verify", target.to_str().unwrap(), "-q"]).expect(0);
-    // What the first run kept is replaced, and this time removed.
+    // Data kept by the first run is replaced, and removed this time.
     sandbox.run(&["run", &path, "-q"]);
     assert_eq!(names(&target), ["theirs"]);
 }
@@ -309,7 +313,7 @@ fn what_a_run_left_is_checked_to_the_bit() {
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "");
     sandbox.run(&["run", &path, "--keep", "-q"]);
     let ran = sandbox.run(&["verify", target.to_str().unwrap(), "--json", "-q"]).expect(0);
-    // But for those whose last two writes overlapped.
+    // Except blocks whose last two writes overlapped.
     assert!((1900..=2048).contains(&ran.json()["blocks_checked"].as_u64().unwrap()));
     let file = target.join("plimsoll-small/s00-f001.data");
     let open = std::fs::OpenOptions::new().read(true).write(true).open(&file).unwrap();
@@ -343,7 +347,7 @@ fn a_data_set_is_read_where_it_lies_and_files_that_are_missing_are_damage() {
     let ran = sandbox.run(&["verify", copy_text, "-q"]).expect(4);
     ran.says(&format!("{}: missing", file.display()));
     sandbox.run(&["verify", target.to_str().unwrap(), "-q"]).expect(0).says("INTACT");
-    // A manifest that points elsewhere is refused.
+    // A manifest that refers to another path is rejected.
     let manifest = copy.join("plimsoll-small/data.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     let away = text.replace("plimsoll-small/s00-f000", "plimsoll-small/../../../etc/passwd");

@@ -33,7 +33,7 @@ fn counter(run: &Value, name: &str) -> u64 {
 const ALL_KINDS: &str = "sizes = \"4KiB\"\nreads = 60\nmetadata = 20\nqueue_depth = 4\nclients = 3\n\
     sync = \"fsync\"\nsync_every = 16";
 
-/// A second is enough for some of every kind, where nobody takes the disk away meanwhile.
+/// One second is enough for operations of every kind, unless another process uses the disk.
 const MEASURES: [&str; 3] = ["1s", "5s", "20s"];
 
 #[test]
@@ -42,7 +42,8 @@ fn calls_are_those_that_a_relay_counts() {
     assert!(all, "there was every kind of call within {MEASURES:?}");
 }
 
-/// Holds the calls of a run against those that a relay saw; whether there were some of every kind.
+/// Compares the calls that a run recorded with the calls a relay counted. Returns whether every
+/// kind occurred.
 fn calls_are_counted(measure: &str) -> bool {
     let server = Ganesha::start(2);
     let (address, counts) = relay::start(server.address());
@@ -52,13 +53,13 @@ fn calls_are_counted(measure: &str) -> bool {
     };
     let sandbox = Sandbox::new();
     let path = plan(&sandbox, &[url(1), url(2)], ALL_KINDS, measure);
-    // Kept, so that no call comes after those that are counted.
+    // Data is kept, so that no call follows the counted ones.
     let ran = sandbox.run(&["run", &path, "--json", "-q", "--keep"]).measured_on_this_host();
     let verdict = ran.json();
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "nfs");
     assert_eq!(run["checks"]["errors"], 0);
-    // 16 MiB in blocks of 4 KiB, but for those that two clients wrote at the same time.
+    // 16 MiB in blocks of 4 KiB, except blocks that two clients wrote at the same time.
     assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 4000, "{run}");
     let counts = counts.lock().unwrap();
     let numbers = [
@@ -97,7 +98,7 @@ fn several_streams_at_once_have_files_of_their_own() {
     assert!(all, "every stream did what it has to within {MEASURES:?}");
 }
 
-/// Whether every kind of operation of every stream was done.
+/// Whether every stream completed every kind of its operations.
 fn streams_have_their_own(measure: &str) -> bool {
     let server = Ganesha::start(2);
     let sandbox = Sandbox::new();
@@ -122,8 +123,9 @@ fn streams_have_their_own(measure: &str) -> bool {
     assert!(found.iter().flatten().all(|class| class["errors"] == 0), "{run}");
     let done = |class: &&Value| class["count"].as_u64().unwrap() > 0;
     let is_all = found.iter().all(|class| class.as_ref().is_some_and(done));
-    // Two shares of each stream, one after the other over both exports: 4 MiB in files of 1 MiB, 4 MiB in
-    // files of 2 MiB, checked in blocks of 4 KiB but for those that were written twice at the same time.
+    // Two shares of each stream, in alternation over both exports: 4 MiB in files of 1 MiB and 4
+    // MiB in files of 2 MiB. They are checked in blocks of 4 KiB, except blocks written twice at
+    // the same time.
     assert_eq!(run["checks"]["errors"], 0);
     assert!((2000..=2048).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     for (export, share, files, size) in
@@ -152,20 +154,21 @@ fn a_server_killed_in_mid_run_loses_nothing_and_is_a_finding() {
     while std::fs::metadata(&last).map_or(0, |file| file.len()) < 4 << 20 {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // Past the warm-up, and well before the end.
+    // After the warm-up, and well before the end.
     std::thread::sleep(Duration::from_millis(1500));
     server.kill();
     std::thread::sleep(Duration::from_millis(1000));
     server.again();
-    let ran = support::Ran::from(child.wait_with_output().unwrap()).measured_on_this_host();
+    let ran =
+        support::CommandOutput::from(child.wait_with_output().unwrap()).measured_on_this_host();
     let verdict = ran.json();
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["end"]["kind"], "completed", "{run}");
     assert_eq!(run["checks"]["errors"], 0);
-    // 8 MiB in blocks of 4 KiB, but for those that were written twice at the same time.
+    // 8 MiB in blocks of 4 KiB, except blocks written twice at the same time.
     assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 2000, "{run}");
     assert!(counter(&run, "restarts") > 0 && counter(&run, "doubt_commits") > 0, "{run}");
-    // What it had acknowledged without its being stable was sent again, the latest of each block.
+    // The client sent unstable acknowledged writes again, the latest of each block.
     let (writes, bytes) = (counter(&run, "writes_resent"), counter(&run, "resent_bytes"));
     assert!(writes > 0 && (4096..=8 << 20).contains(&bytes), "{run}");
     let outage_ns = counter(&run, "outage_ns_max");
@@ -211,5 +214,5 @@ fn what_cannot_be_done_is_said() {
     let nowhere = ["nfs://127.0.0.1/export?nfsport=1&mountport=1".to_owned()];
     let path = plan(&sandbox, &nowhere, ALL_KINDS, "1s");
     sandbox.run(&["run", &path, "-q"]).expect(5).says("the mount service at 127.0.0.1:1");
-    sandbox.run(&["verify", &nowhere[0]]).expect(2).says("within its run only");
+    sandbox.run(&["verify", &nowhere[0]]).expect(2).says("only during its run");
 }

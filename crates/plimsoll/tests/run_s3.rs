@@ -9,20 +9,26 @@ mod tls;
 
 use s3::{KEY, SECRET, Server};
 use serde_json::Value;
-use support::{Ran, Sandbox, json};
+use support::{CommandOutput, Sandbox, json};
 use tls::Front;
 
-fn run(sandbox: &Sandbox, endpoint: &str, workload: &str, more: &[&str]) -> Ran {
+fn run(sandbox: &Sandbox, endpoint: &str, workload: &str, more: &[&str]) -> CommandOutput {
     phased(sandbox, endpoint, workload, "measure = \"1s\"", more)
 }
 
-fn phased(sandbox: &Sandbox, endpoint: &str, workload: &str, phases: &str, more: &[&str]) -> Ran {
+fn phased(
+    sandbox: &Sandbox,
+    endpoint: &str,
+    workload: &str,
+    phases: &str,
+    more: &[&str],
+) -> CommandOutput {
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, plan(endpoint, workload, phases)).unwrap();
     let path = path.display().to_string();
     let mut command = sandbox.command(&["run", &path, "--json", "-q"]);
     command.args(more).env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
-    Ran::from(command.output().unwrap())
+    CommandOutput::from(command.output().unwrap())
 }
 
 fn plan(endpoint: &str, workload: &str, phases: &str) -> String {
@@ -54,13 +60,13 @@ fn objects_are_put_got_checked_and_removed() {
     ran.measured_on_this_host();
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "s3");
-    // 2 MiB in blocks of 4 KiB, but for those whose last two writes overlapped.
+    // 2 MiB in blocks of 4 KiB, except blocks whose last two writes overlapped.
     assert!((400..=512).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     let kinds = ["read", "write", "getattr", "lookup", "access", "readdir", "create", "remove"];
     for kind in kinds {
         assert!(count(&run, &format!("matrix.{kind}")) > 0, "{kind}");
     }
-    // Filled once, read once at the end, and between them the run.
+    // One fill, one verification at the end, and the run between them.
     let gets = run["counters"]["s3.operations.get"].as_u64().unwrap();
     assert!(gets >= count(&run, "matrix.read") + 128, "{gets}");
     let left = server.directory.path().join("load/unit/plimsoll-objects/s000");
@@ -83,8 +89,8 @@ fn ranges_of_larger_objects_are_read() {
     assert!(count(&run, "matrix.read") > 0 && count(&run, "matrix.write") > 0);
 }
 
-/// Objects are conditioned as files are: each is put twice before the measurement, which ends when it is
-/// steady or at its longest.
+/// Objects are conditioned like files: each is put twice before the measurement. The conditioning
+/// ends in the steady state or at its maximum length.
 #[test]
 fn objects_are_conditioned_and_measured_until_steady() {
     let server = Server::start();
@@ -131,12 +137,14 @@ fn a_store_over_https_is_trusted_by_the_authority_that_is_named() {
         command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
         command
     };
-    Ran::from(command().output().unwrap()).expect(5).says("name the authority's file in AWS_CA");
+    CommandOutput::from(command().output().unwrap())
+        .expect(5)
+        .says("name the authority's file in AWS_CA");
     let trusting = command().env("AWS_CA_BUNDLE", front.authority()).output().unwrap();
-    Ran::from(trusting).measured_on_this_host();
+    CommandOutput::from(trusting).measured_on_this_host();
     assert!(count(&json(&sandbox.bundle().join("run.json")), "matrix.read") > 0);
     let nowhere = command().env("AWS_CA_BUNDLE", "/nowhere.pem").output().unwrap();
-    Ran::from(nowhere).says("/nowhere.pem");
+    CommandOutput::from(nowhere).says("/nowhere.pem");
 }
 
 #[test]
@@ -152,7 +160,7 @@ fn a_fleet_loads_a_bucket_each_host_its_own_objects() {
         let path = path.display().to_string();
         let mut command = sandbox.command(&["run", &path, "--fleet", "local:2", "--json", "-q"]);
         command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
-        Ran::from(command.output().unwrap())
+        CommandOutput::from(command.output().unwrap())
     };
     fleet("s3://load/unit").expect(2).says("local-1 and local-2 would both use s3://load/unit");
     assert!(sandbox.bundles().is_empty(), "nothing was run");

@@ -1,5 +1,5 @@
-//! `plimsoll runs`: what is listed, how runs are called in every command, what people note of them, and what goes
-//! to another machine and back.
+//! `plimsoll runs`: the list, names of runs as arguments of every command, notes and tags, and
+//! archives for other machines.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use support::{Sandbox, SmallPlan};
 
-/// One small run in the catalogue and one beside it (`--out`).
+/// One small run in the catalogue and one elsewhere (`--out`).
 fn two(sandbox: &Sandbox) -> (String, String) {
     let mut plan = SmallPlan::on(&sandbox.data());
     (plan.mailboxes, plan.measure) = (8, "1s".into());
@@ -45,8 +45,8 @@ fn a_run_answers_to_its_number_its_name_the_beginning_of_it_and_last() {
         let ran = sandbox.run(&[command, &["last"]].concat());
         assert_ne!(ran.code, 2, "{command:?}: {}", ran.stderr);
     }
-    sandbox.run(&["report", "99"]).expect(2).says("there is no bundle 99");
-    // Both begin with the day.
+    sandbox.run(&["report", "99"]).expect(2).says("no bundle 99");
+    // Both names begin with the day.
     sandbox.run(&["report", &first[..4]]).expect(2).says("as a name it matches");
     sandbox.run(&["compare", &format!("old={}", number(0)), "new=last", "--json"]).json();
 }
@@ -87,14 +87,14 @@ fn runs_are_filtered_tagged_noted_and_removed() {
     let shown = sandbox.run(&["runs"]).expect(0);
     shown.says("before");
     shown.says("new firmware");
-    // The seal does not cover what was noted.
+    // The seal does not cover notes.
     sandbox.run(&["verify", &first]).says("INTACT");
-    // Without its index the catalogue is the same.
+    // A catalogue without its index reads the same.
     let before = sandbox.run(&["runs", "--json"]).stdout;
     std::fs::remove_file(sandbox.path("cache/plimsoll/catalogue.sqlite3")).unwrap();
     assert_eq!(sandbox.run(&["runs", "--json"]).stdout, before);
     sandbox.run(&["runs", "rm", &second]).expect(0);
-    sandbox.run(&["report", &second]).expect(2).says("not there any more");
+    sandbox.run(&["report", &second]).expect(2).says("was removed");
     assert_eq!(list(&[]).len(), 2, "the ledger remembers it");
     assert_eq!(support::names(&sandbox.path("elsewhere")), Vec::<String>::new());
 }
@@ -135,6 +135,6 @@ fn report_works_on_experiments_too() {
     assert!(page.starts_with("<!doctype html>"), "{page:.100}");
     sandbox.run(&["report", &experiment, "--format", "markdown"]).says("Figures over all runs");
     sandbox.run(&["report", &experiment, "--format", "fio-json"]).expect(2).says("one of its runs");
-    // Its beginning is the experiment, though its runs begin so as well.
+    // The prefix names the experiment, although the names of its runs have the same prefix.
     sandbox.run(&["report", &experiment[..experiment.len() - 1]]).says("2 runs");
 }

@@ -1,4 +1,4 @@
-//! `plimsoll serve`: the real program, asked over HTTP.
+//! `plimsoll serve`: the real program, tested over HTTP.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -13,10 +13,10 @@ use serde_json::Value;
 use support::server::{Server, quoted};
 use support::{Sandbox, SmallPlan};
 
-/// Names that would do something on a page that lets them.
+/// Names that would run as code on a page without escaping.
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
 
-/// Two small runs of one plan, whose words are hostile.
+/// Two small runs of one plan with hostile texts.
 fn runs(sandbox: &Sandbox) -> Vec<String> {
     let mut plan = SmallPlan::on(&sandbox.data());
     (plan.mailboxes, plan.measure) = (8, "1s".into());
@@ -34,7 +34,7 @@ fn runs(sandbox: &Sandbox) -> Vec<String> {
     ids.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// That nothing of what was named so became a part of the page.
+/// Checks that no hostile name became markup of the page.
 #[track_caller]
 fn harmless(page: &str) {
     let lower = page.to_lowercase();
@@ -65,7 +65,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
         assert!(answer.text().contains(says), "{path}: no {says}\n{:.3000}", answer.text());
         harmless(&answer.text());
     }
-    // The report is the one that the command writes.
+    // The report equals the one that the command writes.
     let report = server.get(&format!("/runs/{first}")).text();
     let written = sandbox.run(&["report", first, "--format", "html"]).stdout;
     let main = |page: &str| {
@@ -73,7 +73,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
         page[from..page.find("</main>").unwrap()].to_owned()
     };
     assert_eq!(main(&report), main(&written));
-    // As programs get it.
+    // The JSON form for programs.
     let listed = server.get("/api/runs?plan=sma&limit=1").expect(200).json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
     assert_eq!(listed[0]["run_id"].as_str(), Some(second.as_str()));
@@ -89,7 +89,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
     std::fs::write(&taken, &archive.body).unwrap();
     let there = Sandbox::new();
     there.run(&["runs", "import", taken.to_str().unwrap()]).expect(0).says(first);
-    // What people note.
+    // Tags and notes.
     let noted = server.post(&format!("/runs/{first}/labels"), &[("tags", "a, b"), ("note", "c")]);
     noted.expect(303);
     let shown = sandbox.run(&["runs", "tag", first]).expect(0);
@@ -134,7 +134,7 @@ fn what_makes_no_sense_is_refused_and_nothing_outside_the_catalogue_is_read() {
     }
     server.ask("POST", "/runs/x/labels", "", "note=x").expect(403);
     server.ask("DELETE", "/runs/x", "", "").expect(405);
-    // It is refused by what it says of itself, before any of it is read.
+    // The request is rejected by its declared length, before its body is read.
     let large = format!(
         "POST /api/audit HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-CSRF-Token: {}\r\n\
          Content-Length: {}\r\n\r\n",
@@ -143,7 +143,7 @@ fn what_makes_no_sense_is_refused_and_nothing_outside_the_catalogue_is_read() {
     );
     server.raw(&large).expect(413);
     server.raw("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").expect(421);
-    // It goes on.
+    // The server continues.
     server.get("/").expect(200);
 }
 
@@ -177,7 +177,7 @@ fn a_pasted_result_is_judged_and_nothing_of_it_is_kept() {
     assert!(!holds(sandbox.root.path(), "fio version"), "it was written somewhere");
 }
 
-/// Whether any file below a directory holds a text.
+/// Whether any file below a directory contains a text.
 fn holds(directory: &Path, text: &str) -> bool {
     std::fs::read_dir(directory).unwrap().flatten().any(|entry| {
         let path = entry.path();
@@ -210,7 +210,7 @@ fn others_need_a_token_and_it_has_to_be_kept_from_them() {
     server.ask("POST", "/runs/x/labels", &bearer("fedcba9876543210"), "").expect(404);
 }
 
-/// A private key, and a certificate of it for this host.
+/// A private key and a certificate for this host.
 fn certificate(sandbox: &Sandbox) -> [String; 2] {
     let [certificate, key] =
         ["page.pem", "page.key"].map(|name| sandbox.path(name).display().to_string());
@@ -233,7 +233,7 @@ fn certificate(sandbox: &Sandbox) -> [String; 2] {
     [certificate, key]
 }
 
-/// What comes back over TLS, with the certificate checked.
+/// Returns the response over TLS; the client checks the certificate.
 fn over_tls(server: &Server, authority: &str, request: &str) -> String {
     let mut client = Command::new("openssl")
         .args(["s_client", "-quiet", "-verify_return_error", "-CAfile", authority])
@@ -293,7 +293,7 @@ fn others_reach_the_page_over_tls_with_a_password() {
     };
     let answer = ask("GET", "/api/runs", "Authorization: Bearer 0123456789abcdef\r\n", "");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // A password is for the page that asks for it, not for programs.
+    // The password is valid only in the login form; programs need the token.
     let answer = ask("GET", "/api/runs", "Authorization: Bearer correct horse battery\r\n", "");
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     let page = ask("GET", "/login", "", "");
@@ -309,7 +309,7 @@ fn others_reach_the_page_over_tls_with_a_password() {
     let cookie = let_in.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap();
     let shown = ask("GET", "/", &format!("Cookie: {cookie}\r\n"), "");
     assert!(shown.starts_with("HTTP/1.1 200"), "{shown}");
-    // Who speaks no TLS gets nothing, and the server goes on.
+    // A client without TLS gets no response, and the server continues.
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut bytes = Vec::new();
@@ -318,7 +318,7 @@ fn others_reach_the_page_over_tls_with_a_password() {
     assert!(ask("GET", "/login", "", "").starts_with("HTTP/1.1 200"));
 }
 
-/// A plan for `/api/runs`, on a directory, that measures for so long.
+/// A plan for `/api/runs` on a directory, with the given duration.
 fn plan_on(directory: &Path, measure: &str) -> String {
     let mut plan = SmallPlan::on(directory);
     (plan.mailboxes, plan.measure) = (8, measure.into());
@@ -343,7 +343,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
     let second = server.send("/api/runs", &plan).expect(409).json();
     let says = second["error"]["message"].as_str().unwrap();
     assert!(says.contains("one at a time"), "{says}");
-    // Its percentiles come a second after it began to measure.
+    // Percentiles are available a second after the measurement starts.
     support::wait_until("percentiles", || {
         let live = server.live();
         assert_eq!(live["failed"], Value::Null, "{live:#}");
@@ -354,14 +354,15 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
         let told = classes.values().any(is_told);
         live["phase"]["kind"] == "measure" && told && counted && has_left
     });
-    // Those who watch are sent what the page holds.
+    // Viewers receive the contents of the page.
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     write!(stream, "GET /api/live/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "event: now"));
     assert!(lines.any(|line| line == "event: charts"));
-    // No more than a hundred watch; a further one is told so, and sees the page all the same.
+    // At most a hundred viewers are connected; a further one gets a message, and can still load the
+    // page.
     let more: Vec<TcpStream> = (1..100)
         .map(|_| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
@@ -374,7 +375,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
         .collect();
     server.get("/api/live/events").expect(429);
     drop(more);
-    // Whoever looks without a script sees the same.
+    // Viewers without scripts see the same.
     let page = server.get("/live").expect(200).text();
     for says in ["db0.read", "<dt>left</dt>", "http-equiv=\"refresh\"", "live-heat"] {
         assert!(page.contains(says), "{says}\n{page:.3000}");
@@ -385,7 +386,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
         "{overview:.2000}"
     );
     server.send("/api/live/stop", "").expect(200);
-    // The end is sent too, and where the report is.
+    // The end is sent too, with the path of the report.
     let end = lines.skip_while(|line| line != "event: end").nth(1).unwrap();
     let path = end.strip_prefix("data: ").unwrap();
     assert_eq!(server.live()["is_under_way"], false);
@@ -393,7 +394,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
     let report = server.get(path).expect(200).text();
     assert!(report.contains("INCONCLUSIVE"), "{report:.2000}");
     sandbox.run(&["verify", "last"]).expect(0);
-    // It is noted as a run of the command line is, and the next may begin.
+    // It is recorded like a run of the command line, and the next one may start.
     sandbox.run(&["runs"]).expect(0).says("small");
     server.send("/api/runs", &plan_on(&allowed, "1s")).expect(200);
     support::wait_until("its end", || server.live()["is_under_way"] == false);
@@ -426,7 +427,7 @@ fn a_sweep_is_started_from_the_page_and_its_points_have_one_report() {
     assert!(left.is_empty(), "its data is removed: {left:?}");
 }
 
-/// A job of a stage for each of these sections, on a directory, each measured for so long.
+/// A job with one stage per section, on a directory, each stage with the given duration.
 fn job_on(directory: &str, runtime: &str, sections: &[&str]) -> String {
     let global =
         format!("[global]\ndirectory={directory}\nsize=1m\nruntime={runtime}\nramp_time=1ms\n");
@@ -434,7 +435,7 @@ fn job_on(directory: &str, runtime: &str, sections: &[&str]) -> String {
     global + &sections.iter().map(section).collect::<String>()
 }
 
-/// The state of a run that has ended.
+/// The state of a finished run.
 fn ended(server: &Server) -> Value {
     support::wait_until("its end", || server.live()["is_under_way"] == false);
     server.live()
@@ -475,7 +476,7 @@ fn the_stages_of_a_fio_job_run_one_after_the_other_and_have_one_report() {
     sandbox.run(&["verify", together]).expect(0);
     let left: Vec<_> = std::fs::read_dir(&allowed).unwrap().flatten().collect();
     assert!(left.is_empty(), "its data is removed: {left:?}");
-    // One stage is a run as any other; a place of the form stands in for the job's.
+    // A single stage is an ordinary run; the form's path replaces the path in the job.
     let one = "[only]\nsize=1m\nruntime=300ms\nramp_time=1ms\nrw=randread\ndirectory=/etc\n";
     let form = [("kind", "fio"), ("name", "one"), ("job", one), ("place", place)];
     server.post("/api/runs", &form).expect(200);
@@ -575,7 +576,7 @@ fn a_job_that_is_stopped_begins_no_further_stage() {
     let told = told.expect(200).json();
     assert_eq!(told["planned"].as_array().unwrap().len(), 2, "it says what was not run: {told:#}");
     assert_eq!(told["stages"].as_array().unwrap().len(), 1, "{told:#}");
-    // A server that is ended between stages leaves whole evidence of the stages before.
+    // A server that ends between stages leaves complete evidence of the earlier stages.
     server.post("/api/runs", &form).expect(200);
     support::wait_until("the measurement", || server.live()["phase"]["kind"] == "measure");
     support::signal(&server.child, "-TERM");
@@ -587,7 +588,7 @@ fn a_job_that_is_stopped_begins_no_further_stage() {
     assert!(left.is_empty(), "its data is removed: {left:?}");
 }
 
-/// A plan on nothing, whose clients a search can turn.
+/// A plan on the null target, with a number of clients that a search can change.
 const ON_NOTHING: &str = "version = 1\nname = \"nothing\"\ndemonstration = true\n[target]\nnull = true\n\
     [workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nwarm_up = \"1ms\"\nmeasure = \"240ms\"\n[evidence]\n\
     min_measure = \"100ms\"\ninterval = \"10ms\"\n";
@@ -615,7 +616,7 @@ fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
     let told = server.get(&format!("/api/runs/{together}")).expect(200).json();
     assert_eq!(told["knob"], "queue-depth", "{told:#}");
     sandbox.run(&["verify", together]).expect(0);
-    // What has none is refused, with the reason, and so is a word that means nothing.
+    // Plans without a load line are rejected with the reason, and so are unknown words.
     let lists = ON_NOTHING.replace("file_size", "queue_depth = [1, 2]\nfile_size");
     let short = ON_NOTHING.replace("240ms", "150ms");
     for (plan, says) in [(&lists, "each point of a sweep"), (&short, "whether a step is steady")] {
@@ -628,10 +629,10 @@ fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
     let job = job_on("/x", "1s", &["a", "b"]);
     let form = [("kind", "fio"), ("job", job.as_str()), ("find", "load-line")];
     let refused = server.post("/api/runs", &form).expect(403).text();
-    assert!(refused.contains("a load line of its own"), "{refused}");
+    assert!(refused.contains("its own load line"), "{refused}");
 }
 
-/// A plan of a small mail store on a model, with other lines below its target.
+/// A plan of a small mail store on a model, with further lines below its target.
 fn on_a_model(model: &str, target: &str) -> String {
     format!(
         "version = 1\nname = \"modelled\"\ndemonstration = true\n[target]\nmodel = {model:?}\n{target}\
@@ -656,7 +657,7 @@ fn a_plan_runs_on_a_model_without_a_place_and_within_bounds() {
     let run = live["ended"][0]["run_id"].as_str().unwrap();
     let report = server.get(&format!("/runs/{run}")).expect(200).text();
     assert!(report.contains("single-hdd"), "{report:.3000}");
-    // From the form, as a fio job, and its load line: the target is the model that is named.
+    // From the form, as a fio job with a load line: the target is the selected model.
     let job = "[a]\nrw=randread\nsize=64m\nruntime=2\nramp_time=1\n[b]\nstonewall\nrw=write\nbs=64k\n\
                size=64m\nruntime=2\nramp_time=1\n";
     let model = [("place_kind", "model"), ("place", "single-hdd")];
@@ -712,7 +713,7 @@ fn nothing_is_started_that_is_not_allowed() {
         server.ask("POST", "/api/runs", &headers, plan)
     };
     send("0123456789abcdef", &plan_on(&inside, "1s")).expect(403);
-    // A model needs no place, but the role.
+    // A model needs no path, but the role.
     send("0123456789abcdef", &on_a_model("single-hdd", "")).expect(403);
     for (place, status) in [(outside.clone(), 403), (inside.join("way"), 403), ("/".into(), 403)] {
         let refused = send("fedcba9876543210", &plan_on(&place, "1s")).expect(status).text();
@@ -745,7 +746,8 @@ fn a_run_that_was_killed_is_not_shown_as_one_that_runs() {
     sandbox.run(&["runs"]).expect(0).says("did not finish");
 }
 
-/// The catalogue is read as the server starts, and its ledger is held against what was read of it each time.
+/// The server reads the catalogue at startup and compares its ledger with the cached one on every
+/// request.
 #[test]
 fn the_catalogue_is_read_before_anybody_asks_and_a_ledger_that_is_changed_meanwhile_is_told() {
     let sandbox = Sandbox::new();
@@ -795,7 +797,8 @@ fn a_model_is_changed_and_says_what_the_command_says() {
     assert!(sandbox.bundles().is_empty());
 }
 
-/// Names of metrics in a text: `plimsoll_` and what follows it, without the parts that a summary adds.
+/// Metric names in a text: `plimsoll_` and the following characters, without the suffixes of a
+/// summary.
 fn metric_names(text: &str) -> std::collections::BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let found = text.match_indices("plimsoll_").map(|(at, _)| {
@@ -813,7 +816,7 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     let server = Server::start(&sandbox, &["--allow-path", allowed.to_str().unwrap()]);
     server.send("/api/runs", &plan_on(&allowed, "600s")).expect(200);
     let metrics = || server.get("/metrics").expect(200).text();
-    // A moment in which nothing came back has neither rate nor latency.
+    // A moment without a completed operation has neither rate nor latency.
     let mut given = std::collections::BTreeSet::new();
     support::wait_until("the run's own", || {
         given.extend(metric_names(&metrics()));
@@ -823,7 +826,7 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     });
     server.send("/api/live/stop", "").expect(200);
     support::wait_until("its end", || server.live()["is_under_way"] == false);
-    // Rates of a run that has ended are none of now.
+    // A finished run has no current rates.
     let ended = metrics();
     assert!(ended.contains("plimsoll_live_under_way{plan=\"small\"} 0"), "{ended}");
     assert!(!ended.contains("plimsoll_live_operations_per_second"), "{ended}");

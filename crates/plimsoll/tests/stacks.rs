@@ -1,6 +1,6 @@
-//! Storage that is something else than it looks: real file systems on memory, on the page cache, on each
-//! other. Needs root. What this machine cannot make is said on stderr; the rules' own tests cover it from
-//! evidence.
+//! Misleading storage: real file systems on memory, on the page cache, on each other. Needs root.
+//! If this machine cannot create a stack, the test prints that on stderr; tests of the rules cover
+//! the case from stored evidence.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -8,11 +8,11 @@ mod support;
 use std::path::Path;
 
 use serde_json::Value;
-use support::made::{Made, journal_in, overlay, zram};
+use support::made::{TestResource, journal_in, overlay, zram};
 use support::neighbour::Neighbour;
-use support::{Ran, Sandbox, found, is_not_acquitted, json, tool};
+use support::{CommandOutput, Sandbox, found, is_not_acquitted, json, tool};
 
-/// Reads and writes on `path` with a requirement that anything keeps, and more lines of the plan.
+/// Reads and writes on `path` with a requirement that anything meets, and further plan lines.
 fn run(sandbox: &Sandbox, path: &Path, requirement: &str, workload: &str) -> Value {
     let text = format!(
         "version = 1\nname = \"stack\"\n[requirement]\niops = 1\n{requirement}\n[target]\npath = {:?}\n\
@@ -32,8 +32,9 @@ fn is_invalid_by(verdict: &Value, rule: &str) {
     assert_eq!(verdict["claims"]["requirement"], "refuted", "{verdict:#}");
 }
 
-/// As [`is_invalid_by`], where enough bytes were asked for to tell. What others left of the disk may be a few writes,
-/// which a cache did take to the disk, or reads that each came from it once; none of that passes.
+/// Like [`is_invalid_by`] if the run moved enough bytes to decide. Under other load on the disk, a
+/// run may make only a few writes, which really reached the disk, or read each block from the disk
+/// once. No such run passes.
 #[track_caller]
 fn is_invalid_by_enough(sandbox: &Sandbox, verdict: &Value, rule: &str, enough_bytes: u64) {
     let bundle = sandbox.bundles().pop().unwrap();
@@ -49,17 +50,17 @@ fn is_invalid_by_enough(sandbox: &Sandbox, verdict: &Value, rule: &str, enough_b
     assert!(matches!(word, "INVALID" | "INCONCLUSIVE"), "{verdict:#}");
 }
 
-/// A quarter of the file: writes come to the same places again.
+/// A quarter of the file, so that writes repeat on the same blocks.
 const ENOUGH_WRITTEN_BYTES: u64 = 8 << 20;
 
-/// Four times the file: a cache that was cold has to read each place once.
+/// Four times the file: a cold cache must read each block once.
 const ENOUGH_READ_BYTES: u64 = 128 << 20;
 
 const DIRECT: &str = "reads = 50\ndirect = \"required\"";
 
 #[test]
 fn a_file_system_in_memory_meets_no_requirement_unless_it_is_claimed() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let at = sandbox.path("memory");
     made.mount(&["-t", "tmpfs", "-o", "size=200m", "tmpfs"], &at);
     let verdict = run(&sandbox, &at, "", DIRECT);
@@ -74,7 +75,7 @@ fn a_file_system_in_memory_meets_no_requirement_unless_it_is_claimed() {
 
 #[test]
 fn a_loop_device_on_a_file_in_memory_is_memory() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let memory = sandbox.path("memory");
     made.mount(&["-t", "tmpfs", "-o", "size=300m", "tmpfs"], &memory);
     let device = made.loop_on(&memory.join("image"), 160, true);
@@ -85,7 +86,7 @@ fn a_loop_device_on_a_file_in_memory_is_memory() {
 
 #[test]
 fn an_overlay_whose_upper_directory_lies_in_memory_is_memory() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let memory = sandbox.path("memory");
     made.mount(&["-t", "tmpfs", "-o", "size=200m", "tmpfs"], &memory);
     let at = sandbox.path("overlay");
@@ -95,11 +96,11 @@ fn an_overlay_whose_upper_directory_lies_in_memory_is_memory() {
 
 #[test]
 fn a_file_system_on_compressed_memory_is_memory() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let Some(device) = zram(&mut made, "200M") else { return };
     let at = sandbox.path("mount");
     made.file_system(&device, "ext4", "defaults", &at);
-    // A declared cache that the working set exceeds proves nothing of memory.
+    // A declared cache smaller than the working set does not excuse memory as the medium.
     let claims = "claims = [\"requirement\", \"media-read\"]";
     let workload = format!("{DIRECT}\n[observe]\narray_cache = \"1MiB\"");
     let verdict = run(&sandbox, &at, claims, &workload);
@@ -107,10 +108,10 @@ fn a_file_system_on_compressed_memory_is_memory() {
     assert_eq!(verdict["claims"]["media-read"], "refuted", "{verdict:#}");
 }
 
-/// O_DIRECT is taken and the file system buffers: its journal holds the data.
+/// The file system accepts O_DIRECT and still buffers, because its journal contains the data.
 #[test]
 fn a_journal_of_data_buffers_what_was_to_be_direct() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let device = made.loop_on(&sandbox.path("image"), 256, true);
     let at = sandbox.path("mount");
     made.file_system(&device, "ext4", "data=journal", &at);
@@ -123,7 +124,7 @@ fn a_journal_of_data_buffers_what_was_to_be_direct() {
 
 #[test]
 fn a_loop_device_on_the_page_cache_is_caught_while_others_use_the_disk() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let device = made.loop_on(&sandbox.path("image"), 256, false);
     let at = sandbox.path("mount");
     made.file_system(&device, "ext4", "defaults", &at);
@@ -144,7 +145,7 @@ fn writes_that_stay_in_the_page_cache_are_no_burst() {
 
 #[test]
 fn a_reduction_that_nobody_has_is_not_believed_where_it_is_declared() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let device = made.loop_on(&sandbox.path("image"), 512, true);
     let at = sandbox.path("mount");
     made.file_system(&device, "btrfs", "compress-force=zstd:3", &at);
@@ -152,10 +153,11 @@ fn a_reduction_that_nobody_has_is_not_believed_where_it_is_declared() {
     is_invalid_by(&run(&sandbox, &at, "", workload), "data-reduced");
 }
 
-/// Honest runs, alone and beside somebody else: none is accused, and each shows what its device moved.
+/// Honest runs, alone and beside other load: no rule fails, and each report shows the bytes its
+/// device moved.
 #[test]
 fn honest_runs_keep_their_balance_while_others_use_the_disk() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let mut places = vec![sandbox.data()];
     for kind in ["ext4", "xfs", "btrfs"] {
         let device = made.loop_on(&sandbox.path(kind), 384, true);
@@ -170,14 +172,15 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     for busy in [false, true] {
         for place in &places {
             let verdict = run(&sandbox, place, "", DIRECT);
-            // On a host whose CPUs were taken away, counters are read late: that may leave it open.
+            // If the hypervisor withheld CPU time, counters are read late, which may leave the rule
+            // unknown.
             let balance = found(&verdict, "bytes-balance");
             let taken = found(&verdict, "cpu-steal") == "fail";
             let holds = balance == "pass" || taken && balance == "unknown";
             assert!(holds, "{busy} {place:?}: {verdict:#}");
             let fails = verdict["findings"].as_array().unwrap().iter();
             let fails: Vec<&Value> = fails.filter(|f| f["outcome"] == "fail").collect();
-            // What the hypervisor of this machine takes is no fault of a stack.
+            // Effects of this machine's hypervisor are not a fault of the stack.
             let of_the_host =
                 |f: &&Value| support::OF_THE_HOST.iter().any(|rule| f["rule"] == *rule);
             let others = fails.iter().all(of_the_host);
@@ -187,10 +190,11 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     }
 }
 
-/// A journal on a device of its own shows in no mount option. In memory it makes every flush a memory's.
+/// No mount option shows a journal on a separate device. If that device is in memory, every flush
+/// ends in memory.
 #[test]
 fn a_journal_that_lies_in_memory_is_memory_below() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let memory = sandbox.path("memory");
     made.mount(&["-t", "tmpfs", "-o", "size=100m", "tmpfs"], &memory);
     let at = sandbox.path("mount");
@@ -199,10 +203,10 @@ fn a_journal_that_lies_in_memory_is_memory_below() {
     is_invalid_by(&verdict, "memory-target");
 }
 
-/// What was to be flushed and was not is another load, whatever is claimed of it.
+/// Missing flushes change the load, so no claim holds.
 #[test]
 fn flushes_that_a_layer_keeps_to_itself_meet_no_requirement() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let device = made.loop_on(&sandbox.path("image"), 256, true);
     let at = sandbox.path("mount");
     made.file_system(&device, "ext4", "nobarrier", &at);
@@ -210,16 +214,17 @@ fn flushes_that_a_layer_keeps_to_itself_meet_no_requirement() {
     is_invalid_by(&verdict, "flush-lost");
 }
 
-/// Another device's account, mounted over the one of a loop device in memory: what it shows is not known to be so.
+/// The counters of another device, mounted over those of a loop device in memory: they do not count
+/// as known.
 #[test]
 fn an_account_of_another_device_acquits_nobody() {
-    let (sandbox, mut made) = (Sandbox::new(), Made::default());
+    let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
     let memory = sandbox.path("memory");
     made.mount(&["-t", "tmpfs", "-o", "size=300m", "tmpfs"], &memory);
     let device = made.loop_on(&memory.join("image"), 256, true);
     let at = sandbox.path("mount");
     made.file_system(&device, "ext4", "defaults", &at);
-    // The account of the device that the sandbox lies on.
+    // Counters of the sandbox's device.
     let of = |device: &str| {
         let name = tool("lsblk", &["-dno", "MAJ:MIN", device]);
         std::fs::canonicalize(format!("/sys/dev/block/{}", name.trim())).unwrap()
@@ -236,7 +241,8 @@ fn an_account_of_another_device_acquits_nobody() {
     }
 }
 
-/// A library that answers for the clock doubles every rate. The kernel's own account of the time does not go with it.
+/// A preloaded library that halves the clock's speed doubles every rate. The kernel's own time
+/// stamps contradict it.
 #[test]
 fn a_clock_that_a_library_slows_down_shows() {
     let sandbox = Sandbox::new();
@@ -253,13 +259,13 @@ fn a_clock_that_a_library_slows_down_shows() {
     std::fs::write(sandbox.path("plan.toml"), text).unwrap();
     let mut command = sandbox.command(&["run", "plan.toml", "--json", "-q"]);
     command.env("LD_PRELOAD", &library);
-    let verdict = Ran::from(command.output().unwrap()).json();
+    let verdict = CommandOutput::from(command.output().unwrap()).json();
     assert_eq!(found(&verdict, "clock-rate"), "fail", "{verdict:#}");
     assert_eq!(found(&verdict, "stands-between"), "unknown", "{verdict:#}");
     assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
 }
 
-/// Every clock but those of CPU time goes at half its speed.
+/// All clocks except those of CPU time run at half speed.
 const SLOW_CLOCK: &str = r"
 #define _GNU_SOURCE
 #include <time.h>

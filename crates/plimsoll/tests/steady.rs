@@ -1,4 +1,4 @@
-//! Conditioning and measurements until steady, carried out on real files.
+//! Conditioning and measurements until steady, on real files.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use serde_json::Value;
 use support::{Sandbox, SmallPlan, found, json};
 
-/// A matrix on files of 16 MiB, with these lines in [workload.matrix] and [phases].
+/// A test table on files of 16 MiB, with these lines in [workload.matrix] and [phases].
 fn matrix(sandbox: &Sandbox, workload: &str, phases: &str) -> String {
     let text = format!(
         "version = 1\nname = \"small\"\ndemonstration = true\n[target]\npath = {:?}\n\
@@ -55,7 +55,7 @@ fn random_overwrites_end_when_steady_or_say_why_not_and_the_data_stays_whole() {
     for kind in ["condition", "measure"] {
         let [phase] = phase(&run, kind)[..] else { panic!("{run}") };
         let says = phase["note"].as_str().unwrap();
-        // Which of the two it is depends on this machine; that it says so does not.
+        // The machine decides which of the two occurs; the verdict must state one in any case.
         if phase["reached"] == true {
             assert!(says.starts_with("steady from"), "{says}");
         } else {
@@ -64,7 +64,7 @@ fn random_overwrites_end_when_steady_or_say_why_not_and_the_data_stays_whole() {
         }
         assert!(phase["written_bytes"].as_u64().unwrap() > 0);
     }
-    // The judge, from the bundle alone, says what the driver was told.
+    // The judge derives the driver's result from the bundle alone.
     let settled = phase(&run, "measure")[0]["reached"] == true;
     let expected = if settled { "pass" } else { "unknown" };
     assert_eq!(found(&verdict, "never-settled"), expected, "{verdict}");
@@ -89,12 +89,13 @@ fn a_mail_store_is_measured_until_steady_too_and_is_not_conditioned() {
     assert!(measure["note"].as_str().unwrap().contains("steady"), "{measure}");
 
     plan.phases.push_str("\ncondition = \"fill-twice\"");
-    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("is not conditioned");
+    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("cannot be conditioned");
     plan.phases = "measure_max = \"1s\"\nround = \"1s\"".into();
-    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("can never be reached");
+    sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("can never become steady");
 }
 
-/// In virtual time: all of the cap is measured, and the judge says whether the rate settled.
+/// In virtual time: the run measures up to the maximum, and the judge states whether the rate
+/// settled.
 #[test]
 fn a_model_is_measured_until_steady_and_is_not_conditioned() {
     let sandbox = Sandbox::new();
@@ -114,7 +115,7 @@ fn a_model_is_measured_until_steady_and_is_not_conditioned() {
     assert_eq!(found(&steady, "never-settled"), "pass", "{steady}");
     run("measure = \"5s\"\ncondition = \"fill-twice\"")
         .expect(2)
-        .says("a model is not conditioned");
+        .says("a model cannot be conditioned");
 }
 
 #[test]

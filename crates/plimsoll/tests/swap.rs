@@ -1,7 +1,8 @@
-//! `plimsoll run`, an agent and `serve`, whose target is replaced meanwhile: nothing outside is touched.
+//! `plimsoll run`, an agent and `serve` with a target that is replaced during the run: they touch
+//! nothing outside it.
 //!
-//! What they share is attacked a thousand times in `plimsoll-engine/tests/swap.rs`.
-//! `PLIMSOLL_SWAP_RUNS` sets the number of runs of each here.
+//! `plimsoll-engine/tests/swap.rs` attacks their shared code a thousand times. `PLIMSOLL_SWAP_RUNS`
+//! sets the number of runs of each here.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
@@ -35,7 +36,7 @@ fn plan(scene: &Scene) -> String {
     )
 }
 
-/// Attacks a command, which is run as often as is asked for. It may end well or refuse its target.
+/// Attacks a command that runs repeatedly. It may succeed or reject its target.
 fn attack(scene: &Scene, target_too: bool, mut once: impl FnMut()) {
     let mut swaps = 0;
     for _ in 0..runs() {

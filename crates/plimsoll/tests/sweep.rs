@@ -1,4 +1,4 @@
-//! `plimsoll sweep`: a small one, told in every form, interrupted and gone on with.
+//! `plimsoll sweep`: a small sweep in all output forms, interrupted and resumed.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Ran, Sandbox, json, names};
+use support::{CommandOutput, Sandbox, json, names};
 
 /// Two sizes by two read shares, half a second each, on files.
 fn plan(sandbox: &Sandbox) -> String {
@@ -23,8 +23,8 @@ fn plan(sandbox: &Sandbox) -> String {
     path.display().to_string()
 }
 
-/// Points may be unsteady on a shared machine: then there is no verdict, but the figures are there.
-fn ended(ran: Ran) -> Ran {
+/// Points may be unsteady on a shared machine. The sweep then has figures but no verdict.
+fn ended(ran: CommandOutput) -> CommandOutput {
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     ran
 }
@@ -39,7 +39,7 @@ fn a_small_sweep_is_one_table_in_every_form() {
     let sandbox = Sandbox::new();
     let path = plan(&sandbox);
     let dry = sandbox.run(&["sweep", &path, "--dry-run"]).expect(0);
-    dry.says("4 points of 700 ms: 2.8 s, beside making 8MiB of data once");
+    dry.says("4 points of 700 ms: 2.8 s, plus creating 8MiB of data once");
     assert!(names(&sandbox.path("target")).is_empty());
     let ran = ended(sandbox.run(&["sweep", &path, "--json"]));
     ran.says("point 4 of 4: random 32KiB r0 q4");
@@ -68,14 +68,13 @@ fn a_small_sweep_is_one_table_in_every_form() {
     let told =
         |form: &str| ended(sandbox.run(&["sweep", &path, "--told", "--format", form])).stdout;
     assert_eq!(told("csv").lines().count(), 5, "a heading and four points");
-    assert!(told("markdown").contains("## Figures to keep in mind"));
+    assert!(told("markdown").contains("## Key figures"));
     assert!(told("html").contains("map-rate-random-4"));
     let text = told("text");
-    for part in ["Figures to keep in mind", "random, queue depth 4: operations per second", "75 %"]
-    {
+    for part in ["Key figures", "random, queue depth 4: operations per second", "75 %"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-    // Where nothing can be drawn, a map is a table: a heading, and a row for each read share.
+    // Text output shows a map as a table: a heading, and a row for each read share.
     let maps = told("markdown").matches("| reads | 4 KiB | 32 KiB |").count();
     assert_eq!(maps, 3, "{}", told("markdown"));
 
@@ -89,8 +88,8 @@ fn a_small_sweep_is_one_table_in_every_form() {
     {
         assert!(page.contains(id), "{id}");
     }
-    assert!(page.contains("Figures to keep in mind"));
-    // The points share the data of the first.
+    assert!(page.contains("Key figures"));
+    // All points share the data of the first.
     let runs = record["runs"].as_array().unwrap();
     let run = |at: usize| -> Value {
         json(&experiment.join(runs[at]["run_id"].as_str().unwrap()).join("run.json"))
@@ -124,15 +123,15 @@ fn an_interrupted_sweep_goes_on_where_it_stopped() {
         rustix::process::Signal::INT,
     )
     .unwrap();
-    let ran = Ran::from(child.wait_with_output().unwrap());
+    let ran = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 130, "{}", ran.stderr);
     let first = points();
     assert!((1..4).contains(&first), "{first}");
     let again = ended(sandbox.run(&["sweep", &path, "--json"]));
-    again.says(&format!("{} of 4 points are left", 4 - first));
+    again.says(&format!("{} of 4 points remaining", 4 - first));
     assert_eq!(again.json()["points"].as_array().unwrap().len(), 4);
     assert_eq!(experiments(&sandbox).len(), 1, "it is one experiment");
-    // A sweep that is whole is not gone on with.
+    // A complete sweep cannot be resumed.
     sandbox.run(&["sweep", &path, "--dry-run"]).expect(0).says("4 points of");
 }
 
@@ -146,7 +145,7 @@ fn flags_make_a_plan_and_wrong_ones_are_said() {
     let more = ["--patterns", "random,sequential", "--file-size", "8MiB", "--quick", "--dry-run"];
     let all: Vec<&str> = flags.into_iter().chain(more).collect();
     sandbox.run(&all).expect(0).says("16 points of 6 s: 96 s");
-    // Fields are set on it as on any other plan.
+    // `--set` works on it as on any other plan.
     let set = |field| all.iter().copied().chain(["--set", field]).collect::<Vec<_>>();
     sandbox.run(&set("phases.warm_up=500ms")).expect(0).says("16 points of 5.5 s: 88 s");
     sandbox.run(&set("phases.warm=500ms")).expect(2).says("phases.warm");

@@ -1,5 +1,5 @@
-//! A team's catalogue in a real PostgreSQL: many writers, a server that is killed in mid-write, tables of the first version,
-//! and what is said where it can't be used.
+//! A team's catalogue in a real PostgreSQL: many writers, a server killed during a write, tables of
+//! the first version, and the messages if the catalogue is unusable.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -13,9 +13,9 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use support::postgres::{PASSWORD, Postgres};
-use support::{Ran, Sandbox, SmallPlan, signal, wait_until};
+use support::{CommandOutput, Sandbox, SmallPlan, signal, wait_until};
 
-/// A user of the team's: a plimsoll that is told where the catalogue is.
+/// A user of the team, with the address of the catalogue.
 struct Member {
     sandbox: Sandbox,
     address: String,
@@ -32,17 +32,17 @@ impl Member {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(arguments).output().unwrap())
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::from(self.command(arguments).output().unwrap())
     }
 
-    /// Bundles of an earlier version under names of their own.
+    /// Bundles of an earlier version under separate names.
     fn bundles(&self, names: impl Iterator<Item = String>) -> BTreeSet<String> {
         let runs = self.sandbox.path("share/plimsoll/runs");
         names.map(|name| bundle(&runs, name)).collect()
     }
 
-    /// What it lists: names, those of others too.
+    /// Returns the listed names, including others' runs.
     fn listed(&self) -> BTreeSet<String> {
         let runs = self.run(&["runs", "--json"]).expect(0).json();
         let names: Vec<String> = runs.as_array().unwrap().iter().map(name_of).collect();
@@ -93,7 +93,7 @@ fn a_run_of_one_host_is_listed_read_and_compared_on_another() {
     listed.says("from ");
     let shown = ben.run(&["report", &name, "--json"]);
     assert_eq!(shown.json()["run_id"], json!(name));
-    // It is intact, and no ledger here knows it.
+    // It is intact, and no ledger here contains it.
     ben.run(&["verify", &name]).says("INTACT");
     ben.run(&[
         "compare",
@@ -104,17 +104,17 @@ fn a_run_of_one_host_is_listed_read_and_compared_on_another() {
     .json();
     assert!(ben.sandbox.bundles().is_empty(), "those of others do not lie among one's own");
 
-    // Removed where it was made, it is there all the same.
+    // Removed on its own machine, it stays in the team's catalogue.
     ann.run(&["runs", "rm", &name]).expect(0);
     assert_eq!(ann.run(&["report", &name, "--json"]).json()["run_id"], json!(name));
 
-    // Somebody changed it there.
+    // Modified in the team's catalogue.
     let changed =
         "UPDATE plimsoll.parts SET bytes = set_byte(bytes, 100, get_byte(bytes, 100) # 1)";
     postgres.sql("storage", changed);
     let carl = Member::of(&postgres);
     carl.run(&["report", &name]).expect(5).says("does not match its checksum");
-    // And somebody wrote a name that leads elsewhere.
+    // A name in the catalogue that is a path to another directory.
     let hostile = r#"INSERT INTO plimsoll.runs (origin, run_id, name, started, stamp, entry, change, archive_sha256)
         SELECT origin, '../../x', name, started, stamp, replace(entry, run_id, '../../x'), nextval('plimsoll.changes'), ''
         FROM plimsoll.runs"#;
@@ -131,7 +131,7 @@ fn what_two_write_while_the_server_is_killed_is_there_once_and_whole() {
         let names = (0..60).map(|run| format!("20261101-{number}-run-{run:03}"));
         all.extend(writer.bundles(names));
     }
-    // The same user from two processes too.
+    // The same user in two processes too.
     let pushing: Vec<std::process::Child> = [&writers[0], &writers[1], &writers[1]]
         .iter()
         .map(|writer| {
@@ -147,7 +147,7 @@ fn what_two_write_while_the_server_is_killed_is_there_once_and_whole() {
     postgres.kill();
     postgres.start_again();
     for push in pushing {
-        Ran::from(push.wait_with_output().unwrap()).expect(0);
+        CommandOutput::from(push.wait_with_output().unwrap()).expect(0);
     }
     assert_eq!(postgres.sql("storage", count), "120");
     let whole = "SELECT count(*) FROM plimsoll.runs WHERE archive_sha256 = (SELECT
@@ -159,12 +159,12 @@ fn what_two_write_while_the_server_is_killed_is_there_once_and_whole() {
         assert_eq!(writer.listed(), all);
         writer.run(&["runs", "push"]).expect(0).says("all are there as they are here");
     }
-    // Its index thrown away, it is the same.
+    // Without its index the result is the same.
     fs::remove_file(reader.sandbox.path("cache/plimsoll/catalogue.sqlite3")).unwrap();
     assert_eq!(reader.listed(), all);
 }
 
-/// What a page says, asked over a connection of its own.
+/// Loads a page over a new connection.
 fn page(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let ask = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -178,7 +178,7 @@ fn page(address: &str, path: &str) -> String {
 fn the_page_of_one_shows_the_runs_of_another_and_says_as_of_when() {
     let mut postgres = Postgres::start();
     let (ann, ben) = (Member::of(&postgres), Member::of(&postgres));
-    // Under its own name, so that its seal holds.
+    // Under its original name, so that its seal is valid.
     let sealed = support::json(&fixture().join("run.json"));
     let name = ann.bundles([name_of(&sealed)].into_iter()).pop_first().unwrap();
     let own = ben.bundles(["20261101-of-ben-1".to_owned()].into_iter()).pop_first().unwrap();
@@ -187,14 +187,14 @@ fn the_page_of_one_shows_the_runs_of_another_and_says_as_of_when() {
     let mut said = String::new();
     BufReader::new(serving.stdout.take().unwrap()).read_line(&mut said).unwrap();
     let address = said.trim().rsplit_once("://").unwrap().1.trim_end_matches('/').to_owned();
-    // Its own goes there without a word, and what others put there later comes.
+    // Own runs are copied there silently, and later runs of others appear.
     wait_until("its own run is there", || ann.listed().contains(&own));
     ann.run(&["runs", "push"]).expect(0);
     wait_until("it is listed", || page(&address, "/runs").contains(&name));
     let shown = page(&address, &format!("/runs/{name}"));
     assert!(shown.starts_with("HTTP/1.1 200") && shown.contains(&name), "{shown:.400}");
     assert!(!page(&address, "/runs").contains("were last updated at"));
-    // One that hangs takes connections, and answers nothing.
+    // A hanging server accepts connections and never responds.
     postgres.signal("-STOP");
     let as_of = || page(&address, "/runs").contains("Runs of other users were last updated at");
     wait_until("it says so of one that hangs", as_of);
@@ -218,7 +218,7 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
     let postgres = Postgres::start();
     let ann = Member::of(&postgres);
     ann.bundles(["20261101-old-1".to_owned()].into_iter());
-    // A run as the first version put it there: what this one puts, without what came later.
+    // A run as the first version stored it: the current columns without the later ones.
     ann.run(&["runs", "push"]).expect(0);
     let kept = "SELECT encode(bytes, 'hex') FROM plimsoll.parts";
     let row = "SELECT entry FROM plimsoll.runs";
@@ -238,7 +238,7 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
          INSERT INTO plimsoll.parts SELECT id, 0, decode('{bytes}', 'hex') FROM plimsoll.runs"
         ),
     );
-    // All at once: one of them changes the tables.
+    // All at the same time: one of them migrates the tables.
     let readers: Vec<Member> = (0..4).map(|_| Member::of(&postgres)).collect();
     let asked: Vec<std::process::Child> = readers
         .iter()
@@ -248,12 +248,12 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
         })
         .collect();
     for asked in asked {
-        let listed = Ran::from(asked.wait_with_output().unwrap()).expect(0).json();
+        let listed = CommandOutput::from(asked.wait_with_output().unwrap()).expect(0).json();
         assert_eq!(listed[0]["run_id"], json!("20261101-old-1"));
     }
     assert_eq!(postgres.sql("storage", "SELECT version FROM plimsoll.about"), "2");
     readers[0].run(&["report", "20261101-old-1", "--json"]).json();
-    // A later version's are left alone.
+    // Tables of a later version stay unchanged.
     postgres.sql("storage", "UPDATE plimsoll.about SET version = 99");
     readers[0].run(&["runs"]).expect(5).says("its tables have version 99");
 }
@@ -265,7 +265,7 @@ fn a_catalogue_that_cannot_be_used_is_named_without_its_password_and_costs_no_ru
     let with = |address: String, password: &str| {
         let mut command = ann.sandbox.command(&["runs"]);
         command.env("PLIMSOLL_CATALOGUE", address).env("PGPASSWORD", password);
-        Ran::from(command.output().unwrap())
+        CommandOutput::from(command.output().unwrap())
     };
     with(postgres.address(), "wrong").expect(5).says("password authentication failed for user");
     let own = postgres.address().replace("ann@", "ann:wr0ng@");
@@ -277,7 +277,7 @@ fn a_catalogue_that_cannot_be_used_is_named_without_its_password_and_costs_no_ru
         .expect(5)
         .says("does not exist");
     with("mysql://db/x".to_owned(), "").expect(2).says("postgres://user@host/database");
-    // TLS: of an authority that is named, and of none that is known here.
+    // TLS: a certificate authority that the address names, and an unknown one.
     let secured = format!("{}?sslmode=require", postgres.address());
     with(secured.clone(), PASSWORD).expect(5).says("certificate");
     let named = format!("{secured}&sslrootcert={}", postgres.certificate().display());
@@ -288,8 +288,8 @@ fn a_catalogue_that_cannot_be_used_is_named_without_its_password_and_costs_no_ru
     (plan.mailboxes, plan.measure) = (8, "1s".into());
     let ran = ann.run(&["run", &ann.sandbox.plan(&plan), "--json", "--quiet"]);
     assert!([0, 1, 3].contains(&ran.code), "the run's own: {}\n{}", ran.code, ran.stderr);
-    ran.says("the evidence is on this host, and `plimsoll runs push` puts it there later");
-    ann.run(&["runs"]).expect(5).says("is PostgreSQL running there");
+    ran.says("the evidence is on this host; copy it later with `plimsoll runs push`");
+    ann.run(&["runs"]).expect(5).says("check that PostgreSQL is running there");
     postgres.start_again();
     ann.run(&["runs", "push"]).expect(0).says("put: ");
     assert_eq!(Member::of(&postgres).listed().len(), 1);

@@ -1,4 +1,5 @@
-//! `plimsoll run --trace`: a trace that fio recorded here, on a file, a model and a target that is too slow for it.
+//! `plimsoll run --trace`: a trace recorded here with fio, replayed on a file, on a model, and on a
+//! target that is too slow for it.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -10,11 +11,12 @@ use std::process::Command;
 use serde_json::Value;
 use support::{OF_THE_HOST, Sandbox, json, names};
 
-/// Reads and writes of the trace, a time apart.
+/// Number of reads and writes in the trace, and their interval.
 const OPERATIONS: u64 = 600;
 const GAP_US: u64 = 5_000;
 
-/// A trace in the form of fio's `write_iolog`: two reads in three, in blocks of 4 KiB over 16 MiB, and a few flushes.
+/// A trace in fio's `write_iolog` format: two reads in three, in blocks of 4 KiB over 16 MiB, and a
+/// few flushes.
 fn iolog() -> String {
     let mut text = "fio version 3 iolog\n0 /f add\n0 /f open\n".to_owned();
     for i in 0..OPERATIONS {
@@ -49,17 +51,17 @@ fn flushes(run: &Value) -> u64 {
     classes.filter(|c| c["group"] == "sync").map(|c| c["count"].as_u64().unwrap()).sum()
 }
 
-/// The outcome of a rule; none where it passed or does not apply.
+/// The outcome of a rule; `None` if it passed or does not apply.
 fn outcome<'v>(verdict: &'v Value, rule: &str) -> Option<&'v str> {
     let mut findings = verdict["findings"].as_array().unwrap().iter();
     findings.find(|finding| finding["rule"] == rule).and_then(|finding| finding["outcome"].as_str())
 }
 
-/// What a machine whose CPUs and disks others use may be late by.
+/// Allowed lag on a machine with other load.
 const PATIENT: [&str; 2] = ["--set", "workload.trace.lag_max=3s"];
 
-/// A replay that was in time is measured, and its rate is the trace's. Where the machine of the tests was taken away for
-/// longer than that, the verdict says that it was late.
+/// A replay in time is measured, and its rate equals the rate of the trace. If the hypervisor
+/// paused the test machine for longer, the verdict states that the replay was late.
 fn in_time(verdict: &Value, replay: &Value) {
     if OF_THE_HOST.iter().any(|rule| outcome(verdict, rule) == Some("fail")) {
         return;
@@ -99,7 +101,7 @@ fn a_trace_is_replayed_on_a_file_with_its_rate_and_mix() {
     let verdict: Value = serde_json::from_str(&ran.stdout).unwrap();
     let run = json(&sandbox.bundle().join("run.json"));
     let replay = &json(&sandbox.bundle().join("observed.json"))["replay"];
-    // Every operation was asked for once, in the order of the trace, with its mix.
+    // Every operation was submitted once, in the order of the trace, with its mix.
     assert_eq!((count(&run, true), count(&run, false)), (400, 200), "{run}");
     assert_eq!(replay["due"]["operations"], OPERATIONS);
     assert_eq!(replay["begun"]["threads"], 1);
@@ -115,7 +117,7 @@ fn a_trace_is_replayed_on_a_file_with_its_rate_and_mix() {
     let log = std::fs::read_to_string(sandbox.bundle().join("latency.hlog")).unwrap();
     assert!(log.contains("Tag=generator.trace_lag,"));
     in_time(&verdict, replay);
-    // The report shows it, and the bundle is judged alike from what it holds.
+    // The report shows it, and `judge` gives the same result from the bundle.
     let bundle = sandbox.bundle();
     let judged = sandbox.run(&["judge", bundle.to_str().unwrap()]);
     assert!(judged.stdout.contains("Trace replay"), "{}", judged.stdout);
@@ -147,7 +149,8 @@ fn a_model_replays_at_any_pace_and_one_that_is_too_slow_fails_by_name() {
             serde_json::from_str::<Value>(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr)),
         )
     };
-    // 2,000 operations a second, four at a time, are more than a disk carries: it falls behind by its own doing.
+    // A disk does not carry 2,000 operations per second with at most four in flight: the replay
+    // falls behind because of the disk.
     let (code, verdict) = replay("10x", &["--depth", "4"]);
     assert_eq!((code, verdict["verdict"].as_str()), (1, Some("FAIL")), "{verdict:#}");
     assert_eq!(outcome(&verdict, "trace-late"), Some("fail"));
@@ -155,13 +158,13 @@ fn a_model_replays_at_any_pace_and_one_that_is_too_slow_fails_by_name() {
         verdict["findings"].as_array().unwrap().iter().find(|f| f["rule"] == "trace-late").unwrap();
     assert!(says["says"].as_str().unwrap().contains("fell behind the trace"), "{says}");
     assert!(says["evidence"]["lag_ns_end"].as_u64().unwrap() > 100_000_000, "{says}");
-    // 40 are within its reach.
+    // It carries 40 per second.
     let (code, verdict) = replay("0.2x", &[]);
     assert_eq!((code, verdict["verdict"].as_str()), (0, Some("MEASURED")), "{verdict:#}");
     assert_eq!(verdict["claims"]["trace-replay"], "believable");
     let rate = verdict["achieved_iops_per_s"].as_f64().unwrap();
     assert!((39.2..40.8).contains(&rate), "{rate}");
-    // As fast as it goes there is nothing to be late for; the run ends with the trace.
+    // At full speed no operation can be late; the run ends with the trace.
     let (code, verdict) = replay("as-fast", &["--depth", "8"]);
     assert_eq!((code, verdict["verdict"].as_str()), (0, Some("MEASURED")), "{verdict:#}");
     assert_eq!(outcome(&verdict, "trace-late"), None);
@@ -180,11 +183,7 @@ fn a_plan_of_a_trace_is_written_and_holds_to_its_file() {
     // Another file of the same name is not replayed.
     std::fs::write(&trace, iolog().replace("write", "read")).unwrap();
     let ran = sandbox.run(&["run", plan, "--model", "single-hdd"]).expect(2);
-    assert!(
-        ran.stderr.contains("another trace than the one that the plan names"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("is not the trace that the plan names"), "{}", ran.stderr);
     assert!(sandbox.bundles().is_empty());
 }
 
@@ -209,7 +208,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_written() {
     assert!(sandbox.bundles().is_empty() && names(&data).is_empty());
 }
 
-/// What fio itself records is replayed with its rate and its mix.
+/// A recording by fio is replayed with its rate and mix.
 #[test]
 fn what_fio_records_here_is_replayed() {
     let sandbox = Sandbox::new();

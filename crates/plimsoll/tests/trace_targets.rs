@@ -1,4 +1,5 @@
-//! `plimsoll run --trace` on targets other than files: a block device, an NFS export, a model, and what is refused.
+//! `plimsoll run --trace` on targets other than files: a block device, an NFS export, a model; and
+//! rejected targets.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../plimsoll-nfs/tests/support/mod.rs"]
@@ -16,10 +17,11 @@ use support::{LoopDevice, OF_THE_HOST, Sandbox, json};
 
 const READS: u64 = 200;
 const WRITES: u64 = 100;
-/// Of the trace that is written here.
+/// Parameters of the trace written here.
 const FLUSHES: u64 = 6;
 
-/// Two reads and a write in turn, of 4 KiB over 16 MiB and a time apart, with a flush after each fifty.
+/// Two reads, then a write, of 4 KiB over 16 MiB at a fixed interval, with a flush after every
+/// fifty operations.
 fn trace(sandbox: &Sandbox) -> PathBuf {
     let mut text = "fio version 3 iolog\n0 /f add\n0 /f open\n".to_owned();
     for i in 0..READS + WRITES {
@@ -36,7 +38,7 @@ fn trace(sandbox: &Sandbox) -> PathBuf {
     path
 }
 
-/// What a machine whose CPUs and disks others use may be late by.
+/// Allowed lag on a machine with other load.
 const PATIENT: [&str; 4] = ["--json", "-q", "--set", "workload.trace.lag_max=3s"];
 
 fn outcome<'v>(verdict: &'v Value, rule: &str) -> Option<&'v str> {
@@ -50,7 +52,8 @@ fn count(run: &Value, group: &str, is_read: bool) -> u64 {
     alike.map(|c| c["count"].as_u64().unwrap()).sum()
 }
 
-/// Reads, writes and flushes are those of the trace, and it was in time where the machine of the tests let it.
+/// Checks that reads, writes and flushes equal those of the trace, and that the replay was in time
+/// as far as the test machine allowed.
 fn is_replayed(sandbox: &Sandbox, verdict: &Value) {
     let run = json(&sandbox.bundle().join("run.json"));
     let moved = (count(&run, "transactional", true), count(&run, "transactional", false));
@@ -67,7 +70,7 @@ fn is_replayed(sandbox: &Sandbox, verdict: &Value) {
     }
 }
 
-/// Flushes that a device completed.
+/// Flushes completed by a device.
 fn flushes(device: &str) -> u64 {
     let name = device.trim_start_matches("/dev/");
     let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
@@ -91,8 +94,8 @@ fn a_trace_is_replayed_on_a_device_which_sees_its_flushes_and_is_too_slow_where_
     is_replayed(&sandbox, &verdict);
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["paths"][0]["path"], device.name.as_str());
-    // 2,400 a second, one at a time: each flush holds up what comes after it, which is no fault of the replay. A fast
-    // disk flushes within three milliseconds, and none within a fiftieth of one.
+    // 2,400 per second, one at a time: each flush delays the following operations, which is not the
+    // replay's fault. A fast disk flushes in less than 3 ms, and no disk in less than 0.02 ms.
     let short =
         ["--json", "-q", "--pace", "12x", "--depth", "1", "--set", "workload.trace.lag_max=20us"];
     let ran = replay(&short);
@@ -117,7 +120,7 @@ fn a_trace_is_replayed_on_an_nfs_export_with_commits_for_its_flushes() {
     is_replayed(&sandbox, &verdict);
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "nfs");
-    // What passed on the wire: WRITE is 7, COMMIT 21. Laying the file out takes some of both.
+    // Requests on the wire: WRITE is 7, COMMIT 21. The file layout uses some of both.
     let counts = counts.lock().unwrap();
     assert!(counts.distinct(21) >= FLUSHES && counts.distinct(7) >= WRITES);
 }
@@ -129,7 +132,7 @@ fn a_model_flushes_too_and_a_store_of_objects_replays_no_trace() {
     let arguments = ["run", "--trace", trace.to_str().unwrap(), "--model", "single-hdd"];
     let ran = sandbox.run(&[&arguments[..], &["--json", "-q", "--pace", "0.1x"]].concat());
     is_replayed(&sandbox, &ran.json());
-    // A plan of the trace that names a store of objects is refused before anything is asked of it.
+    // A plan that replays the trace on an object store is rejected before any request.
     let imported = sandbox.run(&["plan", "import", trace.to_str().unwrap()]).expect(0).stdout;
     let plan = sandbox.path("replay.toml");
     let s3 = "s3 = \"s3://bucket/x\"\nendpoint = \"http://127.0.0.1:9\" # ";

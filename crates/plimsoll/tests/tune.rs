@@ -1,10 +1,10 @@
-//! `plimsoll tune`: a search on a real, small store leaves a curve, its bundles and nothing else.
+//! `plimsoll tune`: a search on a small real store leaves a curve, its bundles and nothing else.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use serde_json::Value;
-use support::{Ran, Sandbox, SmallPlan, json, names, signal, wait_until};
+use support::{CommandOutput, Sandbox, SmallPlan, json, names, signal, wait_until};
 
 fn small(sandbox: &Sandbox) -> SmallPlan {
     let mut plan = SmallPlan::on(&sandbox.data());
@@ -49,7 +49,7 @@ fn each_step_is_a_judged_run_on_the_data_of_the_one_before() {
     let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
     assert!(page.contains("Throughput and latency") && page.contains("<svg"));
     assert!(page.contains("<dt>host</dt>") && page.contains("<dt>plan</dt><dd>small</dd>"));
-    // The same from its bundles alone, and the runs say where they belong.
+    // The same result from the bundles alone; each run names its experiment.
     let id = directory.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);
     let listed = sandbox.run(&["runs", "--json"]).json();
@@ -69,7 +69,7 @@ fn an_interrupted_search_keeps_what_it_found() {
     };
     wait_until("the first step", || record().is_some());
     signal(&child, "-INT");
-    let ran = Ran::from(child.wait_with_output().unwrap()).expect(130);
+    let ran = CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
     let tuning = ran.json();
     assert_eq!(tuning["complete"], false);
     assert!(!tuning["steps"].as_array().unwrap().is_empty());
@@ -92,7 +92,7 @@ fn steps_too_short_to_judge_are_refused() {
 #[test]
 fn the_known_limit_of_a_modelled_volume_is_found() {
     let sandbox = Sandbox::new();
-    // The volume takes 3,000 I/Os per second while its burst credit lasts, and no more.
+    // The volume carries at most 3,000 I/Os per second, as long as its burst credit lasts.
     let text = "version = 1\nname = \"limited\"\n[requirement]\niops = 1000\nread_latency_avg = \
         \"20ms\"\n[target]\nmodel = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \
         \"64MiB\"\nclients = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \
@@ -104,7 +104,7 @@ fn the_known_limit_of_a_modelled_volume_is_found() {
     assert!((line / 3000.0 - 1.0).abs() < 0.05, "{line}");
     assert!(tuning["steps"].as_array().unwrap().len() <= 16);
     assert_eq!((&tuning["confirmed"], &tuning["fewest_checked"]), (&true.into(), &true.into()));
-    // One outstanding operation carries 2,000/s: enough for the 1,000/s that are required.
+    // One outstanding operation carries 2,000/s, and 1,000/s are required.
     assert_eq!(tuning["fewest"]["load"], 1);
 }
 
@@ -118,8 +118,9 @@ fn tuned(text: &str) -> Value {
 
 #[test]
 fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
-    // Sequential writes go to the log on flash, which takes 400 MB/s: 6,056 records of 64 KiB and a header a
-    // second. With more than 768 KiB outstanding, 12 writes, they go past it, to a disk of less than half.
+    // Sequential writes go to the log on flash, which takes 400 MB/s: 6,056 records of 64 KiB with
+    // a header per second. Above 768 KiB outstanding, which is 12 writes, they bypass it and go to
+    // a disk of less than half that rate.
     let tuning = tuned(
         "version = 1\nname = \"falls\"\n[requirement]\niops = 1000\nwrite_latency_avg = \"100ms\"\n\
          [target]\nmodel = \"adsf-hybrid\"\n[target.set]\n\"oplog.bypass_bytes\" = 786432\n\
@@ -136,7 +137,8 @@ fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
     assert!((10..=12).contains(&depth), "{depth}");
     let steps = tuning["steps"].as_array().unwrap();
     assert!(steps.len() <= 16, "{}", steps.len());
-    // It looked beyond the fall, and kept every ceiling there: only the rate tells.
+    // The search measured loads beyond the fall. All latency limits were met there, so only the
+    // rate shows it.
     let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(12)).unwrap();
     assert_eq!(beyond["within"], true);
     assert!(beyond["rate_per_s"].as_f64().unwrap() < rate / 2.0, "{beyond}");
@@ -157,14 +159,15 @@ fn an_open_loop_is_tuned_by_its_rate() {
     assert!((rate / 3000.0 - 1.0).abs() < 0.05, "the volume takes 3,000/s: {rate}");
     let steps = tuning["steps"].as_array().unwrap();
     assert!(steps.len() <= 16 && tuning["confirmed"] == true, "{tuning}");
-    // Beyond it what is offered is not carried, and queues without end.
+    // Above that rate the volume cannot carry the offered load, and the queue grows without limit.
     let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(3600)).unwrap();
     assert_eq!(beyond["within"], false, "{beyond}");
 }
 
 #[test]
 fn a_load_that_never_settled_leaves_the_answer_open() {
-    // Cold caches fill for longer than a step: loads that would do are not steady, those that are don't.
+    // Cold caches fill for longer than a step lasts: sufficient loads are unsteady, and steady
+    // loads are insufficient.
     let sandbox = Sandbox::new();
     let text = "version = 1\nname = \"cold\"\n[requirement]\niops = 15000\nread_latency_avg = \"1s\"\n[target]\n\
         model = \"zfs-flash\"\n[workload.matrix]\nsizes = \"8KiB\"\nfile_size = \"64GiB\"\nreads = 50\n\

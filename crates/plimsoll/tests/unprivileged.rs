@@ -1,5 +1,5 @@
-//! Runs of users without privileges, and where parts of /sys and /proc do not show: the audit says what
-//! is unknown and what would show it, and nothing fails. Needs root, to give it up.
+//! Runs of unprivileged users, and hosts that hide parts of /sys and /proc. The audit states what
+//! is unknown and how to provide it, and nothing fails. Needs root, in order to drop it.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -9,15 +9,15 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{Ran, json};
+use support::{CommandOutput, json};
 
-/// A sandbox that any user may work in, with a copy of the binary: the build's directory may lie where
-/// others cannot look. Below `/var/tmp` for the same reason.
-struct Open {
+/// A sandbox for any user with a copy of the binary, because other users may be unable to read the
+/// build directory. It is below `/var/tmp` for the same reason.
+struct OpenSandbox {
     directory: tempfile::TempDir,
 }
 
-impl Open {
+impl OpenSandbox {
     fn new() -> Self {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         let open = |path: &std::path::Path| {
@@ -45,7 +45,8 @@ impl Open {
         self.directory.path().join(name)
     }
 
-    /// Runs the plan below `around`, such as `setpriv …`; returns what it said and the evidence.
+    /// Runs the plan under the command `around`, such as `setpriv …`; returns its output and the
+    /// evidence.
     #[track_caller]
     fn run(&self, around: &[&str]) -> (Value, Value) {
         let mut command = Command::new(around[0]);
@@ -58,12 +59,12 @@ impl Open {
             .env("XDG_CACHE_HOME", self.path("cache"))
             .env("PLIMSOLL_CALIBRATE", "never")
             .current_dir(self.directory.path());
-        let ran = Ran::from(command.output().unwrap());
+        let ran = CommandOutput::from(command.output().unwrap());
         assert!([0, 3].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
         (ran.json(), json(&self.bundle().join("observed.json")))
     }
 
-    /// The one that a run has left.
+    /// The only bundle of a run.
     fn bundle(&self) -> PathBuf {
         let runs = std::fs::read_dir(self.path("share/plimsoll/runs")).unwrap();
         runs.flatten().next().unwrap().path()
@@ -81,7 +82,7 @@ fn is_unknown(verdict: &Value, rule: &str) -> String {
     found["do"].as_str().unwrap().to_owned()
 }
 
-/// What could not be observed, and what would show it.
+/// Returns the missing observations, each with the way to provide it.
 fn unknown(observed: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let list = observed["unknown"].as_array().unwrap().iter();
@@ -90,7 +91,7 @@ fn unknown(observed: &Value) -> Vec<(String, String)> {
 
 #[test]
 fn a_user_without_privileges_is_told_which_one_shows_more() {
-    let open = Open::new();
+    let open = OpenSandbox::new();
     let (verdict, observed) =
         open.run(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
     let neighbours = unknown(&observed).into_iter().find(|(what, _)| what.contains("processes"));
@@ -98,11 +99,11 @@ fn a_user_without_privileges_is_told_which_one_shows_more() {
     assert!(is_unknown(&verdict, "cache-state").contains("root"), "{verdict}");
 }
 
-/// Root of a user namespace, as in a rootless container: it is called root and may look at no more than
-/// before.
+/// Root of a user namespace, as in a rootless container: it has the name root and no additional
+/// permissions.
 #[test]
 fn root_of_a_user_namespace_is_told_what_it_does_not_see() {
-    let open = Open::new();
+    let open = OpenSandbox::new();
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let (verdict, observed) = open.run(&[&nobody[..], &["unshare", "-Ur"]].concat());
     let neighbours = unknown(&observed).into_iter().find(|(what, _)| what.contains("processes"));
@@ -114,20 +115,20 @@ fn root_of_a_user_namespace_is_told_what_it_does_not_see() {
     assert_eq!(environment["privileged"], false, "{environment}");
 }
 
-/// As in a container: the host's other processes do not show, and are not taken for idle.
+/// As in a container: processes of the host are invisible, and do not count as idle.
 #[test]
 fn processes_outside_of_a_container_are_unknown() {
-    let open = Open::new();
+    let open = OpenSandbox::new();
     let (_, observed) = open.run(&["unshare", "-p", "-f", "-m", "--mount-proc"]);
     assert_eq!(observed["neighbours"]["outside_unseen"], true, "{observed}");
     let outside = unknown(&observed).into_iter().find(|(what, _)| what.contains("container"));
     assert!(outside.unwrap().1.contains("PID namespace"), "{observed}");
 }
 
-/// Where neither devices nor pressure nor CPU counters show, as in a container that masks them.
+/// Without devices, pressure and CPU counters, as in a container that masks them.
 #[test]
 fn counters_that_are_masked_are_unknown_and_fail_nothing() {
-    let open = Open::new();
+    let open = OpenSandbox::new();
     let mask = "mount -t tmpfs none /sys/dev/block && mount -t tmpfs none /sys/block && \
                 mount -t tmpfs none /sys/class/block && mount --bind /dev/null /proc/diskstats && \
                 mount --bind /dev/null /proc/stat && exec \"$@\"";
@@ -136,7 +137,7 @@ fn counters_that_are_masked_are_unknown_and_fail_nothing() {
     let would_show = storage.expect("the storage is not seen").1;
     assert_eq!(observed["devices"].as_array().map(Vec::len), Some(0));
     assert_eq!(observed["cpu"]["steal_avg"], Value::Null);
-    // Which of the two it is depends on where the test lies: a disk, or a container's overlay.
+    // The location of the test decides which of the two it is: a disk, or a container's overlay.
     assert!(would_show.contains("/sys") || would_show.contains("own counters"), "{would_show}");
     assert!(is_unknown(&verdict, "noisy-neighbour").contains(&would_show), "{verdict}");
     assert!(is_unknown(&verdict, "cpu-steal").contains("/proc"), "{verdict}");
@@ -145,10 +146,10 @@ fn counters_that_are_masked_are_unknown_and_fail_nothing() {
     assert_eq!(failed, None);
 }
 
-/// Nothing of `/proc` and `/sys` at all.
+/// Without any of `/proc` and `/sys`.
 #[test]
 fn without_proc_and_sys_a_run_still_ends_with_a_verdict() {
-    let open = Open::new();
+    let open = OpenSandbox::new();
     let mask = "mount -t tmpfs none /proc && mount -t tmpfs none /sys && exec \"$@\"";
     let (verdict, observed) = open.run(&["unshare", "-m", "sh", "-c", mask, "sh"]);
     assert_eq!(observed["generator"]["busiest_thread_share"], Value::Null);

@@ -1,4 +1,4 @@
-//! `plimsoll verify`: names what is damaged, page by page.
+//! `plimsoll verify`: reports damage page by page.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -10,7 +10,7 @@ use support::{LoopFs, Sandbox, SmallPlan};
 
 const PAGE: u64 = 32 << 10;
 
-/// A store that a run kept, with the path of its first database.
+/// A store kept by a run, with the path of its first database.
 fn kept(sandbox: &Sandbox) -> PathBuf {
     let plan = sandbox.plan(&SmallPlan::on(&sandbox.data()));
     let ran = sandbox.run(&["run", &plan, "--keep", "-q"]);
@@ -81,7 +81,7 @@ fn an_older_version_of_a_page_is_stale_and_not_corrupt() {
     child.wait().unwrap();
     let store = sandbox.data().display().to_string();
     sandbox.run(&["verify", &store, "-q"]).expect(0);
-    // The header holds the generation; take the page that was written most since.
+    // The header contains the generation; take the most recently written page.
     let generation = |bytes: &[u8]| plimsoll_generation(bytes);
     let (page, _) = early
         .iter()
@@ -100,7 +100,7 @@ fn an_older_version_of_a_page_is_stale_and_not_corrupt() {
 }
 
 fn plimsoll_generation(bytes: &[u8]) -> u32 {
-    // The trailer of the first sector holds the low 16 bits of the generation.
+    // The trailer of the first sector contains the low 16 bits of the generation.
     u32::from(u16::from_le_bytes([bytes[508], bytes[509]]))
 }
 
@@ -126,7 +126,7 @@ fn where_there_is_no_store_it_says_so() {
     sandbox.run(&["verify", "/no/such/place"]).expect(2).says("/no/such/place");
 }
 
-/// Copies a store with its manifest, as a backup does.
+/// Copies a store with its manifest, like a backup.
 fn copied(sandbox: &Sandbox, to: &str) -> PathBuf {
     let to = sandbox.path(to);
     std::fs::create_dir(&to).unwrap();
@@ -145,7 +145,8 @@ fn a_copy_is_read_itself_and_never_the_store_that_it_was_made_from() {
     kept(&sandbox);
     let copy = copied(&sandbox, "restored");
     let path = copy.to_str().unwrap();
-    // Closed cleanly: the maps are of that closing, and what the copy holds can be proved.
+    // The store was closed cleanly: its maps belong to that closing, so the copy's contents can be
+    // proved.
     sandbox.run(&["verify", path, "-q"]).expect(0).says("INTACT");
     let own = copy.join("plimsoll-small");
     std::fs::remove_file(own.join("db01.edb")).unwrap();
@@ -182,7 +183,7 @@ fn files_that_are_missing_or_end_early_are_damage() {
     ran.says(&format!("database 1: missing ({})", log.display()));
     std::fs::write(&log, bytes).unwrap();
     sandbox.run(&["verify", &store, "-q"]).expect(0).says("INTACT");
-    // All of it.
+    // All of the data.
     std::fs::remove_file(&database).unwrap();
     std::fs::remove_dir_all(own.join("db01-log")).unwrap();
     sandbox.run(&["verify", &store, "-q"]).expect(4);
@@ -234,12 +235,13 @@ fn a_hostile_manifest_creates_and_grows_nothing() {
     let manifest = own.join("store.json");
     let good = std::fs::read(&manifest).unwrap();
     let victim_text = victim.display().to_string();
-    // Maps in somebody else's directory are neither made nor grown; without maps nothing is accused.
+    // Maps in another user's directory are neither created nor extended; without maps nothing is
+    // reported as damaged.
     changed(&manifest, |m| m["marks"] = victim_text.as_str().into());
     sandbox
         .run(&["verify", &store, "-q"])
         .expect(3)
-        .says("whether they hold what was acknowledged last");
+        .says("Whether they are the latest acknowledged version");
     assert_eq!(support::names(&victim), ["db00.durable"]);
     assert_eq!(std::fs::read(victim.join("db00.durable")).unwrap(), b"mine");
     let refused: [&dyn Fn(&mut serde_json::Value); 6] = [
@@ -262,7 +264,7 @@ fn a_hostile_manifest_creates_and_grows_nothing() {
     sandbox.run(&["verify", &store, "-q"]).expect(2).says("a pipe");
     std::fs::remove_file(&manifest).unwrap();
     std::fs::write(&manifest, &good).unwrap();
-    // A database that is a link leads to what does not lie here.
+    // A database that is a symbolic link to a file elsewhere.
     std::fs::rename(&database, victim.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink(victim.join("elsewhere"), &database).unwrap();
     sandbox.run(&["verify", &store, "-q"]).expect(2).says("it is a link");
@@ -288,8 +290,8 @@ fn a_copy_of_one_of_several_parts_is_refused() {
     ran.says("is a copy of one part of a mail store whose 2 parts lie at");
 }
 
-/// A store whose run was killed, looked at after the host crashed: another boot, and generation maps as
-/// they were a while before, which is all that the kernel had written back.
+/// A store whose run was killed, verified after a crash of the host: another boot id, and
+/// generation maps from some time earlier, as far as the kernel had written them back.
 #[test]
 fn maps_that_are_older_than_the_data_accuse_no_page() {
     let sandbox = Sandbox::new();
@@ -317,7 +319,7 @@ fn maps_that_are_older_than_the_data_accuse_no_page() {
         std::fs::write(path, bytes).unwrap();
     }
     let ran = sandbox.run(&["verify", &store, "-q"]).expect(3);
-    ran.says("whether they hold what was acknowledged last is not known");
+    ran.says("Whether they are the latest acknowledged version is unknown");
     let found = sandbox.run(&["verify", &store, "-q", "--json"]).expect(3).json();
     assert_eq!(
         (&found["intact"], found["damage_count"].as_u64()),
@@ -327,7 +329,7 @@ fn maps_that_are_older_than_the_data_accuse_no_page() {
     assert!(count("pages_unknown") > 0 && count("pages_proved_by_log") > 0, "{found}");
     assert_eq!(count("pages_checked"), count("pages_unknown") + count("pages_proved_by_log"));
     assert_eq!(found["pages_proved_by_log"], trusted["pages_proved_by_log"]);
-    // What is damaged is damage all the same.
+    // Real damage is still reported.
     write_page(&sandbox.data().join("plimsoll-small/db01.edb"), 0, &vec![7; PAGE as usize]);
     let ran = sandbox.run(&["verify", &store, "-q"]);
     assert!([3, 4].contains(&ran.code), "the log may make page 0 again: {}", ran.stdout);

@@ -7,7 +7,7 @@ use plimsoll_evidence::observed::Replay;
 use plimsoll_plan::{Matrix, ResolvedPlan};
 use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
-use plimsoll_record::replay::ToReplay;
+use plimsoll_record::replay::ReplayTrace;
 
 use super::home::DataHome;
 use crate::ending::Ending;
@@ -20,7 +20,7 @@ pub struct MatrixRun<'a> {
     /// Its matrix.
     pub matrix: &'a Matrix,
     /// The trace that it replays, where it replays one.
-    pub trace: Option<ToReplay>,
+    pub trace: Option<ReplayTrace>,
     /// The data; made first where it isn't yet.
     pub home: DataHome,
     /// Turns true when the operator wants it to end.

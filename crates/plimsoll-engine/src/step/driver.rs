@@ -9,8 +9,8 @@
 
 use std::sync::mpsc::Sender;
 
-use plimsoll_record::drain::{Oldest, Silence};
-use plimsoll_record::late::Late;
+use plimsoll_record::drain::{OldestOperation, Silence};
+use plimsoll_record::late::LateRecorder;
 use plimsoll_record::recorder::{Recorder, Snapshot};
 use plimsoll_sys::clock::Clock;
 use plimsoll_sys::cpu::present_cpu;
@@ -104,7 +104,7 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
         seen_ns: 0,
         silence: Silence::from(began_ns),
         look_at_oldest_ns: began_ns,
-        oldest: Oldest::default(),
+        oldest: OldestOperation::default(),
         driven,
     };
     let result = thread.run();
@@ -128,7 +128,7 @@ struct Thread<'a, W, Q, T> {
     phase: u32,
     stage: Stage,
     /// Once the measured phase has ended: what belongs to it and had not completed.
-    late: Option<Late>,
+    late: Option<LateRecorder>,
     in_flight: Vec<InFlight>,
     batch: Batch,
     /// Completions that were there when they were last looked for, and are not taken yet.
@@ -139,7 +139,7 @@ struct Thread<'a, W, Q, T> {
     silence: Silence,
     /// When the oldest I/O in flight is looked at again.
     look_at_oldest_ns: u64,
-    oldest: Oldest,
+    oldest: OldestOperation,
 }
 
 impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
@@ -186,7 +186,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
 
     /// Queues what the workload wants, and hands over all of it but the last batch.
     fn issue(&mut self, out: &[Io], now_ns: u64, ready_ns: u64) -> Result<(), EngineError> {
-        let late_before_ns = self.late.as_ref().map_or(0, Late::end_ns);
+        let late_before_ns = self.late.as_ref().map_or(0, LateRecorder::end_ns);
         for io in out {
             if self.driven.backend.queued() >= self.batch.len() {
                 self.submit()?;
@@ -336,7 +336,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     fn hold(&mut self, end_ns: u64) {
         let classes = self.driven.workload.classes().len();
         let histogram_start_ns = self.recorder.histogram_start_ns();
-        self.late = Some(Late::new(classes, self.phase, end_ns, histogram_start_ns));
+        self.late = Some(LateRecorder::new(classes, self.phase, end_ns, histogram_start_ns));
         self.in_flight.iter_mut().for_each(|io| io.is_late = true);
     }
 

@@ -29,7 +29,7 @@ use crate::EngineError;
 use crate::backend::{Batch, Queue, Spin};
 use crate::timer::Timer;
 use plimsoll_record::cells::{Cell, Snapshot};
-use plimsoll_record::drain::{Oldest, Silence};
+use plimsoll_record::drain::{OldestOperation, Silence};
 use plimsoll_record::durable::DurableWrites;
 
 /// What a driving thread is told.
@@ -168,7 +168,7 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     cpu: CpuTime,
     /// Since something last came back, or nothing was in flight.
     silence: Silence,
-    oldest: Oldest,
+    oldest: OldestOperation,
     /// Writes that wait for a flush, where flushes follow the writes.
     durable: Option<Box<DurableWrites>>,
 }
@@ -211,7 +211,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         interval: 0,
         cpu: thread_time(),
         silence: Silence::from(now_ns),
-        oldest: Oldest::default(),
+        oldest: OldestOperation::default(),
         durable: durable::waiting(wants, outbox.current().cells.len(), config.classes, places),
     };
     driver.locate(now_ns);

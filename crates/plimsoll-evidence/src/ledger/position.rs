@@ -5,7 +5,7 @@
 //! changed and sealed again therefore contradicts the ledger. A ledger that is truncated, rewritten
 //! or restarted contradicts the bundles made under it.
 
-use super::{DerivedFiles, Event, Link};
+use super::{DerivedHashes, Event, Link};
 use crate::EvidenceError;
 use crate::run::{Driver, LedgerPosition, Run};
 
@@ -63,7 +63,7 @@ pub struct RecordedVerdict {
     /// Verdict in capitals.
     pub verdict: String,
     /// Hashes of the files.
-    pub derived: DerivedFiles,
+    pub derived: DerivedHashes,
 }
 
 /// Counts the existing bundles that the ledger lacks at their claimed position.
@@ -139,7 +139,7 @@ fn held(
     }
     let (ended, verdict, derived) = end_of(chain, run, seal_sha256)?;
     let mut entered: Vec<RecordedVerdict> = Vec::new();
-    let mut note = |link: &Link, verdict: &str, derived: &DerivedFiles| {
+    let mut note = |link: &Link, verdict: &str, derived: &DerivedHashes| {
         let (line, verdict) = (link.entry.position, verdict.to_owned());
         entered.push(RecordedVerdict { line, verdict, derived: derived.clone() });
     };
@@ -255,7 +255,7 @@ fn end_of<'a>(
     chain: &'a [Link],
     run: &Run,
     seal_sha256: &str,
-) -> Result<(&'a Link, String, Option<DerivedFiles>), LedgerMatch> {
+) -> Result<(&'a Link, String, Option<DerivedHashes>), LedgerMatch> {
     let mut ends = chain.iter().filter_map(|link| match &link.entry.event {
         Event::Ended { end, verdict, seal_sha256, derived } if link.entry.run_id == run.run_id => {
             Some((link, end, verdict, seal_sha256, derived))
@@ -316,7 +316,7 @@ mod tests {
         let start =
             Start { run_id: id, name: "p", plan_sha256: "hash", unix_ns, ..Start::default() };
         let (position, _) = ledger.start(&start).unwrap();
-        let derived = DerivedFiles { verdict_sha256: "v".into(), report_sha256: "r".into() };
+        let derived = DerivedHashes { verdict_sha256: "v".into(), report_sha256: "r".into() };
         ledger.end(id, unix_ns + 1, "completed", "PASS", id, Some(derived)).unwrap();
         Run {
             run_id: id.to_owned(),

@@ -11,7 +11,7 @@ use plimsoll_catalogue as archive;
 use plimsoll_evidence::seal;
 use plimsoll_observe::device::unit_of;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
-use plimsoll_runner::run::{self, Event, Runner, Shared};
+use plimsoll_runner::run::{self, Event, Runner, SharedRun};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::gate::Gate;
@@ -135,7 +135,7 @@ async fn execute_plan(
     let mut run_options = run::Options::new(options.places.clone());
     run_options.bundles.clone_from(&options.bundles);
     run_options.allow = Some(options.allow.clone());
-    run_options.shared = Some(Shared {
+    run_options.shared = Some(SharedRun {
         gate: Arc::clone(&gate) as Arc<dyn plimsoll_record::progress::Gate>,
         resolved: resolved.clone(),
         experiment: order.experiment.clone(),
@@ -145,7 +145,7 @@ async fn execute_plan(
         Ok(handle) => handle,
         Err(error) => return failed(error.in_one_line()),
     };
-    let stopper = handle.stopper();
+    let stop_flag = handle.stop_flag();
     let (pass_on, mut events) = unbounded_channel();
     let thread = std::thread::Builder::new().name("events".to_owned()).spawn(move || {
         handle.for_each(|event| drop(pass_on.send(event)));
@@ -183,7 +183,7 @@ async fn execute_plan(
                     Some(CoordinatorMessage::Begin { number, at_ns }) => gate.schedule(number, at_ns),
                     Some(CoordinatorMessage::Stop { reason }) => {
                         log(&format!("stopping run {}: {reason}", order.run_id));
-                        stopper.store(true, Ordering::Relaxed);
+                        stop_flag.store(true, Ordering::Relaxed);
                         gate.open();
                     }
                     Some(CoordinatorMessage::Wait { .. }) => {}
@@ -194,7 +194,7 @@ async fn execute_plan(
             _ = poll.tick() => {
                 if retries.stop.load(Ordering::Relaxed) && !stop_sent {
                     stop_sent = true;
-                    stopper.store(true, Ordering::Relaxed);
+                    stop_flag.store(true, Ordering::Relaxed);
                     gate.open();
                 }
                 if !gate.is_waiting() {
@@ -203,7 +203,7 @@ async fn execute_plan(
                     let error = format!("no message from the coordinator for {} s", last_heard.elapsed().as_secs());
                     log(&format!("stopping run {}: {error}", order.run_id));
                     host_run.orphaned = Some(error);
-                    stopper.store(true, Ordering::Relaxed);
+                    stop_flag.store(true, Ordering::Relaxed);
                     gate.open();
                 }
                 let now = broker.connections();
@@ -272,7 +272,7 @@ impl HostRun<'_> {
             | Event::Note(_)
             | Event::Part(_)
             | Event::Finding(_)
-            | Event::Together { .. } => {}
+            | Event::ExperimentFinished { .. } => {}
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_plan::Target;
-use plimsoll_runner::kept_data::DataSlot;
+use plimsoll_runner::data_slot::DataSlot;
 
 use crate::order::Order;
 
@@ -38,7 +38,7 @@ impl RetainedData {
         if let Some((_, slot)) = self.slots.iter().find(|(of, _)| of == targets) {
             return Arc::clone(slot);
         }
-        let slot = Arc::new(Mutex::new(DataSlot::handed_on()));
+        let slot = Arc::new(Mutex::new(DataSlot::reused()));
         self.slots.push((targets.to_vec(), Arc::clone(&slot)));
         slot
     }

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use plimsoll_evidence::fleet::BY_OPERATOR;
 use plimsoll_runner::error::RunnerError;
-use plimsoll_runner::listener::{FleetNow, HostNow};
+use plimsoll_runner::listener::{FleetProgress, HostStatus};
 use plimsoll_sys::clock;
 use tokio::io::AsyncReadExt;
 
@@ -216,7 +216,7 @@ impl<'a> ActiveRun<'a> {
             return;
         }
         self.last_report = Instant::now();
-        let host = |(live, reports): &(HostProgress, u32)| HostNow {
+        let host = |(live, reports): &(HostProgress, u32)| HostStatus {
             phase: live.kind.label().to_owned(),
             rate_ops_per_s: live.ops_per_s,
             rate_bytes_per_s: live.bytes_per_s,
@@ -225,9 +225,9 @@ impl<'a> ActiveRun<'a> {
             total_ns: live.total_ns,
             done_bytes: live.done_bytes,
             total_bytes: live.total_bytes,
-            told_in_phase: *reports,
+            reports_in_phase: *reports,
         };
-        report(Event::Live(FleetNow {
+        report(Event::Live(FleetProgress {
             kind: Some(kind),
             count: self.hosts.len(),
             hosts: self.progress.iter().map(|(name, live)| (name.clone(), host(live))).collect(),

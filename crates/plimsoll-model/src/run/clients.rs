@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use plimsoll_observe::AccessProfiler;
 use plimsoll_plan::Matrix;
-use plimsoll_record::durable::{DurableWrites, Written};
+use plimsoll_record::durable::{DurableWrites, WriteTimes};
 use plimsoll_record::replay::{LagTally, Lags};
 use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart, stream_classes};
 use plimsoll_workload::planned::pace::{Pace, StartTimes};
@@ -64,7 +64,7 @@ pub struct Clients {
     /// Writes that wait for a flush.
     unflushed: DurableWrites,
     /// Writes that the last completions made durable: their stream's class of them.
-    durable: Vec<(u16, Written)>,
+    durable: Vec<(u16, WriteTimes)>,
     free: Vec<u32>,
     start_ns: Option<u64>,
     stopping: bool,
@@ -224,7 +224,7 @@ impl Clients {
         let client = stream.first + client;
         match kind {
             OpKind::Write => {
-                let at = Written {
+                let at = WriteTimes {
                     intended_ns,
                     submitted_ns: completion.submitted_ns,
                     completed_ns: completion.completed_ns,

@@ -12,7 +12,7 @@ use plimsoll_plan::ResolvedPlan;
 use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_record::recorder::Snapshot;
 use plimsoll_record::recording::Recording;
-use plimsoll_record::replay::ToReplay;
+use plimsoll_record::replay::ReplayTrace;
 use plimsoll_workload::planned::PlannedError;
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 use thiserror::Error;
@@ -52,7 +52,7 @@ pub struct ModelRun<'a> {
     /// Seed of the load and of the system's own choices.
     pub seed: u64,
     /// The trace that it replays, where it replays one.
-    pub trace: Option<ToReplay>,
+    pub trace: Option<ReplayTrace>,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
     /// Is told how it goes.

@@ -5,7 +5,7 @@
 //! from the intended start to the completion, by class, in intervals that count from the start of their
 //! phase. What is in flight or due when the measured phase ends counts in it (`plimsoll_record::drain`).
 
-use plimsoll_record::late::Late;
+use plimsoll_record::late::LateRecorder;
 use plimsoll_record::recorder::{Recorder, Snapshot};
 use plimsoll_workload::step::{
     Class, ClassGroup, Completion, FileSpec, Io, IoKind, NoBytes, StepWorkload, Wait,
@@ -76,7 +76,7 @@ struct Part<W> {
     ended: bool,
     recorder: Recorder,
     /// Once the measured phase has ended: what belongs to it and had not completed.
-    late: Option<Late>,
+    late: Option<LateRecorder>,
 }
 
 /// Parts of a workload under way on a system.
@@ -164,7 +164,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         let now_ns = self.system.now_ns();
         for part in &mut self.parts {
             let histogram_start_ns = part.recorder.histogram_start_ns();
-            part.late = Some(Late::new(part.classes.len(), self.phase, now_ns, histogram_start_ns));
+            part.late =
+                Some(LateRecorder::new(part.classes.len(), self.phase, now_ns, histogram_start_ns));
             part.in_flight.iter_mut().for_each(|io| io.is_late = true);
         }
         self.hand_over(true, take);

@@ -1,66 +1,66 @@
-//! An axis: what it measures, its range, its marks and their labels.
+//! An axis: quantity, range, tick marks and labels.
 
 use super::ticks;
 use crate::number::{Letters, Unit, significant};
 
-/// How values are laid along an axis.
+/// Scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AxisScale {
-    /// In proportion.
+    /// Linear.
     Linear,
-    /// By the logarithm; marks at powers of ten.
+    /// Logarithmic, with marks at powers of ten.
     Log,
-    /// By the logarithm; marks at powers of two.
+    /// Logarithmic, with marks at powers of two.
     Log2,
-    /// One place for each of these names; values are indexes.
+    /// One position per name; values are indexes.
     Names(Vec<String>),
 }
 
-/// An axis.
+/// An axis of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it measures, without the unit.
+    /// Quantity, without the unit.
     pub title: String,
-    /// The kind of its numbers.
+    /// Kind of numbers.
     pub unit: Unit,
-    /// How values are laid along it.
+    /// Scale.
     pub scale: AxisScale,
-    /// Where it begins; `None`: at zero, or with the data on a logarithmic axis.
+    /// Lower end; `None`: zero, or the smallest value on a logarithmic axis.
     pub low: Option<f64>,
-    /// Where it ends; `None`: with the data.
+    /// Upper end; `None`: the largest value.
     pub high: Option<f64>,
 }
 
 impl Axis {
-    /// A linear axis that begins at zero.
+    /// Creates a linear axis that begins at zero.
     pub fn linear(title: &str, unit: Unit) -> Self {
         Self { title: title.into(), unit, scale: AxisScale::Linear, low: None, high: None }
     }
 
-    /// A logarithmic axis.
+    /// Creates a logarithmic axis.
     pub fn log(title: &str, unit: Unit) -> Self {
         Self { scale: AxisScale::Log, ..Self::linear(title, unit) }
     }
 
-    /// An axis of names.
+    /// Creates an axis of names.
     pub fn names(title: &str, names: Vec<String>) -> Self {
         Self { scale: AxisScale::Names(names), ..Self::linear(title, Unit::Plain) }
     }
 
-    /// Begins and ends here.
+    /// Sets the range.
     #[must_use]
     pub fn from_to(mut self, low: f64, high: f64) -> Self {
         (self.low, self.high) = (Some(low), Some(high));
         self
     }
 
-    /// True where zero and less have no place.
+    /// Returns true if the axis cannot show zero or negative values.
     pub fn is_log(&self) -> bool {
         matches!(self.scale, AxisScale::Log | AxisScale::Log2)
     }
 
     /// Fits the axis to its data on `length_px` pixels.
-    pub(super) fn fit(&self, data: (f64, f64), length_px: f64, room_px: f64) -> Fitted {
+    pub(super) fn fit(&self, data: (f64, f64), length_px: f64, room_px: f64) -> FittedAxis {
         let count = (length_px / room_px).floor().max(1.0) as usize;
         let (low, high) = self.range(data, count);
         let (divisor, suffix) = match self.unit {
@@ -69,7 +69,7 @@ impl Axis {
             Unit::Elapsed => (1.0, ""),
             unit => unit.scale_for(high.abs().max(low.abs()), Letters::Unicode),
         };
-        let mut fitted = Fitted {
+        let mut fitted = FittedAxis {
             low,
             high,
             length_px,
@@ -97,7 +97,7 @@ impl Axis {
             let largest = largest.max(least * 1.001);
             let (low, high) = match self.scale {
                 AxisScale::Log => ticks::loose_decades(least, largest),
-                // Half a step of air on both sides: points stand on the marks.
+                // Half a step of margin on both sides, so that points are not on the frame.
                 _ => (least / 1.3, largest * 1.3),
             };
             let high = if high <= low { low * 10.0 } else { high };
@@ -111,7 +111,7 @@ impl Axis {
         (self.low.unwrap_or(loose_low * divisor), self.high.map_or(loose_high * divisor, |_| high))
     }
 
-    fn marks(&self, fitted: &Fitted, count: usize) -> Vec<TickMark> {
+    fn marks(&self, fitted: &FittedAxis, count: usize) -> Vec<TickMark> {
         let (low, high) = (fitted.low, fitted.high);
         let own_unit = |value: f64| self.unit.show_round(value, Letters::Unicode);
         match &self.scale {
@@ -141,7 +141,7 @@ impl Axis {
                 let step = if counted { step.max(1.0) } else { step };
                 ticks::linear(low / divisor, high / divisor, count)
                     .into_iter()
-                    // There are no halves of what is counted.
+                    // Counts have no fractions.
                     .filter(|value| {
                         !counted || divisor > 1.0 || (value - value.round()).abs() < 1e-9
                     })
@@ -160,20 +160,20 @@ fn titled(title: &str, suffix: &str) -> String {
     }
 }
 
-/// Digits enough to tell neighbouring marks apart.
+/// Formats a value with enough digits to distinguish neighbouring marks.
 fn step_label(value: f64, step: f64) -> String {
     let places = (-step.log10() - 1e-9).ceil().clamp(0.0, 9.0) as usize;
-    // 2.5 needs one place more than its power of ten.
+    // A step of 2.5 needs one more digit than its power of ten.
     let power = 10f64.powi(places as i32);
     let more = usize::from(((step * power).round() - step * power).abs() > 1e-6);
     crate::number::group_thousands(&format!("{value:.*}", places + more))
 }
 
-/// Elapsed time as a clock shows it: `0:30`, `1:00:00`; parts of a second below a few seconds.
+/// Formats elapsed time like a clock: `0:30`, `1:00:00`; fractions of a second for short axes.
 fn clock_label(ns: f64, high_ns: f64) -> String {
     if high_ns < ticks::PARTS_BELOW_NS {
         let shown = significant(ns / 1e9, 3);
-        // Only what stands behind a point may go: the first mark is 0.
+        // Trim zeroes only after a decimal point: the first mark is 0.
         return match shown.contains('.') {
             true => format!("{} s", shown.trim_end_matches('0').trim_end_matches('.')),
             false => format!("{shown} s"),
@@ -187,11 +187,11 @@ fn clock_label(ns: f64, high_ns: f64) -> String {
     }
 }
 
-/// A mark on an axis.
+/// A tick mark on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TickMark {
     pub value: f64,
-    /// Empty: a mark without a label.
+    /// Label; empty for a minor mark.
     pub label: String,
 }
 
@@ -203,7 +203,7 @@ impl TickMark {
 
 /// An axis fitted to data and pixels.
 #[derive(Clone, Debug)]
-pub(super) struct Fitted {
+pub(super) struct FittedAxis {
     pub low: f64,
     pub high: f64,
     pub length_px: f64,
@@ -214,19 +214,20 @@ pub(super) struct Fitted {
     pub marks: Vec<TickMark>,
 }
 
-impl Fitted {
-    /// Pixels from the axis' beginning; values beyond its ends stay on its ends.
+impl FittedAxis {
+    /// Returns the distance from the start of the axis in pixels. Values outside the range stay at
+    /// the end.
     pub fn px(&self, value: f64) -> f64 {
         let share = if self.log {
             if value <= 0.0 { 0.0 } else { (value / self.low).ln() / (self.high / self.low).ln() }
         } else {
             (value - self.low) / (self.high - self.low)
         };
-        // Beyond the frame by less than a pixel's worth is drawn; the rest is cut at the frame.
+        // Lines may extend beyond the frame by a pixel and are clipped there.
         share.clamp(-0.01, 1.01) * self.length_px
     }
 
-    /// Width of one place on an axis of names.
+    /// Returns the width of one position on an axis of names.
     pub fn place_px(&self) -> f64 {
         self.length_px / self.names.unwrap_or(1).max(1) as f64
     }

@@ -1,14 +1,14 @@
 //! Reduces a series to what the pixels of a chart can show.
 //!
-//! For each pixel column the first, the least, the largest and the last point are kept, which draws
-//! the same pixels as all points do: U. Jugel, Z. Jerzak, G. Hackenbroich, V. Markl, "M4: A
+//! Keeps the first, smallest, largest and last point of each pixel column, which draws the same
+//! pixels as all points: U. Jugel, Z. Jerzak, G. Hackenbroich, V. Markl, "M4: A
 //! Visualization-Oriented Time Series Data Aggregation", PVLDB 7 (2014). A stall of one second in
-//! two hours is therefore never averaged away.
+//! two hours is never averaged away.
 
-/// A point on the canvas, or a gap: what was not observed is not drawn.
+/// A point on the canvas, or `None` for a gap without observations.
 pub type Point = Option<(f64, f64)>;
 
-/// Keeps at most four points per whole pixel of x, in their order. Gaps stay.
+/// Keeps at most four points per pixel of x, in order. Gaps are kept.
 pub fn m4(points: impl IntoIterator<Item = Point>) -> Vec<Point> {
     let mut kept = Vec::new();
     let mut column = Column::default();

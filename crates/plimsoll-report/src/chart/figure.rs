@@ -1,47 +1,47 @@
-//! Puts a chart together: the drawing, and beside it what the script needs.
+//! Assembles a chart: the drawing, and the data for the script.
 
 use std::fmt::Write as _;
 
-use super::axis::{AxisScale, Fitted};
+use super::axis::{AxisScale, FittedAxis};
 use super::layout::{Frame, px};
 use super::plot::{Mark, Plot, Series};
 use super::{heat, marks};
 use crate::escape::{html, json_in_script};
 use crate::number::Unit;
 
-/// The style sheet of charts: palette for light, dark and print, and the classes of the drawings.
+/// Style sheet of charts: palettes for light, dark and print, and classes of the drawings.
 pub const CSS: &str = include_str!("chart.css");
 
-/// The script of charts: pointer read-out and zoom along x. Charts are complete without it.
+/// Script of charts: read-out at the pointer and zoom along x. Charts are complete without it.
 pub const JS: &str = include_str!("chart.js");
 
-/// Points of a series that the script gets; of longer ones it gets the extremes of neighbours, and
+/// Maximum number of points of a series for the script. Longer series are thinned to extremes, and
 /// the read-out says so.
 const SCRIPT_POINTS_MAX: usize = 10_000;
 
-/// Width of the second drawing, for pages on telephones: 390 px less the page's margins.
+/// Width of the narrow drawing, for phones: 390 px minus the page's margins.
 const NARROW_PX: f64 = 360.0;
-/// A narrow drawing is at least so high: marks would lie on each other.
+/// Minimum height of the narrow drawing, so that marks do not overlap.
 const NARROW_HIGH_PX: f64 = 240.0;
-/// Above each row of an axis of names its name takes so much.
+/// Height of a row's name above the row.
 const NAME_ABOVE_PX: f64 = 16.0;
 
 impl Plot {
-    /// The drawing, for a page that has [`CSS`].
+    /// Returns the drawing for a page that includes [`CSS`].
     pub fn svg(&self) -> String {
         self.draw(&Frame::new(self), "", "")
     }
 
-    /// The drawing as a file of its own, with its style sheet.
+    /// Returns the drawing as a stand-alone file with its style sheet.
     pub fn svg_document(&self) -> String {
         let style = format!("<style>{CSS}</style>");
         self.draw(&Frame::new(self), &style, "")
     }
 
-    /// The drawing in a `<figure>` with its title, its sentence, and the series for [`JS`].
+    /// Returns a `<figure>` with title, caption, drawing, and the series for [`JS`].
     pub fn figure(&self) -> String {
         let frame = Frame::new(self);
-        // Drawn anew where there is less room, and not shrunk: texts keep their size.
+        // The narrow version is drawn separately, not scaled, so that text keeps its size.
         let narrow = self.narrow();
         let narrow_frame = Frame::new(&narrow);
         let mut out = String::new();
@@ -64,7 +64,7 @@ impl Plot {
         out
     }
 
-    /// The same for a narrow page.
+    /// Returns the chart with the size for a narrow page.
     fn narrow(&self) -> Self {
         let names = match &self.y.scale {
             AxisScale::Names(names) => names.len() as f64,
@@ -107,7 +107,7 @@ impl Plot {
         out
     }
 
-    /// What someone who cannot see the chart is told: axes, series, lines across.
+    /// Describes axes, series and lines for screen readers.
     fn description(&self, frame: &Frame) -> String {
         let mut text = self.says.clone();
         if !text.is_empty() {
@@ -123,7 +123,7 @@ impl Plot {
         text
     }
 
-    /// The series of a chart of lines, for the script; `None` for other charts.
+    /// Returns the series of a line chart for the script; `None` for other charts.
     fn script_data(&self, frame: &Frame, narrow: &Frame) -> Option<String> {
         let lines: Vec<(&Series, bool, bool)> = self
             .marks
@@ -164,7 +164,7 @@ impl Plot {
     }
 }
 
-fn axis_json(name: &str, axis: &Fitted, unit: Unit, out: &mut String) {
+fn axis_json(name: &str, axis: &FittedAxis, unit: Unit, out: &mut String) {
     let kind = match unit {
         Unit::Latency => "latency",
         Unit::Elapsed => "elapsed",
@@ -199,8 +199,8 @@ fn series_json(series: &Series, steps: bool, filled: bool, out: &mut String) {
     out.push_str("]}");
 }
 
-/// Of each `every` neighbours the one with the least and the one with the largest y, in their
-/// order: neither a slow second nor a standstill gets lost.
+/// Keeps the smallest and the largest of each `every` neighbouring points, in order. Slow seconds
+/// and stalls are kept.
 fn thin(points: &[(f64, Option<f64>)], every: usize) -> Vec<(f64, Option<f64>)> {
     if every <= 1 {
         return points.to_vec();
@@ -231,7 +231,7 @@ fn join(items: impl Iterator<Item = String>, out: &mut String) {
     }
 }
 
-/// Enough digits for a read-out of four; JSON has no infinities.
+/// Formats a number with five digits, enough for a read-out of four. JSON has no infinities.
 fn five_digits(value: f64) -> String {
     if !value.is_finite() {
         return "null".to_owned();

@@ -1,4 +1,4 @@
-//! Heat maps: cells coloured in ten steps of one scale, with the scale beside them.
+//! Heat maps: cells in ten colours of one scale, with a legend.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use super::plot::HeatMap;
 use crate::escape::html;
 use crate::number::{Letters, Unit};
 
-/// Steps of the colour scale; the style sheet has a class for each.
+/// Number of colours; the style sheet has a class for each.
 const STEPS: usize = 10;
 
-/// Which step of the colour scale a value gets.
+/// Mapping of values to colours.
 struct Scale {
     low: f64,
     high: f64,
@@ -49,8 +49,8 @@ impl Scale {
     }
 }
 
-/// Draws the cells: neighbours of one step along a row become one rectangle, and all of a step one
-/// path, so that two hours by forty rows stay small.
+/// Draws the cells. Neighbours of one colour in a row become one rectangle, and all rectangles of a
+/// colour one path, so that two hours by forty rows stay small.
 pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
     let Some(scale) = Scale::of(map) else { return };
     let columns = map.x_edges.len().saturating_sub(1);
@@ -58,7 +58,7 @@ pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
         return;
     }
     let mut paths = vec![String::new(); STEPS];
-    // A hair of overlap hides the seams between cells, unless the cells carry values.
+    // A small overlap hides seams between cells, unless the cells show values.
     let values = map.values && values_fit(map, columns, frame);
     let (gap, lap) = if values { (1.0, 0.0) } else { (0.0, 0.3) };
     for (row, cells) in map.cells.chunks(columns).enumerate() {
@@ -101,15 +101,16 @@ pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
     }
 }
 
-/// Whether every value has room in its cell: on a narrow drawing the table says them.
+/// Returns true if every value fits into its cell. A narrow drawing relies on the table instead.
 fn values_fit(map: &HeatMap, columns: usize, frame: &Frame) -> bool {
     let narrowest = map.x_edges.windows(2).map(|edges| frame.x_px(edges[1]) - frame.x_px(edges[0]));
     let room = narrowest.take(columns).fold(f64::INFINITY, f64::min) - 4.0;
-    map.cells.iter().flatten().all(|value| text_px(&in_a_cell(map, *value)) <= room)
+    map.cells.iter().flatten().all(|value| text_px(&cell_text(map, *value)) <= room)
 }
 
-/// A value as it stands in its cell. What a rate is per stands at the scale; a bandwidth has its whole unit.
-fn in_a_cell(map: &HeatMap, value: f64) -> String {
+/// Formats a value for its cell. The unit of a rate is in the legend; a bandwidth has its full
+/// unit.
+fn cell_text(map: &HeatMap, value: f64) -> String {
     let text = map.unit.show(value, Letters::Unicode);
     match map.unit {
         Unit::Rate => text.trim_end_matches("/s").to_owned(),
@@ -131,7 +132,7 @@ fn write_values(map: &HeatMap, scale: &Scale, columns: usize, frame: &Frame, out
         let y = (frame.y_px(*y0) + frame.y_px(*y1)) / 2.0 + 4.0;
         let (class, text) = match value {
             Some(value) if value.is_finite() => {
-                (format!("v{}", scale.step(*value)), in_a_cell(map, *value))
+                (format!("v{}", scale.step(*value)), cell_text(map, *value))
             }
             _ => ("none".to_owned(), "n/a".to_owned()),
         };
@@ -145,7 +146,7 @@ fn write_values(map: &HeatMap, scale: &Scale, columns: usize, frame: &Frame, out
     }
 }
 
-/// The colour scale, right-aligned above the frame.
+/// Draws the legend, right-aligned above the frame.
 pub(super) fn legend(map: &HeatMap, frame: &Frame, out: &mut String) {
     let Some(scale) = Scale::of(map) else { return };
     let low = map.unit.show(scale.low, Letters::Unicode);
@@ -162,7 +163,7 @@ pub(super) fn legend(map: &HeatMap, frame: &Frame, out: &mut String) {
             px(x0 + step_px * step as f64)
         );
     }
-    // The title of the axis stands at the left of the same line.
+    // The title of the axis is at the left of the same line.
     let room = x0 - 6.0 - 4.0 - 1.1 * text_px(&frame.y.title) - 12.0;
     let title = match format!("{}: ", map.title) {
         title if !map.title.is_empty() && text_px(&title) + text_px(&low) <= room => title,
@@ -197,7 +198,7 @@ mod tests {
         let scale = Scale::of(&map(&[0.9, 4.0])).unwrap();
         assert_eq!((scale.low, scale.high), (0.25, 4.0));
         assert_eq!((scale.step(0.99), scale.step(1.01)), (STEPS / 2 - 1, STEPS / 2));
-        // One side alone does not move the middle.
+        // A single side does not move the middle.
         let below = Scale::of(&map(&[0.5, 0.8])).unwrap();
         assert_eq!((below.low, below.high), (0.5, 2.0));
     }

@@ -1,40 +1,39 @@
-//! Where the frame of a chart lies, and everything that is drawn around it: axes, grid, legend,
-//! bands and rules.
+//! Layout of a chart: the frame, and everything around it (axes, grid, legend, bands and rules).
 
 use std::fmt::Write as _;
 
-use super::axis::Fitted;
+use super::axis::FittedAxis;
 use super::plot::{Band, Mark, Plot, Rule, RuleKind};
 use crate::escape::html;
 
 /// Height of a line of text.
 const LINE_PX: f64 = 15.0;
 
-/// Width of a text at the size that the style sheet sets (11.5 px), in a common sans serif: digits
-/// and lower-case letters are a little over half as wide as they are high.
+/// Estimates the width of a text at the style sheet's size (11.5 px) in a common sans serif font:
+/// digits and lower-case letters are a little over half as wide as they are high.
 pub(super) fn text_px(text: &str) -> f64 {
     text.chars()
         .map(|c| if matches!(c, 'i' | 'l' | '.' | ',' | ':' | ' ') { 3.9 } else { 6.9 })
         .sum()
 }
 
-/// A coordinate with one decimal, shortest form.
+/// Formats a coordinate with at most one decimal.
 pub(super) fn px(value: f64) -> String {
     let text = format!("{:.1}", value);
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// The frame and its fitted axes.
+/// The frame with its fitted axes.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub left: f64,
     pub top: f64,
     pub width: f64,
     pub height: f64,
-    pub x: Fitted,
-    pub y: Fitted,
-    /// Names of rows stand above them, within the frame: beside it they would take its room.
+    pub x: FittedAxis,
+    pub y: FittedAxis,
+    /// Names of rows are above the rows inside the frame, to save width.
     names_above: bool,
     legend_rows: Vec<Vec<(String, u8)>>,
 }
@@ -44,7 +43,7 @@ impl Frame {
         let (xs, mut ys) = plot.extent();
         if plot.y.high.is_none() && plot.rules.iter().any(|r| !r.level && r.kind == RuleKind::Note)
         {
-            // Room for the labels at the top of upright lines.
+            // Space for the labels at the top of vertical lines.
             ys.1 = if plot.y.is_log() { ys.1 * 1.6 } else { ys.1 * 1.14 };
         }
         let legend_rows = legend_rows(plot);
@@ -76,7 +75,7 @@ impl Frame {
         self.left + self.width
     }
 
-    /// Grid, marks of the axes, their labels and titles.
+    /// Draws grid, tick marks, labels and titles.
     pub fn axes(&self, out: &mut String) {
         let (left, right, top, bottom) = (self.left, self.right(), self.top, self.bottom());
         out.push_str("<g class=\"grid\">");
@@ -137,7 +136,7 @@ impl Frame {
         );
     }
 
-    /// Names of rows that stand above them: over the lines that cross them.
+    /// Draws names of rows that are above the rows, over crossing lines.
     pub fn names(&self, out: &mut String) {
         if !self.names_above {
             return;
@@ -150,7 +149,7 @@ impl Frame {
         out.push_str("</g>");
     }
 
-    /// Names of the series, right-aligned above the frame.
+    /// Draws the names of the series, right-aligned above the frame.
     pub fn legend(&self, out: &mut String) {
         out.push_str("<g class=\"legend\">");
         for (row, entries) in self.legend_rows.iter().enumerate() {
@@ -173,7 +172,7 @@ impl Frame {
         out.push_str("</g>");
     }
 
-    /// Shaded intervals with their names, as far as no label of a level line stands there.
+    /// Draws shaded intervals. A name is hidden if the label of a horizontal line needs the space.
     pub fn bands(&self, bands: &[Band], labels: &[LevelLabel], out: &mut String) {
         out.push_str("<g class=\"bands\">");
         for band in bands.iter().filter(|band| band.from.is_finite() && band.to.is_finite()) {
@@ -198,7 +197,7 @@ impl Frame {
                     && label.left_px < from + name_px
                     && label.left_px + label.wide_px > from
             });
-            // The script shows it where there is so much room.
+            // The script shows the name if zooming makes enough space.
             let room_px = if covered { f64::from(u16::MAX) } else { name_px };
             let hidden = if room_px > to - from { " hidden=\"\"" } else { "" };
             let _ = write!(
@@ -216,9 +215,9 @@ impl Frame {
         out.push_str("</g>");
     }
 
-    /// Labels of level lines stand at the right, unless a load line or data is in their way there
-    /// and none at the left.
-    fn labels_leftwards(&self, rules: &[Rule], marks: &[Mark], wide_px: f64) -> bool {
+    /// Returns true if labels of horizontal lines belong at the left: a load line or data is at the
+    /// right and nothing at the left.
+    fn labels_at_left(&self, rules: &[Rule], marks: &[Mark], wide_px: f64) -> bool {
         if rules.iter().any(|rule| rule.kind == RuleKind::LoadLine) {
             return true;
         }
@@ -233,15 +232,15 @@ impl Frame {
         at_right && !at_left
     }
 
-    /// Where the labels of level lines stand: within the frame, and clear of each other.
+    /// Places the labels of horizontal lines inside the frame and apart from each other.
     pub fn level_labels(&self, rules: &[Rule], marks: &[Mark]) -> Vec<LevelLabel> {
         let level = || rules.iter().filter(|rule| rule.level && rule.at.is_finite());
         let widest = level().map(|rule| text_px(&rule.label)).fold(0.0, f64::max);
-        let leftwards = self.labels_leftwards(rules, marks, widest + 8.0);
+        let at_left = self.labels_at_left(rules, marks, widest + 8.0);
         let mut labels: Vec<LevelLabel> = Vec::new();
         for rule in level() {
             let y = self.y_px(rule.at);
-            let lines = folded(&rule.label, self.width - 12.0);
+            let lines = wrap_label(&rule.label, self.width - 12.0);
             let more_px = LABEL_PX * (lines.len() as f64 - 1.0);
             let meets = |first_px: f64| {
                 labels.iter().any(|other| {
@@ -253,13 +252,14 @@ impl Frame {
             let first_px =
                 if above < self.top + 10.0 || meets(above) { y + LABEL_PX } else { above };
             let wide_px = lines.iter().map(|line| text_px(line)).fold(0.0, f64::max) + 8.0;
-            let left_px = if leftwards { self.left + 2.0 } else { self.right() - wide_px };
-            labels.push(LevelLabel { lines, first_px, left_px, wide_px, leftwards });
+            let left_px = if at_left { self.left + 2.0 } else { self.right() - wide_px };
+            labels.push(LevelLabel { lines, first_px, left_px, wide_px, at_left });
         }
         labels
     }
 
-    /// Lines across with their labels; those of level lines as [`Self::level_labels`] has put them.
+    /// Draws lines with their labels. Labels of horizontal lines are placed by
+    /// [`Self::level_labels`].
     pub fn rules(&self, rules: &[Rule], labels: &[LevelLabel], out: &mut String) {
         out.push_str("<g class=\"rules\">");
         let mut labels = labels.iter();
@@ -300,7 +300,7 @@ impl Frame {
                     px(if rule.kind == RuleKind::LoadLine {
                         self.bottom() - 8.0
                     } else if self.names_above {
-                        // Within the frame the first name stands there.
+                        // The first name of a row occupies this position inside the frame.
                         self.top - 2.0
                     } else {
                         self.top + 12.0
@@ -313,19 +313,19 @@ impl Frame {
     }
 }
 
-/// Height of a line of a label.
+/// Line height of labels.
 const LABEL_PX: f64 = 12.0;
 
-/// The label of a level line.
+/// Label of a horizontal line.
 #[derive(Clone, Debug)]
 pub(super) struct LevelLabel {
     lines: Vec<String>,
-    /// The base of its first line.
+    /// Baseline of the first line.
     first_px: f64,
     left_px: f64,
     wide_px: f64,
-    /// It stands at the left of the frame.
-    leftwards: bool,
+    /// The label is at the left of the frame.
+    at_left: bool,
 }
 
 impl LevelLabel {
@@ -334,14 +334,14 @@ impl LevelLabel {
     }
 
     fn draw(&self, class: &str, out: &mut String) {
-        let (side, at) = match self.leftwards {
+        let (side, at) = match self.at_left {
             true => ("", self.left_px + 4.0),
             false => (" end", self.left_px + self.wide_px - 4.0),
         };
         let mut y = self.first_px;
         for line in &self.lines {
             let wide = text_px(line) + 8.0;
-            let plate = if self.leftwards { self.left_px } else { at + 4.0 - wide };
+            let plate = if self.at_left { self.left_px } else { at + 4.0 - wide };
             let _ = write!(
                 out,
                 "<rect class=\"plate\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"14\" rx=\"2\"/>\
@@ -358,8 +358,8 @@ impl LevelLabel {
     }
 }
 
-/// A label in lines that have room, broken between words.
-fn folded(label: &str, room_px: f64) -> Vec<String> {
+/// Breaks a label into lines between words.
+fn wrap_label(label: &str, room_px: f64) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in label.split(' ') {
         match lines.last_mut() {
@@ -403,10 +403,10 @@ mod tests {
     #[test]
     fn a_label_without_room_goes_on_in_a_second_line() {
         let label = "limit 100 ms: maximum of database reads and log writes";
-        assert_eq!(folded(label, 800.0), [label]);
-        let lines = folded(label, 250.0);
+        assert_eq!(wrap_label(label, 800.0), [label]);
+        let lines = wrap_label(label, 250.0);
         assert!(lines.len() == 2 && lines.iter().all(|line| text_px(line) <= 250.0), "{lines:?}");
         assert_eq!(lines.join(" "), label);
-        assert_eq!(folded("", 10.0), [""]);
+        assert_eq!(wrap_label("", 10.0), [""]);
     }
 }

@@ -1,4 +1,4 @@
-//! Draws what lies within the frame.
+//! Draws the marks inside the frame.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::layout::{Frame, px, text_px};
 use super::plot::{Dot, Mark, Plot, Series};
 use crate::escape::html;
 
-/// Draws all marks, cut at the frame.
+/// Draws all marks, clipped at the frame.
 pub(super) fn draw(plot: &Plot, frame: &Frame, out: &mut String) {
     let _ = write!(out, "<g class=\"marks\" clip-path=\"url(#{}-clip)\">", html(&plot.id));
     let groups = plot.marks.iter().filter(|mark| matches!(mark, Mark::Bars(_))).count();
@@ -28,7 +28,7 @@ pub(super) fn draw(plot: &Plot, frame: &Frame, out: &mut String) {
         }
     }
     out.push_str("</g>");
-    // Points and their labels may reach over the edge of the frame.
+    // Points and labels may extend beyond the frame.
     for mark in &plot.marks {
         if let Mark::Dots { colour, dots, joined, .. } = mark {
             draw_dots(colour % 8, dots, *joined, frame, out);
@@ -54,7 +54,7 @@ fn on_canvas(series: &Series, frame: &Frame, steps: bool) -> Vec<Point> {
     let mut stepped = Vec::with_capacity(2 * series.points.len());
     let mut level = None;
     for point in &series.points {
-        // The level lasts until here, and where a gap begins it ends.
+        // The level lasts until the next point or the start of a gap.
         if let Some(level) = level {
             stepped.push(Some((frame.x_px(point.0), level)));
         }
@@ -65,7 +65,7 @@ fn on_canvas(series: &Series, frame: &Frame, steps: bool) -> Vec<Point> {
     m4(stepped)
 }
 
-/// `M` where a segment begins, `L` within it. A segment of one point becomes a dot (round caps).
+/// `M` starts a segment, `L` continues it. A segment of one point becomes a dot (round caps).
 fn line_path(points: &[Point]) -> String {
     let mut out = String::with_capacity(points.len() * 11);
     let mut pen_down = false;
@@ -163,7 +163,7 @@ fn draw_dots(colour: u8, dots: &[Dot], joined: bool, frame: &Frame, out: &mut St
     out.push_str("</g>");
 }
 
-/// Shapes differ as colours do, for those who do not see the colours and for print.
+/// Shapes differ like colours, for colour-blind readers and for print.
 fn shape(colour: u8, x: f64, y: f64, out: &mut String) {
     let (x0, y0) = (px(x), px(y));
     let _ = match colour % 4 {

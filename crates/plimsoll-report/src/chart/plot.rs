@@ -4,75 +4,75 @@ use super::axis::{Axis, AxisScale};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table};
 
-/// A line's worth of data. X and y are in the base units of their axes.
+/// Data of one line. X and y are in the base units of the axes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Its name in the legend; none where it is empty.
+    /// Name in the legend; empty for none.
     pub name: String,
-    /// Which colour of the palette, from 0; eight, then over again.
+    /// Index of the colour, from 0; the palette has eight and repeats.
     pub colour: u8,
-    /// The points in the order of x. `None` is a gap: not observed.
+    /// Points in order of x. `None` is a gap without observations.
     pub points: Vec<(f64, Option<f64>)>,
 }
 
-/// A point that stands for a whole measurement.
+/// A point for a whole measurement, with intervals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dot {
-    /// Where it stands.
+    /// X value.
     pub x: f64,
-    /// Where it stands.
+    /// Y value.
     pub y: f64,
     /// 95 % interval of x.
     pub x_range: Option<(f64, f64)>,
     /// 95 % interval of y.
     pub y_range: Option<(f64, f64)>,
-    /// Written beside it; may be empty.
+    /// Label; may be empty.
     pub label: String,
 }
 
 /// A grid of coloured cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatMap {
-    /// Edges of the columns, one more than there are columns. On an axis of names: −0.5, 0.5, 1.5…
+    /// Edges of columns, one more than columns. On an axis of names: −0.5, 0.5, 1.5…
     pub x_edges: Vec<f64>,
     /// Edges of the rows, from the bottom.
     pub y_edges: Vec<f64>,
     /// Values, row by row from the bottom; `None` is an empty cell.
     pub cells: Vec<Option<f64>>,
-    /// What the values are.
+    /// Kind of values.
     pub unit: Unit,
-    /// What the values are, in words.
+    /// Description of the values.
     pub title: String,
-    /// Colour by the logarithm: counts that span powers of ten.
+    /// Logarithmic colour scale, for counts over several orders of magnitude.
     pub log: bool,
-    /// The scale reaches as far below this value as above it: of ratios 1.
+    /// Middle of the colour scale; 1 for ratios.
     pub about: Option<f64>,
     /// Write each value into its cell.
     pub values: bool,
 }
 
-/// Something drawn.
+/// A mark in a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
     /// A line through the points.
     Line(Series),
-    /// A line that keeps its level until the next point.
+    /// A line with steps: each value lasts until the next point.
     Steps(Series),
-    /// As [`Mark::Line`], filled down to the axis.
+    /// Like [`Mark::Line`], filled down to the axis.
     Area(Series),
-    /// As [`Mark::Steps`], filled down to the axis: a histogram.
+    /// Like [`Mark::Steps`], filled down to the axis: a histogram.
     StepArea(Series),
-    /// Bars on an x axis of names, one group for each name.
+    /// Bars on an x axis of names, one group per name.
     Bars(Series),
     /// Points with intervals and labels.
     Dots {
-        /// Its name in the legend.
+        /// Name in the legend.
         name: String,
-        /// Which colour of the palette.
+        /// Index of the colour.
         colour: u8,
         /// The points.
         dots: Vec<Dot>,
-        /// Joined by a line in their order.
+        /// Connect the points by a line.
         joined: bool,
     },
     /// Coloured cells.
@@ -92,7 +92,7 @@ impl Mark {
         (!name.is_empty()).then_some((name.as_str(), colour % 8))
     }
 
-    /// Every x and y that has to lie within the frame.
+    /// Calls `each` with every x and y that must be inside the frame.
     pub(super) fn extent(&self, mut each: impl FnMut(f64, f64)) {
         match self {
             Self::Line(s) | Self::Steps(s) | Self::Area(s) | Self::StepArea(s) | Self::Bars(s) => {
@@ -114,57 +114,57 @@ impl Mark {
     }
 }
 
-/// An interval of the x axis that is set off: a phase.
+/// A highlighted interval of the x axis: a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// Where it begins.
+    /// Start.
     pub from: f64,
-    /// Where it ends.
+    /// End.
     pub to: f64,
-    /// Written at its top where there is room.
+    /// Label, shown at the top if there is space.
     pub label: String,
-    /// True for the one that counts: the measurement. It stays clear and the others are shaded.
+    /// True for the measured phase, which is not shaded.
     pub clear: bool,
 }
 
-/// What a line across the chart stands for.
+/// Meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
     /// A limit that must not be crossed.
     Limit,
-    /// What is required at least.
+    /// A minimum that is required.
     Target,
     /// The load line.
     LoadLine,
-    /// Something worth marking.
+    /// A note.
     Note,
 }
 
-/// A line across the chart.
+/// A horizontal or vertical line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// True: at a y, drawn level. False: at an x, drawn upright.
+    /// True: horizontal, at a y value. False: vertical, at an x value.
     pub level: bool,
-    /// Where.
+    /// Position.
     pub at: f64,
-    /// Written at its end.
+    /// Label.
     pub label: String,
-    /// What it stands for.
+    /// Meaning.
     pub kind: RuleKind,
 }
 
 impl Rule {
-    /// A limit of y.
+    /// Creates a horizontal limit.
     pub fn limit(at: f64, label: impl Into<String>) -> Self {
         Self { level: true, at, label: label.into(), kind: RuleKind::Limit }
     }
 
-    /// A target of y.
+    /// Creates a horizontal target.
     pub fn target(at: f64, label: impl Into<String>) -> Self {
         Self { level: true, at, label: label.into(), kind: RuleKind::Target }
     }
 
-    /// The load line at an x.
+    /// Creates a vertical line at the load line.
     pub fn load_line(at: f64, label: impl Into<String>) -> Self {
         Self { level: false, at, label: label.into(), kind: RuleKind::LoadLine }
     }
@@ -173,21 +173,21 @@ impl Rule {
 /// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// Unique on its page, of `a-z`, `0-9` and `-`.
+    /// Unique id on the page, of `a-z`, `0-9` and `-`.
     pub id: String,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// A sentence below it; also read out in its place.
+    /// Caption, also read by screen readers.
     pub says: String,
-    /// Along.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// Vertical axis.
     pub y: Axis,
-    /// What is drawn, the first undermost.
+    /// Marks, drawn in order.
     pub marks: Vec<Mark>,
     /// Shaded intervals of x.
     pub bands: Vec<Band>,
-    /// Lines across.
+    /// Horizontal and vertical lines.
     pub rules: Vec<Rule>,
     /// Width of the drawing.
     pub width_px: f64,
@@ -196,7 +196,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// A map over two axes of names as a table, from the top: for where nothing is drawn.
+    /// Returns a map over two axes of names as a table, for output without charts.
     #[must_use]
     pub fn grid(&self) -> Option<Table> {
         let (AxisScale::Names(columns), AxisScale::Names(rows)) = (&self.x.scale, &self.y.scale)
@@ -219,7 +219,7 @@ impl Plot {
         Some(table)
     }
 
-    /// An empty chart, 860 by 260 pixels.
+    /// Creates an empty chart of 860 by 260 pixels.
     pub fn new(id: &str, title: &str, x: Axis, y: Axis) -> Self {
         Self {
             id: id.into(),
@@ -235,14 +235,14 @@ impl Plot {
         }
     }
 
-    /// Adds what is drawn.
+    /// Adds a mark.
     #[must_use]
     pub fn mark(mut self, mark: Mark) -> Self {
         self.marks.push(mark);
         self
     }
 
-    /// Adds a line across.
+    /// Adds a line.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
@@ -256,7 +256,7 @@ impl Plot {
         self
     }
 
-    /// Says what there is to see.
+    /// Sets the caption.
     #[must_use]
     pub fn says(mut self, says: impl Into<String>) -> Self {
         self.says = says.into();
@@ -270,7 +270,7 @@ impl Plot {
         self
     }
 
-    /// Least and largest x and y of what is drawn, level and upright lines included.
+    /// Returns the range of x and y over all marks and lines.
     pub(super) fn extent(&self) -> ((f64, f64), (f64, f64)) {
         let empty = (f64::INFINITY, f64::NEG_INFINITY);
         let (mut xs, mut ys) = (empty, empty);

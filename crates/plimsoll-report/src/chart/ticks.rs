@@ -1,10 +1,11 @@
-//! Where an axis gets its marks.
+//! Positions of tick marks.
 //!
-//! Linear axes: P. Heckbert, "Nice Numbers for Graph Labels", Graphics Gems (1990), with 2.5 added to
-//! 1, 2 and 5. Time axes: the divisions of a clock. Logarithmic axes: decades, with 2 and 5 between
-//! them where there is room; powers of two for sizes.
+//! Linear axes: P. Heckbert, "Nice Numbers for Graph Labels", Graphics Gems (1990), with 2.5 added
+//! to 1, 2 and 5. Time axes: the divisions of a clock. Logarithmic axes: decades, with 2 and 5
+//! between them where there is room; powers of two for sizes.
 
-/// The step, of 1, 2, 2.5 or 5 times a power of ten, that divides `span` into at most `count` parts.
+/// Returns the step, of 1, 2, 2.5 or 5 times a power of ten, that divides `span` into at most
+/// `count` parts.
 pub fn nice_step(span: f64, count: usize) -> f64 {
     if !(span.is_finite() && span > 0.0) {
         return 1.0;
@@ -15,39 +16,39 @@ pub fn nice_step(span: f64, count: usize) -> f64 {
     [1.0, 2.0, 2.5, 5.0, 10.0].iter().find(fits).copied().unwrap_or(10.0) * power
 }
 
-/// The marks of a linear axis: whole multiples of the nice step within `[low, high]`.
+/// Returns the marks of a linear axis: multiples of the nice step in `[low, high]`.
 pub fn linear(low: f64, high: f64, count: usize) -> Vec<f64> {
     multiples(low, high, nice_step(high - low, count))
 }
 
-/// `low` and `high` moved outwards to the next marks.
+/// Extends `low` and `high` outwards to the next marks.
 pub fn loose(low: f64, high: f64, count: usize) -> (f64, f64) {
     let step = nice_step(high - low, count);
     ((low / step + 1e-9).floor() * step, (high / step - 1e-9).ceil() * step)
 }
 
-/// Divisions of a clock, in nanoseconds.
+/// Steps of a clock, in nanoseconds.
 const CLOCK_NS: [f64; 21] = [
     1e6, 1e7, 1e8, 5e8, 1e9, 2e9, 5e9, 1e10, 1.5e10, 3e10, 6e10, 1.2e11, 3e11, 6e11, 9e11, 1.8e12,
     3.6e12, 7.2e12, 2.16e13, 4.32e13, 8.64e13,
 ];
 
-/// Below this a time is labelled in seconds and their parts, as `0.5 s`; from here on as a clock shows it.
+/// Below this, times are labelled in fractions of seconds, as `0.5 s`; above it like a clock.
 pub const PARTS_BELOW_NS: f64 = 3e9;
 
-/// The marks of an axis of elapsed nanoseconds.
+/// Returns the marks of an axis of elapsed nanoseconds.
 pub fn clock(low: f64, high: f64, count: usize) -> Vec<f64> {
     let raw = (high - low) / count.max(1) as f64;
     let day = CLOCK_NS[CLOCK_NS.len() - 1];
     let step = CLOCK_NS
         .into_iter()
-        // Their labels have no parts of a second from a few seconds on.
+        // From a few seconds on, labels have no fractions.
         .find(|step| *step >= raw && (high < PARTS_BELOW_NS || *step >= 1e9))
         .unwrap_or_else(|| nice_step((high - low) / day, count) * day);
     multiples(low, high, step)
 }
 
-/// The marks of a logarithmic axis of base ten; `true` for those that get a label.
+/// Returns the marks of a logarithmic axis of base ten; `true` for those with a label.
 pub fn decades(low: f64, high: f64, count: usize) -> Vec<(f64, bool)> {
     let first = low.log10().floor() as i32;
     let last = high.log10().ceil() as i32;
@@ -57,7 +58,7 @@ pub fn decades(low: f64, high: f64, count: usize) -> Vec<(f64, bool)> {
     } else {
         &[(1.0, true), (2.0, false), (5.0, false)]
     };
-    // More decades than labels: every second or third gets one.
+    // With more decades than labels, only every second or third is labelled.
     let every = ((span / count.max(1) as f64).ceil() as i32).max(1);
     let mut marks = Vec::new();
     for exponent in first..=last {
@@ -71,7 +72,7 @@ pub fn decades(low: f64, high: f64, count: usize) -> Vec<(f64, bool)> {
     marks
 }
 
-/// `low` and `high` of a logarithmic axis moved outwards to 1, 2 or 5 times a power of ten.
+/// Extends `low` and `high` of a logarithmic axis outwards to 1, 2 or 5 times a power of ten.
 pub fn loose_decades(low: f64, high: f64) -> (f64, f64) {
     let around = |x: f64| {
         let power = 10f64.powi(x.log10().floor() as i32);
@@ -82,7 +83,7 @@ pub fn loose_decades(low: f64, high: f64) -> (f64, f64) {
     (down.unwrap_or(low), up.unwrap_or(high))
 }
 
-/// The powers of two within `[low, high]`.
+/// Returns the powers of two in `[low, high]`.
 pub fn powers_of_two(low: f64, high: f64) -> Vec<f64> {
     let first = (low.log2() - 1e-9).ceil() as i32;
     let last = (high.log2() + 1e-9).floor() as i32;
@@ -92,7 +93,7 @@ pub fn powers_of_two(low: f64, high: f64) -> Vec<f64> {
 fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
-    // At most 1,000 marks whatever the span: a degenerate axis must not run away.
+    // At most 1,000 marks, even for a degenerate axis.
     (first..=last.min(first.saturating_add(1_000))).map(|i| i as f64 * step).collect()
 }
 

@@ -1,15 +1,15 @@
-//! The run as a trace that browsers show (`chrome://tracing`, Perfetto): its phases as slices, the rate,
-//! bandwidth and latency of each class and every gauge as counters.
+//! The run as a trace for browsers (`chrome://tracing`, Perfetto): phases are slices; rate,
+//! bandwidth and latency of each class and all gauges are counters.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::series::Data;
 use plimsoll_judge::Verdict;
 use serde_json::{Value, json};
 
-/// Number that stands for the run; threads of it hold phases.
+/// Process id of the run in the trace; its threads contain phases.
 const PROCESS: u32 = 1;
 
-/// The trace in its JSON form.
+/// Returns the trace as JSON.
 pub fn json(bundle: &Bundle, verdict: &Verdict) -> Value {
     let run = &bundle.run;
     let us = |ns: u64| ns as f64 / 1e3;
@@ -26,7 +26,7 @@ pub fn json(bundle: &Bundle, verdict: &Verdict) -> Value {
     }
     for row in bundle.series.iter().filter(|row| row.duration_ns > 0) {
         let seconds = row.duration_ns as f64 / 1e9;
-        // A counter holds from its time on: that of an interval begins where the interval does.
+        // A counter's value is valid from its time on, so an interval's value is at its start.
         let mut counter = |name: String, args: Value| {
             events.push(json!({
                 "ph": "C", "pid": PROCESS, "name": name, "ts": us(row.start_ns), "args": args,

@@ -1,6 +1,8 @@
-//! The verdict as JUnit XML: a test case for the verdict, for each check and for each rule of the audit.
+//! The verdict as JUnit XML: a test case for the verdict, for each check and for each rule of the
+//! audit.
 //!
-//! What stayed open is `skipped`, never passed. An INCONCLUSIVE verdict is an `error`: the run decided nothing.
+//! An undecided check is `skipped`, never passed. An INCONCLUSIVE verdict is an `error`, because
+//! the run decided nothing.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::finding::Outcome;
@@ -9,8 +11,8 @@ use plimsoll_judge::{Verdict, VerdictKind};
 
 use crate::escape;
 
-/// How a test case ended.
-enum End {
+/// Result of a test case.
+enum CaseResult {
     Passed,
     Failed,
     Error,
@@ -20,20 +22,20 @@ enum End {
 struct Case {
     class: &'static str,
     name: String,
-    end: End,
+    end: CaseResult,
     says: String,
 }
 
-/// The verdict as JUnit XML. Ends with a line feed.
+/// Returns the verdict as JUnit XML. Ends with a line feed.
 pub fn xml(bundle: &Bundle, verdict: &Verdict) -> String {
     let mut cases = vec![Case {
         class: "verdict",
         name: verdict.verdict.label().to_owned(),
         end: match verdict.verdict {
-            VerdictKind::Pass => End::Passed,
-            VerdictKind::Fail | VerdictKind::Invalid => End::Failed,
-            VerdictKind::Inconclusive => End::Error,
-            VerdictKind::Measured => End::Skipped,
+            VerdictKind::Pass => CaseResult::Passed,
+            VerdictKind::Fail | VerdictKind::Invalid => CaseResult::Failed,
+            VerdictKind::Inconclusive => CaseResult::Error,
+            VerdictKind::Measured => CaseResult::Skipped,
         },
         says: verdict.reason.clone(),
     }];
@@ -42,24 +44,24 @@ pub fn xml(bundle: &Bundle, verdict: &Verdict) -> String {
         class: "audit",
         name: finding.rule.clone(),
         end: match finding.outcome {
-            Outcome::Fail => End::Failed,
-            Outcome::Unknown => End::Skipped,
+            Outcome::Fail => CaseResult::Failed,
+            Outcome::Unknown => CaseResult::Skipped,
             // A warning never changes a verdict.
-            Outcome::Warn | Outcome::Pass => End::Passed,
+            Outcome::Warn | Outcome::Pass => CaseResult::Passed,
         },
         says: finding.says.clone(),
     }));
     cases.extend(verdict.passed.iter().map(|rule| Case {
         class: "audit",
         name: rule.clone(),
-        end: End::Passed,
+        end: CaseResult::Passed,
         says: String::new(),
     }));
     suite(bundle, &cases)
 }
 
 fn of_check(check: &Check) -> Case {
-    // The names of limit and measured value hold their units.
+    // The names of limit and measured value contain their units.
     let quantity = serde_json::to_value(check.quantity).unwrap_or_default();
     let figures = quantity.as_object().map(|object| {
         let all = object.iter().map(|(name, value)| format!("{name} {value}"));
@@ -70,15 +72,15 @@ fn of_check(check: &Check) -> Case {
         says.push_str(&format!(" ({})", check.note));
     }
     let end = match check.ok {
-        Some(true) => End::Passed,
-        Some(false) => End::Failed,
-        None => End::Skipped,
+        Some(true) => CaseResult::Passed,
+        Some(false) => CaseResult::Failed,
+        None => CaseResult::Skipped,
     };
     Case { class: "check", name: check.name.clone(), end, says }
 }
 
 fn suite(bundle: &Bundle, cases: &[Case]) -> String {
-    let count = |of: fn(&End) -> bool| cases.iter().filter(|case| of(&case.end)).count();
+    let count = |of: fn(&CaseResult) -> bool| cases.iter().filter(|case| of(&case.end)).count();
     let run = &bundle.run;
     let seconds = run.duration_ns as f64 / 1e9;
     let name = escape::html(&run.name);
@@ -86,9 +88,9 @@ fn suite(bundle: &Bundle, cases: &[Case]) -> String {
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\"",
         cases.len(),
-        count(|end| matches!(end, End::Failed)),
-        count(|end| matches!(end, End::Error)),
-        count(|end| matches!(end, End::Skipped)),
+        count(|end| matches!(end, CaseResult::Failed)),
+        count(|end| matches!(end, CaseResult::Error)),
+        count(|end| matches!(end, CaseResult::Skipped)),
     );
     xml.push_str(&format!("<testsuites {counts}>\n  <testsuite name=\"{name}\" {counts}>\n"));
     xml.push_str("    <properties>\n");
@@ -101,11 +103,11 @@ fn suite(bundle: &Bundle, cases: &[Case]) -> String {
     for case in cases {
         let (name, says) = (escape::html(&case.name), escape::html(&case.says));
         let inner = match case.end {
-            End::Passed if says.is_empty() => String::new(),
-            End::Passed => format!("<system-out>{says}</system-out>"),
-            End::Failed => format!("<failure message=\"{says}\"/>"),
-            End::Error => format!("<error message=\"{says}\"/>"),
-            End::Skipped => format!("<skipped message=\"{says}\"/>"),
+            CaseResult::Passed if says.is_empty() => String::new(),
+            CaseResult::Passed => format!("<system-out>{says}</system-out>"),
+            CaseResult::Failed => format!("<failure message=\"{says}\"/>"),
+            CaseResult::Error => format!("<error message=\"{says}\"/>"),
+            CaseResult::Skipped => format!("<skipped message=\"{says}\"/>"),
         };
         let class = case.class;
         xml.push_str(&format!(

@@ -1,5 +1,5 @@
-//! The result in Prometheus' text format (0.0.4), as node_exporter's textfile collector takes it. Base units:
-//! seconds, bytes, ratios. What is unknown has no line.
+//! The result in Prometheus' text format (0.0.4), for node_exporter's textfile collector. Base
+//! units: seconds, bytes, ratios. Unknown values have no line.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
@@ -9,36 +9,36 @@ use plimsoll_judge::finding::Outcome;
 use crate::run::distribution::{QUANTILES, percentile_ns};
 use crate::run::kinds::Operation;
 
-/// The text, by families.
+/// Text under construction, by families of metrics.
 #[derive(Debug, Default)]
 pub struct Families(String);
 
 impl Families {
-    /// Begins a family of metrics, `plimsoll_NAME`, of this kind (`gauge`, `counter`, `summary`).
+    /// Starts a family of metrics, `plimsoll_NAME`, of a kind (`gauge`, `counter`, `summary`).
     pub fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.0.push_str(&format!("# HELP plimsoll_{name} {help}\n# TYPE plimsoll_{name} {kind}\n"));
     }
 
-    /// A value of the family.
+    /// Adds a value of the family.
     pub fn line(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
         self.0.push_str(&format!("plimsoll_{name}{{{}}} {value}\n", labels.join(",")));
     }
 
-    /// All of it. Ends with a line feed.
+    /// Returns the text. Ends with a line feed.
     #[must_use]
     pub fn text(self) -> String {
         self.0
     }
 }
 
-/// A label's value, as the format writes it.
+/// Escapes the value of a label.
 pub fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// The result as text. Ends with a line feed.
+/// Returns the result. Ends with a line feed.
 pub fn text(bundle: &Bundle, verdict: &Verdict) -> String {
     let run = &bundle.run;
     let plan = run.name.as_str();
@@ -51,16 +51,16 @@ pub fn text(bundle: &Bundle, verdict: &Verdict) -> String {
         ("tool_version", &run.tool_version),
     ];
     all.line("run_info", &of, 1.0);
-    all.family("run_started_seconds", "gauge", "When the run began, seconds since 1970.");
+    all.family("run_started_seconds", "gauge", "Start of the run, seconds since 1970.");
     all.line("run_started_seconds", &[("plan", plan)], run.started_unix_ns as f64 / 1e9);
     if let Some(phase) = measured(bundle) {
-        all.family("measured_seconds", "gauge", "How long was measured.");
+        all.family("measured_seconds", "gauge", "Duration of the measurement.");
         all.line("measured_seconds", &[("plan", plan)], phase.duration_ns as f64 / 1e9);
     }
     classes(&mut all, bundle);
     latencies(&mut all, bundle);
     if verdict.checks.iter().any(|check| check.ok.is_some()) {
-        all.family("check_kept", "gauge", "1 where a limit is kept, 0 where it is broken.");
+        all.family("check_kept", "gauge", "1 if the limit is met, 0 if it is exceeded.");
         for check in &verdict.checks {
             if let Some(ok) = check.ok {
                 let of = [("plan", plan), ("check", check.name.as_str())];
@@ -86,7 +86,7 @@ fn classes(all: &mut Families, bundle: &Bundle) {
     type Value = fn(&plimsoll_evidence::run::ClassTotals, Option<f64>) -> Option<f64>;
     let families: [(&str, &str, Value); 5] = [
         ("operations", "Operations of the measurement.", |class, _| Some(class.count as f64)),
-        ("bytes", "Bytes that they moved.", |class, _| Some(class.size_bytes as f64)),
+        ("bytes", "Bytes moved by the measurement.", |class, _| Some(class.size_bytes as f64)),
         ("errors", "Operations that failed.", |class, _| Some(class.errors as f64)),
         ("operations_per_second", "Rate.", |class, s| Some(class.count_within() as f64 / s?)),
         ("bytes_per_second", "Bandwidth.", |class, s| Some(class.bytes_within() as f64 / s?)),
@@ -122,7 +122,7 @@ fn latencies(all: &mut Families, bundle: &Bundle) {
         all.line("latency_seconds_sum", &of, class.latency_ns_sum as f64 / 1e9);
         all.line("latency_seconds_count", &of, class.count as f64);
     }
-    all.family("latency_max_seconds", "gauge", "The largest latency.");
+    all.family("latency_max_seconds", "gauge", "Largest latency.");
     for class in bundle.run.classes.iter().filter(|class| class.count > 0) {
         let of = [("plan", bundle.run.name.as_str()), ("class", class.name.as_str())];
         all.line("latency_max_seconds", &of, class.latency_ns_max as f64 / 1e9);

@@ -1,4 +1,4 @@
-//! What the page's template gets: texts and class names, nothing left to decide.
+//! Input of the page's template: texts and class names, without further decisions.
 
 use minijinja::context;
 use minijinja::value::Value;
@@ -10,10 +10,10 @@ use crate::table::{Align, Cell, Table, Tone};
 
 const LETTERS: Letters = Letters::Unicode;
 
-/// A table of so many columns is set smaller, and may be wider than the text.
+/// Tables with this many columns are set in a smaller font, and may be wider than the text.
 const WIDE: usize = 10;
 
-/// A longer word in a cell may be broken anywhere: paths, hashes, fields of plans.
+/// Longer words in a cell (paths, hashes, fields of plans) may be broken anywhere.
 const WORD_MAX: usize = 28;
 
 fn tone(tone: Tone) -> &'static str {
@@ -34,7 +34,7 @@ fn align(align: Align) -> &'static str {
     }
 }
 
-/// A sentence: what it names in backticks is set as code.
+/// Converts a sentence; text in backticks is set as code.
 pub(super) fn prose(text: &str) -> Value {
     Value::from_safe_string(escape::html_prose(text))
 }
@@ -64,7 +64,7 @@ fn fact(fact: &Fact) -> Value {
     }
 }
 
-/// A section; blocks that are for the terminal only, and tables without rows, are left out.
+/// Converts a section. Blocks for the terminal and tables without rows are left out.
 pub(super) fn section(section: &Section) -> Value {
     context! {
         id => section.id.as_str(),
@@ -123,7 +123,7 @@ fn table(table: &Table) -> Value {
             context! { title => column.title.as_str(), align => align(column.align), unit }
         })
         .collect();
-    // What a cell is called where its row stands alone, below no heading.
+    // Title of a cell when its row is shown without headings.
     let titles: Vec<String> = table
         .columns
         .iter()
@@ -159,7 +159,8 @@ fn table(table: &Table) -> Value {
     }
 }
 
-/// The headings that neighbouring columns share, with how many they are; none if none is shared.
+/// Returns the headings that neighbouring columns share, with their number of columns; empty if
+/// none.
 fn groups(table: &Table) -> Vec<Value> {
     if table.columns.iter().all(|column| column.group.is_empty()) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Results that repeat each other: their spread, and two sides of them.
+//! Repeated results: their spread, and comparison of two sides.
 
 use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::Audit;
@@ -9,9 +9,9 @@ use crate::document::{Block, Document, Headline, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Groups of repeats that stand on a terminal at most; the page and CSV hold all of them.
+/// Maximum number of groups of repeats on a terminal; the page and CSV have all.
 const GROUPS_MAX: usize = 30;
-/// Spread of repeats from which it is set off.
+/// Spread of repeats that is highlighted.
 const SPREAD_WARN: f64 = 0.10;
 
 fn unit(of: Of) -> Unit {
@@ -30,7 +30,7 @@ fn word(of: Of) -> &'static str {
     }
 }
 
-/// How far results lie apart that repeat each other; `None` where there are none.
+/// Returns the spread of repeated results; `None` if there are none.
 pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     let columns = vec![
         Column::words("repeats of", "repeats_of"),
@@ -47,7 +47,7 @@ pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     for group in groups(judged.iter().map(|(result, _)| *result)) {
         let spreads = group.spreads();
         let rate = spreads.iter().any(|spread| spread.of == Of::RatePerS);
-        // Bandwidth beside a rate of one size says the same once more.
+        // With one I/O size, bandwidth adds nothing to the rate.
         for spread in spreads.into_iter().filter(|s| !(rate && s.of == Of::BandwidthBytesPerS)) {
             let extreme = |of: fn(f64, f64) -> f64| spread.values.iter().copied().reduce(of);
             let number = |value: Option<f64>| Cell::maybe(unit(spread.of), value);
@@ -70,23 +70,23 @@ pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     if rows.is_empty() {
         return None;
     }
-    // The widest first: those are what a single result says least of.
+    // The widest spread first.
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     let more = rows.len().saturating_sub(GROUPS_MAX);
     table.rows = rows.into_iter().take(GROUPS_MAX).map(|(_, row)| row).collect();
     let title = "Repeats, the widest spread first (largest less least over the mean)";
     let mut section = Section::brief("repeats", title).with(Block::Table(table));
     if more > 0 {
-        section = section.with(Block::Words(format!("and {more} more that lie closer together")));
+        section = section.with(Block::Words(format!("and {more} more with less spread")));
     }
     Some(section)
 }
 
-/// Two sides of results made elsewhere.
+/// Returns the comparison of two sides of results of other tools.
 pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
     let [first, second] = names;
     let columns = vec![
-        Column::words("work", "work"),
+        Column::words("workload", "work"),
         Column::words("figure", "figure"),
         Column::numbers(first, "first_mean"),
         Column::numbers("runs", "first_runs").rank(3),
@@ -96,7 +96,7 @@ pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
         Column::of(Unit::Share, "spread", "second_spread_share").rank(2),
         Column::numbers("ratio", "ratio"),
         Column::words("95 % interval", "ratio_interval"),
-        Column::remarks("says", "says"),
+        Column::remarks("difference", "says"),
     ];
     let mut table = Table::new("", columns);
     for row in &sides.rows {
@@ -107,9 +107,8 @@ pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
     let mut sections = vec![Section::brief("figures", "Figures").with(Block::Table(table))];
     if !sides.alone.is_empty() {
         let list = sides.alone.iter().map(|(side, label)| format!("{}: {label}", names[*side]));
-        sections.push(
-            Section::brief("alone", "Done on one side only").with(Block::List(list.collect())),
-        );
+        sections
+            .push(Section::brief("alone", "On one side only").with(Block::List(list.collect())));
     }
     if !sides.impossible.is_empty() {
         let list = Block::List(sides.impossible.clone());
@@ -129,10 +128,10 @@ fn cells(label: &str, pair: &Pair, second: &str) -> Vec<Cell> {
     let (says, tone) = match pair.says {
         Difference::Better => (format!("{second} is better"), Tone::Good),
         Difference::Worse => (format!("{second} is worse"), Tone::Bad),
-        Difference::NotShown => ("within what the runs scatter".to_owned(), Tone::Plain),
-        Difference::TooFew => ("too few runs to tell: four a side".to_owned(), Tone::Warn),
+        Difference::NotShown => ("within the spread of the runs".to_owned(), Tone::Plain),
+        Difference::TooFew => ("too few runs: at least four per side".to_owned(), Tone::Warn),
         Difference::Impossible => {
-            ("nothing: figures of a result are impossible".to_owned(), Tone::Bad)
+            ("none: figures of a result are impossible".to_owned(), Tone::Bad)
         }
     };
     let interval = pair.ratio_interval.map_or_else(Cell::not_applicable, |(low, high)| {
@@ -167,16 +166,16 @@ fn headline(names: [&str; 2], sides: &Sides) -> Headline {
         () => ("NO DIFFERENCE SHOWN", Tone::Plain),
     };
     let reason = match all {
-        0 => "no result of one side did what a result of the other did".to_owned(),
+        0 => "no two results of the sides have the same workload".to_owned(),
         _ => format!(
-            "{} is better in {better} and worse in {worse} of {all} figures, by more than the runs scatter",
+            "{} is better in {better} and worse in {worse} of {all} figures, beyond the spread of the runs",
             names[1]
         ),
     };
     Headline { word: word.into(), tone, reason, figures: Vec::new() }
 }
 
-/// The same for programs.
+/// Returns the same as JSON.
 pub fn sides_json(names: [&str; 2], sides: &Sides) -> serde_json::Value {
     json!({ "sides": names, "rows": sides.rows, "alone": sides.alone, "impossible": sides.impossible })
 }

@@ -1,30 +1,31 @@
-//! What a quickstart's storage would carry: by rate, by space, how sure that is, and what to run next.
+//! Section of a quickstart: sustained mailboxes by rate and by space, uncertainty, and the next
+//! command.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
 use plimsoll_judge::carried::{Answer, Carried, answer};
 
 use super::checks::label;
-use super::nothing;
+use super::empty_section;
 use crate::document::{Block, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table};
 
-/// Nothing for any run but a quickstart's.
+/// Returns an empty section for other runs.
 pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
-    let Some(answer) = answer(bundle, verdict) else { return nothing() };
+    let Some(answer) = answer(bundle, verdict) else { return empty_section() };
     let mut section = Section::brief("carried", "What this storage would carry")
         .with(Block::Table(table(&answer)))
         .with(Block::List(words(&answer)));
     section = match (&answer.next, answer.promised) {
         (Some(next), Some(mailboxes)) => section.with(Block::Listing {
             caption: format!(
-                "Next, what these figures promise, for two hours on {mailboxes} heavy mailboxes"
+                "Next, run a test of two hours with {mailboxes} heavy mailboxes, the number that these figures suggest"
             ),
             text: next.clone(),
         }),
         _ => section.with(Block::Words(
-            "Not one mailbox of 1 GiB is promised: name a larger file system with --path."
+            "The space is too small for one mailbox of 1 GiB: name a larger file system with --path."
                 .to_owned(),
         )),
     };
@@ -65,7 +66,7 @@ fn words(answer: &Answer) -> Vec<String> {
     let rate = Unit::Rate.show(answer.rate_per_s, Letters::Unicode);
     let free = match answer.free_bytes {
         Some(free) => format!("{} are free", Unit::Size.show(free as f64, Letters::Unicode)),
-        None => "what is free was not seen".to_owned(),
+        None => "free space is unknown".to_owned(),
     };
     let mut all = Vec::new();
     if !answer.can_be_relied_on {
@@ -80,7 +81,7 @@ fn words(answer: &Answer) -> Vec<String> {
     if !answer.limits_broken.is_empty() {
         let broken: Vec<String> = answer.limits_broken.iter().map(|name| label(name)).collect();
         all.push(format!(
-            "At this rate a limit was broken ({}): it carries less than the rate alone says.",
+            "At this rate a limit was exceeded ({}), so the storage sustains less than this rate.",
             broken.join("; ")
         ));
     }

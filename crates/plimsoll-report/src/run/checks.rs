@@ -1,16 +1,16 @@
-//! Each limit of the requirement beside what was measured.
+//! Table of the requirement's limits and the measured values.
 
 use plimsoll_judge::Verdict;
 use plimsoll_judge::verdict::{Check, Quantity};
 
-use super::nothing;
+use super::empty_section;
 use crate::document::{Block, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone, Value};
 
 pub(super) fn section(verdict: &Verdict) -> Section {
     if verdict.checks.is_empty() {
-        return nothing();
+        return empty_section();
     }
     Section::brief("checks", "Checks").with(Block::Table(table(&verdict.checks)))
 }
@@ -81,7 +81,7 @@ fn row(check: &Check) -> Vec<Cell> {
     ]
 }
 
-/// The name of a check in words: `db_read_latency_avg` is `database read latency, average`.
+/// Returns the display name of a check: `db_read_latency_avg` is `database read latency, average`.
 pub(crate) fn label(name: &str) -> String {
     match name {
         "achieved_iops" => return "achieved I/Os".to_owned(),

@@ -1,4 +1,4 @@
-//! What was written before the measurement: a chart of its own.
+//! Chart of conditioning.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Data;
 
-use super::nothing;
+use super::empty_section;
 use crate::chart::{Axis, Mark, Plot, Series};
 use crate::document::{Block, Section};
 use crate::number::{Letters, Unit};
 
-/// Bandwidth over the time of conditioning; nothing where there was none.
+/// Returns the bandwidth over time; empty without conditioning.
 pub(super) fn section(bundle: &Bundle) -> Section {
     let phases = bundle.run.phases.iter().enumerate();
     let condition: Vec<(usize, &Phase)> =
         phases.filter(|(_, phase)| phase.kind == PhaseKind::Condition).collect();
     let (Some((_, first)), Some((_, last))) = (condition.first(), condition.last()) else {
-        return nothing();
+        return empty_section();
     };
     let mut written: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for row in &bundle.series {
@@ -38,7 +38,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     let total: u64 = condition.iter().map(|(_, phase)| phase.written_bytes).sum();
     let lasted = last.start_ns + last.duration_ns - first.start_ns;
     let mut says = format!(
-        "{} written in {}, before anything was measured.",
+        "{} written in {}, before the measurement.",
         Unit::Size.show(total as f64, Letters::Unicode),
         Unit::Elapsed.show(lasted as f64, Letters::Unicode)
     );

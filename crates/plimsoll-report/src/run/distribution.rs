@@ -1,17 +1,17 @@
-//! Latency beyond its average: percentiles with their sample counts, and the distribution.
+//! Distribution of latency: percentiles with sample counts, and charts.
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::stats::percentile_gate;
 
+use super::empty_section;
 use super::kinds::{Kind, Totals, kinds};
-use super::nothing;
 use crate::chart::{Axis, Mark, Plot, Series};
 use crate::document::{Block, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Which percentiles are shown: their names, keys and quantiles.
+/// Shown percentiles: name, key and quantile.
 pub(crate) const QUANTILES: [(&str, &str, f64); 7] = [
     ("p50", "p50", 0.5),
     ("p90", "p90", 0.9),
@@ -22,15 +22,15 @@ pub(crate) const QUANTILES: [(&str, &str, f64); 7] = [
     ("p99.999", "p99999", 0.99999),
 ];
 
-/// Bins of the distribution per factor of ten of latency.
+/// Bins per decade of latency.
 const BINS_PER_DECADE: f64 = 24.0;
-/// So many I/Os lie beyond a percentile that is shown.
+/// Minimum number of I/Os beyond a shown percentile.
 const BEYOND_MIN: u64 = 10;
 
 pub(crate) fn section(bundle: &Bundle) -> Section {
     let table = percentiles(bundle);
     if table.rows.is_empty() {
-        return nothing();
+        return empty_section();
     }
     let section = Section::full("latency", "Latency").with(Block::Table(table));
     let charts = [chart(bundle), tail_chart(bundle)].into_iter().flatten();
@@ -63,7 +63,7 @@ pub(crate) fn percentiles(bundle: &Bundle) -> Table {
     table
 }
 
-/// The highest percentiles that no row has enough I/Os for are left out, from the top down to p99.
+/// Removes the highest percentiles, down to p99, if no row has enough I/Os.
 fn drop_empty_percentiles(table: &mut Table) {
     for key in ["latency_ns_p99999", "latency_ns_p9999", "latency_ns_p999"] {
         let Some(at) = table.columns.iter().position(|column| column.key == key) else { return };
@@ -98,7 +98,7 @@ fn row(bundle: &Bundle, kind: &Kind, service: bool, histogram: &Histogram<u64>) 
     cells
 }
 
-/// A percentile, where it has enough samples.
+/// Returns a percentile if it has enough samples.
 pub(crate) fn percentile_ns(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
     let n = histogram.len();
     percentile_gate(n as usize, n as f64, quantile).ok()?;
@@ -124,18 +124,18 @@ fn chart(bundle: &Bundle) -> Option<Plot> {
     (!plot.marks.is_empty()).then_some(plot)
 }
 
-/// What of each kind took longer than any latency: the percentiles, read from the other side.
+/// Returns a chart of the share of I/Os above each latency.
 fn tail_chart(bundle: &Bundle) -> Option<Plot> {
     let mut plot = Plot::new(
         "latency-beyond",
-        "Which share takes longer",
+        "Share of I/Os above a latency",
         Axis::log("latency", Unit::Latency),
         Axis::log("share of its I/Os that took longer", Unit::Share),
     )
     .size(860.0, 240.0)
     .says(
         "The share of I/Os of that kind that took longer than the latency below: at 1 % stands p99, at 0.1 % p99.9. A \
-         line ends where fewer than ten I/Os lie beyond.",
+         line ends at the last latency with ten I/Os above it.",
     );
     for (kind, histogram) in drawn(bundle) {
         let (colour, points) = (kind.colour(), beyond(&histogram));
@@ -146,7 +146,7 @@ fn tail_chart(bundle: &Bundle) -> Option<Plot> {
     (!plot.marks.is_empty()).then_some(plot)
 }
 
-/// What the charts show: the I/Os of the measured load, with their latencies.
+/// Returns the I/Os of the measured load with their histograms.
 fn drawn(bundle: &Bundle) -> impl Iterator<Item = (Kind, Histogram<u64>)> {
     let shown = |kind: &Kind| matches!(kind.group.as_str(), "transactional" | "log");
     kinds(bundle).into_iter().filter(shown).filter_map(|kind| {
@@ -155,7 +155,7 @@ fn drawn(bundle: &Bundle) -> impl Iterator<Item = (Kind, Histogram<u64>)> {
     })
 }
 
-/// Shares of the histogram's values in bins of equal width on a logarithmic axis.
+/// Returns shares in bins of equal width on a logarithmic axis.
 fn bins(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     let (first, counts) = counts(histogram);
     let total = histogram.len() as f64;
@@ -167,7 +167,7 @@ fn bins(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     points
 }
 
-/// Shares of the histogram's values above each edge of those bins, as long as enough values lie there.
+/// Returns shares above each edge of the bins, up to the last edge with enough values above.
 fn beyond(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     let (first, counts) = counts(histogram);
     let mut left = histogram.len();
@@ -182,15 +182,15 @@ fn beyond(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     points
 }
 
-/// The latency at which a bin begins, ns.
+/// Returns the lower edge of a bin, in ns.
 fn edge(bin: i64) -> f64 {
     10f64.powf(bin as f64 / BINS_PER_DECADE)
 }
 
-/// The number of the first bin, and how many values lie in each from there on.
+/// Returns the number of the first bin, and the counts of the bins from there.
 fn counts(histogram: &Histogram<u64>) -> (i64, Vec<u64>) {
     let bin_of = |ns: u64| ((ns.max(1) as f64).log10() * BINS_PER_DECADE).floor() as i64;
-    // A logarithmic axis has no zero: what took less than the clock tells stands in the first bin.
+    // A logarithmic axis has no zero. Values below the clock's resolution are in the first bin.
     let (first, last) = (bin_of(histogram.min_nz()), bin_of(histogram.max()));
     let mut counts = vec![0u64; (last - first + 1).clamp(1, 1_000) as usize];
     for value in histogram.iter_recorded() {
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(points[0].1, Some(1.0));
         assert_eq!((share_at(5e5), share_at(3e7)), (Some(0.1), Some(0.01)));
         assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 >= pair[1].1));
-        // Ten lie beyond the last point: what fewer did is not drawn.
+        // Ten values are above the last point.
         assert_eq!(points.last().unwrap().1, Some(0.01));
         histogram.reset();
         histogram.record_n(100_000, 9).unwrap();

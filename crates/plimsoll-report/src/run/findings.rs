@@ -1,4 +1,4 @@
-//! What the audit found, worst first, and which claims it leaves standing.
+//! Findings, worst first, and the claims that they leave open.
 
 use plimsoll_judge::claim::{Claim, Standing};
 use plimsoll_judge::finding::{Finding, Outcome};
@@ -12,7 +12,7 @@ use crate::table::{Cell, Column, Table, Tone};
 pub(super) fn section(verdict: &Verdict) -> Section {
     let section = Section::brief("findings", "Findings");
     if verdict.findings.is_empty() {
-        let none = "No rule found anything to say against this run.";
+        let none = "No rule has a finding about this run.";
         return section.with(Block::Words(none.to_owned()));
     }
     let lines = verdict.findings.iter().map(|finding| {
@@ -25,7 +25,7 @@ pub(super) fn section(verdict: &Verdict) -> Section {
     section.with(Block::Findings(lines.collect()))
 }
 
-/// Which claims a failed rule refutes, if the verdict stands all the same: none that this run makes.
+/// Names the claims that a failed rule refutes if the run makes none of them.
 fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     let stands = !matches!(verdict.verdict, VerdictKind::Invalid | VerdictKind::Inconclusive);
     if finding.outcome != Outcome::Fail || !stands {
@@ -35,7 +35,7 @@ fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     let claims = Claim::ALL.iter().filter(|claim| rule.refutes(**claim));
     let claims: Vec<&str> = claims.map(|claim| claim.word()).collect();
     Some(match claims.as_slice() {
-        [] => "It decides no claim.".to_owned(),
+        [] => "It affects no claim.".to_owned(),
         [one] => format!("It refutes the claim {one}, which this run does not make."),
         several => {
             format!("It refutes the claims {}; this run makes none of them.", several.join(", "))
@@ -43,7 +43,7 @@ fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     })
 }
 
-/// Findings worst first, or the words that say that there are none.
+/// Returns findings, worst first, or the text for none.
 pub(crate) fn list(findings: &[Finding], none: &str) -> Section {
     let section = Section::brief("findings", "Findings");
     if findings.is_empty() {
@@ -58,7 +58,7 @@ pub(crate) fn claims_section(verdict: &Verdict) -> Section {
         .with(passed(verdict))
 }
 
-/// The claims in a few words, for the terminal.
+/// Returns the claims in one line, for the terminal.
 pub(crate) fn claims_line(verdict: &Verdict) -> Section {
     let names_of = |standing: Standing| {
         let names = verdict.claims.iter().filter(|(_, s)| **s == standing);
@@ -77,11 +77,11 @@ pub(crate) fn claims_line(verdict: &Verdict) -> Section {
         facts.push(Fact::new(name, Cell::text(values.join(", "))));
     }
     facts.push(Fact::new("rules passed", Cell::text(verdict.passed.join(", "))));
-    let title = "Claims: what the figures may be taken to show";
+    let title = "Claims: what the figures can show";
     Section::terminal("claims-line", title).with(Block::Facts(facts))
 }
 
-/// What the verdict takes on trust: what was declared, and what the plan accepts as unknown.
+/// Returns facts that the verdict relies on unchecked: declarations, and rules accepted as unknown.
 fn qualifications(verdict: &Verdict) -> impl Iterator<Item = (&'static str, &[String])> {
     [
         ("as declared, not measured", verdict.declared.as_slice()),
@@ -120,7 +120,7 @@ fn words(name: &str) -> String {
     base.replace('_', " ")
 }
 
-/// A number of the evidence, in the unit that its name ends in.
+/// Formats a number of the evidence in the unit at the end of its name.
 fn shown(name: &str, value: &serde_json::Value) -> String {
     let unit = if name.ends_with("_bytes_per_s") {
         Unit::Bandwidth
@@ -147,7 +147,7 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
         "What these figures show",
         vec![
             Column::words("claim", "claim"),
-            Column::words("stands", "standing"),
+            Column::words("status", "standing"),
             Column::words("meaning", "meaning"),
         ],
     );
@@ -168,8 +168,8 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
         })
         .collect();
     let mut notes = vec![
-        "A claim is what a figure is taken to show; each rests on rules of its own, and `not shown` \
-         means that this evidence does not reach that far."
+        "A claim states what the figures prove. Each claim has its own rules, and `not shown` \
+         means that this evidence does not prove the claim."
             .to_owned(),
     ];
     let taken_on_trust = qualifications(verdict);
@@ -182,13 +182,13 @@ fn meaning(claim: &str) -> &'static str {
     match claim {
         "requirement" => "the storage carries the load that the requirement describes",
         "media-read" => "reads came from the media, not from a cache",
-        "cached-read" => "reads came from a cache, and are said to",
-        "burst-write" => "writes were taken at this rate for a short while",
-        "sustained-write" => "writes would be taken at this rate for as long as one likes",
+        "cached-read" => "reads came from a cache, as the plan declares",
+        "burst-write" => "writes were accepted at this rate for a short time",
+        "sustained-write" => "writes can continue at this rate indefinitely",
         "durable-write" => "acknowledged writes survive a loss of power",
         "tail-latency" => "the high percentiles of latency are what users would see",
         "trace-replay" => "the load was the trace's: its operations, their order and times",
-        "in-memory" => "the target is this host's memory, and said to be",
+        "in-memory" => "the target is this host's memory, as the plan declares",
         "comparative" => "one system is faster or slower than another",
         _ => "",
     }
@@ -197,7 +197,7 @@ fn meaning(claim: &str) -> &'static str {
 fn passed(verdict: &Verdict) -> Block {
     let mut table = Table::new(
         "Rules that passed",
-        vec![Column::words("rule", "rule"), Column::words("asked", "asks")],
+        vec![Column::words("rule", "rule"), Column::words("checks", "asks")],
     );
     table.rows = verdict
         .passed
@@ -208,7 +208,7 @@ fn passed(verdict: &Verdict) -> Block {
         })
         .collect();
     table.note = format!(
-        "Rules version {}. What was not checked is unknown, and never counts as passed.",
+        "Rules version {}. Unchecked rules count as unknown, never as passed.",
         verdict.rules_version
     );
     Block::Table(table)

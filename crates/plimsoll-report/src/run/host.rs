@@ -1,20 +1,20 @@
-//! The host: what it did while measuring, and what it is.
+//! Sections about the host: activity during the measurement, and configuration.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Mount, ObservationGap};
 use plimsoll_evidence::observed::Generator;
 use plimsoll_judge::figures::measured;
 
-use super::{links, nothing};
+use super::{empty_section, links};
 use crate::document::{Block, Fact, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone};
 
 pub(super) fn performance(bundle: &Bundle) -> Section {
     if measured(bundle).is_none() {
-        return nothing();
+        return empty_section();
     }
-    Section::full("host", "Host and devices while measuring")
+    Section::full("host", "Host and devices during the measurement")
         .with(Block::Table(cpu(bundle)))
         .with(Block::Facts(footprint(bundle)))
         .with(Block::Table(devices(bundle)))
@@ -103,7 +103,7 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
     facts
 }
 
-/// On which CPUs the generator's threads ran, and why: those placed for one reason together.
+/// Describes on which CPUs the generator's threads ran and why, grouped by reason.
 fn threads(generator: &Generator) -> Vec<Fact> {
     let mut reasons: Vec<(&str, u32, Vec<u32>)> = Vec::new();
     for thread in &generator.threads {
@@ -126,12 +126,12 @@ fn threads(generator: &Generator) -> Vec<Fact> {
     reasons.into_iter().map(fact).collect()
 }
 
-/// How long operations stood in the generator: by its own doing, and because every place was taken.
+/// Describes delays of operations: in the generator itself, and because all slots were busy.
 fn lateness(bundle: &Bundle) -> Vec<Fact> {
     let counters = &bundle.run.counters;
     let about = [
         ("generator_lag", "generator late by", "by itself"),
-        ("full_queue_lag", "held up by", "while every place was taken"),
+        ("full_queue_lag", "delayed by", "while all slots were busy"),
     ];
     let each = about.into_iter().filter_map(|(name, label, why)| {
         let of = |what: &str| counters.get(&format!("{name}_{what}")).copied();
@@ -170,7 +170,7 @@ fn devices(bundle: &Bundle) -> Table {
             let busy = device.busy_ns as f64 / measure.duration_ns as f64;
             let name = match device.top {
                 true => device.name.clone(),
-                false => format!("{} (beneath)", device.name),
+                false => format!("{} (underlying)", device.name),
             };
             vec![
                 Cell::text(name),
@@ -214,7 +214,7 @@ pub(super) fn environment(bundle: &Bundle) -> Section {
     Section::full("environment", "Environment")
         .with(Block::Facts(facts))
         .with(Block::Table(mounts("File systems of the target", &environment.mounts)))
-        .with(Block::Table(mounts("File systems that those rest on", &environment.below)))
+        .with(Block::Table(mounts("Underlying file systems", &environment.below)))
         .with(Block::Table(block_devices(&environment.devices)))
         .with(Block::Table(unknown("What could not be read", &environment.unknown)))
 }
@@ -267,7 +267,7 @@ fn block_devices(devices: &[Device]) -> Table {
             Column::words("scheduler", "scheduler"),
             Column::words("rotational", "rotational"),
             Column::numbers("blocks", "block_bytes"),
-            Column::words("lies on", "below"),
+            Column::words("on", "below"),
         ],
     );
     table.rows = devices
@@ -300,8 +300,8 @@ fn block_devices(devices: &[Device]) -> Table {
             ]
         })
         .collect();
-    table.note =
-        "As the kernel believes. Virtual disks can be wrong about rotation and caches.".to_owned();
+    table.note = "As reported by the kernel. Virtual disks may report rotation and caches wrongly."
+        .to_owned();
     table
 }
 
@@ -310,8 +310,8 @@ fn unknown(caption: &str, list: &[ObservationGap]) -> Table {
         caption,
         vec![
             Column::words("unknown", "what"),
-            Column::words("why", "why"),
-            Column::words("what would show it", "would_show"),
+            Column::words("reason", "why"),
+            Column::words("needed to determine it", "would_show"),
         ],
     );
     table.rows = list

@@ -1,5 +1,5 @@
-//! What a modelled system knows of itself: where reads came from, what its stations did, and where the
-//! time of operations went.
+//! Section about a modelled system: sources of reads, stations, and where operations spent their
+//! time.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::ModelStatistics;
@@ -7,31 +7,31 @@ use plimsoll_judge::figures::measured;
 use plimsoll_judge::inside::{Stations, bottleneck, contributions, says, shares, stations};
 use serde_json::{Value, json};
 
-use super::{nothing, sentence};
+use super::{empty_section, sentence};
 use crate::document::{Block, Depth, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Rows of stations that are shown: like ones are one row, so that this is a whole system.
+/// Maximum rows of stations. Similar stations share a row, so this covers a whole system.
 const STATIONS_MAX: usize = 40;
-/// Above this a station waits long in any open network: a quarter of its time at most is idle.
+/// Utilisation above which a station has long queues in any open network.
 const BUSY: f64 = 0.75;
 
-/// In the terminal's summary: the sentence.
+/// Returns the sentence for the terminal's summary.
 pub(super) fn brief(bundle: &Bundle) -> Section {
-    let Some((inside, window_ns)) = known(bundle) else { return nothing() };
+    let Some((inside, window_ns)) = known(bundle) else { return empty_section() };
     let title = format!("Inside the model {}", inside.model);
     Section::terminal("inside-brief", &title).with(Block::Words(sentence(&says(inside, window_ns))))
 }
 
-/// Everything.
+/// Returns the full section.
 pub(super) fn section(bundle: &Bundle) -> Section {
     explain(bundle, Depth::Full)
 }
 
-/// Everything, for the terminal too.
+/// Returns the full section at a given depth.
 pub fn explain(bundle: &Bundle, depth: Depth) -> Section {
-    let Some((inside, window_ns)) = known(bundle) else { return nothing() };
+    let Some((inside, window_ns)) = known(bundle) else { return empty_section() };
     let title = format!("Inside the model {}", inside.model);
     let mut section = Section { depth, ..Section::brief("inside", &title) };
     section = section.with(Block::Words(sentence(&says(inside, window_ns))));
@@ -55,9 +55,9 @@ fn limit(most: &Stations) -> String {
     if utilisation <= 0.0 {
         return "No station was busy.".to_owned();
     }
-    // The utilisation law: at a load that is 1 / utilisation times as high this station is full.
+    // Utilisation law: the station is saturated at 1 / utilisation times this load.
     format!(
-        "The bottleneck is {}: it would be full at {:.2} times this load, if the load kept its shape.",
+        "The bottleneck is {}: it would be saturated at {:.2} times this load of the same mix.",
         most.busiest,
         1.0 / utilisation
     )
@@ -65,9 +65,9 @@ fn limit(most: &Stations) -> String {
 
 fn places(inside: &ModelStatistics) -> Table {
     let mut table = Table::new(
-        "Where reads came from and writes went",
+        "Sources of reads and destinations of writes",
         vec![
-            Column::words("place", "place"),
+            Column::words("location", "place"),
             Column::of(Unit::Count, "reads", "reads"),
             Column::of(Unit::Share, "share", "read_share"),
             Column::of(Unit::Count, "writes", "writes"),
@@ -137,7 +137,7 @@ fn path_table(path: &plimsoll_evidence::model_statistics::Path) -> Table {
     table
 }
 
-/// One operation of a kind, with its article.
+/// Returns an operation with its article.
 fn one_of(operation: &str) -> String {
     match operation {
         "other" => "other operations".to_owned(),
@@ -149,7 +149,7 @@ fn one_of(operation: &str) -> String {
 
 fn station_table(inside: &ModelStatistics, window_ns: u64) -> Table {
     let mut table = Table::new(
-        "Stations, like ones together",
+        "Stations, grouped by kind",
         vec![
             Column::words("station", "station"),
             Column::numbers("number", "stations"),
@@ -178,7 +178,7 @@ fn station_table(inside: &ModelStatistics, window_ns: u64) -> Table {
     table
 }
 
-/// What the model knows of itself, for programs; `null` for a run on no model.
+/// Returns the model's internal figures as JSON; `null` for other runs.
 pub fn explained_json(evidence: &Bundle) -> Value {
     let Some(inside) = &evidence.observed.inside else { return Value::Null };
     let window_ns = evidence.run.measure().map_or(0, |phase| phase.duration_ns);

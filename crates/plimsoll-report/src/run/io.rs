@@ -4,8 +4,8 @@ use plimsoll_evidence::Bundle;
 use plimsoll_judge::figures::{DURABLE, Pick, measured, rate_per_s};
 
 use super::distribution::percentile_ns;
+use super::empty_section;
 use super::kinds::{Kind, Operation, Totals, kind, kinds};
-use super::nothing;
 use crate::document::{Block, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table};
@@ -16,7 +16,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     };
     let transactional = of("transactional");
     if transactional.is_empty() {
-        return nothing();
+        return empty_section();
     }
     let with_log: Vec<Kind> = transactional.iter().cloned().chain(of("log")).collect();
     let mut section = Section::full("io", "I/O performance");
@@ -34,11 +34,11 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     section.with(Block::Table(upkeep)).with(Block::Table(total(bundle)))
 }
 
-/// Rates and latencies in one table, for the terminal.
+/// Returns rates and latencies in one table, for the terminal.
 pub(super) fn brief(bundle: &Bundle) -> Section {
     const SHOWN: [(&str, f64, u8); 3] = [("p50", 0.5, 1), ("p99", 0.99, 0), ("p99.9", 0.999, 2)];
     if measured(bundle).is_none() {
-        return nothing();
+        return empty_section();
     }
     let mut columns = vec![
         Column::words("", "io"),
@@ -66,8 +66,7 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
         table.rows.push(row);
     }
     if kinds(bundle).iter().any(|kind| kind.group == "upkeep") {
-        table.note =
-            "upkeep: what the store does for itself (checkpoints, headers, flushes)".to_owned();
+        table.note = "upkeep: the store's own I/O (checkpoints, headers, flushes)".to_owned();
     }
     Section::terminal("measured", "Measured")
         .with(Block::Table(table))
@@ -75,7 +74,7 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
         .with(Block::Line(beside(bundle)))
 }
 
-/// Threads and CPU, for the terminal.
+/// Returns threads and CPU, for the terminal.
 fn beside(bundle: &Bundle) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let sessions = bundle.run.engine.sessions;
@@ -98,7 +97,7 @@ fn beside(bundle: &Bundle) -> Vec<(String, String)> {
     pairs
 }
 
-/// Name of an instance, and its number where it has none.
+/// Returns the name of an instance, or its number if it has none.
 pub(super) fn instance_name(bundle: &Bundle, instance: u32) -> String {
     match bundle.run.instances.get(instance as usize) {
         Some(instance) => instance.name.clone(),
@@ -111,7 +110,7 @@ fn instances(bundle: &Bundle, kinds: &[Kind]) -> Vec<u32> {
         .run
         .classes
         .iter()
-        .filter(|class| kinds.iter().any(|kind| kind.takes(class)))
+        .filter(|class| kinds.iter().any(|kind| kind.includes(class)))
         .map(|class| class.instance)
         .collect();
     found.sort_unstable();
@@ -123,7 +122,7 @@ fn instance_title(bundle: &Bundle) -> &'static str {
     if bundle.plan.workload.mailbox().is_some() { "database" } else { "instance" }
 }
 
-/// Latencies, rates and sizes of each kind: the widest of the tables.
+/// Returns latencies, rates and sizes of each kind.
 fn full(bundle: &Bundle, caption: &str, kinds: &[Kind]) -> Table {
     let title = instance_title(bundle);
     let mut columns = vec![Column::words(title, title)];
@@ -156,7 +155,7 @@ fn full(bundle: &Bundle, caption: &str, kinds: &[Kind]) -> Table {
     table
 }
 
-/// Rate, bandwidth, size and latency of one kind; no rows where it did not occur.
+/// Returns rate, bandwidth, size and latency of one kind; no rows if it did not occur.
 fn small(bundle: &Bundle, caption: &str, kinds: &[Kind]) -> Table {
     let title = instance_title(bundle);
     let mut columns = vec![Column::words(title, title)];
@@ -196,7 +195,7 @@ fn small(bundle: &Bundle, caption: &str, kinds: &[Kind]) -> Table {
     table
 }
 
-/// Everything that went to the storage in the measured phase, maintenance and upkeep included.
+/// Returns all I/O of the measured phase, with maintenance and upkeep.
 pub(crate) fn total(bundle: &Bundle) -> Table {
     let mut table = Table::new(
         "Total I/O performance",
@@ -231,7 +230,7 @@ pub(crate) fn total(bundle: &Bundle) -> Table {
     for (name, operation) in [("all reads", Operation::Read), ("all writes", Operation::Write)] {
         let mut totals = Totals::default();
         for class in bundle.run.classes.iter().filter(|c| {
-            // As a write and a flush it is counted already.
+            // It is already counted as a write and a flush.
             c.group != DURABLE && Operation::of(c) == operation
         }) {
             totals.add(class);

@@ -1,4 +1,4 @@
-//! Which I/O is which: the classes of a run, put together as people think of them.
+//! Kinds of I/O: the classes of a run, grouped for reports.
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
@@ -6,17 +6,18 @@ use plimsoll_evidence::run::ClassTotals;
 use plimsoll_judge::figures::{Sums, measured};
 use plimsoll_plan::Workload;
 
-/// What an I/O does.
+/// Operation of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
     Read,
     Write,
-    /// Makes earlier writes durable; it moves no bytes.
+    /// Makes earlier writes durable; moves no bytes.
     Flush,
 }
 
 impl Operation {
-    /// Of a class: flushes are recorded as writes of no bytes under a name that says so.
+    /// Returns the operation of a class. Flushes are recorded as writes of no bytes with a special
+    /// name.
     pub fn of(class: &ClassTotals) -> Self {
         match class.is_read {
             true => Self::Read,
@@ -25,7 +26,7 @@ impl Operation {
         }
     }
 
-    /// As the report names several of them.
+    /// Returns the plural for reports.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Read => "reads",
@@ -34,7 +35,7 @@ impl Operation {
         }
     }
 
-    /// As CSV names it.
+    /// Returns the word for CSV keys.
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -44,27 +45,27 @@ impl Operation {
     }
 }
 
-/// Whether a class of this name makes earlier writes durable.
+/// Returns true if a class of this name makes earlier writes durable.
 fn flushes(name: &str) -> bool {
     name.ends_with("flush") || name.ends_with(".sync")
 }
 
-/// Reads, writes or flushes of one group, over all instances or of one.
+/// Reads, writes or flushes of a group, of one instance or all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub group: String,
     pub operation: Operation,
-    /// As the report names it: `database reads`.
+    /// Display name: `database reads`.
     pub label: String,
-    /// As CSV names it: `db_read`.
+    /// CSV name: `db_read`.
     pub key: String,
 }
 
-/// The order in which groups are shown.
+/// Order of groups.
 const ORDER: [&str; 7] =
     ["transactional", "durable", "log", "maintenance", "replication", "upkeep", "phase"];
 
-/// The kinds of I/O that occurred in the measured phase, in the order they are shown.
+/// Returns the kinds of I/O in the measured phase, in display order.
 pub(crate) fn kinds(bundle: &Bundle) -> Vec<Kind> {
     let mut seen: Vec<(usize, Operation, String)> = Vec::new();
     for class in bundle.run.classes.iter().filter(|class| class.count > 0) {
@@ -78,7 +79,7 @@ pub(crate) fn kinds(bundle: &Bundle) -> Vec<Kind> {
     seen.into_iter().map(|(_, operation, group)| kind(bundle, &group, operation)).collect()
 }
 
-/// One kind of I/O.
+/// Returns a kind of I/O.
 pub(crate) fn kind(bundle: &Bundle, group: &str, operation: Operation) -> Kind {
     let verb = operation.plural();
     let mail = matches!(bundle.plan.workload, Workload::Mailbox(_));
@@ -102,12 +103,12 @@ pub(crate) fn kind(bundle: &Bundle, group: &str, operation: Operation) -> Kind {
 }
 
 impl Kind {
-    /// Whether a class belongs to it.
-    pub fn takes(&self, class: &ClassTotals) -> bool {
+    /// Returns true if a class belongs to this kind.
+    pub fn includes(&self, class: &ClassTotals) -> bool {
         class.group == self.group && Operation::of(class) == self.operation
     }
 
-    /// The same colour in every chart.
+    /// Returns the colour, the same in every chart.
     pub fn colour(&self) -> u8 {
         match (self.group.as_str(), self.operation) {
             ("transactional", Operation::Read) => 0,
@@ -119,21 +120,22 @@ impl Kind {
         }
     }
 
-    /// Totals of the measured phase, of one instance or of all.
+    /// Returns totals of the measured phase, of one instance or all.
     pub fn totals(&self, bundle: &Bundle, instance: Option<u32>) -> Totals {
         let mut totals = Totals::default();
         for class in &bundle.run.classes {
-            if self.takes(class) && instance.is_none_or(|i| i == class.instance) {
+            if self.includes(class) && instance.is_none_or(|i| i == class.instance) {
                 totals.add(class);
             }
         }
         totals
     }
 
-    /// Latencies of the measured phase, merged: from the intended start, or service times.
+    /// Returns the merged latencies of the measured phase: from the intended start, or service
+    /// times.
     pub fn histogram(&self, bundle: &Bundle, service: bool) -> Option<Histogram<u64>> {
         let mut merged = plimsoll_evidence::latency::histogram();
-        for class in bundle.run.classes.iter().filter(|class| self.takes(class)) {
+        for class in bundle.run.classes.iter().filter(|class| self.includes(class)) {
             let tag = if service { format!("{}.service", class.name) } else { class.name.clone() };
             if let Some(histogram) = bundle.latency.get(&tag) {
                 merged.add(histogram).ok()?;
@@ -167,28 +169,28 @@ impl Totals {
         self.service_ns_max = self.service_ns_max.max(class.service_ns_max);
     }
 
-    /// Per second of the measured phase; `None` where nothing was measured.
+    /// Returns the rate; `None` without a measured phase.
     pub fn rate_per_s(&self, bundle: &Bundle) -> Option<f64> {
         per_second(bundle, self.sums.count_within())
     }
 
-    /// Mean latency; `None` without I/Os.
+    /// Returns the mean latency; `None` without I/Os.
     pub fn latency_ns_avg(&self) -> Option<f64> {
         mean(self.sums.latency_ns, self.sums.count)
     }
 
-    /// Mean service time; `None` without I/Os.
+    /// Returns the mean service time; `None` without I/Os.
     pub fn service_ns_avg(&self) -> Option<f64> {
         mean(self.service_ns_sum, self.served)
     }
 
-    /// Mean size; `None` without I/Os, and for flushes, which have none.
+    /// Returns the mean size; `None` without I/Os, and for flushes.
     pub fn size_bytes_avg(&self) -> Option<f64> {
         mean(self.sums.size_bytes, self.sums.count).filter(|size| *size > 0.0)
     }
 }
 
-/// A sum of the measured phase per second.
+/// Divides a total by the duration of the measured phase.
 pub(crate) fn per_second(bundle: &Bundle, sum: u64) -> Option<f64> {
     measured(bundle).map(|phase| sum as f64 * 1e9 / phase.duration_ns as f64)
 }

@@ -1,4 +1,4 @@
-//! Network interfaces while measuring: what went over them, how fast they are, what was lost.
+//! Network interfaces during the measurement: traffic, speed and errors.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
@@ -6,7 +6,7 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table};
 
-/// Of one host; empty where nobody looked, or no interface moved anything.
+/// Returns the table of one host; empty if nothing was observed or moved.
 pub(super) fn table(bundle: &Bundle) -> Table {
     let mut table = Table::new("Network interfaces, as the kernel counted", columns().into());
     let Some(links) = &bundle.observed.links else { return table };
@@ -15,8 +15,8 @@ pub(super) fn table(bundle: &Bundle) -> Table {
     table
 }
 
-/// Of each host by its name.
-pub(crate) fn of_hosts<'a>(hosts: impl Iterator<Item = (&'a str, &'a Bundle)>) -> Table {
+/// Returns the table of several hosts.
+pub(crate) fn table_of_hosts<'a>(hosts: impl Iterator<Item = (&'a str, &'a Bundle)>) -> Table {
     let mut all = vec![Column::words("host", "host")];
     all.extend(columns());
     let mut table = Table::new("Network interfaces of each host", all);
@@ -33,7 +33,7 @@ pub(crate) fn of_hosts<'a>(hosts: impl Iterator<Item = (&'a str, &'a Bundle)>) -
 }
 
 const PROGRAMS: &str =
-    "Other programs are in these counts, and bytes that pass several interfaces are in each.";
+    "Counts include other programs. Bytes that pass several interfaces count in each.";
 
 fn columns() -> [Column; 7] {
     [
@@ -43,11 +43,11 @@ fn columns() -> [Column; 7] {
         Column::of(Unit::Size, "sent", "sent_bytes"),
         Column::of(Unit::Count, "errors", "errors").rank(1),
         Column::of(Unit::Count, "drops", "drops").rank(1),
-        Column::words("lies on", "below").rank(2),
+        Column::words("on", "below").rank(2),
     ]
 }
 
-/// One that moved nothing says nothing.
+/// An interface without traffic is left out.
 fn is_shown(one: &Interface) -> bool {
     one.counters.is_none_or(|counters| counters.received_bytes > 0 || counters.sent_bytes > 0)
 }
@@ -59,7 +59,7 @@ fn row(one: &Interface) -> Vec<Cell> {
     let speed = one.speed_bits_per_s.map(|speed| match (one.duplex.as_deref(), one.hardware) {
         (Some("half"), _) => format!("{}, half duplex", bits(speed)),
         (_, Some(true)) => bits(speed),
-        // A fixed number of the driver's.
+        // Virtual drivers report a fixed number.
         _ => format!("{} nominal", bits(speed)),
     });
     let below = one.below.as_ref().map(|below| below.join(", "));
@@ -86,7 +86,7 @@ fn note(links: &Links) -> String {
     let Some(tcp) = links.tcp else { return PROGRAMS.to_owned() };
     let show = |count: u64| Unit::Count.show(count as f64, Letters::Unicode);
     format!(
-        "{PROGRAMS} TCP sent {} segments, {} of them again.",
+        "{PROGRAMS} TCP sent {} segments, {} of them retransmitted.",
         show(tcp.sent_segments),
         show(tcp.sent_again_segments)
     )

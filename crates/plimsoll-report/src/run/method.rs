@@ -1,10 +1,10 @@
-//! How it was measured, what the words mean, and where the run stands in the ledger.
+//! Section about method, terms and the run's ledger entry.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, LedgerPosition};
 use plimsoll_judge::Verdict;
 
-use super::{nothing, sentence};
+use super::{empty_section, sentence};
 use crate::document::{Block, Fact, Section};
 use crate::number::{Letters, Unit, elapsed};
 use crate::table::{Cell, Column, Table, Tone};
@@ -22,18 +22,18 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
     let mut notes = Vec::new();
     notes.push(match (run.driver, engine.closed_loop) {
         (Driver::Foreign, _) => {
-            "A foreign tool measured; Plimsoll judged what it reported.".to_owned()
+            "Another tool measured; Plimsoll judged its results.".to_owned()
         }
         (_, true) => format!(
             "Closed loop of {}: an operation starts when the one before it has ended, so \
              that a stall of the storage holds the load back with it (what is held back is missing in \
              the percentiles: coordinated omission). Latency counts from the \
-             moment at which the operation wanted to start.",
+             time at which the operation was due to start.",
             super::threads(engine.sessions)
         ),
         (_, false) => "Open loop: operations start at their scheduled times whether or not \
                        earlier ones have ended. Latency counts from the scheduled time, so that a \
-                       stall is felt by every operation that it delays."
+                       stall counts for every operation that it delays."
             .to_owned(),
     });
     if run.driver != Driver::Model {
@@ -72,7 +72,7 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
              out where the samples depend on each other too much to bear one. A mean passes when \
              its interval, or each of the ten batch means, is clear of the limit.",
             "Unknown means not observed. It never counts as zero or as passed. A claim that is not \
-             shown may still be true: this evidence does not reach that far.",
+             shown may still be true; this evidence does not prove it.",
         ]
         .map(str::to_owned),
     );
@@ -141,10 +141,10 @@ fn paths(bundle: &Bundle) -> Table {
 
 pub(super) fn ledger(bundle: &Bundle) -> Section {
     let Some(ledger) = &bundle.run.ledger else {
-        let words = "This run stands in no ledger, so how often it was tried is unknown.";
+        let words = "This run is in no ledger, so the number of earlier attempts is unknown.";
         let section = Section::full("ledger", "Ledger");
         return match bundle.run.driver {
-            Driver::Foreign => nothing(),
+            Driver::Foreign => empty_section(),
             _ => section.with(Block::Words(words.to_owned())),
         };
     };
@@ -160,7 +160,7 @@ pub(super) fn ledger(bundle: &Bundle) -> Section {
     Section::full("ledger", "Ledger").with(words).with(Block::Facts(facts))
 }
 
-/// When the ledger's first line was written: what came before is not in it.
+/// Describes the time of the ledger's first line. Earlier runs are not in the ledger.
 fn began(bundle: &Bundle, ledger: &LedgerPosition, unix_ns: u64) -> String {
     let before = bundle.run.started_unix_ns.saturating_sub(unix_ns);
     match (ledger.position, before / 86_400_000_000_000) {
@@ -175,9 +175,9 @@ fn tries(ledger: &LedgerPosition) -> String {
         (ledger.earlier_runs_alike, ledger.earlier_alike_not_completed)
     {
         return match alike {
-            0 => "The ledger has no earlier run that asked the same of this system.".to_owned(),
+            0 => "The ledger has no earlier run of the same test on this system.".to_owned(),
             1 => format!(
-                "The ledger has one earlier run that asked the same of this system; it {}.",
+                "The ledger has one earlier run of the same test on this system; it {}.",
                 if given_up == 1 { "did not complete" } else { "completed" }
             ),
             n => format!(

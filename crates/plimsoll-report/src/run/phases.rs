@@ -1,16 +1,16 @@
-//! The phases as they were carried out.
+//! Table of phases, and failed checks of data.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 
-use super::{nothing, sentence};
+use super::{empty_section, sentence};
 use crate::document::{Block, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
 pub(super) fn section(bundle: &Bundle) -> Section {
     if bundle.run.phases.is_empty() {
-        return nothing();
+        return empty_section();
     }
     let section = Section::full("phases", "Phases").with(Block::Table(table(bundle)));
     let checks = &bundle.run.checks;
@@ -62,15 +62,15 @@ fn row(phase: &Phase) -> Vec<Cell> {
     ]
 }
 
-/// Pages that were not what had been written.
+/// Lists pages with wrong contents.
 fn damage(bundle: &Bundle) -> Table {
     let mut table = Table::new(
         "Failed checks of data",
         vec![
-            Column::words("where", "target"),
+            Column::words("target", "target"),
             Column::of(Unit::Count, "page", "page"),
             Column::words("kind", "kind"),
-            Column::words("what was found", "says"),
+            Column::words("finding", "says"),
         ],
     );
     table.rows = bundle

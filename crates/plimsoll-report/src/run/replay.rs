@@ -1,20 +1,20 @@
-//! A trace that was replayed: which one, how it was laid onto the target, how late its operations began, what was left out.
+//! Section about a replayed trace: file, mapping to the target, delays, and omitted operations.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Replay, TraceBegun};
 
-use super::nothing;
+use super::empty_section;
 use crate::document::{Block, Fact, Section};
 use crate::number::{Letters, Unit, elapsed};
 use crate::table::Cell;
 
-/// Digits of a hash that tell one file from another for people.
+/// Digits of a hash that are shown.
 const HASH_DIGITS: usize = 12;
 
-/// Everything of it; nothing where none was replayed.
+/// Returns the section; empty without a trace.
 pub(super) fn section(bundle: &Bundle) -> Section {
-    let Some(replay) = bundle.observed.replay.as_deref() else { return nothing() };
-    let mut facts = vec![trace(replay), asked(replay), places(replay)];
+    let Some(replay) = bundle.observed.replay.as_deref() else { return empty_section() };
+    let mut facts = vec![trace(replay), requested(replay), places(replay)];
     match &replay.begun {
         Some(begun) => facts.extend(began(replay, begun)),
         None => facts.push(Fact::new("replayed", Cell::unknown())),
@@ -50,14 +50,14 @@ fn share(part: u64, all: u64) -> String {
     format!("{:.1} % reads", part as f64 / all as f64 * 100.0)
 }
 
-fn asked(replay: &Replay) -> Fact {
+fn requested(replay: &Replay) -> Fact {
     let due = &replay.due;
     let of = match due.operations == replay.operations {
         true => String::new(),
         false => format!(" of {}", replay.operations),
     };
     let pace = match replay.speed {
-        None => "as fast as the target goes".to_owned(),
+        None => "as fast as the target allows".to_owned(),
         Some(1.0) => "at the recorded pace".to_owned(),
         Some(speed) => format!("{speed} times as fast as recorded"),
     };
@@ -72,7 +72,7 @@ fn asked(replay: &Replay) -> Fact {
         size(due.size_bytes),
         elapsed(due.span_ns as f64)
     );
-    Fact::new("asked for", Cell::text(text)).note(pace)
+    Fact::new("requested", Cell::text(text)).note(pace)
 }
 
 fn places(replay: &Replay) -> Fact {
@@ -80,7 +80,7 @@ fn places(replay: &Replay) -> Fact {
     let share = |n: u64| n as f64 / replay.operations.max(1) as f64 * 100.0;
     let mut note = format!("{:.1} % of the operations moved", share(mapping.moved));
     for (n, what) in [
-        (mapping.folded, "fall together with other places of the trace"),
+        (mapping.folded, "overlap other addresses of the trace"),
         (mapping.rounded, "rounded to the boundary"),
     ] {
         if n > 0 {
@@ -105,7 +105,7 @@ fn began(replay: &Replay, begun: &TraceBegun) -> Vec<Fact> {
     let took = begun.took_ns.map_or(String::new(), |ns| format!(" in {}", elapsed(ns as f64)));
     let order = match (begun.threads, replay.trace.out_of_order) {
         (0 | 1, 0) => "in the order of the trace".to_owned(),
-        (0 | 1, n) => format!("in the order of time; {n} were written down later"),
+        (0 | 1, n) => format!("in the order of time; {n} were recorded out of order"),
         (n, _) => format!("by {n} threads, so that their order is not kept"),
     };
     let all = if replay.due.flushes > 0 { "operations and flushes" } else { "operations" };

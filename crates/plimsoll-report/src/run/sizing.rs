@@ -7,7 +7,7 @@ use plimsoll_judge::figures::measured;
 use plimsoll_plan::{Mailbox, Pace, Workload};
 
 use super::kinds::{Operation, Totals, kind};
-use super::{nothing, sentence, tier_words, verdict_tone};
+use super::{empty_section, sentence, tier_words, verdict_tone};
 use crate::document::{Block, Fact, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table};
@@ -37,7 +37,7 @@ pub(super) fn summary(bundle: &Bundle, verdict: &Verdict) -> Section {
         facts.push(Fact::new("measured for", lasted).note(format!("from {}", utc(from))));
     }
     facts.extend([
-        text("how it ended", &end),
+        text("end", &end),
         text("evidence", tier_words(run.tier, run.driver)),
         text("Plimsoll version", &run.tool_version),
         text("kernel", bundle.environment.kernel.as_deref().unwrap_or("unknown")),
@@ -47,7 +47,7 @@ pub(super) fn summary(bundle: &Bundle, verdict: &Verdict) -> Section {
 
 pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     if measured(bundle).is_none() {
-        return nothing();
+        return empty_section();
     }
     let facts = throughput(bundle, verdict);
     let mut section = Section::full("throughput", "Sizing and throughput");
@@ -88,7 +88,7 @@ fn throughput(bundle: &Bundle, verdict: &Verdict) -> Vec<Fact> {
     facts
 }
 
-/// A counter of the run, in words and with the unit that its name ends in.
+/// Formats a counter of the run in the unit at the end of its name.
 fn counter(name: &str, count: u64) -> Fact {
     let words = |name: &str| name.replace('_', " ").replace(" cpu", " CPU");
     let number = |unit: Unit| Cell::number(unit, count as f64);
@@ -128,7 +128,7 @@ fn required_note(bundle: &Bundle) -> String {
     }
 }
 
-/// The shape of the load beside what has been published on Exchange. Shown, and not judged.
+/// Compares the load with published figures for Exchange. For information only.
 fn ratios(bundle: &Bundle) -> Vec<Fact> {
     let of = |group: &str, operation: Operation| -> Totals {
         kind(bundle, group, operation).totals(bundle, None)
@@ -161,7 +161,7 @@ fn ratios(bundle: &Bundle) -> Vec<Fact> {
 fn databases(bundle: &Bundle) -> Table {
     let (caption, title) = match bundle.plan.workload.mailbox() {
         Some(_) => ("Database configuration", "database"),
-        None => ("Where the data lay", "instance"),
+        None => ("Data directories", "instance"),
     };
     let mut table = Table::new(
         caption,
@@ -199,14 +199,14 @@ pub(super) fn parameters(bundle: &Bundle) -> Section {
         section = section.with(Block::Facts(mailbox(store)));
     }
     section = section.with(Block::Listing {
-        caption: "The plan as given (plan.toml)".to_owned(),
+        caption: "The plan as written (plan.toml)".to_owned(),
         text: bundle.plan_text.clone(),
     });
     if let Some(job) = &bundle.job_text {
-        let caption = "The fio job that it names (job.fio)".to_owned();
+        let caption = "The fio job of the plan (job.fio)".to_owned();
         section = section.with(Block::Listing { caption, text: job.clone() });
     }
-    // A plan that was read from a bundle can be written again.
+    // A plan from a bundle can always be serialised.
     if let Ok(resolved) = bundle.plan.to_toml() {
         section = section.with(Block::Listing {
             caption: format!(
@@ -225,7 +225,7 @@ fn mailbox(store: &Mailbox) -> Vec<Fact> {
     let mix = &store.mix;
     let percent = |p: f64| Unit::Share.show(p / 100.0, Letters::Unicode);
     let pace = match store.pace {
-        Pace::Free => "free: as fast as the threads go",
+        Pace::Free => "free: as fast as the threads can",
         Pace::Target => "target: open loop at the required rate",
     };
     let maintenance = store.maintenance.as_ref().map_or("off".to_owned(), |m| {

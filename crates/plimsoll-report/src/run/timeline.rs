@@ -1,5 +1,4 @@
-//! Charts over the time of the run: rates and latencies per kind of I/O, phases shaded, limits
-//! drawn.
+//! Charts over time: rates and latencies per kind of I/O, with phases and limits.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +8,15 @@ use plimsoll_evidence::series::{Data, drained_class};
 use plimsoll_judge::Verdict;
 use plimsoll_plan::{LatencyClass, LatencyStatistic};
 
+use super::empty_section;
 use super::kinds::{Kind, kinds};
-use super::nothing;
 use crate::chart::{Axis, Band, Mark, Plot, Rule, Series};
 use crate::document::{Block, Section};
 use crate::number::{Letters, Unit};
 
-/// Above this many points a line is easier to read than steps.
+/// Number of points above which a plain line is drawn instead of steps.
 const STEPS_MAX: usize = 150;
-/// Where the measurement is a smaller share of the run, the charts show only it and the warm-up.
+/// If the measurement is a smaller fraction of the run, charts show only it and the warm-up.
 const SHARE_OF_RUN_MIN: f64 = 0.3;
 
 /// One interval of one kind of I/O.
@@ -36,14 +35,14 @@ pub(crate) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     let time = time_axis(bundle);
     let window = (time.low.unwrap_or(0.0), time.high.unwrap_or(f64::INFINITY));
     let timed = |kind: Kind| {
-        let slots = slots(bundle, window, |class| kind.takes(class));
-        Timed { kind, slots }
+        let slots = slots(bundle, window, |class| kind.includes(class));
+        KindTimeline { kind, slots }
     };
-    // Upkeep is a few I/Os now and then: the tables have it.
+    // Upkeep has few I/Os; they are in the tables.
     let shown = |kind: &Kind| kind.group != "upkeep" && kind.group != "phase";
-    let all: Vec<Timed> = kinds(bundle).into_iter().filter(shown).map(timed).collect();
+    let all: Vec<KindTimeline> = kinds(bundle).into_iter().filter(shown).map(timed).collect();
     if all.iter().all(|timed| timed.slots.is_empty()) {
-        return nothing();
+        return empty_section();
     }
     let bands = bands(bundle, (time.low.unwrap_or(0.0), time.high.unwrap_or(0.0)));
     let rate = rate_plot(bundle, &all, time.clone(), verdict).bands(bands.clone());
@@ -55,8 +54,8 @@ pub(crate) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
         .with(Block::Chart(Box::new(largest)))
 }
 
-/// Adds the rows of the classes up, interval by interval, of the stretch that is shown. What a store writes back
-/// when it closes is none of the load: a flush of everything at once would set the scale of all that is.
+/// Adds up rows of classes by interval, for the shown time. The final flush when a store closes is
+/// excluded, because it would dominate the scale.
 fn slots(
     bundle: &Bundle,
     (low, high): (f64, f64),
@@ -88,7 +87,7 @@ fn slots(
         slot.max_ns = slot.max_ns.max(max_ns);
     }
     let mut slots = merge_short(slots.into_values().collect());
-    // What the end of the measurement cut off shows as the largest of its last interval.
+    // The last interval includes I/Os cut off by the end of the measurement.
     for row in &bundle.series {
         if let (Some(class), Data::Class { max_ns, .. }) = (drained_class(&row.name), row.data)
             && names.contains(&class)
@@ -100,8 +99,8 @@ fn slots(
     slots
 }
 
-/// A rate over a few milliseconds at the end of a phase says nothing: an interval shorter than half
-/// of the one before it is added to that.
+/// Merges an interval shorter than half of the previous one into it: a rate over a few milliseconds
+/// is meaningless.
 fn merge_short(slots: Vec<Slot>) -> Vec<Slot> {
     let mut merged: Vec<Slot> = Vec::with_capacity(slots.len());
     for slot in slots {
@@ -119,8 +118,8 @@ fn merge_short(slots: Vec<Slot>) -> Vec<Slot> {
     merged
 }
 
-/// Length of the means that a limit on the maximum judges, where the measurement holds enough of
-/// them to make a chart; 0: the intervals as they are.
+/// Returns the length of the means that a limit on the maximum judges, if the measurement has
+/// enough of them; 0 for the recorded intervals.
 fn judged_width_ns(bundle: &Bundle) -> u64 {
     const MEANS_MIN: u64 = 30;
     let (Some(requirement), Some(measure)) = (&bundle.plan.requirement, bundle.run.measure())
@@ -131,8 +130,7 @@ fn judged_width_ns(bundle: &Bundle) -> u64 {
     if width_ns > 0 && measure.duration_ns / width_ns >= MEANS_MIN { width_ns } else { 0 }
 }
 
-/// Adds neighbouring intervals of a phase up to intervals of this length, counted from the start of
-/// the phase.
+/// Adds up neighbouring intervals of a phase to this length, from the start of the phase.
 fn widen(slots: &[Slot], width_ns: u64) -> Vec<Slot> {
     if width_ns == 0 {
         return slots.to_vec();
@@ -158,7 +156,7 @@ fn widen(slots: &[Slot], width_ns: u64) -> Vec<Slot> {
     merge_short(wide)
 }
 
-/// Points of a series, with gaps where no interval was recorded.
+/// Returns the points of a series, with gaps for missing intervals.
 fn points(
     slots: &[Slot],
     steps: bool,
@@ -167,7 +165,7 @@ fn points(
     let mut points = Vec::with_capacity(slots.len() + 2);
     let mut end_ns: Option<u64> = None;
     for slot in slots {
-        // Clocks of intervals may be off by a little.
+        // Intervals may be off by a little.
         if let Some(end) = end_ns
             && slot.start_ns > end + slot.duration_ns / 4
         {
@@ -190,24 +188,23 @@ fn mark(name: &str, colour: u8, slots: &[Slot], of: impl Fn(&Slot) -> Option<f64
 }
 
 /// A kind of I/O over time.
-struct Timed {
+struct KindTimeline {
     kind: Kind,
     slots: Vec<Slot>,
 }
 
-impl Timed {
+impl KindTimeline {
     fn mark(&self, of: impl Fn(&Slot) -> Option<f64>) -> Mark {
         mark(&self.kind.label, self.kind.colour(), &self.slots, of)
     }
 
-    /// Database and log I/O: those that limits are set on.
+    /// Returns true for database and log I/O, which have limits.
     fn is_judged(&self) -> bool {
         matches!(self.kind.group.as_str(), "transactional" | "log")
     }
 }
 
-/// The time that the charts show: the whole run, or the measurement and its warm-up where the rest
-/// would squeeze them.
+/// Returns the time axis: the whole run, or the measurement and warm-up if the rest would dominate.
 fn time_axis(bundle: &Bundle) -> Axis {
     let axis = Axis::linear("time since the start of the run", Unit::Elapsed);
     let end = |kinds: &[PhaseKind]| {
@@ -240,7 +237,7 @@ fn bands(bundle: &Bundle, (low, high): (f64, f64)) -> Vec<Band> {
     phases.filter(|band| band.to > band.from).collect()
 }
 
-fn rate_plot(bundle: &Bundle, all: &[Timed], time: Axis, verdict: &Verdict) -> Plot {
+fn rate_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis, verdict: &Verdict) -> Plot {
     let window = (time.low.unwrap_or(0.0), time.high.unwrap_or(f64::INFINITY));
     let per_second = |slot: &Slot| Some(slot.count as f64 * 1e9 / slot.duration_ns as f64);
     let mut plot = Plot::new("rate", "I/Os per second", time, Axis::linear("I/Os", Unit::Rate));
@@ -259,7 +256,7 @@ fn rate_plot(bundle: &Bundle, all: &[Timed], time: Axis, verdict: &Verdict) -> P
     plot.says("Completed I/Os of each interval.")
 }
 
-fn latency_plot(bundle: &Bundle, all: &[Timed], time: Axis) -> Plot {
+fn latency_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis) -> Plot {
     let mean = |slot: &Slot| (slot.count > 0).then(|| slot.sum_ns as f64 / slot.count as f64);
     let mut plot =
         Plot::new("latency-time", "Average latency", time, Axis::log("latency", Unit::Latency));
@@ -303,7 +300,7 @@ fn latency_plot(bundle: &Bundle, all: &[Timed], time: Axis) -> Plot {
     })
 }
 
-fn largest_plot(all: &[Timed], time: Axis) -> Plot {
+fn largest_plot(all: &[KindTimeline], time: Axis) -> Plot {
     let largest = |slot: &Slot| (slot.count > 0).then_some(slot.max_ns as f64);
     let mut plot = Plot::new(
         "largest-time",
@@ -317,7 +314,7 @@ fn largest_plot(all: &[Timed], time: Axis) -> Plot {
     plot.says("Stalls that averages hide. Shown, and not judged.").size(860.0, 220.0)
 }
 
-/// The rate at a glance, for the terminal.
+/// Returns a sparkline of the rate, for the terminal.
 pub(super) fn spark(bundle: &Bundle) -> Block {
     let measure = bundle.run.phases.iter().position(|phase| phase.kind == PhaseKind::Measure);
     let values: Vec<Option<f64>> =

@@ -1,4 +1,4 @@
-//! Two or more experiments side by side: ratios with their intervals, and what differs.
+//! Comparison of two or more experiments: ratios with intervals, and differing conditions.
 
 use crate::chart::plot::{Dot, RuleKind};
 use crate::chart::{Axis, Mark, Plot, Rule};
@@ -6,16 +6,16 @@ use crate::document::{Block, Document, Headline, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone, Value};
 
-/// One experiment's figure for a metric.
+/// Value of a metric in one experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Side {
     /// Mean over its runs; `None`: not measured.
     pub mean: Option<f64>,
-    /// 95 % interval of the mean, where its runs allow one.
+    /// 95 % interval of the mean; `None` if there are too few runs.
     pub interval: Option<(f64, f64)>,
     /// Largest minus least run, over the mean.
     pub spread_share: Option<f64>,
-    /// Over the first experiment; `None` for the first itself and where it cannot be formed.
+    /// Ratio to the first experiment; `None` for the first itself, and if it cannot be computed.
     pub ratio: Option<f64>,
     /// 95 % interval of the ratio.
     pub ratio_interval: Option<(f64, f64)>,
@@ -24,37 +24,37 @@ pub struct Side {
 /// A metric over all experiments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name, with `better when higher` or `lower` where that is so.
+    /// Name, with `higher is better` or `lower is better` if known.
     pub name: String,
-    /// Its name in CSV.
+    /// Name in CSV.
     pub key: String,
-    /// The kind of its numbers.
+    /// Kind of numbers.
     pub unit: Unit,
-    /// `Some(true)`: more is better; `Some(false)`: less is; `None`: neither.
+    /// True if higher is better, false if lower is better, `None` if neither.
     pub more_is_better: Option<bool>,
     /// The experiments, in the order of [`Comparison::names`].
     pub sides: Vec<Side>,
-    /// The difference in words: significant or not.
+    /// Description of the difference: significant or not.
     pub says: String,
 }
 
 /// A comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
-    /// The experiments; the first is what the others are held against.
+    /// Names of the experiments. The first is the baseline.
     pub names: Vec<String>,
-    /// What is read first: whether the difference should decide at all.
+    /// Headline: whether the difference should decide.
     pub headline: Headline,
     /// The metrics.
     pub metrics: Vec<Metric>,
     /// Conditions that differ: name, and the value of each experiment.
     pub unlike: Vec<(String, Vec<String>)>,
-    /// Sentences: what was accepted, what is an estimate.
+    /// Remarks: accepted differences, estimates.
     pub remarks: Vec<String>,
 }
 
 impl Comparison {
-    /// Ratios with their intervals against the first experiment.
+    /// Returns the chart of ratios with intervals.
     pub fn plot(&self) -> Plot {
         let names: Vec<String> = self.metrics.iter().rev().map(|m| m.name.clone()).collect();
         let height = 76.0 + 30.0 * names.len() as f64;
@@ -79,7 +79,7 @@ impl Comparison {
                 .zip(self.metrics.iter().rev())
                 .filter_map(|(row, metric)| {
                     let side = metric.sides.get(at)?;
-                    // Several experiments on one row stand a little apart.
+                    // Several experiments in one row are offset slightly.
                     let apart = (at as f64 - self.names.len() as f64 / 2.0) * 0.18;
                     let y = f64::from(row) - apart;
                     Some(Dot { x: side.ratio?, y, x_range: side.ratio_interval, ..Dot::default() })
@@ -91,13 +91,13 @@ impl Comparison {
         plot.rule(Rule { level: false, at: 1.0, label: "same".to_owned(), kind: RuleKind::Note })
     }
 
-    /// Whether ratios lie so far apart that those near 1 would be crowded: a third and threefold are as far from it.
+    /// Returns true if ratios need a logarithmic scale, on which 1/3 and 3 are equally far from 1.
     fn is_wide(&self) -> bool {
         let ratios = self.metrics.iter().flat_map(|m| &m.sides).filter_map(|side| side.ratio);
         ratios.filter(|ratio| *ratio > 0.0).any(|ratio| !(0.25..=4.0).contains(&ratio))
     }
 
-    /// A little below the least of the ratios and of 1, so that small differences can be seen.
+    /// Returns the lower end of the axis, a little below the smallest ratio and 1.
     fn least(&self) -> Option<f64> {
         let ends = self
             .metrics
@@ -108,26 +108,26 @@ impl Comparison {
         Some(((least - 0.05) * 20.0).floor() / 20.0)
     }
 
-    /// What is said of every figure alike: it is said once, below them.
-    fn said_of_all(&self) -> Option<&str> {
+    /// Returns the text that all metrics share, to show it once below the table.
+    fn common_text(&self) -> Option<&str> {
         let (first, more) = self.metrics.split_first()?;
         let alike = !more.is_empty() && more.iter().all(|metric| metric.says == first.says);
         alike.then_some(first.says.as_str())
     }
 
-    /// Means, intervals, spreads and ratios: two sides beside each other, more below each other.
+    /// Returns the table: two sides as columns, more sides as rows.
     pub fn table(&self) -> Table {
-        if let Some(says) = self.said_of_all() {
+        if let Some(says) = self.common_text() {
             let apart = |metric: &Metric| Metric { says: String::new(), ..metric.clone() };
             let metrics = self.metrics.iter().map(apart).collect();
-            let mut table = Self { metrics, ..self.clone() }.laid_out();
+            let mut table = Self { metrics, ..self.clone() }.wide_table();
             table.note = format!("every difference: {says}");
             return table;
         }
-        self.laid_out()
+        self.wide_table()
     }
 
-    fn laid_out(&self) -> Table {
+    fn wide_table(&self) -> Table {
         if self.names.len() > 2 {
             return self.long_table();
         }
@@ -149,7 +149,7 @@ impl Comparison {
         table
     }
 
-    /// A row for each metric and side.
+    /// Returns the table with a row per metric and side.
     fn long_table(&self) -> Table {
         let over = format!("over {}", self.names.first().map_or("the first", String::as_str));
         let columns = vec![
@@ -198,7 +198,7 @@ impl Comparison {
         cells
     }
 
-    /// The whole report of a comparison.
+    /// Returns the report of a comparison.
     pub fn document(&self) -> Document {
         let mut sections = vec![
             Section::brief("metrics", "Side by side")
@@ -244,7 +244,8 @@ fn interval(unit: Unit, ends: Option<(f64, f64)>) -> Cell {
     }
 }
 
-/// A ratio is set off only where its interval is clear of 1 and it is known which way is better.
+/// Returns the tone of a ratio: coloured only if its interval excludes 1 and the better direction
+/// is known.
 fn tone(metric: &Metric, side: &Side) -> Tone {
     match (metric.more_is_better, side.ratio_interval) {
         (Some(more), Some((low, _))) if low > 1.0 => {

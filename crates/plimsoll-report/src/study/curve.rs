@@ -1,5 +1,4 @@
-//! The throughput-latency curve: how latency grows with the load carried, and where the load line
-//! is.
+//! The throughput-latency curve with its load line.
 
 use crate::chart::plot::Dot;
 use crate::chart::{Axis, Mark, Plot, Rule};
@@ -7,52 +6,52 @@ use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone, Value};
 
-/// One step of load, carried long enough to judge it.
+/// One measured step of load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// How much was offered: threads, queue depth or I/Os per second, as [`Curve::load_name`] says.
+    /// Offered load: threads, queue depth or I/Os per second, as [`Curve::load_name`] says.
     pub load: f64,
-    /// What was carried.
+    /// Achieved rate.
     pub rate_per_s: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the rate.
     pub rate_interval: Option<(f64, f64)>,
     /// Latencies in the order of [`Curve::latency_names`]; `None`: not measured.
     pub latency_ns: Vec<Option<f64>>,
     /// 95 % interval of the first of them.
     pub latency_interval_ns: Option<(f64, f64)>,
-    /// Whether every ceiling was kept; `None` where the samples do not tell.
+    /// True if every ceiling was met; `None` if the samples do not decide.
     pub within: Option<bool>,
-    /// Whether the system was steady; `None` where that is unknown.
+    /// True if the system was steady; `None` if unknown.
     pub steady: Option<bool>,
-    /// The bundle, or a remark.
+    /// Bundle, or a remark.
     pub note: String,
 }
 
-/// The steps of a tuning in the order of their load, and what follows from them.
+/// Steps of a search by ascending load, with conclusions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
     /// Name of the plan.
     pub name: String,
-    /// What the load is counted in: `threads`, `queue depth`, `offered I/Os`.
+    /// Name of the load parameter: `threads`, `queue depth`, `offered I/Os`.
     pub load_name: String,
-    /// Which latencies the steps hold: `database reads, average`.
+    /// Names of the steps' latencies: `database reads, average`.
     pub latency_names: Vec<String>,
-    /// Ceiling of each of them, where it has one.
+    /// Ceiling of each latency, if any.
     pub ceilings_ns: Vec<Option<f64>>,
     /// The steps.
     pub steps: Vec<Step>,
-    /// What is required.
+    /// Required rate.
     pub required_per_s: Option<f64>,
     /// Index of the step that is the load line: the highest rate carried within every ceiling.
     pub load_line: Option<usize>,
-    /// Index of the step with the fewest threads that meets the requirement.
+    /// Index of the step with the lowest load that meets the requirement.
     pub fewest: Option<usize>,
-    /// Sentences that the tuning adds: where the curve falls, what was not tried.
+    /// Remarks of the search.
     pub remarks: Vec<String>,
 }
 
 impl Curve {
-    /// The chart: latency over rate, the ceilings and the load line.
+    /// Returns the chart: latency over rate, with ceilings and load line.
     pub fn plot(&self) -> Plot {
         let mut plot = Plot::new(
             "curve",
@@ -61,10 +60,7 @@ impl Curve {
             Axis::log("latency", Unit::Latency),
         )
         .size(860.0, 340.0)
-        .says(format!(
-            "Beside each point stands its load ({}). Bars are 95 % intervals.",
-            self.load_name
-        ));
+        .says(format!("Labels are the load ({}). Bars are 95 % intervals.", self.load_name));
         for (i, name) in self.latency_names.iter().enumerate() {
             let dots: Vec<Dot> = self.steps.iter().filter_map(|step| self.dot(step, i)).collect();
             let (name, colour) = (name.clone(), i as u8);
@@ -82,7 +78,7 @@ impl Curve {
         plot
     }
 
-    /// The ceilings, each once, with the latencies that have it.
+    /// Returns the distinct ceilings with their latencies.
     fn ceilings(&self) -> Vec<(f64, Vec<&str>)> {
         let mut ceilings: Vec<(f64, Vec<&str>)> = Vec::new();
         for (name, ceiling) in self.latency_names.iter().zip(&self.ceilings_ns) {
@@ -111,7 +107,7 @@ impl Curve {
         })
     }
 
-    /// The steps as a table.
+    /// Returns the table of steps.
     pub fn table(&self) -> Table {
         let mut columns = vec![
             Column::numbers(&self.load_name, "load"),
@@ -161,17 +157,17 @@ impl Curve {
         }
         let mut note: Vec<&str> = Vec::new();
         note.extend((Some(at) == self.load_line).then_some("load line"));
-        note.extend((Some(at) == self.fewest).then_some("fewest that meet the requirement"));
+        note.extend((Some(at) == self.fewest).then_some("lowest load that meets the requirement"));
         note.extend((!step.note.is_empty()).then_some(step.note.as_str()));
         cells.extend([
-            told(step.within, "yes", "no"),
-            told(step.steady, "yes", "no"),
+            yes_no(step.within, "yes", "no"),
+            yes_no(step.steady, "yes", "no"),
             Cell::text(note.join("; ")),
         ]);
         cells
     }
 
-    /// The whole report of a tuning.
+    /// Returns the report of a search.
     pub fn document(&self) -> Document {
         let line = self.load_line.and_then(|at| self.steps.get(at));
         let mut figures = Vec::new();
@@ -186,12 +182,12 @@ impl Curve {
                     self.load_name
                 )
             }
-            None => "No step kept every ceiling, so there is no load line.".to_owned(),
+            None => "No step stayed within every ceiling, so there is no load line.".to_owned(),
         };
         if let Some(required) = self.required_per_s {
             figures.push(Fact::new("required", Cell::number(Unit::Rate, required)));
             let fewest = self.fewest.and_then(|at| self.steps.get(at)).map(|step| step.load);
-            let name = format!("fewest {} that meet it", self.load_name);
+            let name = format!("minimum {}", self.load_name);
             figures.push(Fact::new(&name, Cell::maybe(Unit::Plain, fewest)));
         }
         let mut section = Section::brief("curve-section", "Throughput and latency")
@@ -214,7 +210,7 @@ impl Curve {
     }
 }
 
-fn told(answer: Option<bool>, yes: &str, no: &str) -> Cell {
+fn yes_no(answer: Option<bool>, yes: &str, no: &str) -> Cell {
     match answer {
         Some(true) => Cell::text(yes).tone(Tone::Good),
         Some(false) => Cell::text(no).tone(Tone::Bad),

@@ -1,4 +1,4 @@
-//! A sweep over I/O size, read share and pattern: one table, maps and lines.
+//! Report of a sweep over I/O size, read share and pattern: table, maps and lines.
 
 use crate::chart::plot::Dot;
 use crate::chart::{Axis, AxisScale, HeatMap, Mark, Plot};
@@ -6,7 +6,7 @@ use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell as Shown, Column, Table, Tone, Value};
 
-/// One point of the matrix. Figures are `None` where they were not measured or cannot be believed.
+/// One point of the matrix. Figures are `None` if they were not measured or are unreliable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     /// `random`, `sequential`, `zipf`…
@@ -15,11 +15,11 @@ pub struct Cell {
     pub queue_depth: u32,
     /// I/O size.
     pub size_bytes: u64,
-    /// Share of reads among data operations, 0 to 1.
+    /// Fraction of reads among data operations, 0 to 1.
     pub read_share: f64,
     /// Operations per second, metadata included.
     pub rate_per_s: Option<f64>,
-    /// Its 95 % interval.
+    /// 95 % interval of the rate.
     pub rate_interval: Option<(f64, f64)>,
     /// Bytes per second.
     pub bandwidth_bytes_per_s: Option<f64>,
@@ -35,30 +35,30 @@ pub struct Cell {
     pub latency_ns_percentiles: [Option<f64>; 3],
     /// Share of the host's CPUs.
     pub cpu_share: Option<f64>,
-    /// Whether the system was steady; `None`: too few intervals to tell.
+    /// True if the system was steady; `None` with too few intervals.
     pub steady: Option<bool>,
-    /// The verdict in capitals.
+    /// Verdict, in capitals.
     pub verdict: String,
-    /// The bundle, or why there is no figure.
+    /// Bundle, or the reason why there is no figure.
     pub note: String,
 }
 
-/// A whole sweep.
+/// A sweep.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sweep {
     /// Name of the plan.
     pub name: String,
-    /// The points, in the order measured.
+    /// Points in order of measurement.
     pub cells: Vec<Cell>,
-    /// Figures to keep in mind, derived by rule.
+    /// Key figures.
     pub remember: Vec<Fact>,
     /// Conditions that hold for every point.
     pub conditions: Vec<String>,
 }
 
-/// Which figure of a cell is drawn.
+/// Figure of a cell to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum PointFigure {
     /// Operations per second.
     Rate,
     /// Bytes per second.
@@ -67,7 +67,7 @@ pub enum Of {
     Latency,
 }
 
-impl Of {
+impl PointFigure {
     fn value(self, cell: &Cell) -> Option<f64> {
         match self {
             Self::Rate => cell.rate_per_s,
@@ -116,7 +116,7 @@ fn sorted<T: PartialOrd + Copy>(mut values: Vec<T>) -> Vec<T> {
 }
 
 impl Sweep {
-    /// Patterns with their queue depths, in the order they first occur: one map for each.
+    /// Returns patterns with queue depths, in order of appearance; each has a map.
     fn groups(&self) -> Vec<(String, u32)> {
         let mut groups: Vec<(String, u32)> = Vec::new();
         for cell in &self.cells {
@@ -153,8 +153,8 @@ impl Sweep {
         format!("{what}-{word}-{}", group.1)
     }
 
-    /// Size along, read share upwards, the figure as colour and in words.
-    pub fn map(&self, group: &(String, u32), of: Of) -> Plot {
+    /// Returns a map: I/O size by read share, with the figure as colour and text.
+    pub fn map(&self, group: &(String, u32), of: PointFigure) -> Plot {
         let (sizes, reads) = (self.sizes(group), self.reads(group));
         let edges = |count: usize| (0..=count).map(|i| i as f64 - 0.5).collect();
         let mut cells = vec![None; sizes.len() * reads.len()];
@@ -187,13 +187,13 @@ impl Sweep {
         .size(860.0, height)
     }
 
-    /// The figure over the size, one line for each read share.
-    pub fn lines(&self, group: &(String, u32), of: Of) -> Plot {
+    /// Returns a chart of the figure over I/O size, with a line per read share.
+    pub fn lines(&self, group: &(String, u32), of: PointFigure) -> Plot {
         let x = Axis { scale: AxisScale::Log2, ..Axis::linear("I/O size", Unit::Size) };
         let y = match of {
-            Of::Bandwidth => Axis::linear(of.title(), of.unit()),
-            Of::Rate => Axis::log("operations", Unit::Rate),
-            Of::Latency => Axis::log(of.title(), of.unit()),
+            PointFigure::Bandwidth => Axis::linear(of.title(), of.unit()),
+            PointFigure::Rate => Axis::log("operations", Unit::Rate),
+            PointFigure::Latency => Axis::log(of.title(), of.unit()),
         };
         let mut plot = Plot::new(
             &Self::id(group, &format!("lines-{}", of.key())),
@@ -206,7 +206,7 @@ impl Sweep {
                 .of_group(group)
                 .filter(|cell| cell.read_share == share)
                 .filter_map(|cell| {
-                    let y_range = cell.rate_interval.filter(|_| of == Of::Rate);
+                    let y_range = cell.rate_interval.filter(|_| of == PointFigure::Rate);
                     let x = cell.size_bytes as f64;
                     Some(Dot { x, y: of.value(cell)?, y_range, ..Dot::default() })
                 })
@@ -218,7 +218,7 @@ impl Sweep {
         plot
     }
 
-    /// Bandwidth against latency, every point, one colour for each group.
+    /// Returns a scatter plot of bandwidth and latency, with a colour per group.
     pub fn scatter(&self) -> Plot {
         let mut plot = Plot::new(
             "sweep-scatter",
@@ -241,7 +241,7 @@ impl Sweep {
         plot
     }
 
-    /// The table that architects know, and beyond it percentiles, intervals and CPU.
+    /// Returns the table of points with percentiles, intervals and CPU.
     pub fn table(&self) -> Table {
         let mut table = Table::new(
             "",
@@ -270,8 +270,8 @@ impl Sweep {
         table
     }
 
-    /// The table as it is shown: without what no point did.
-    fn shown(&self) -> Table {
+    /// Returns the table without columns that no point uses.
+    fn shown_table(&self) -> Table {
         let mut table = self.table();
         let did = |cell: &Cell| cell.metadata_rate_per_s.is_some_and(|rate| rate > 0.0);
         let at = table.columns.iter().position(|column| column.key == "metadata_rate_per_s");
@@ -282,18 +282,21 @@ impl Sweep {
         table
     }
 
-    /// The whole report of a sweep.
+    /// Returns the report of a sweep.
     pub fn document(&self) -> Document {
         let measured = self.cells.iter().filter(|cell| cell.rate_per_s.is_some()).count();
         let reason = format!("{measured} of {} points have figures.", self.cells.len());
         let mut sections = Vec::new();
         if !self.remember.is_empty() {
             let facts = Block::Facts(self.remember.clone());
-            sections.push(Section::brief("remember", "Figures to keep in mind").with(facts));
+            sections.push(Section::brief("remember", "Key figures").with(facts));
         }
         let mut grids = Section::terminal("grids", "Operations per second and average latency");
         let groups = self.groups();
-        for plot in groups.iter().flat_map(|g| [Of::Rate, Of::Latency].map(|of| self.map(g, of))) {
+        for plot in groups
+            .iter()
+            .flat_map(|g| [PointFigure::Rate, PointFigure::Latency].map(|of| self.map(g, of)))
+        {
             if let Some(grid) = plot.grid() {
                 grids = grids.with(Block::Table(grid));
             }
@@ -302,16 +305,16 @@ impl Sweep {
         for group in groups {
             let id = Self::id(&group, "group");
             let mut section = Section::full(&id, &Self::group_name(&group));
-            for of in [Of::Rate, Of::Bandwidth, Of::Latency] {
+            for of in [PointFigure::Rate, PointFigure::Bandwidth, PointFigure::Latency] {
                 section = section.with(Block::Chart(Box::new(self.map(&group, of))));
             }
-            for of in [Of::Rate, Of::Bandwidth, Of::Latency] {
+            for of in [PointFigure::Rate, PointFigure::Bandwidth, PointFigure::Latency] {
                 section = section.with(Block::Chart(Box::new(self.lines(&group, of))));
             }
             sections.push(section);
         }
         let all = Section::brief("points", "All points")
-            .with(Block::Table(self.shown()))
+            .with(Block::Table(self.shown_table()))
             .with(Block::Chart(Box::new(self.scatter())));
         sections.push(all);
         if !self.conditions.is_empty() {

@@ -1,5 +1,5 @@
-//! A table in characters: aligned columns where they fit, else word columns are folded, else each
-//! row becomes a list of named values.
+//! Renders a table as text: aligned columns if they fit, else with wrapped text columns, else a
+//! list of named values per row.
 
 use super::Style;
 use super::paint::{Colour, paint};
@@ -11,14 +11,14 @@ use crate::table::{Align, Cell, Table};
 const GAP: usize = 2;
 /// Space before the first column.
 const INDENT: usize = 2;
-/// Room that a value of a record gets beside its name; otherwise it stands below it.
+/// Minimum width of a value next to its name in a list; otherwise it is printed below.
 const RECORD_MIN: usize = 16;
-/// A column of words is folded down to this, or to its longest word where that is not much longer.
+/// Text columns are wrapped down to this width, or to a slightly longer word.
 const FOLDED_MIN: usize = 14;
 /// Longer words (paths, hashes) are broken.
 const WORD_MAX: usize = 24;
 
-/// Draws a table. Nothing for a table without rows.
+/// Renders a table; empty for a table without rows.
 pub fn grid(table: &Table, style: &Style) -> String {
     if table.rows.is_empty() && table.totals.is_empty() {
         return String::new();
@@ -36,7 +36,7 @@ pub fn grid(table: &Table, style: &Style) -> String {
             cells.draw(&widths, table, style, &mut out);
             break;
         }
-        // The column that matters least, the last of several, gives way.
+        // Drop the last column of the highest rank.
         let least = shown.iter().copied().filter(|i| table.columns[*i].rank > 0);
         let Some(least) = least.max_by_key(|i| (table.columns[*i].rank, *i)) else {
             Cells::of(table, &(0..table.columns.len()).collect::<Vec<_>>(), style)
@@ -50,7 +50,7 @@ pub fn grid(table: &Table, style: &Style) -> String {
         let left_out = (0..table.columns.len()).filter(|i| !shown.contains(i));
         let names: Vec<String> =
             left_out.map(|i| table.columns[i].heading(None)).filter(|n| !n.is_empty()).collect();
-        let line = format!("Left out for want of width: {}.", names.join(", "));
+        let line = format!("Columns left out to save width: {}.", names.join(", "));
         for line in wrap(&style.clean(&line), style.columns() - INDENT) {
             out.push_str(&format!("  {}\n", paint(&line, Colour::Faint, style.colour)));
         }
@@ -97,12 +97,12 @@ impl Cells {
         }
     }
 
-    /// Widths of the columns that fit into `room`; `None` where even folded ones do not.
+    /// Returns column widths that fit into `room`; `None` if even wrapped columns do not fit.
     fn fit(&self, room: usize) -> Option<Vec<usize>> {
         let cell_width = |i: usize| {
             self.rows.iter().filter_map(|row| row.get(i)).map(|(text, _)| width(text)).max()
         };
-        // A heading of several words folds to its longest word or the widest cell.
+        // A heading can wrap to its longest word or the widest cell.
         let mut widths: Vec<usize> = self
             .headings
             .iter()
@@ -133,7 +133,7 @@ impl Cells {
 
     fn draw(&self, widths: &[usize], table: &Table, style: &Style, out: &mut String) {
         let headings: Vec<_> = self.headings.iter().map(|h| (h.clone(), Colour::Faint)).collect();
-        // Folded headings stand on the line below them.
+        // The last line of wrapped headings is next to the rule.
         self.draw_row(&headings, widths, true, style, out);
         for (i, row) in self.rows.iter().enumerate() {
             if i == table.rows.len() && i > 0 {
@@ -176,7 +176,7 @@ impl Cells {
                     Align::Left => (0, pad),
                     Align::Right => (pad, 0),
                 };
-                // Spaces at the end of a line are left out.
+                // Trailing spaces are omitted.
                 if !text.is_empty() {
                     drawn.push_str(&" ".repeat(pending + before));
                     drawn.push_str(&paint(text, row[i].1, style.colour));

@@ -1,28 +1,28 @@
-//! Colour and weight on a terminal, by the sixteen colours that every theme defines.
+//! Colour and weight on a terminal, with the 16 standard colours.
 
 use crate::table::Tone;
 
-/// What a piece of text looks like.
+/// Appearance of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// As the rest.
+    /// Normal.
     Plain,
-    /// Kept.
+    /// Good.
     Green,
-    /// Not kept.
+    /// Bad.
     Red,
-    /// Worth a look.
+    /// Warning.
     Yellow,
-    /// Beside the point.
+    /// Less important.
     Faint,
     /// A heading.
     Bold,
-    /// A verdict: the colour, reversed.
+    /// A verdict: the tone's colour, reversed.
     Loud(Tone),
 }
 
 impl Colour {
-    /// The colour of a tone.
+    /// Returns the colour of a tone.
     pub fn of(tone: Tone) -> Self {
         match tone {
             Tone::Plain => Self::Plain,
@@ -34,7 +34,7 @@ impl Colour {
         }
     }
 
-    /// The colour of a verdict.
+    /// Returns the colour of a verdict.
     pub fn loud(tone: Tone) -> Self {
         Self::Loud(tone)
     }
@@ -55,7 +55,7 @@ impl Colour {
     }
 }
 
-/// Paints text, if `wanted`.
+/// Adds escape sequences if `wanted`.
 pub fn paint(text: &str, colour: Colour, wanted: bool) -> String {
     let codes = colour.codes();
     if !wanted || codes.is_empty() || text.is_empty() {

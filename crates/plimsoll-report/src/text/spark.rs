@@ -1,9 +1,9 @@
-//! A line of blocks: a series at a glance, on a terminal.
+//! Sparklines of block characters.
 
 use crate::number::Letters;
 
-/// Draws the values in at most `columns` characters, from zero to the largest. Each character
-/// stands for the mean of its share of the values; a gap is a space.
+/// Renders values in at most `columns` characters, from zero to the largest. Each character is the
+/// mean of its values; a gap is a space.
 pub fn spark(values: &[Option<f64>], columns: usize, letters: Letters) -> String {
     let steps: Vec<char> = match letters {
         Letters::Unicode => "▁▂▃▄▅▆▇█".chars().collect(),

@@ -1,7 +1,7 @@
-//! Words into lines.
+//! Line wrapping.
 
-/// Columns that a text takes on a terminal. East Asian wide characters take two, marks that combine
-/// take none: Unicode Standard Annex 11, by blocks.
+/// Returns the width of a text on a terminal. East Asian wide characters count two, combining marks
+/// none: Unicode Standard Annex 11, by blocks.
 pub fn width(text: &str) -> usize {
     text.chars()
         .map(|c| match u32::from(c) {
@@ -20,8 +20,8 @@ pub fn width(text: &str) -> usize {
         .sum()
 }
 
-/// Breaks a text into lines of at most `columns`, at spaces; a word that is longer than a line is
-/// broken where the line ends. An empty text is one empty line.
+/// Wraps a text at spaces into lines of at most `columns`. Longer words are broken. An empty text
+/// gives one empty line.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = vec![String::new()];

@@ -1,72 +1,71 @@
-//! Whether evidence is as its run left it, and what vouches for that.
+//! Result of verifying evidence.
 
 use serde::Serialize;
 
-/// What was found of the evidence of one run or of several.
+/// Result of verifying the evidence of one or several runs.
 #[derive(Clone, Debug, Serialize)]
-pub struct EvidenceVerified {
-    /// Nothing that was checked differs, and nothing is in doubt.
+pub struct EvidenceVerification {
+    /// All checks passed, and there are no doubts.
     pub intact: bool,
-    /// What was found of each run.
-    pub runs: Vec<RunVerified>,
-    /// What nothing vouches for, though it should.
+    /// Result of each run.
+    pub runs: Vec<RunVerification>,
+    /// Missing confirmations.
     pub doubts: Vec<String>,
-    /// What could not be checked here.
+    /// Checks that were not possible here.
     pub not_checked: Vec<String>,
-    /// Doubts and what was not checked, a line each; the same of several runs is one line.
+    /// Doubts and skipped checks as lines of text. A line that applies to several runs appears
+    /// once.
     #[serde(skip)]
     pub lines: Vec<String>,
 }
 
-/// What was found of a run.
+/// Result of a run.
 #[derive(Clone, Debug, Serialize)]
-pub struct RunVerified {
-    /// The run.
+pub struct RunVerification {
+    /// Run id.
     pub run_id: String,
-    /// SHA-256 of its seal.
+    /// SHA-256 of the seal.
     pub seal_sha256: String,
-    /// The verdict that its evidence gives.
+    /// Verdict derived from the evidence.
     pub verdict: String,
-    /// Whether its evidence agrees with itself.
+    /// The evidence does not contradict itself.
     pub agrees_with_itself: bool,
-    /// How `verdict.json` stands to what the evidence gives.
+    /// State of `verdict.json`.
     pub verdict_json: &'static str,
-    /// And `report.html`.
+    /// State of `report.html`.
     pub report_html: &'static str,
-    /// The public key of the seal's signature, where it is known.
+    /// Public key of the signature, if known.
     pub signed_by: Option<String>,
-    /// Its line in the ledger.
+    /// Line in the ledger.
     pub ledger_position: Option<u64>,
-    /// When that ledger began.
+    /// Time of the ledger's first line.
     pub ledger_began_unix_ns: Option<u64>,
-    /// What of the evidence does not agree.
+    /// Contradiction in the evidence.
     #[serde(skip)]
     pub contradiction: Option<String>,
-    /// What the ledger says of it, in words.
+    /// Ledger entry, in words.
     #[serde(skip)]
     pub ledger: String,
-    /// What its signature is worth, in words.
+    /// Validity of the signature, in words.
     #[serde(skip)]
     pub signature: String,
 }
 
-impl EvidenceVerified {
-    /// For a terminal.
+impl EvidenceVerification {
+    /// Returns the result as text.
     pub fn text(&self) -> String {
         let mut text = match self.intact {
             true => "INTACT: the evidence is as its run left it\n\n".to_owned(),
-            false => {
-                "NOT VOUCHED FOR: something does not agree, or nothing here vouches for it\n\n"
-                    .to_owned()
-            }
+            false => "NOT CONFIRMED: a check failed, or something could not be confirmed here\n\n"
+                .to_owned(),
         };
         if let [run] = &self.runs[..] {
             text.push_str(&run.text());
         } else {
             let held = self.runs.iter().filter(|run| run.ledger_position.is_some());
             text.push_str(&format!("  runs         {}\n", self.runs.len()));
-            text.push_str("  seals        each holds\n");
-            text.push_str(&format!("  ledger       holds {} of them\n", held.count()));
+            text.push_str("  seals        all valid\n");
+            text.push_str(&format!("  ledger       contains {} of them\n", held.count()));
         }
         for line in &self.lines {
             text.push_str(&format!("\n  {line}\n"));
@@ -75,11 +74,11 @@ impl EvidenceVerified {
     }
 }
 
-impl RunVerified {
+impl RunVerification {
     fn text(&self) -> String {
         let evidence = match &self.contradiction {
             Some(says) => says.strip_prefix("the evidence ").unwrap_or(says),
-            None => "agrees with itself",
+            None => "consistent",
         };
         let facts = [
             ("run", self.run_id.clone()),

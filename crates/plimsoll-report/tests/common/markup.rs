@@ -1,4 +1,4 @@
-//! A small, strict reader of the markup that we write: tags, attributes, nesting.
+//! A small, strict parser of our markup: tags, attributes, nesting.
 
 /// Elements of HTML that have no end tag.
 const VOID: [&str; 4] = ["meta", "link", "br", "hr"];
@@ -10,7 +10,7 @@ pub struct Skeleton {
     pub values: Vec<String>,
 }
 
-/// Reads markup; an error says what is not well formed.
+/// Parses markup; fails if it is not well formed.
 pub fn skeleton(markup: &str) -> Result<Skeleton, String> {
     let mut found = Skeleton::default();
     let mut open: Vec<String> = Vec::new();
@@ -59,7 +59,7 @@ pub fn skeleton(markup: &str) -> Result<Skeleton, String> {
     }
 }
 
-/// The tag without its brackets, and what follows it. Brackets within quotes belong to the value.
+/// Returns the tag without brackets, and the rest. Brackets in quotes belong to the value.
 fn tag_end(rest: &str) -> Result<(&str, &str), String> {
     let mut quoted = false;
     for (i, c) in rest.char_indices().skip(1) {
@@ -87,7 +87,7 @@ fn attributes(mut rest: &str, found: &mut Skeleton) -> Result<(), String> {
     }
 }
 
-/// Text must not hold brackets, nor an ampersand that begins no entity.
+/// Text must not contain brackets, or an ampersand without an entity.
 fn check_text(text: &str) -> Result<(), String> {
     const ENTITIES: [&str; 5] = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];
     let bare = text

@@ -1,4 +1,4 @@
-//! Made-up bundles, from a seed, for tests and for looking at. Nothing in them was measured.
+//! Synthetic bundles from a seed, for tests and review. Nothing in them was measured.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -19,7 +19,7 @@ use plimsoll_plan::Plan;
 
 const S: u64 = 1_000_000_000;
 
-/// Xorshift: made-up data needs no better.
+/// Xorshift, which is sufficient for synthetic data.
 pub struct Chance(pub u64);
 
 impl Chance {
@@ -31,7 +31,7 @@ impl Chance {
     }
 }
 
-/// What kind of run to make up.
+/// Parameters of a synthetic run.
 #[derive(Clone, Copy)]
 pub struct Sample {
     pub measure_s: u64,
@@ -42,9 +42,9 @@ pub struct Sample {
     pub read_ms: f64,
     /// I/Os per second of each database.
     pub rate_per_s: f64,
-    /// A second in the middle in which everything stops for a while.
+    /// A second in the middle has a stall.
     pub stall: bool,
-    /// Direct I/O was not to be had.
+    /// Direct I/O was not available.
     pub buffered: bool,
 }
 
@@ -73,7 +73,7 @@ pub const LONG: Sample = Sample {
 /// Short enough for tests, long enough for its charts to be lines.
 pub const QUARTER: Sample = Sample { measure_s: 900, ..LONG };
 
-/// The plan of a sample.
+/// Returns the plan of a sample.
 pub fn plan_text(sample: Sample) -> String {
     let demonstration = sample.measure_s < 600;
     let (paths, min) = match demonstration {
@@ -84,7 +84,7 @@ pub fn plan_text(sample: Sample) -> String {
         ),
     };
     format!(
-        "# Made up.\nversion = 1\nname = \"exchange-1000-heavy\"\n\
+        "# ClassData up.\nversion = 1\nname = \"exchange-1000-heavy\"\n\
          description = \"1,000 heavy mailboxes of 1 GiB at 0.2 IOPS each\"\n\
          demonstration = {demonstration}\n\n\
          [requirement]\ndb_read_latency_avg = \"20ms\"\n\
@@ -96,7 +96,7 @@ pub fn plan_text(sample: Sample) -> String {
     )
 }
 
-/// Makes a bundle up.
+/// Creates a synthetic bundle.
 pub fn bundle(sample: Sample) -> Bundle {
     let text = plan_text(sample);
     let plan = match Plan::parse(&text, "sample.toml") {
@@ -110,7 +110,7 @@ pub fn bundle(sample: Sample) -> Bundle {
     let mut latency = BTreeMap::new();
     for instance in 0..sample.databases {
         for spec in CLASSES {
-            let mut class = Made::new(instance, spec);
+            let mut class = ClassData::new(instance, spec);
             class.fill(sample, &phases, &mut chance, &mut series);
             latency.insert(class.totals.name.clone(), class.histogram.clone());
             latency.insert(format!("{}.service", class.totals.name), class.histogram.clone());
@@ -215,14 +215,14 @@ struct Spec {
     name: &'static str,
     group: &'static str,
     is_read: bool,
-    /// Share of the database's rate.
+    /// Fraction of the database's rate.
     share: f64,
     size_bytes: u64,
-    /// Latency over that of a database read.
+    /// Latency relative to a database read.
     factor: f64,
 }
 
-// The shape of the classes that the mail store records.
+// Classes as the mail store records them.
 const CLASSES: &[Spec] = &[
     Spec {
         name: "read",
@@ -274,13 +274,13 @@ const CLASSES: &[Spec] = &[
     },
 ];
 
-struct Made {
+struct ClassData {
     totals: ClassTotals,
     histogram: hdrhistogram::Histogram<u64>,
     spec: &'static Spec,
 }
 
-impl Made {
+impl ClassData {
     fn new(instance: u32, spec: &'static Spec) -> Self {
         let name = format!("db{}.{}", instance + 1, spec.name);
         let totals = ClassTotals {
@@ -304,7 +304,7 @@ impl Made {
                 let count = if stalled { 2 } else { (rate + chance.share()) as u64 };
                 let (mut sum_ns, mut max_ns) = (0, 0);
                 for _ in 0..count {
-                    // Hyperexponential: most are quick, a few are slow.
+                    // Hyperexponential: most I/Os are fast, a few are slow.
                     let slow = if chance.share() < 0.04 { 4.0 } else { 0.9 };
                     let draw = -(1.0 - chance.share()).ln() * slow * 0.7 + 0.25;
                     let stall_ms = if stalled { 900.0 } else { 0.0 };

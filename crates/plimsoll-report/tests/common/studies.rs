@@ -1,4 +1,4 @@
-//! Made-up studies, for tests and for looking at. Nothing in them was measured.
+//! Synthetic studies, for tests and review. Nothing in them was measured.
 
 #![allow(dead_code, reason = "each user takes a part")]
 
@@ -90,7 +90,8 @@ pub fn sweep() -> Sweep {
     }
 }
 
-/// Two file systems: one metric clearly better, one without a significant difference, one clearly worse.
+/// Two file systems: one metric clearly better, one without a significant difference, one clearly
+/// worse.
 pub fn comparison() -> Comparison {
     let side = |mean: f64, half: f64, ratio: Option<(f64, f64, f64)>| Side {
         mean: Some(mean),

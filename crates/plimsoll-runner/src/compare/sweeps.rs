@@ -1,19 +1,19 @@
-//! Two sweeps, cell by cell.
+//! Compares two sweeps cell by cell.
 //!
-//! A side is the experiment of one sweep, or a directory that holds several of them: then each is one
-//! measurement of every cell.
+//! A side is one sweep, or a directory of several sweeps. Each sweep gives one measurement of every
+//! cell.
 
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::run::ExperimentKind;
 use plimsoll_judge::compare::{Side, SweepComparison, compare_sweeps};
 
-use super::{Given, read_side};
-use crate::custody::{Reader, Together};
+use super::{NamedSide, read_side};
+use crate::custody::{Reader, RunSet};
 use crate::error::RunnerError;
 use crate::experiment::{FILE, kind_of};
 
-/// The sweeps of a side: the directory itself, or those within it; none where it is no sweep.
+/// Returns the sweeps of a side: the directory itself, or those in it. Empty if there is none.
 pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
     let is_sweep = |path: &Path| {
         path.join(FILE).is_file() && kind_of(path).is_ok_and(|kind| kind == ExperimentKind::Sweep)
@@ -27,45 +27,46 @@ pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Compares sides of which at least one is a sweep; `None` where none is.
+/// Compares sides if at least one is a sweep; returns `None` otherwise.
 ///
 /// # Errors
-/// Sides that are not all sweeps, or not two; one that cannot be read.
-pub fn compare_given(
+/// Sides that are not all sweeps, not exactly two sides, or an unreadable one.
+pub fn compare_sweep_sides(
     reader: &Reader,
-    given: &[Given],
+    named_sides: &[NamedSide],
     accept: &[String],
-) -> Result<Option<(SweepComparison, Vec<Together>)>, RunnerError> {
-    let sweeps: Vec<Vec<PathBuf>> = given.iter().map(|one| sweeps_in(&one.directory)).collect();
+) -> Result<Option<(SweepComparison, Vec<RunSet>)>, RunnerError> {
+    let sweeps: Vec<Vec<PathBuf>> =
+        named_sides.iter().map(|one| sweeps_in(&one.directory)).collect();
     if sweeps.iter().all(Vec::is_empty) {
         return Ok(None);
     }
     if let Some(at) = sweeps.iter().position(Vec::is_empty) {
-        let says = format!("{} is no sweep, and another side is one", given[at].called);
+        let says = format!("{} is not a sweep, and another side is one", named_sides[at].argument);
         return Err(RunnerError::usage(says).hint("compare sweeps with sweeps, and runs with runs"));
     }
     let [a, b] = &sweeps[..] else {
-        let says = format!("{} sweeps are named: compare two, cell by cell", given.len());
+        let says = format!("{} sweeps were given, and only two can be compared", named_sides.len());
         return Err(RunnerError::usage(says).hint("plimsoll compare SWEEP_A SWEEP_B"));
     };
-    let (a, b) = (runs_of(reader, a)?, runs_of(reader, b)?);
-    let plan = |side: &[Together]| side[0].runs[0].bundle.run.name.clone();
+    let (a, b) = (read_sweeps(reader, a)?, read_sweeps(reader, b)?);
+    let plan = |side: &[RunSet]| side[0].runs[0].bundle.run.name.clone();
     let names = match (plan(&a), plan(&b)) {
         (first, second) if first != second => [first, second],
         _ => ["A".to_owned(), "B".to_owned()],
     };
     let sides = [side(&names[0], &a), side(&names[1], &b)];
     let mut compared = compare_sweeps(&sides, accept);
-    for (name, one) in names.iter().zip(given).filter(|(name, one)| **name != one.called) {
-        compared.remarks.push(format!("{name} is {}.", one.called));
+    for (name, one) in names.iter().zip(named_sides).filter(|(name, one)| **name != one.argument) {
+        compared.remarks.push(format!("{name} is {}.", one.argument));
     }
     Ok(Some((compared, a.into_iter().chain(b).collect())))
 }
 
-fn side<'a>(name: &str, sweeps: &'a [Together]) -> Side<'a> {
-    Side { name: name.to_owned(), runs: sweeps.iter().flat_map(Together::judged).collect() }
+fn side<'a>(name: &str, sweeps: &'a [RunSet]) -> Side<'a> {
+    Side { name: name.to_owned(), runs: sweeps.iter().flat_map(RunSet::judged).collect() }
 }
 
-fn runs_of(reader: &Reader, sweeps: &[PathBuf]) -> Result<Vec<Together>, RunnerError> {
+fn read_sweeps(reader: &Reader, sweeps: &[PathBuf]) -> Result<Vec<RunSet>, RunnerError> {
     sweeps.iter().map(|sweep| read_side(reader, sweep)).collect()
 }

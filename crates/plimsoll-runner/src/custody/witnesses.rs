@@ -1,4 +1,4 @@
-//! Bundles that say where they stand in the ledger.
+//! Ledger positions recorded in bundles. They reveal a ledger that was truncated or rewritten.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use plimsoll_evidence::ledger::position::ClaimedPosition;
 use plimsoll_evidence::run::LedgerPosition;
 
-/// Bundles of the catalogue that are asked where they stand in the ledger: the newest of this many runs
-/// and experiments.
+/// Number of runs and experiments of the catalogue that are read, the newest.
 const WITNESSES_MAX: usize = 64;
-/// And as many of an experiment's.
+/// Number of runs read of each experiment.
 const WITNESSES_OF_EXPERIMENT_MAX: usize = 4;
 
-/// Where the newest bundles of a catalogue say that they stand in the ledger.
+/// Returns the ledger positions recorded by the newest bundles of a catalogue.
 pub fn witnesses(runs: &Path) -> Vec<ClaimedPosition> {
     let newest = newest(runs, WITNESSES_MAX).into_iter();
     newest
@@ -27,7 +26,7 @@ pub fn witnesses(runs: &Path) -> Vec<ClaimedPosition> {
         .collect()
 }
 
-/// Names of runs and experiments begin with when they started.
+/// Returns the newest entries. Names of runs and experiments begin with their start time.
 fn newest(directory: &Path, most: usize) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
@@ -37,11 +36,11 @@ fn newest(directory: &Path, most: usize) -> Vec<PathBuf> {
 
 fn witness(directory: &Path) -> Option<ClaimedPosition> {
     #[derive(serde::Deserialize)]
-    struct Says {
+    struct RunJson {
         run_id: String,
         ledger: Option<LedgerPosition>,
     }
     let text = fs::read_to_string(directory.join("run.json")).ok()?;
-    let Says { run_id, ledger } = serde_json::from_str(&text).ok()?;
+    let RunJson { run_id, ledger } = serde_json::from_str(&text).ok()?;
     Some(ClaimedPosition { run_id, position: ledger? })
 }

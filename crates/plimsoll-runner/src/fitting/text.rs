@@ -1,4 +1,4 @@
-//! What `model fit` found, in tables and sentences.
+//! Report of `model fit`: tables and sentences.
 
 use plimsoll_model::fit::goals::{Figure, Measure};
 use plimsoll_report::document::{Block, Document, Headline, Section};
@@ -7,7 +7,7 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use super::{ChecksOut, GoalOut, Outcome, RowOut, ScoresOut};
 
-/// Rows that are named for a missed goal; of the others the number is told.
+/// Rows listed for a missed goal. Further rows are only counted.
 const ROWS_NAMED: usize = 8;
 
 pub(super) fn document(result: &Outcome) -> Document {
@@ -29,17 +29,17 @@ pub(super) fn document(result: &Outcome) -> Document {
         );
         sections[parameters].blocks.push(Block::Words(says));
     }
-    sections.push(checks_section("checks", "The table against itself", &result.checks));
+    sections.push(checks_section("checks", "Consistency of the table", &result.checks));
     sections
         .push(Section::brief("rows", "Fitted rows").with(Block::Table(rows_table(&result.rows))));
     if let Some(predicted) = &result.predicted {
         sections.push(checks_section(
             "other-checks",
-            "The predicted table against itself",
+            "Consistency of the predicted table",
             &predicted.checks,
         ));
         sections.push(
-            Section::brief("predicted", "Predicted rows, which the fit did not see")
+            Section::brief("predicted", "Predicted rows, not used by the fit")
                 .with(Block::Table(rows_table(&predicted.rows))),
         );
     }
@@ -73,7 +73,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Each goal beside what was reached.
+/// Table of goals and reached values.
 fn goals_table(goals: &[GoalOut]) -> Table {
     let mut table = Table::new(
         "",
@@ -95,8 +95,8 @@ fn goals_table(goals: &[GoalOut]) -> Table {
     table
 }
 
-/// A goal in words.
-pub(super) fn goal_says(goal: &plimsoll_model::fit::goals::Goal, copying: Option<f64>) -> String {
+/// Describes a goal.
+pub(super) fn goal_text(goal: &plimsoll_model::fit::goals::Goal, copying: Option<f64>) -> String {
     use plimsoll_model::fit::goals::RowSet;
     let rows = match goal.of {
         RowSet::Fitted => "fitted rows",
@@ -117,9 +117,9 @@ pub(super) fn goal_says(goal: &plimsoll_model::fit::goals::Goal, copying: Option
     format!("{rows}, {figure}: {measure}")
 }
 
-/// What makes each gap, and what the model is known to lack.
+/// Explains each missed goal, and names what the model lacks.
 fn gaps_section(result: &Outcome) -> Option<Section> {
-    let mut says: Vec<String> = result.goals.iter().flat_map(gap_says).collect();
+    let mut says: Vec<String> = result.goals.iter().flat_map(gap_text).collect();
     if says.is_empty() {
         return None;
     }
@@ -127,18 +127,18 @@ fn gaps_section(result: &Outcome) -> Option<Section> {
         says.push(format!("Missing in {}: {missing}", result.model));
     } else {
         says.push(format!(
-            "{} does not say what it lacks: `missing` in its [model] table is the place for that.",
+            "{} does not state what it lacks: add `missing` to its [model] table.",
             result.model
         ));
     }
     Some(Section::brief("gaps", "Where goals are missed").with(Block::List(says)))
 }
 
-fn gap_says(goal: &GoalOut) -> Vec<String> {
+fn gap_text(goal: &GoalOut) -> Vec<String> {
     let Some(gap) = &goal.gap else { return Vec::new() };
     let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
     let mut says = vec![format!(
-        "{}: {} where at most {} is the goal, {:.1} points too much.",
+        "{}: {}, and the goal is at most {}: {:.1} points too high.",
         goal.says,
         percent(goal.reached),
         percent(goal.limit),
@@ -165,15 +165,15 @@ fn gap_says(goal: &GoalOut) -> Vec<String> {
     };
     let groups: Vec<String> = gap.groups.iter().map(group).collect();
     says.push(match groups.is_empty() {
-        true => "No I/O size and no mix errs to one side as a whole.".to_owned(),
-        false => format!("To one side err {}.", groups.join("; ")),
+        true => "No I/O size or mix is off in one direction.".to_owned(),
+        false => format!("Off in one direction: {}.", groups.join("; ")),
     });
     says
 }
 
 fn predicted_or_fitted(result: &Outcome) -> (ScoresOut, &'static str) {
     match &result.predicted {
-        Some(predicted) => (predicted.scores, " on rows that the fit never saw."),
+        Some(predicted) => (predicted.scores, " on rows that the fit did not use."),
         None => (result.fitted, " on the rows that it was fitted to."),
     }
 }
@@ -276,7 +276,7 @@ fn rows_table(rows: &[RowOut]) -> Table {
     table
 }
 
-/// The three identities in sentences.
+/// Describes the results of the consistency checks.
 fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
     let mut says = Vec::new();
     if checks.identity_residual_median.is_finite() {
@@ -288,7 +288,7 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
             100.0 * checks.identity_residual_median
         ));
         for (row, residual) in &checks.identity_odd_rows {
-            says.push(format!("The bandwidth of {row} is {:+.1} % off that.", 100.0 * residual));
+            says.push(format!("The bandwidth of {row} is off by {:+.1} %.", 100.0 * residual));
         }
     } else {
         says.push("The table has no bandwidth column that could be checked.".to_owned());
@@ -316,7 +316,7 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
     ));
     if !checks.columns_passed_over.is_empty() {
         says.push(format!(
-            "These columns of the table say nothing to a fit and were passed over: {}.",
+            "These columns of the table are not used by a fit and were ignored: {}.",
             checks.columns_passed_over.join(", ")
         ));
     }
@@ -329,13 +329,13 @@ mod tests {
     use super::*;
     use plimsoll_report::text::Style;
 
-    /// A goal by its place among the defaults, with what was reached.
+    /// A default goal by its index, with the reached value.
     fn goal(at: usize, reached: f64, gap: Option<GapOut>) -> GoalOut {
         let goal = goals_of(&[]).unwrap_or_default()[at];
         let copying = (goal.measure == Measure::OfCopying).then_some(0.43);
         GoalOut {
             goal: goal.name(),
-            says: goal_says(&goal, copying),
+            says: goal_text(&goal, copying),
             limit: goal.limit,
             reached,
             met: gap.is_none(),
@@ -375,8 +375,8 @@ mod tests {
             missing: Some("two queues of each drive.".to_owned()),
         };
         let text = plimsoll_report::text::document(&document(&result), &Style::default());
-        let told = text.split("Parameters").next().unwrap_or_default();
-        insta::assert_snapshot!(told);
+        let report = text.split("Parameters").next().unwrap_or_default();
+        insta::assert_snapshot!(report);
         let unsaid = Outcome { missing: None, ..result };
         let text = plimsoll_report::text::document(&document(&unsaid), &Style::default());
         assert!(text.contains("`missing`"), "{text}");

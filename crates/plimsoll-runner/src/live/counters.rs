@@ -1,4 +1,4 @@
-//! A system that is served live has counters and no phases: what they rose by since the last look is what it did.
+//! Derives live rates from the counters of a served model, which has no phases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,46 +9,46 @@ use std::time::{Duration, Instant};
 use plimsoll_evidence::series::{Data, Row};
 use plimsoll_record::progress::Watcher;
 
-use super::gauges::{READ_OF, WRITTEN_TO};
-use super::told::Told;
+use super::gauges::{READS_FROM_PREFIX, WRITES_TO_PREFIX};
+use super::state_listener::StateListener;
 
-/// Time from one look to the next.
-const EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether to end.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval of samples.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval of checks for the end.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A name with its labels, as Prometheus writes it, and the value.
+/// A name with labels, in the syntax of Prometheus, and the value.
 pub type Counter = (String, f64);
 
-/// Looks at counters until it is dropped.
+/// Samples counters on a thread until it is dropped.
 #[derive(Debug)]
-pub struct Following {
+pub struct CounterPoller {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Following {
-    /// Begins.
+impl CounterPoller {
+    /// Starts the thread.
     ///
     /// # Errors
-    /// A thread that can't be started.
+    /// A thread that cannot be started.
     pub fn begin(
-        told: Told,
+        listener: StateListener,
         read: impl Fn() -> Vec<Counter> + Send + 'static,
     ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&stop);
-        let mut rises = Rises { told, before: BTreeMap::new(), at_ns: 0 };
+        let stop_requested = Arc::clone(&stop);
+        let mut deltas = CounterDeltas { listener, before: BTreeMap::new(), at_ns: 0 };
         let follow = move || {
-            let begun = Instant::now();
+            let started = Instant::now();
             let mut next = Duration::ZERO;
-            while !asked.load(Ordering::Relaxed) {
-                if begun.elapsed() >= next {
-                    next = begun.elapsed() + EVERY;
-                    let now_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                    rises.look(read(), now_ns);
+            while !stop_requested.load(Ordering::Relaxed) {
+                if started.elapsed() >= next {
+                    next = started.elapsed() + SAMPLE_INTERVAL;
+                    let now_ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                    deltas.sample(read(), now_ns);
                 }
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL_INTERVAL);
             }
         };
         let thread = std::thread::Builder::new().name("counters".to_owned()).spawn(follow)?;
@@ -56,34 +56,34 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for CounterPoller {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of it is a defect that was told.
+            // A panic of the thread has already been reported as a defect.
             drop(thread.join());
         }
     }
 }
 
-/// What counters rose by.
+/// Increase of counters since the last sample.
 #[derive(Debug)]
-struct Rises {
-    told: Told,
+struct CounterDeltas {
+    listener: StateListener,
     before: BTreeMap<String, f64>,
     at_ns: u64,
 }
 
-/// Operations of one kind and the sum of their latencies.
+/// Number of operations of one kind and the sum of their latencies.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     count: f64,
     seconds: f64,
 }
 
-impl Rises {
-    /// Looks at the counters as they are now. The first look is what the others are held against.
-    fn look(&mut self, counters: Vec<Counter>, now_ns: u64) {
+impl CounterDeltas {
+    /// Takes a sample. The first one is the baseline.
+    fn sample(&mut self, counters: Vec<Counter>, now_ns: u64) {
         let (start_ns, duration_ns) = (self.at_ns, now_ns.saturating_sub(self.at_ns));
         self.at_ns = now_ns;
         let is_first = self.before.is_empty();
@@ -103,10 +103,10 @@ impl Rises {
                     classes.entry(label(&name, "action").to_owned()).or_default().seconds += rise;
                 }
                 "plimsoll_model_reads_total" => {
-                    *places.entry(format!("{READ_OF}{place}")).or_default() += rise;
+                    *places.entry(format!("{READS_FROM_PREFIX}{place}")).or_default() += rise;
                 }
                 "plimsoll_model_writes_total" => {
-                    *places.entry(format!("{WRITTEN_TO}{place}")).or_default() += rise;
+                    *places.entry(format!("{WRITES_TO_PREFIX}{place}")).or_default() += rise;
                 }
                 _ => {}
             }
@@ -118,18 +118,18 @@ impl Rises {
         let row = |name: String, data: Data| Row { phase: 0, start_ns, duration_ns, name, data };
         let of_class = |(name, sum): (String, Sum)| {
             let (count, sum_ns) = (sum.count as u64, (sum.seconds * 1e9) as u64);
-            // Neither bytes nor the largest latency are counted.
+            // The counters have neither bytes nor the largest latency.
             row(name, Data::Class { count, sum_ns, bytes: 0, max_ns: 0 })
         };
         let of_place = |(name, rise): (String, f64)| row(name, Data::Gauge(rise));
         let rows = classes.into_iter().filter(|(_, sum)| sum.count > 0.0).map(of_class);
         let rows: Vec<Row> = rows.chain(places.into_iter().map(of_place)).collect();
-        self.told.rows(&rows);
-        self.told.now().rate_ops_per_s = Some(operations * 1e9 / duration_ns as f64);
+        self.listener.rows(&rows);
+        self.listener.state().rate_ops_per_s = Some(operations * 1e9 / duration_ns as f64);
     }
 }
 
-/// A label's value, as far as it is plain.
+/// Returns the value of a label. Escapes are not decoded.
 fn label<'a>(name: &'a str, of: &str) -> &'a str {
     let from = name.split(&format!("{of}=\"")).nth(1).unwrap_or_default();
     from.split('"').next().unwrap_or_default()
@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn what_counters_rose_by_is_what_was_done() {
-        let mut rises = Rises { told: Told::new("m"), before: BTreeMap::new(), at_ns: 0 };
+        let mut deltas =
+            CounterDeltas { listener: StateListener::new("m"), before: BTreeMap::new(), at_ns: 0 };
         let counters = |count: f64, seconds: f64, ssd: f64| -> Vec<Counter> {
             [
                 ("plimsoll_model_latency_seconds_count{action=\"read\"}", count),
@@ -154,10 +155,13 @@ mod tests {
             .map(|(name, value)| (name.to_owned(), value))
             .into()
         };
-        rises.look(counters(1_000.0, 5.0, 9.0), 0);
-        assert!(rises.told.now().classes.is_empty(), "what was before is not of this second");
-        rises.look(counters(1_100.0, 5.2, 29.0), 2_000_000_000);
-        let state = rises.told.now();
+        deltas.sample(counters(1_000.0, 5.0, 9.0), 0);
+        assert!(
+            deltas.listener.state().classes.is_empty(),
+            "what was before is not of this second"
+        );
+        deltas.sample(counters(1_100.0, 5.2, 29.0), 2_000_000_000);
+        let state = deltas.listener.state();
         let read = &state.classes["read"];
         assert_eq!((read.rate_ops_per_s, read.latency_ns_avg), (50.0, Some(2_000_000)));
         assert_eq!(state.rate_ops_per_s, Some(50.0));

@@ -1,40 +1,39 @@
-//! What gauges tell of the load's own operations: where reads came from and writes went, how much they touch, and how
-//! random they are.
+//! Live charts from gauges: sources of reads, destinations of writes, working set and randomness.
 
 use super::state::{SECOND_NS, Series, State, Sums, entry};
 
-/// What a gauge's name begins with that says how many reads came from a place.
-pub const READ_OF: &str = "read-of.";
-/// And how many writes went to one.
-pub const WRITTEN_TO: &str = "written-to.";
-/// Counters of a target's own metrics, as the plan calls them: totals.
+/// Prefix of gauges that count reads by source.
+pub const READS_FROM_PREFIX: &str = "read-of.";
+/// Prefix of gauges that count writes by destination.
+pub const WRITES_TO_PREFIX: &str = "written-to.";
+/// Prefix of the target's own counters of reads by source. Values are totals.
 const READ_SOURCE: &str = "metrics.read_source.";
-/// As above.
+/// The same for writes by destination.
 const WRITE_DESTINATION: &str = "metrics.write_destination.";
-/// Counters that are told apart.
+/// Maximum number of counters.
 const COUNTERS_MAX: usize = 64;
-/// Of one, in which shares are kept.
+/// Scale of stored fractions: 1.0 is this value.
 pub const SHARE_PARTS: f64 = 1e9;
 
-/// A place of a model's node: `model.node0.read.ssd`.
-fn of_model(name: &str) -> Option<(&str, &str)> {
+/// Parses a gauge of a model's node such as `model.node0.read.ssd`.
+fn parse_model_gauge(name: &str) -> Option<(&str, &str)> {
     let (_, rest) = name.strip_prefix("model.node")?.split_once('.')?;
-    // A read of another node came from one of its places too.
+    // A remote read is also counted at its source on the other node.
     rest.split_once('.').filter(|(_, place)| *place != "remote")
 }
 
 impl State {
-    /// Takes in how many I/Os a place answered.
+    /// Adds a gauge of I/Os by source or destination.
     pub(super) fn place(&mut self, name: &str, value: f64, start_ns: u64, duration_ns: u64) {
-        let told = match of_model(name) {
+        let parsed = match parse_model_gauge(name) {
             Some(("read", place)) => Some((true, place)),
             Some(("write", place)) => Some((false, place)),
             _ => {
-                let read = name.strip_prefix(READ_OF).map(|place| (true, place));
-                read.or(name.strip_prefix(WRITTEN_TO).map(|place| (false, place)))
+                let read = name.strip_prefix(READS_FROM_PREFIX).map(|place| (true, place));
+                read.or(name.strip_prefix(WRITES_TO_PREFIX).map(|place| (false, place)))
             }
         };
-        if let Some((is_read, place)) = told {
+        if let Some((is_read, place)) = parsed {
             let ios = Sums { count: value.max(0.0) as u64, sum_ns: 0 };
             self.places(is_read).add(start_ns, duration_ns, place.to_owned(), ios);
         }
@@ -45,7 +44,7 @@ impl State {
         }
     }
 
-    /// Takes a counter's value in: it rose since it last did, and not only since it was last looked at.
+    /// Adds a counter's increase, spread over the time since its previous increase.
     fn total(&mut self, is_read: bool, place: &str, name: &str, value: f64, at_ns: u64) {
         let is_new = !self.counters.contains_key(name);
         let Some(known) = entry(&mut self.counters, name.to_owned(), COUNTERS_MAX) else { return };
@@ -55,13 +54,13 @@ impl State {
         }
         *known = (value, at_ns);
         if is_new || value < before {
-            // What it had counted before is not of this run, and one that fell began anew.
+            // Earlier counts are not of this run, and a counter that fell was reset.
             return;
         }
         let rise = (value - before) as u64;
         let columns = (at_ns.saturating_sub(since_ns) / SECOND_NS).max(1);
         for column in 0..columns {
-            // What does not divide is in the last ones.
+            // The remainder goes to the last columns.
             let count = rise * (column + 1) / columns - rise * column / columns;
             let ios = Sums { count, sum_ns: 0 };
             let start_ns = since_ns + column * SECOND_NS;
@@ -76,7 +75,7 @@ impl State {
         }
     }
 
-    /// Takes in what the load's operations are.
+    /// Adds a gauge of working set or randomness.
     pub(super) fn access(&mut self, name: &str, value: f64, start_ns: u64, duration_ns: u64) {
         let Some((side, what)) =
             name.strip_prefix("workload.").and_then(|rest| rest.split_once('.'))
@@ -99,8 +98,8 @@ impl State {
             }
             _ => return,
         };
-        let look = Sums { count: 1, sum_ns: value as u64 };
-        series.add(start_ns, duration_ns, side.to_owned(), look);
+        let sample = Sums { count: 1, sum_ns: value as u64 };
+        series.add(start_ns, duration_ns, side.to_owned(), sample);
     }
 }
 
@@ -111,12 +110,12 @@ mod tests {
     use super::*;
     use crate::run::Event;
 
-    fn told(rows: &[(u64, &str, f64)]) -> State {
+    fn state_of(rows: &[(u64, &str, f64)]) -> State {
         let mut state = State::new("p", 0);
         for (second, name, value) in rows {
             let (start_ns, duration_ns) = (second * SECOND_NS, SECOND_NS);
             let (name, data) = ((*name).to_owned(), Data::Gauge(*value));
-            state.take(Event::Interval(Row { phase: 0, start_ns, duration_ns, name, data }));
+            state.apply(Event::Interval(Row { phase: 0, start_ns, duration_ns, name, data }));
         }
         state
     }
@@ -127,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_targets_own_counters_are_told_as_what_they_rose_by() {
-        // The target is asked every three seconds: its answer stands in the rows in between.
+        // The target is polled every three seconds; rows in between repeat its last value.
         let values = [1_000.0, 1_000.0, 1_000.0, 1_031.0, 1_031.0, 5.0, 7.0];
         let rows: Vec<_> = (0u64..)
             .zip(values)
@@ -139,7 +138,7 @@ mod tests {
                 ]
             })
             .collect();
-        let state = told(&rows);
+        let state = state_of(&rows);
         assert_eq!(
             of(&state.charts.read_of, "cache"),
             [10, 10, 11, 2],
@@ -150,7 +149,7 @@ mod tests {
 
     #[test]
     fn places_of_a_models_nodes_are_added_up() {
-        let state = told(&[
+        let state = state_of(&[
             (0, "model.node0.read.ssd", 3.0),
             (0, "model.node1.read.ssd", 4.0),
             (0, "model.node1.read.remote", 2.0),
@@ -165,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_operations_are_is_told_of_the_last_look() {
-        let state = told(&[
+        let state = state_of(&[
             (0, "workload.read.working_set_bytes", 4_096.0),
             (1, "workload.read.working_set_bytes", 8_192.0),
             (1, "workload.read.random_share", 0.25),

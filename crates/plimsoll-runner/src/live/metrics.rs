@@ -1,72 +1,77 @@
-//! A run under way in Prometheus' text format (0.0.4). Base units: seconds, bytes, ratios. What is unknown has no line.
+//! The live state in the text format of Prometheus (0.0.4), in base units: seconds, bytes, ratios.
+//! Unknown values have no line.
 
 use plimsoll_report::exports::prometheus::Families;
 
-use super::state::{AccessCounts, ClassNow, DeviceNow, State};
-use crate::listener::HostNow;
+use super::state::{AccessStatus, ClassStatus, DeviceStatus, State};
+use crate::listener::HostStatus;
 
-/// A value of a class; `None`: not known yet.
-type OfClass = fn(&ClassNow) -> Option<f64>;
-/// A value of a device.
-type OfDevice = fn(&DeviceNow) -> Option<f64>;
+/// Value of a class; `None` if unknown.
+type ClassValue = fn(&ClassStatus) -> Option<f64>;
+/// Value of a device; `None` if unknown.
+type DeviceValue = fn(&DeviceStatus) -> Option<f64>;
 
-/// Metrics of each class of operations: name, kind, help, value.
-const CLASSES: [(&str, &str, &str, OfClass); 5] = [
+/// Metrics of a class of operations: name, kind, help, value.
+const CLASSES: [(&str, &str, &str, ClassValue); 5] = [
     ("operations_total", "counter", "Operations of the phase so far.", |c| Some(c.count as f64)),
-    ("bytes_total", "counter", "Bytes that they moved.", |c| Some(c.bytes as f64)),
+    ("bytes_total", "counter", "Bytes moved in the phase so far.", |c| Some(c.bytes as f64)),
     ("operations_per_second", "gauge", "Rate of the last interval.", |c| Some(c.rate_ops_per_s)),
     ("bytes_per_second", "gauge", "Bandwidth of the last interval.", |c| Some(c.rate_bytes_per_s)),
-    ("latency_max_seconds", "gauge", "The largest latency of the phase so far.", |c| {
+    ("latency_max_seconds", "gauge", "Largest latency of the phase so far.", |c| {
         (c.count > 0).then(|| seconds(c.latency_ns_max))
     }),
 ];
 
-/// Metrics of each block device beneath.
-const DEVICES: [(&str, &str, OfDevice); 5] = [
-    ("device_reads_per_second", "Reads that reached it.", |d| Some(d.reads_per_s)),
-    ("device_read_bytes_per_second", "Bytes read of it.", |d| Some(d.read_bytes_per_s)),
-    ("device_writes_per_second", "Writes that reached it.", |d| Some(d.writes_per_s)),
-    ("device_written_bytes_per_second", "Bytes written to it.", |d| Some(d.written_bytes_per_s)),
-    ("device_busy_ratio", "Share of the time in which it had something to do.", |d| d.busy_share),
+/// Metrics of an underlying block device.
+const DEVICES: [(&str, &str, DeviceValue); 5] = [
+    ("device_reads_per_second", "Reads that reached the device.", |d| Some(d.reads_per_s)),
+    ("device_read_bytes_per_second", "Bytes read from the device.", |d| Some(d.read_bytes_per_s)),
+    ("device_writes_per_second", "Writes that reached the device.", |d| Some(d.writes_per_s)),
+    ("device_written_bytes_per_second", "Bytes written to the device.", |d| {
+        Some(d.written_bytes_per_s)
+    }),
+    ("device_busy_ratio", "Share of time in which the device was busy.", |d| d.busy_share),
 ];
 
-/// A value of a host of a fleet.
-type OfHost = fn(&HostNow) -> Option<f64>;
+/// Value of a host of a fleet.
+type HostValue = fn(&HostStatus) -> Option<f64>;
 
-/// Metrics of each host of a fleet.
-const HOSTS: [(&str, &str, OfHost); 3] = [
-    ("host_operations_per_second", "What a host of the fleet carries.", |h| Some(h.rate_ops_per_s)),
-    ("host_bytes_per_second", "Bytes that it moves.", |h| Some(h.rate_bytes_per_s)),
-    ("host_latency_seconds", "Mean latency of late on it.", |h| h.latency_ns_avg.map(seconds)),
+/// Metrics of a host of a fleet.
+const HOSTS: [(&str, &str, HostValue); 3] = [
+    ("host_operations_per_second", "Operations of a host of the fleet.", |h| {
+        Some(h.rate_ops_per_s)
+    }),
+    ("host_bytes_per_second", "Bytes moved by the host.", |h| Some(h.rate_bytes_per_s)),
+    ("host_latency_seconds", "Recent mean latency on the host.", |h| h.latency_ns_avg.map(seconds)),
 ];
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// The run as text. Ends with a line feed.
+/// Returns the metrics. The text ends with a line feed.
 pub fn text(state: &State) -> String {
     let plan = ("plan", state.plan.as_str());
     let mut all = Families::default();
-    all.family("live_under_way", "gauge", "1 while the run goes on, 0 when it has ended.");
+    all.family("live_under_way", "gauge", "1 while the run is active, 0 when it has ended.");
     all.line("live_under_way", &[plan], f64::from(u8::from(state.is_under_way)));
-    all.family("live_started_seconds", "gauge", "When it was started, seconds since 1970.");
+    all.family("live_started_seconds", "gauge", "Start of the run, seconds since 1970.");
     all.line("live_started_seconds", &[plan], state.started_unix_ns as f64 / 1e9);
     all.family("live_runs_ended_total", "counter", "Runs of the plan that were judged.");
     all.line("live_runs_ended_total", &[plan], state.ended_count as f64);
     if !state.is_under_way {
-        // What was last is not so any more.
+        // Rates of a finished run would be out of date.
         return all.text();
     }
     if let Some(phase) = &state.phase {
         let of = [plan, ("phase", phase.kind.as_str())];
-        all.family("live_phase_seconds", "gauge", "How long the phase has lasted.");
+        all.family("live_phase_seconds", "gauge", "Time since the phase began.");
         all.line("live_phase_seconds", &of, seconds(phase.elapsed_ns));
         if let Some(left_ns) = phase.left_ns {
             all.family(
                 "live_phase_left_seconds",
                 "gauge",
-                "What is left of it at its pace so far.",
+                "Remaining time of the phase at its current pace.",
             );
             all.line("live_phase_left_seconds", &of, seconds(left_ns));
         }
@@ -94,17 +99,17 @@ pub fn text(state: &State) -> String {
     }
     accesses(&mut all, state);
     if let Some(busy) = state.cpu_busy_share {
-        all.family("live_cpu_busy_ratio", "gauge", "Share of the processors that was busy.");
+        all.family("live_cpu_busy_ratio", "gauge", "Share of processor time in use.");
         all.line("live_cpu_busy_ratio", &[plan], busy);
     }
     all.text()
 }
 
-/// What the operations are.
+/// Adds working set and randomness.
 fn accesses(all: &mut Families, state: &State) {
     let plan = ("plan", state.plan.as_str());
     let sides = [("read", &state.reads), ("written", &state.writes)];
-    let values: [(&str, &str, fn(&AccessCounts) -> Option<f64>); 2] = [
+    let values: [(&str, &str, fn(&AccessStatus) -> Option<f64>); 2] = [
         (
             "live_working_set_bytes",
             "Distinct bytes touched in the phase so far, in blocks of 4 KiB.",
@@ -112,7 +117,7 @@ fn accesses(all: &mut Families, state: &State) {
         ),
         (
             "live_random_ratio",
-            "Share of the I/Os of late that did not follow their client's last one.",
+            "Share of recent I/Os that were not sequential for their client.",
             |now| now.random_share,
         ),
     ];
@@ -178,14 +183,14 @@ mod tests {
     #[test]
     fn what_is_known_has_a_line_in_base_units_and_what_is_not_has_none() {
         let mut state = State::new("a \"b\"", 2_500_000_000);
-        let mut class = ClassNow::default();
+        let mut class = ClassStatus::default();
         (class.count, class.bytes) = (4, 16_384);
         (class.latency_ns_sum, class.latency_ns_max) = (6_000_000, 3_000_000);
         class.latency_ns_p50 = Some(1_000_000);
         state.classes.insert("db1.read".to_owned(), class);
-        state.classes.insert("db2.read".to_owned(), ClassNow::default());
-        state.devices.insert("sda".to_owned(), DeviceNow::default());
-        let host = HostNow { rate_ops_per_s: 7.0, ..HostNow::default() };
+        state.classes.insert("db2.read".to_owned(), ClassStatus::default());
+        state.devices.insert("sda".to_owned(), DeviceStatus::default());
+        let host = HostStatus { rate_ops_per_s: 7.0, ..HostStatus::default() };
         state.hosts.insert("one".to_owned(), host);
         state.reads.working_set_bytes = Some(4_096);
         let text = text(&state);

@@ -1,4 +1,4 @@
-//! What is known of a run under way: its events, added up. A pure function of them; bounded whatever comes.
+//! Live state of a run: its events, aggregated in bounded memory. Depends only on the events.
 
 use std::collections::BTreeMap;
 
@@ -9,258 +9,261 @@ use plimsoll_judge::finding::Finding;
 use plimsoll_record::progress::Progress;
 use serde::{Deserialize, Serialize};
 
-use crate::listener::HostNow;
+use crate::listener::HostStatus;
 use crate::run::Event;
 
-/// Columns of a chart: with more, each comes to stand for twice the time.
+/// Maximum columns of a chart. Beyond it, the width of columns doubles.
 const COLUMNS_MAX: usize = 300;
-/// Classes that are told apart; a plan may have thousands of databases.
+/// Maximum number of classes; a plan may have thousands of databases.
 const CLASSES_MAX: usize = 128;
-/// Devices that are told apart.
+/// Maximum number of devices.
 const DEVICES_MAX: usize = 32;
-/// Sentences that are kept, the latest.
+/// Maximum number of messages; the oldest are dropped.
 const NOTES_MAX: usize = 40;
-/// Runs of one plan that are listed, the latest.
+/// Maximum number of listed runs; the oldest are dropped.
 const ENDED_MAX: usize = 50;
-/// Rows of the heat map for each power of ten of latency.
+/// Rows of the heat map per decade of latency.
 pub const PER_DECADE: f64 = 5.0;
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
-/// A run under way, or the last one.
+/// State of the current run, or of the last one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
-    /// The process that carries it out; `None`: the one that tells of it.
+    /// Process id; `None` for this process.
     pub process: Option<u32>,
-    /// Name of its plan.
+    /// Name of the plan.
     pub plan: String,
-    /// When it was started.
+    /// Time of the start.
     pub started_unix_ns: u64,
-    /// Whether it goes on.
+    /// The run is active.
     pub is_under_way: bool,
-    /// Whether its process did not answer when it was asked last, as one that is stopped: all else is of before.
+    /// The last request to the process timed out (it may be stopped). The other fields are from the
+    /// last successful request.
     pub is_silent: bool,
-    /// Whether it was asked to stop.
+    /// A stop was requested.
     pub is_stopping: bool,
-    /// Which of several parts goes on: a stage of a job, a step of a search, a point, a run; `None`: there is one.
+    /// Current part: a stage, step, point or run. `None` if there is only one.
     pub part: Option<String>,
-    /// The phase that goes on.
-    pub phase: Option<PhaseNow>,
-    /// Those that have ended.
-    pub phases: Vec<PhaseDone>,
-    /// I/Os per second in the last interval: transactional ones where there are any.
+    /// Current phase.
+    pub phase: Option<CurrentPhase>,
+    /// Finished phases.
+    pub phases: Vec<FinishedPhase>,
+    /// I/Os per second in the last interval; transactional I/Os if there are any.
     pub rate_ops_per_s: Option<f64>,
     /// Bytes per second in the last interval.
     pub rate_bytes_per_s: Option<f64>,
-    /// Each class of operations in the phase, by its name, which holds its database or stream.
-    pub classes: BTreeMap<String, ClassNow>,
-    /// The hosts of a fleet, by name: what each told last.
-    pub hosts: BTreeMap<String, HostNow>,
-    /// What reached block devices in the last interval that was looked at.
-    pub devices: BTreeMap<String, DeviceNow>,
-    /// Classes as they were when the measurement ended: what is shown of a run that has ended.
+    /// Classes of operations in the phase, by name. The name includes database or stream.
+    pub classes: BTreeMap<String, ClassStatus>,
+    /// Latest report of each host of a fleet, by name.
+    pub hosts: BTreeMap<String, HostStatus>,
+    /// I/O of block devices in the last sampled interval.
+    pub devices: BTreeMap<String, DeviceStatus>,
+    /// Classes at the end of the measurement, shown after the run.
     #[serde(skip)]
-    measured: BTreeMap<String, ClassNow>,
-    /// Bytes that the load read in the phase so far, from wherever they came.
+    measured: BTreeMap<String, ClassStatus>,
+    /// Bytes read by the load in this phase, from any source.
     pub read_bytes: u64,
-    /// Share of the processors that was busy.
+    /// Share of processor time in use.
     pub cpu_busy_share: Option<f64>,
-    /// What the reads are: of the phase so far, and of late.
-    pub reads: AccessCounts,
-    /// What the writes are.
-    pub writes: AccessCounts,
-    /// Outcomes of rules other than `pass`; they come when a run is judged.
+    /// Properties of reads.
+    pub reads: AccessStatus,
+    /// Properties of writes.
+    pub writes: AccessStatus,
+    /// Findings other than `pass`. They arrive when a run is judged.
     pub findings: Vec<Finding>,
-    /// Sentences and warnings, the latest last.
+    /// Messages and warnings, oldest first.
     pub notes: Vec<Note>,
-    /// Runs of the plan that have ended, the latest.
-    pub ended: Vec<Ended>,
-    /// And how many have.
+    /// Finished runs of the plan, the latest ones.
+    pub ended: Vec<JudgedRun>,
+    /// Number of finished runs.
     pub ended_count: u64,
-    /// What all of them say together lies there.
+    /// Directory name of the experiment, if there are several runs.
     pub together: Option<String>,
-    /// Why it left no verdict.
-    pub failed: Option<Failed>,
-    /// Counters of the target's own metrics, and when they last rose.
+    /// Error that prevented a verdict.
+    pub failed: Option<RunFailure>,
+    /// Counters of the target's own metrics: value and time of the last increase.
     #[serde(skip)]
     pub(super) counters: BTreeMap<String, (f64, u64)>,
-    /// What is drawn over time.
+    /// Data of charts over time.
     #[serde(skip)]
     pub charts: Charts,
 }
 
-/// What is drawn over time.
+/// Data of charts over time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Charts {
-    /// Latency, by what was done (`read`), over all databases and streams.
+    /// Latency by operation (`read`), over all databases and streams.
     pub series: Series,
-    /// How many I/Os took how long.
-    pub heat: Heat,
-    /// Bytes of the load and of devices: `load read`, `load written`, `sda read`, `sda written`. Counts are bytes.
+    /// Number of I/Os by time and latency.
+    pub heat: HeatMap,
+    /// Bytes of the load and of devices: `load read`, `load written`, `sda read`, `sda written`.
+    /// Counts are bytes.
     pub moved: Series,
-    /// Where reads came from, where the target tells: `dram`, `ssd`, `hdd`, `zero`.
+    /// Reads by source, if the target reports it: `dram`, `ssd`, `hdd`, `zero`.
     #[serde(default)]
     pub read_of: Series,
-    /// Where writes went.
+    /// Writes by destination.
     #[serde(default)]
     pub written_to: Series,
-    /// I/Os of each host of a fleet.
+    /// I/Os by host of a fleet.
     #[serde(default)]
     pub hosts: Series,
-    /// Distinct bytes read and written so far: their sum over the looks of a column, and how many looks.
+    /// Distinct bytes read and written: sum over the samples of a column, and number of
+    /// samples.
     #[serde(default)]
     pub working_set: Series,
-    /// Share of random I/Os, in billionths: the sum over the looks of a column, and how many looks.
+    /// Share of random I/Os in billionths: sum over the samples of a column, and number of samples.
     #[serde(default)]
     pub random: Series,
 }
 
-/// The phase that goes on.
+/// The current phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct PhaseNow {
-    /// Its name.
+pub struct CurrentPhase {
+    /// Name.
     pub kind: String,
-    /// How long it lasts at most; `None`: that depends on something else.
+    /// Maximum duration; `None` if it depends on something else.
     pub expected_ns: Option<u64>,
-    /// Since it began.
+    /// Time since the phase began.
     pub elapsed_ns: u64,
-    /// What is left of it at its pace so far; `None`: that can't be said yet.
+    /// Remaining time at the current pace; `None` if unknown.
     pub left_ns: Option<u64>,
-    /// Bytes done, and of how many; 0 where bytes are not what it goes by.
+    /// Bytes done; 0 if the phase is not limited by bytes.
     pub done_bytes: u64,
-    /// All of them.
+    /// Bytes to do.
     pub total_bytes: u64,
 }
 
-/// A phase that has ended.
+/// A finished phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PhaseDone {
-    /// Its name.
+pub struct FinishedPhase {
+    /// Name.
     pub kind: String,
-    /// How long it took.
+    /// Duration.
     pub duration_ns: u64,
-    /// What is to be said of it.
+    /// Remark, or empty.
     pub note: String,
 }
 
-/// A class of operations.
+/// Status of a class of operations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct ClassNow {
+pub struct ClassStatus {
     /// Operations per second in the last interval.
     pub rate_ops_per_s: f64,
     /// Bytes per second in the last interval.
     pub rate_bytes_per_s: f64,
     /// Mean latency of the last interval.
     pub latency_ns_avg: Option<u64>,
-    /// The largest latency of the phase.
+    /// Largest latency of this phase.
     pub latency_ns_max: u64,
-    /// Operations of the phase so far.
+    /// Operations of this phase.
     pub count: u64,
-    /// Bytes that they moved.
+    /// Bytes moved in this phase.
     pub bytes: u64,
-    /// Sum of their latencies.
+    /// Sum of latencies of this phase.
     pub latency_ns_sum: u64,
-    /// Percentiles of the phase so far; `None`: no histogram has come yet.
+    /// Median latency of the phase; `None` before the first histogram.
     pub latency_ns_p50: Option<u64>,
-    /// As above.
+    /// 99th percentile; `None` before the first histogram.
     pub latency_ns_p99: Option<u64>,
-    /// As above.
+    /// 99.9th percentile; `None` before the first histogram.
     pub latency_ns_p999: Option<u64>,
-    /// Values and how often they came.
+    /// Number of operations by latency.
     #[serde(skip)]
     histogram: BTreeMap<u64, u64>,
 }
 
-/// A block device in the last interval that was looked at.
+/// I/O of a block device in the last sampled interval.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct DeviceNow {
-    /// Reads per second that reached it.
+pub struct DeviceStatus {
+    /// Reads per second that reached the device.
     pub reads_per_s: f64,
-    /// Bytes read of it per second.
+    /// Bytes read per second.
     pub read_bytes_per_s: f64,
     /// Writes per second.
     pub writes_per_s: f64,
-    /// Bytes written to it per second.
+    /// Bytes written per second.
     pub written_bytes_per_s: f64,
-    /// Share of the time in which it had something to do.
+    /// Share of time in which the device was busy.
     pub busy_share: Option<f64>,
-    /// Bytes read of it in the phase so far.
+    /// Bytes read in this phase.
     pub read_bytes: u64,
 }
 
-/// Reads or writes as they were issued.
+/// Properties of the reads or writes, as issued.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct AccessCounts {
-    /// Distinct bytes that were touched in the phase so far, in blocks of 4 KiB; `None`: not known, or none.
+pub struct AccessStatus {
+    /// Distinct bytes touched in this phase, in blocks of 4 KiB; `None` if unknown or none.
     pub working_set_bytes: Option<u64>,
-    /// Share of late that did not follow its client's last operation.
+    /// Share of recent I/Os that were not sequential for their client.
     pub random_share: Option<f64>,
 }
 
-/// A sentence.
+/// A message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Note {
-    /// Whether it has to be known.
+    /// The message is a warning.
     pub is_warning: bool,
-    /// It.
+    /// Text.
     pub says: String,
 }
 
-/// A run that has ended and was judged.
+/// A finished and judged run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Ended {
-    /// Its name.
+pub struct JudgedRun {
+    /// Run id.
     pub run_id: String,
-    /// The verdict in capitals.
+    /// Verdict, in capitals.
     pub verdict: String,
-    /// Why.
+    /// Reason of the verdict.
     pub reason: String,
 }
 
-/// Why there is no verdict.
+/// Error that prevented a verdict.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Failed {
-    /// What happened.
+pub struct RunFailure {
+    /// Message.
     pub says: String,
-    /// What to do.
+    /// Hints.
     pub hints: Vec<String>,
 }
 
-/// Sums by time and by what was done.
+/// Sums by time and operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
-    /// Length of a column; 0: none yet.
+    /// Width of a column; 0 if there is none yet.
     pub width_ns: u64,
-    /// By its start.
+    /// Columns by start time.
     pub columns: BTreeMap<u64, BTreeMap<String, Sums>>,
 }
 
-/// Sums of an interval.
+/// Sums over an interval.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Sums {
-    /// Operations.
+    /// Number of operations.
     pub count: u64,
-    /// Sum of their latencies.
+    /// Sum of latencies.
     pub sum_ns: u64,
 }
 
 /// Counts by time and latency.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Heat {
-    /// Length of a column; 0: none yet.
+pub struct HeatMap {
+    /// Width of a column; 0 if there is none yet.
     pub width_ns: u64,
-    /// By its start, by the number of the row.
+    /// Columns by start time; counts by row number.
     pub columns: BTreeMap<u64, BTreeMap<i32, u64>>,
 }
 
 impl State {
-    /// Of a plan that is started now.
+    /// Creates the state of a plan that starts now.
     pub fn new(plan: &str, started_unix_ns: u64) -> Self {
         Self { plan: plan.to_owned(), started_unix_ns, is_under_way: true, ..Self::default() }
     }
 
-    /// Takes an event in.
-    pub fn take(&mut self, event: Event) {
+    /// Applies an event.
+    pub fn apply(&mut self, event: Event) {
         match event {
             Event::PhaseBegan { kind, expected_ns } => self.begin(kind, expected_ns),
             Event::Progress { progress, .. } => self.progress(&progress),
@@ -273,12 +276,12 @@ impl State {
                 }
                 let kind = phase.kind.label().to_owned();
                 let (duration_ns, note) = (phase.duration_ns, phase.note);
-                self.phases.push(PhaseDone { kind, duration_ns, note });
+                self.phases.push(FinishedPhase { kind, duration_ns, note });
                 keep_latest(&mut self.phases, NOTES_MAX);
             }
             Event::Note(says) => self.note(false, says),
             Event::Part(says) => {
-                // Its time begins anew: what is drawn is not the sum of all parts.
+                // The time axis restarts, so charts cover only the current part.
                 self.charts = Charts::default();
                 self.phases.clear();
                 self.measured.clear();
@@ -287,7 +290,7 @@ impl State {
             }
             Event::Warning(says) => self.note(true, says),
             Event::Finding(finding) => {
-                // The runs of a search say the same of this host, each for itself.
+                // Runs of a search repeat the same finding about this host.
                 let is_same = |one: &Finding| one.rule == finding.rule && one.says == finding.says;
                 if !self.findings.iter().any(is_same) {
                     self.findings.push(finding);
@@ -297,7 +300,7 @@ impl State {
             Event::Finished { directory, verdict, .. } => {
                 let run_id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
                 let verdict = *verdict;
-                self.ended.push(Ended {
+                self.ended.push(JudgedRun {
                     run_id: run_id.unwrap_or_default(),
                     verdict: verdict.verdict.label().to_owned(),
                     reason: verdict.reason,
@@ -305,18 +308,18 @@ impl State {
                 keep_latest(&mut self.ended, ENDED_MAX);
                 self.ended_count += 1;
             }
-            Event::Together { directory } => {
+            Event::ExperimentFinished { directory } => {
                 let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
                 self.together = id;
             }
             Event::Failed(error) => {
-                self.failed = Some(Failed { says: error.message, hints: error.hints });
+                self.failed = Some(RunFailure { says: error.message, hints: error.hints });
             }
         }
     }
 
-    /// Takes in what the hosts of a fleet carry, over the `duration_ns` up to `at_ns` of the run.
-    pub fn fleet(&mut self, hosts: &BTreeMap<String, HostNow>, at_ns: u64, duration_ns: u64) {
+    /// Applies reports of a fleet's hosts for the `duration_ns` before `at_ns` of the run.
+    pub fn fleet(&mut self, hosts: &BTreeMap<String, HostStatus>, at_ns: u64, duration_ns: u64) {
         for (name, now) in hosts {
             let Some(host) = entry(&mut self.hosts, name.clone(), CLASSES_MAX) else { continue };
             host.clone_from(now);
@@ -327,7 +330,7 @@ impl State {
         }
     }
 
-    /// Nothing more comes.
+    /// Marks the run as finished.
     pub fn end(&mut self) {
         (self.is_under_way, self.phase) = (false, None);
         if !self.measured.is_empty() {
@@ -335,21 +338,24 @@ impl State {
         }
     }
 
-    /// What the page of its report is called by: the runs together where there are several.
+    /// Returns the id of the report's page: the experiment if there are several runs.
     pub fn report(&self) -> Option<&str> {
         self.together.as_deref().or(self.ended.last().map(|ended| ended.run_id.as_str()))
     }
 
     fn begin(&mut self, kind: PhaseKind, expected_ns: Option<u64>) {
         if self.phases.last().is_some_and(|last| last.kind == PhaseKind::CleanUp.label()) {
-            // The next of several runs.
+            // Another run begins.
             self.phases.clear();
         }
-        self.phase =
-            Some(PhaseNow { kind: kind.label().to_owned(), expected_ns, ..PhaseNow::default() });
+        self.phase = Some(CurrentPhase {
+            kind: kind.label().to_owned(),
+            expected_ns,
+            ..CurrentPhase::default()
+        });
         self.classes.clear();
         self.read_bytes = 0;
-        (self.reads, self.writes) = (AccessCounts::default(), AccessCounts::default());
+        (self.reads, self.writes) = (AccessStatus::default(), AccessStatus::default());
         self.devices.values_mut().for_each(|device| device.read_bytes = 0);
         (self.rate_ops_per_s, self.rate_bytes_per_s) = (None, None);
     }
@@ -383,7 +389,7 @@ impl State {
                 }
                 let moved = if kind.contains("read") { "load read" } else { "load written" };
                 let bytes_moved = Sums { count: bytes, sum_ns: 0 };
-                // Devices are looked at once a second or less often: no column is shorter.
+                // Devices are sampled once a second or less often, so columns are not narrower.
                 let column_ns = duration_ns.max(SECOND_NS);
                 if bytes > 0 {
                     self.charts.moved.add(start_ns, column_ns, moved.to_owned(), bytes_moved);
@@ -437,9 +443,9 @@ impl State {
         }
     }
 
-    /// Takes a histogram of a class in.
+    /// Applies a histogram of a class.
     pub fn latencies(&mut self, interval: &Interval) {
-        // What is told of a class beside its latency has a longer name, and the generator's own waits another.
+        // Histograms of service time and of the generator's waits have other tags and are ignored.
         let Some(class) = self.classes.get_mut(&interval.tag) else { return };
         let column = self.charts.heat.column(interval.start_ns, interval.duration_ns);
         for (ns, count) in interval.histogram.buckets() {
@@ -457,7 +463,7 @@ impl State {
     }
 }
 
-/// For each of these shares, in ascending order, the least value that this share of all values does not exceed.
+/// Returns the percentiles for `shares`, which are in ascending order.
 fn percentiles<const N: usize>(
     histogram: &BTreeMap<u64, u64>,
     shares: [f64; N],
@@ -465,11 +471,11 @@ fn percentiles<const N: usize>(
     let total: u64 = histogram.values().sum();
     let ranks = shares.map(|share| ((total as f64 * share).ceil() as u64).max(1));
     let mut found = [None; N];
-    let mut below = 0;
+    let mut cumulative = 0;
     for (value, count) in histogram {
-        below += count;
+        cumulative += count;
         for (found, rank) in found.iter_mut().zip(ranks) {
-            if found.is_none() && below >= rank {
+            if found.is_none() && cumulative >= rank {
                 *found = Some(*value);
             }
         }
@@ -519,7 +525,7 @@ impl Series {
     }
 }
 
-impl Heat {
+impl HeatMap {
     fn column(&mut self, start_ns: u64, duration_ns: u64) -> &mut BTreeMap<i32, u64> {
         if self.width_ns == 0 {
             self.width_ns = duration_ns.max(SECOND_NS);
@@ -557,21 +563,21 @@ mod tests {
     #[test]
     fn what_is_shown_is_what_the_events_say() {
         let mut state = State::new("p", 5);
-        state.take(began(PhaseKind::Measure));
+        state.apply(began(PhaseKind::Measure));
         let done =
             Progress { elapsed_ns: 4 * SECOND_NS, rate_ops_per_s: 7.0, ..Progress::default() };
-        state.take(Event::Progress { kind: PhaseKind::Measure, progress: done });
-        state.take(class(1, "db1.read", 10, 1_000));
-        state.take(class(1, "db2.read", 30, 5_000));
+        state.apply(Event::Progress { kind: PhaseKind::Measure, progress: done });
+        state.apply(class(1, "db1.read", 10, 1_000));
+        state.apply(class(1, "db2.read", 30, 5_000));
         let mut values = histogram();
         (1..=1_000u64).for_each(|us| values.record(us * 1_000).unwrap());
         let histogram = (&values).into();
         let (start_ns, duration_ns) = (SECOND_NS, SECOND_NS);
-        let told = |tag: &str| Interval { tag: tag.into(), start_ns, duration_ns, histogram };
-        let known = told("db1.read");
-        let beside = Interval { tag: "db1.read.service".into(), ..known.clone() };
-        state.take(Event::Latencies(known));
-        state.take(Event::Latencies(beside));
+        let interval = |tag: &str| Interval { tag: tag.into(), start_ns, duration_ns, histogram };
+        let latency = interval("db1.read");
+        let beside = Interval { tag: "db1.read.service".into(), ..latency.clone() };
+        state.apply(Event::Latencies(latency));
+        state.apply(Event::Latencies(beside));
         let read = &state.classes["db1.read"];
         assert_eq!((read.rate_ops_per_s, read.latency_ns_avg), (10.0, Some(100)));
         let p99 = read.latency_ns_p99.unwrap();
@@ -582,7 +588,7 @@ mod tests {
         assert_eq!((both.count, both.sum_ns), (40, 6_000));
         assert_eq!(state.charts.heat.columns[&SECOND_NS].values().sum::<u64>(), 1_000);
         assert_eq!(state.phase.as_ref().unwrap().left_ns, Some(6 * SECOND_NS));
-        state.take(began(PhaseKind::Close));
+        state.apply(began(PhaseKind::Close));
         assert!(state.classes.is_empty(), "percentiles are those of one phase");
         state.end();
         assert_eq!(state.classes.len(), 0, "the measurement never ended");
@@ -592,9 +598,9 @@ mod tests {
     fn what_is_drawn_is_of_one_part_and_not_the_sum_of_all() {
         let mut state = State::new("p", 0);
         for step in 1..=3 {
-            state.take(Event::Part(format!("step {step}")));
-            state.take(began(PhaseKind::Measure));
-            state.take(class(1, "a.read", 10, 1_000));
+            state.apply(Event::Part(format!("step {step}")));
+            state.apply(began(PhaseKind::Measure));
+            state.apply(class(1, "a.read", 10, 1_000));
             let (kind, note) = (PhaseKind::Measure, String::new());
             let (start_ns, duration_ns) = (0, SECOND_NS);
             let (read_bytes, written_bytes, reached, boundary_error_ns) = (0, 0, true, None);
@@ -608,11 +614,11 @@ mod tests {
                 note,
                 boundary_error_ns,
             };
-            state.take(Event::PhaseEnded(phase));
+            state.apply(Event::PhaseEnded(phase));
         }
         assert_eq!(state.charts.series.columns[&SECOND_NS]["read"].count, 10);
         assert_eq!((state.part.as_deref(), state.phases.len()), (Some("step 3"), 1));
-        assert_eq!(state.notes.len(), 3, "the steps before are told of all the same");
+        assert_eq!(state.notes.len(), 3, "messages of earlier steps are kept");
         state.end();
         assert_eq!(state.classes["a.read"].count, 10);
     }
@@ -620,10 +626,10 @@ mod tests {
     #[test]
     fn however_long_it_goes_on_it_takes_no_more_room() {
         let mut state = State::new("p", 0);
-        state.take(began(PhaseKind::Measure));
+        state.apply(began(PhaseKind::Measure));
         for second in 0..5_000 {
-            state.take(class(second, &format!("db{}.read", second % 500), 1, 1));
-            state.take(Event::Note(second.to_string()));
+            state.apply(class(second, &format!("db{}.read", second % 500), 1, 1));
+            state.apply(Event::Note(second.to_string()));
         }
         assert!(state.charts.series.columns.len() <= COLUMNS_MAX);
         let counted: u64 = state.charts.series.columns.values().map(|c| c["read"].count).sum();

@@ -1,4 +1,4 @@
-//! The evidence of an observed command: the figures of its result, with what was observed beside them.
+//! Evidence of an observed command: the figures of its result and the observations.
 
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::latency::Interval;
@@ -7,11 +7,12 @@ use plimsoll_evidence::{Bundle, BundleWriter};
 use plimsoll_import::foreign;
 use plimsoll_plan::Plan;
 
-use super::command::Watched;
+use super::command::CommandRecord;
 use super::{NAME, Observation};
 use crate::error::RunnerError;
 
-/// What stands for a plan. It names the command: another job is another plan, and no earlier run of this one.
+/// Plan text for an observed command. It includes the command, so that another command counts as
+/// another plan.
 pub(super) fn plan_text(observation: &Observation) -> String {
     let path = observation.paths.first().map_or(".".to_owned(), |path| path.display().to_string());
     let quoted = toml_text(&path);
@@ -21,41 +22,41 @@ pub(super) fn plan_text(observation: &Observation) -> String {
     )
 }
 
-/// A TOML basic string; JSON's escapes are a subset of TOML's.
+/// Quotes a TOML string. JSON's escapes are a subset of TOML's.
 fn toml_text(text: &str) -> String {
     serde_json::Value::String(text.to_owned()).to_string()
 }
 
-/// The figures of the result, with what was observed beside them.
-pub(super) fn of(plan: &Plan, watched: &Watched) -> Bundle {
-    let ran_ns = watched.ran.duration_ns;
-    let mut evidence = match &watched.said {
-        Some(said) => said.clone(),
+/// Combines the figures of the result with the observations.
+pub(super) fn combine(plan: &Plan, record: &CommandRecord) -> Bundle {
+    let ran_ns = record.times.duration_ns;
+    let mut evidence = match &record.result {
+        Some(result) => result.clone(),
         None => foreign::unfigured(NAME, plan.text(), plan.resolve(), ran_ns),
     };
-    let said = std::mem::replace(&mut evidence.observed, watched.observed.clone());
+    let tool_observed = std::mem::replace(&mut evidence.observed, record.observed.clone());
     let observed = &mut evidence.observed;
-    // What only the tool knows of itself; our own process was not the generator.
-    observed.generator = said.generator;
-    observed.issuers = said.issuers;
-    observed.workload = said.workload;
-    observed.reported_devices = said.devices;
+    // Facts that only the tool knows. Our own process did not generate the load.
+    observed.generator = tool_observed.generator;
+    observed.issuers = tool_observed.issuers;
+    observed.workload = tool_observed.workload;
+    observed.reported_devices = tool_observed.devices;
     if let Some(command) = &observed.command {
         let moved = command.moved_measured.or(command.moved);
         observed.generator.storage_read_bytes = moved.map(|moved| moved.read_bytes);
         observed.generator.storage_written_bytes = moved.map(|moved| moved.written_bytes);
-        let taken_back = command.cancelled_bytes.filter(|_| command.moved_measured.is_none());
-        observed.generator.storage_cancelled_bytes = taken_back;
+        let cancelled = command.cancelled_bytes.filter(|_| command.moved_measured.is_none());
+        observed.generator.storage_cancelled_bytes = cancelled;
     }
     if let Some(phase) = evidence.run.phases.first_mut() {
-        // A tool prepares first and measures last.
+        // The measurement is assumed to be the last part of the command.
         phase.start_ns = ran_ns.saturating_sub(phase.duration_ns);
     }
-    evidence.series.clone_from(&watched.rows);
+    evidence.series.clone_from(&record.rows);
     evidence
 }
 
-/// Writes all but the seal.
+/// Writes everything but the seal.
 pub(super) fn write(
     writer: &BundleWriter,
     evidence: &Bundle,

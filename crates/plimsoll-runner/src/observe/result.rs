@@ -1,4 +1,4 @@
-//! The result that a watched command left: when it was written, and what it says it is about.
+//! The result file of an observed command: its times, contents and the files that it names.
 
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -10,18 +10,18 @@ use plimsoll_import::foreign;
 
 use crate::error::RunnerError;
 
-/// Files carry the time of the kernel's last tick.
+/// Resolution of file times: the kernel's tick.
 const TICK_NS: u64 = 20_000_000;
 
-/// When a command ran, by the clock of the day and by that of the run.
+/// Start, end and duration of a command.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ran {
+pub(super) struct CommandTimes {
     pub(super) start_unix_ns: u64,
     pub(super) end_unix_ns: u64,
     pub(super) duration_ns: u64,
 }
 
-/// Reads a result's figures. `writes`: whether the command was seen to write data, or to read it alone.
+/// Reads a result. `writes`: the command was observed to write (true) or only read (false).
 pub(super) fn read(file: &Path, writes: Option<bool>) -> Result<Bundle, RunnerError> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|error| {
@@ -35,25 +35,25 @@ pub(super) fn read(file: &Path, writes: Option<bool>) -> Result<Bundle, RunnerEr
     read.map_err(|error| RunnerError::environment(format!("{name}: {error}")))
 }
 
-/// How the result stands to the command that is said to have left it.
-pub(super) fn describe(file: &Path, said: &Bundle, ran: Ran) -> ResultFile {
+/// Compares the result's times and files with the command.
+pub(super) fn describe(file: &Path, parsed: &Bundle, times: CommandTimes) -> ResultFile {
     let mut about: Vec<String> =
-        said.run.engine.paths.iter().flat_map(|path| places(&path.path)).collect();
+        parsed.run.engine.paths.iter().flat_map(|path| target_files(&path.path)).collect();
     about.sort_unstable();
     about.dedup();
     ResultFile {
         path: file.display().to_string(),
         about,
         written_meanwhile: written_ns(file).map(|at_ns| {
-            at_ns.saturating_add(TICK_NS) >= ran.start_unix_ns
-                && at_ns <= ran.end_unix_ns.saturating_add(TICK_NS)
+            at_ns.saturating_add(TICK_NS) >= times.start_unix_ns
+                && at_ns <= times.end_unix_ns.saturating_add(TICK_NS)
         }),
-        off_ns: Some(said.run.started_unix_ns).filter(|at_ns| *at_ns > 0).map(|at_ns| {
-            let early = ran.start_unix_ns.saturating_sub(at_ns);
-            early.max(at_ns.saturating_sub(ran.end_unix_ns))
+        off_ns: Some(parsed.run.started_unix_ns).filter(|at_ns| *at_ns > 0).map(|at_ns| {
+            let early = times.start_unix_ns.saturating_sub(at_ns);
+            early.max(at_ns.saturating_sub(times.end_unix_ns))
         }),
-        measured_ns: said.run.measure().map(|phase| phase.duration_ns),
-        ran_ns: ran.duration_ns,
+        measured_ns: parsed.run.measure().map(|phase| phase.duration_ns),
+        ran_ns: times.duration_ns,
     }
 }
 
@@ -62,11 +62,11 @@ fn written_ns(file: &Path) -> Option<u64> {
     u64::try_from(written.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
-/// The files of a path as a result names it: one, or several with colons between them. One with a variable
-/// in its name stands for its directory.
-fn places(named: &str) -> Vec<String> {
+/// Returns the files of a path in a result: one, or several separated by colons. A name with a
+/// variable is replaced by its directory.
+fn target_files(named: &str) -> Vec<String> {
     if Path::new(named).exists() {
-        return vec![found(named)];
+        return vec![canonical(named)];
     }
     let marked = named.replace("\\:", "\0");
     let parts = marked.split(':').map(|part| part.replace('\0', ":"));
@@ -74,11 +74,11 @@ fn places(named: &str) -> Vec<String> {
         Some((before, _)) => before.rsplit_once('/').map(|(directory, _)| directory.to_owned()),
         None => Some(part),
     });
-    whole.filter(|part| !part.is_empty()).map(|part| found(&part)).collect()
+    whole.filter(|part| !part.is_empty()).map(|part| canonical(&part)).collect()
 }
 
-/// A path as processes' open files show it: without links on the way. What is gone keeps its name.
-fn found(path: &str) -> String {
+/// Resolves links, as in the open files of processes. A missing file keeps its name.
+fn canonical(path: &str) -> String {
     let path = Path::new(path);
     let known = path.canonicalize().ok().or_else(|| {
         let directory = path.parent()?.canonicalize().ok().filter(|_| path.is_absolute())?;
@@ -100,12 +100,12 @@ mod tests {
         std::os::unix::fs::symlink(root.join("real"), root.join("link")).unwrap();
         std::fs::write(root.join("real/a:b"), "").unwrap();
         let [link, real] = ["link", "real"].map(|name| root.join(name).display().to_string());
-        assert_eq!(places(&format!("{link}/a:b")), [format!("{real}/a:b")]);
+        assert_eq!(target_files(&format!("{link}/a:b")), [format!("{real}/a:b")]);
         assert_eq!(
-            places(&format!("{link}/a\\:b:{link}/gone")),
+            target_files(&format!("{link}/a\\:b:{link}/gone")),
             [format!("{real}/a:b"), format!("{real}/gone")]
         );
-        assert_eq!(places(&format!("{link}/f.$jobnum")), [real]);
-        assert_eq!(places("job"), ["job"]);
+        assert_eq!(target_files(&format!("{link}/f.$jobnum")), [real]);
+        assert_eq!(target_files("job"), ["job"]);
     }
 }

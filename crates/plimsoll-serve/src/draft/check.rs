@@ -8,9 +8,9 @@ use plimsoll_judge::stats::welch::RUNS_MIN;
 use plimsoll_plan::{Plan, PlanError, PlanErrors, ResolvedPlan, Workload};
 use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_runner::allow::Allow;
-use plimsoll_runner::before::{self, Before};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::listener::Listener;
+use plimsoll_runner::preflight::{self, Preflight};
 use plimsoll_runner::run::{Work, check_accepted};
 use plimsoll_runner::search;
 use serde::Serialize;
@@ -137,7 +137,7 @@ pub(super) fn check_startable(
     model_limits::check(plan, goal)?;
     // A model writes nothing.
     let targets = plan.targets.iter().filter(|target| !model_limits::is_model(target)).cloned();
-    allow.would_take(&ResolvedPlan { targets: targets.collect(), ..plan.clone() })
+    allow.check_without_creating(&ResolvedPlan { targets: targets.collect(), ..plan.clone() })
 }
 
 /// How long a plan may take of this host; `None`: as long as it does.
@@ -154,19 +154,19 @@ fn estimate(
 ) -> Result<(), RunnerError> {
     let scope = match goal {
         RunGoal::Runs => {
-            let runs = Before::runs(plan, false, false);
+            let runs = Preflight::runs(plan, false, false);
             match point_count(plan) {
                 Some(points) => {
-                    Before { measurements: points as u64, called: "point", made: 1, ..runs }
+                    Preflight { measurements: points as u64, unit: "point", data_sets: 1, ..runs }
                 }
                 None => runs,
             }
         }
         RunGoal::LoadLine => {
             let range = search::default_range(plan)?;
-            search::begun(plan, range, 1)?;
-            let steps = Before::steps(plan, &range, false, false, false)?;
-            let loads = steps.listed.join(", ");
+            search::prepare(plan, range, 1)?;
+            let steps = Preflight::steps(plan, &range, false, false, false)?;
+            let loads = steps.listing.join(", ");
             messages.say(&format!(
                 "a search for the load line, {loads}: {} steps at most, each a run of its own",
                 steps.measurements
@@ -174,13 +174,13 @@ fn estimate(
             steps
         }
     };
-    before::begins(plan, &scope, messages)?;
+    preflight::check(plan, &scope, messages)?;
     if time_max(plan).is_some() {
         messages.say(&model_limits::notice());
     }
     // Fails if the model rejects the plan.
     for target in plan.targets.iter().filter(|target| model_limits::is_model(target)) {
-        plimsoll_runner::modelled::load(plan, &target.kind)?;
+        plimsoll_runner::model_run::load(plan, &target.kind)?;
     }
     Ok(())
 }

@@ -3,9 +3,9 @@
 use plimsoll_import::fio_job::{FioImport, NO_PLACE, import_fio, import_stages};
 use plimsoll_plan::{Change, Plan, PlanErrors, ResolvedPlan, TargetKind, overlay};
 use plimsoll_runner::allow::Allow;
-use plimsoll_runner::before;
+use plimsoll_runner::preflight;
 use plimsoll_runner::run::Work;
-use plimsoll_runner::stages::Staged;
+use plimsoll_runner::stages::StagePlan;
 
 use super::check::{
     Messages, PlanCheck, StageText, check_parsed, check_startable, message_with_hints, time_max,
@@ -57,11 +57,11 @@ pub fn check(
     // Without a place it is refused, with what to do here.
     notes.retain(|note| !note.contains(NO_PLACE) && known.insert(note.clone()));
     let check = PlanCheck { text: texts.join("\n"), notes, ..check };
-    let all: Vec<Staged> = stages.into_iter().map(|(stage, _)| stage).collect();
+    let all: Vec<StagePlan> = stages.into_iter().map(|(stage, _)| stage).collect();
     if let Err(says) = all.iter().try_for_each(|stage| require_target(stage, all.len() > 1)) {
         return PlanCheck { refused: Some(says), ..check };
     }
-    match <[Staged; 1]>::try_from(all) {
+    match <[StagePlan; 1]>::try_from(all) {
         Ok([only]) => check_parsed(check, only.plan, goal, allow),
         Err(several) => check_stages(check, name, several, goal, allow),
     }
@@ -79,7 +79,7 @@ fn import(
     name: &str,
     text: &str,
     place: Option<&Change>,
-) -> Result<Vec<(Staged, Vec<String>)>, PlanErrors> {
+) -> Result<Vec<(StagePlan, Vec<String>)>, PlanErrors> {
     let mut stages = import_stages(text, name)?;
     if let [(_, only)] = &mut stages[..] {
         *only = import_fio(text, name)?;
@@ -96,13 +96,13 @@ fn import(
         // Stage number and section, without the job's name.
         let short = stage.strip_prefix(name).unwrap_or(&stage).trim_start_matches('-');
         let resolved = plan.resolve();
-        Ok((Staged { name: short.to_owned(), plan, resolved }, notes))
+        Ok((StagePlan { name: short.to_owned(), plan, resolved }, notes))
     };
     stages.into_iter().map(staged).collect()
 }
 
 /// Refuses a stage that names no place of its own, or one that depends on where this server was started.
-fn require_target(stage: &Staged, is_one_of_several: bool) -> Result<(), String> {
+fn require_target(stage: &StagePlan, is_one_of_several: bool) -> Result<(), String> {
     let of = match is_one_of_several {
         true => format!("stage {}: ", stage.name),
         false => String::new(),
@@ -130,7 +130,7 @@ fn paths(plan: &ResolvedPlan) -> impl Iterator<Item = &str> {
 fn check_stages(
     check: PlanCheck,
     job: String,
-    stages: Vec<Staged>,
+    stages: Vec<StagePlan>,
     goal: RunGoal,
     allow: &Allow,
 ) -> PlanCheck {
@@ -149,7 +149,7 @@ fn check_stages(
             .and_then(|()| {
                 let all: Vec<_> =
                     stages.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
-                before::stages_begin(&all, false, false, &mut messages)
+                preflight::check_stages(&all, false, false, &mut messages)
                     .map(drop)
                     .map_err(|error| message_with_hints(&error))
             }),

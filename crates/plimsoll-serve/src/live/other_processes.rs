@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use minijinja::Environment;
-use plimsoll_runner::live::feed::{self, Unheard};
+use plimsoll_runner::live::process_status::{self, StatusError};
 use plimsoll_runner::live::state::State;
 use plimsoll_runner::places::Places;
 use tokio::sync::watch;
@@ -45,7 +45,7 @@ impl OtherProcesses {
     /// process delays no other.
     pub fn all(&self) -> Vec<State> {
         let processes: Vec<u32> =
-            feed::processes(&self.places).into_iter().take(LISTED_MAX).collect();
+            process_status::processes(&self.places).into_iter().take(LISTED_MAX).collect();
         lock(&self.last_states).retain(|process, _| processes.contains(process));
         let poll_one = |process: u32| {
             let was_silent =
@@ -79,7 +79,7 @@ impl OtherProcesses {
     /// # Errors
     /// The process reports no run.
     pub fn one(&self, process: u32) -> Result<State, Problem> {
-        poll(&self.places, &self.last_states, process, true, feed::PATIENCE)
+        poll(&self.places, &self.last_states, process, true, process_status::REQUEST_TIMEOUT)
             .ok_or_else(|| no_run(process))
     }
 
@@ -142,7 +142,7 @@ fn poll(
     with_charts: bool,
     timeout: Duration,
 ) -> Option<State> {
-    match feed::ask(places, process, with_charts, timeout) {
+    match process_status::request_state(places, process, with_charts, timeout) {
         Ok(state) => {
             let mut states = lock(last_states);
             let last = states.entry(process).or_default();
@@ -155,7 +155,7 @@ fn poll(
             last.charts = charts;
             Some(state)
         }
-        Err(Unheard::Silent) => {
+        Err(StatusError::Silent) => {
             let mut states = lock(last_states);
             let last = states.entry(process).or_default();
             // Nothing is known of it but that it is there.
@@ -163,7 +163,7 @@ fn poll(
             (last.process, last.is_silent) = (Some(process), true);
             Some(last.clone())
         }
-        Err(Unheard::Gone) => {
+        Err(StatusError::Gone) => {
             lock(last_states).remove(&process);
             None
         }
@@ -198,7 +198,13 @@ impl Poller {
                 }
             }
             let with_charts = charts.elapsed() >= CHARTS_EVERY;
-            match poll(&self.places, &self.last_states, self.process, with_charts, feed::PATIENCE) {
+            match poll(
+                &self.places,
+                &self.last_states,
+                self.process,
+                with_charts,
+                process_status::REQUEST_TIMEOUT,
+            ) {
                 Some(state) => known = state,
                 None => known.is_under_way = false,
             }

@@ -6,9 +6,9 @@ use plimsoll_report::chart::plot::{HeatMap, Series as Line};
 use plimsoll_report::chart::{Axis, Mark, Plot};
 use plimsoll_report::number::{Letters, Unit, elapsed};
 use plimsoll_report::time::utc;
-use plimsoll_runner::listener::HostNow;
+use plimsoll_runner::listener::HostStatus;
 use plimsoll_runner::live::gauges::SHARE_PARTS;
-use plimsoll_runner::live::state::{ClassNow, DeviceNow, PER_DECADE, Series, State, Sums};
+use plimsoll_runner::live::state::{ClassStatus, DeviceStatus, PER_DECADE, Series, State, Sums};
 
 use crate::request::quoted;
 
@@ -40,7 +40,7 @@ pub fn status_and_tables(
             total => show(Unit::Size, phase.total_bytes as f64),
         }
     });
-    let class = |(name, class): (&String, &ClassNow)| {
+    let class = |(name, class): (&String, &ClassStatus)| {
         let latency = |ns: Option<u64>| maybe(Unit::Latency, ns.map(|ns| ns as f64));
         context! {
             name,
@@ -53,7 +53,7 @@ pub fn status_and_tables(
             max => latency(Some(class.latency_ns_max).filter(|ns| *ns > 0)),
         }
     };
-    let device = |(name, device): (&String, &DeviceNow)| {
+    let device = |(name, device): (&String, &DeviceStatus)| {
         context! {
             name,
             reads => show(Unit::Rate, device.reads_per_s),
@@ -65,7 +65,7 @@ pub fn status_and_tables(
     };
     let rates = state.hosts.values().map(|host| host.rate_ops_per_s);
     let average = rates.sum::<f64>() / state.hosts.len().max(1) as f64;
-    let host = |(name, host): (&String, &HostNow)| {
+    let host = |(name, host): (&String, &HostStatus)| {
         let share = Some(host.rate_ops_per_s / average).filter(|_| average > 0.0);
         context! {
             name,
@@ -357,7 +357,7 @@ fn heat(state: &State) -> Option<Plot> {
 mod tests {
     use plimsoll_evidence::run::PhaseKind;
     use plimsoll_evidence::series::{Data, Row};
-    use plimsoll_runner::live::gauges::READ_OF;
+    use plimsoll_runner::live::gauges::READS_FROM_PREFIX;
     use plimsoll_runner::run::Event;
 
     use super::*;
@@ -371,12 +371,12 @@ mod tests {
 
     fn state(gauges: &[(&str, f64)]) -> State {
         let mut state = State::new("p", 0);
-        state.take(Event::PhaseBegan { kind: PhaseKind::Measure, expected_ns: None });
+        state.apply(Event::PhaseBegan { kind: PhaseKind::Measure, expected_ns: None });
         for second in 0..5 {
             let read = Data::Class { count: 100, sum_ns: 100, bytes: 4_000_000, max_ns: 1 };
-            state.take(at(second, "load.read", read));
+            state.apply(at(second, "load.read", read));
             for (name, value) in gauges {
-                state.take(at(second, name, Data::Gauge(*value)));
+                state.apply(at(second, name, Data::Gauge(*value)));
             }
         }
         state
@@ -389,8 +389,10 @@ mod tests {
         assert!(drawn.contains("live-answered-read"), "{drawn}");
         assert!(drawn.contains("caches above it") && !drawn.contains("live-answered-written"));
         assert!(!charts(&state(&[])).contains("live-answered"), "what is not seen is not reported");
-        let reported =
-            charts(&state(&[("device.sda.read_bytes", 1e6), (&format!("{READ_OF}dram"), 5.0)]));
+        let reported = charts(&state(&[
+            ("device.sda.read_bytes", 1e6),
+            (&format!("{READS_FROM_PREFIX}dram"), 5.0),
+        ]));
         assert!(
             reported.contains("live-read-of") && !reported.contains("live-answered-read"),
             "it tells itself"

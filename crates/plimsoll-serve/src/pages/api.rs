@@ -70,7 +70,7 @@ pub fn audit(_: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
             Problem::bad_request("there is nothing to audit").hint("send a result as the body")
         );
     }
-    let pasted = plimsoll_runner::audit::of_text("body", &text, &declared)?;
+    let pasted = plimsoll_runner::audit::audit_text("body", &text, &declared)?;
     answer(&audit_json(&pasted, &declared)?)
 }
 

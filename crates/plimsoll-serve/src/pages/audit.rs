@@ -6,7 +6,7 @@ use plimsoll_judge::conservation::{self, Audit};
 use plimsoll_plan::{Media, SizeBytes};
 use plimsoll_report::document::Document;
 use plimsoll_report::{html, reported, rows, run_document};
-use plimsoll_runner::audit::{Declared, Judged, Pasted, of_text};
+use plimsoll_runner::audit::{AuditedFile, AuditedText, DeclaredSystem, audit_text};
 use serde_json::json;
 
 use crate::request::PageRequest;
@@ -36,7 +36,7 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
                 Problem::bad_request("there is nothing to audit").hint("paste a result first")
             );
         }
-        Ok((of_text(NAME, text, &declared)?, declared))
+        Ok((audit_text(NAME, text, &declared)?, declared))
     });
     let values = match judged {
         Ok((pasted, declared)) => context! { bodies => bodies(&pasted, &declared)? },
@@ -68,7 +68,7 @@ fn form(
 ///
 /// # Errors
 /// A value that says nothing.
-pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<Declared, Problem> {
+pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<DeclaredSystem, Problem> {
     fn number<T: std::str::FromStr>(name: &str, given: Option<&str>) -> Result<Option<T>, Problem> {
         let wrong = || Problem::bad_request(format!("{name}: write a whole number"));
         given.map(|text| text.trim().parse().map_err(|_| wrong())).transpose()
@@ -82,19 +82,19 @@ pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<Declared,
             || Problem::bad_request(format!("media: there are {}", Media::WORDS.join(", ")));
         Media::from_word(word.trim()).ok_or_else(wrong)
     });
-    Ok(Declared {
+    Ok(DeclaredSystem {
         outstanding: number("outstanding", field("outstanding"))?,
         drives: number("drives", field("drives"))?,
         memory_bytes: memory.transpose()?,
         media: media.transpose()?,
-        ..Declared::default()
+        ..DeclaredSystem::default()
     })
 }
 
 /// The reports of what was pasted, the one that is read first at the top.
-fn bodies(pasted: &Pasted, declared: &Declared) -> Result<Vec<Value>, Problem> {
+fn bodies(pasted: &AuditedText, declared: &DeclaredSystem) -> Result<Vec<Value>, Problem> {
     let documents: Vec<Document> = match pasted {
-        Pasted::Run(judged) => match (&judged.bundles[..], &judged.verdicts[..]) {
+        AuditedText::Run(judged) => match (&judged.bundles[..], &judged.verdicts[..]) {
             ([only], [verdict]) => {
                 let figures = judged.figures.as_ref().map(reported::figures_document);
                 [Some(run_document(only, verdict)), figures].into_iter().flatten().collect()
@@ -104,7 +104,7 @@ fn bodies(pasted: &Pasted, declared: &Declared) -> Result<Vec<Value>, Problem> {
                 return Ok(vec![context! { rows => text }]);
             }
         },
-        Pasted::Figures(study) => {
+        AuditedText::Figures(study) => {
             let results: Vec<_> = study.results.iter().collect();
             let audits = conservation::study::audits(&results, &declared.reported());
             let audits: Vec<(_, Audit)> = results.into_iter().zip(audits).collect();
@@ -128,13 +128,16 @@ fn bodies(pasted: &Pasted, declared: &Declared) -> Result<Vec<Value>, Problem> {
 ///
 /// # Errors
 /// A value that has no JSON form.
-pub fn audit_json(pasted: &Pasted, declared: &Declared) -> Result<serde_json::Value, Problem> {
+pub fn audit_json(
+    pasted: &AuditedText,
+    declared: &DeclaredSystem,
+) -> Result<serde_json::Value, Problem> {
     let wrong = |error: serde_json::Error| {
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
     };
     match pasted {
-        Pasted::Run(judged) => {
-            let Judged { verdicts, figures, .. } = &**judged;
+        AuditedText::Run(judged) => {
+            let AuditedFile { verdicts, figures, .. } = &**judged;
             let [verdict] = &verdicts[..] else {
                 return serde_json::to_value(verdicts).map_err(wrong);
             };
@@ -144,7 +147,7 @@ pub fn audit_json(pasted: &Pasted, declared: &Declared) -> Result<serde_json::Va
             }
             Ok(audit)
         }
-        Pasted::Figures(study) => {
+        AuditedText::Figures(study) => {
             let results = study.results.iter().map(|result| {
                 let audit = conservation::audit(result, &declared.reported());
                 reported::result_json(result, &audit)

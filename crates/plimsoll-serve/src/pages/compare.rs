@@ -5,8 +5,8 @@ use minijinja::value::{Serde, Value};
 use plimsoll_catalogue::Filter;
 use plimsoll_judge::compare::{Comparison, SweepComparison};
 use plimsoll_report::{comparison_document, html, sweeps_document};
-use plimsoll_runner::compare::{Given, Taken, compare_sides, sweeps};
-use plimsoll_runner::custody::{Reader, Together};
+use plimsoll_runner::compare::{Exemptions, NamedSide, compare_sides, sweeps};
+use plimsoll_runner::custody::{Reader, RunSet};
 
 use super::rows::{LISTED, Row};
 use crate::request::{PageRequest, quoted};
@@ -45,21 +45,21 @@ pub fn compared(
     let accept = request.all_given("accept");
     let given = called.into_iter().map(|called| {
         let directory = site.catalogue.directory(&called)?;
-        Ok(Given { name: None, called, directory })
+        Ok(NamedSide { name: None, argument: called, directory })
     });
-    let given: Vec<Given> = given.collect::<Result<_, Problem>>()?;
+    let given: Vec<NamedSide> = given.collect::<Result<_, Problem>>()?;
     let reader = Reader::with_ledger(&site.catalogue.ledger());
-    if let Some((compared, read)) = sweeps::compare_given(&reader, &given, &accept)? {
+    if let Some((compared, read)) = sweeps::compare_sweep_sides(&reader, &given, &accept)? {
         return Ok(Some((AnyComparison::Sweeps(Box::new(compared)), lines(&read))));
     }
-    let taken = Taken { accept: &accept, factors: &[] };
+    let taken = Exemptions { accept: &accept, factors: &[] };
     let (compared, read) = compare_sides(&reader, &given, taken)?;
     Ok(Some((AnyComparison::Sides(Box::new(compared)), lines(&read))))
 }
 
-fn lines(read: &[Together]) -> Vec<String> {
+fn lines(read: &[RunSet]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for line in read.iter().flat_map(Together::lines) {
+    for line in read.iter().flat_map(RunSet::lines) {
         if !lines.contains(&line) {
             lines.push(line);
         }

@@ -25,7 +25,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     let kind = request.given("kind").unwrap_or(DEFAULT_KIND).to_owned();
     let fields = fields_of(&kind)?;
     let chosen = request.given("place_kind").zip(request.given("place"));
-    let words = site.allow.words();
+    let words = site.allow.descriptions();
     let first = || words.first().and_then(|word| word.split_once(' '));
     let first_place =
         chosen.or_else(first).map(|(kind, place)| (kind.to_owned(), place.to_owned()));
@@ -171,9 +171,9 @@ fn form(
         plan => given("plan"),
         job => given("job"),
         find => given("find"),
-        like => site.allow.words().iter().find_map(|word| word.strip_prefix("path ").map(str::to_owned)),
+        like => site.allow.descriptions().iter().find_map(|word| word.strip_prefix("path ").map(str::to_owned)),
         fields => fields.iter().map(field).collect::<Vec<_>>(),
-        allowed => site.allow.words(),
+        allowed => site.allow.descriptions(),
         checked => Value::from(Serde(checked)),
         is_live => site.live.with(|state| state.is_under_way).unwrap_or(false),
     };

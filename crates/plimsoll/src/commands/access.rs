@@ -1,4 +1,4 @@
-//! How a fleet's server is reached, and as whom: by flags, or by the file that `plimsoll fleet init` wrote.
+//! Options for connecting to a fleet's server, or the file that `plimsoll fleet init` wrote.
 
 use std::path::{Path, PathBuf};
 
@@ -10,29 +10,29 @@ use crate::error::CliError;
 use crate::keys::{self, Sign};
 use crate::places::Places;
 
-/// How the NATS server is reached.
+/// Options for connecting to the NATS server.
 #[derive(Clone, Debug, Default, Args)]
 #[group(skip)]
 pub struct Access {
     /// Credentials for the NATS server, as `nsc` writes them.
     #[arg(long, value_name = "FILE")]
     creds: Option<PathBuf>,
-    /// The seed of an nkey for the NATS server.
+    /// Seed of an nkey for the NATS server.
     #[arg(long, value_name = "FILE", conflicts_with = "creds")]
     nkey: Option<PathBuf>,
-    /// Authorities to check the NATS server's certificate against, beside those of this host.
+    /// Certificate authorities for the NATS server, in addition to this host's.
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// This host's certificate for the NATS server.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The key of this host's certificate.
+    /// Key of this host's certificate.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 }
 
 impl Access {
-    /// The server at this address, reached so.
+    /// Returns the server with these options.
     pub fn server(&self, url: &str) -> Server {
         Server {
             url: url.to_owned(),
@@ -44,11 +44,11 @@ impl Access {
     }
 }
 
-/// A fleet's server as it is named, an address or a `fleet.toml`, and where Plimsoll keeps its own files, with the key that
-/// plans are signed with.
+/// Returns a fleet's server from an address or a `fleet.toml`, and Plimsoll's directories with the
+/// signing key.
 ///
 /// # Errors
-/// A file or key that can't be read.
+/// An unreadable file or key.
 pub fn reached(named: &str, access: &Access, sign: &Sign) -> Result<(Server, Places), CliError> {
     if !named.ends_with(".toml") {
         return Ok((access.server(named), keys::places(sign)?));

@@ -1,4 +1,4 @@
-//! `plimsoll agent`: this host's part of a fleet. It carries out plans that a trusted key signed, on what is allowed.
+//! `plimsoll agent`: runs plans that are signed by a trusted key, on allowed targets.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use plimsoll_fleet::broker::Server;
 use plimsoll_plan::DurationNs;
 
 use super::access::Access;
-use super::allowed::Allowed;
-use crate::common::Common;
+use super::allow_flags::Allowed;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -27,27 +27,29 @@ use crate::notes;
     /dev/nvme1n1\n\n`plimsoll run PLAN --fleet nats://10.0.0.5 --sign fleet.key` runs a plan on all agents."
 )]
 pub struct Options {
-    /// What `plimsoll fleet init` wrote for this host: server, name, keys, certificate, and whom to trust.
+    /// File that `plimsoll fleet init` wrote for this host: server, name, keys, certificate,
+    /// trusted keys.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["creds", "nkey", "tls_ca", "tls_cert"])]
     config: Option<PathBuf>,
     /// The NATS server with JetStream, nats://host:4222 or tls://host:4222.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     server: Option<String>,
-    /// Name of this agent in the fleet, in place of the host's. A plan's {host} stands for it.
+    /// Name of this agent in the fleet, in place of the host's. It replaces {host} in plans.
     #[arg(long)]
     name: Option<String>,
-    /// A word that plans may choose this host by, such as rack=1. May be given several times.
+    /// Label for selection by plans, such as rack=1. May be given several times.
     #[arg(long)]
     label: Vec<String>,
-    /// Take plans that this public key signed: the key or its file. May be given several times.
+    /// Accept plans signed by this public key: the key or its file. May be given several times.
     #[arg(long, value_name = "KEY", required_unless_present = "config")]
     trust: Vec<String>,
     #[command(flatten)]
     allowed: Allowed,
-    /// End a run that waits while whoever coordinates says nothing for so long; 10m unless stated. Its evidence is kept.
+    /// Stop a waiting run if the coordinator is silent for this time; 10m by default. Its evidence
+    /// is kept.
     #[arg(long, value_name = "TIME")]
     alone_max: Option<DurationNs>,
-    /// Directory to make bundles in, instead of the catalogue's.
+    /// Directory for bundles, in place of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -56,11 +58,11 @@ pub struct Options {
     sign: Sign,
 }
 
-/// Is an agent until a signal ends it.
+/// Runs the agent until a signal stops it.
 ///
 /// # Errors
-/// A server that can't be reached, a key or directory that is none.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An unreachable server, or an invalid key or directory.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let config = options.config.as_deref().map(FleetAccess::read).transpose()?;
     let config = config.unwrap_or_default();
     let trust = config.trust.iter().chain(&options.trust).map(|key| signature::public_key(key));

@@ -1,45 +1,44 @@
-//! Several targets of one plan, run in turns and compared.
+//! Runs several targets of a plan in turns and compares them.
 
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_judge::stats::welch::RUNS_MIN;
 use plimsoll_plan::Plan;
 use plimsoll_runner::arms;
-use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::Before;
-use plimsoll_runner::compare::Taken;
-use plimsoll_runner::finished::worst;
+use plimsoll_runner::compare::Exemptions;
+use plimsoll_runner::finished_run::worst;
+use plimsoll_runner::preflight::Preflight;
+use plimsoll_runner::run_request::RunConfig;
 
-use super::after::After;
 use super::bundle;
+use super::run_options::RunOptions;
 use super::sides::{exit_of, show};
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::StderrProgress;
 
-/// Runs every target of a plan as often as it says, and compares them; differences that are named in `accept`
-/// are accepted.
+/// Runs every target as often as the plan says, and compares them. `accept`: accepted differences.
 ///
 /// # Errors
-/// As [`run_arms_for`], and too few runs to tell a difference by.
+/// As [`run_arms_for`], or too few runs.
 pub fn run_arms(
     plan: &Plan,
-    after: &After,
+    after: &RunOptions,
     accept: &[String],
-    common: &Common,
+    common: &Globals,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     enough_runs(plan)?;
-    let taken = Taken { accept, ..Taken::default() };
+    let taken = Exemptions { accept, ..Exemptions::default() };
     run_arms_for(plan, after, taken, common, progress, interrupt)
 }
 
-/// Refuses a plan that runs its targets too seldom to tell them apart, before any time is spent on it.
+/// Rejects a plan with too few runs per target, before spending any time on it.
 ///
 /// # Errors
-/// The number of runs that it needs.
+/// The required number of runs.
 pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
     let runs = plan.resolve().repeat.runs as usize;
     if runs >= RUNS_MIN {
@@ -48,36 +47,36 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
     let name = plan.source_name();
     let often = if runs == 1 { "once".to_owned() } else { format!("{runs} times") };
     let says = format!(
-        "{name} runs each target {often}: no difference can be told from noise by fewer than {RUNS_MIN} runs of each"
+        "{name} runs each target {often}: fewer than {RUNS_MIN} runs of each cannot distinguish a difference from noise"
     );
     Err(CliError::usage(says)
         .hint(format!("set `[repeat] runs = {RUNS_MIN}`, or more: --set repeat.runs={RUNS_MIN}"))
         .hint(
-            "`plimsoll compare PLAN --few` runs it all the same: verdicts against a requirement need no more",
+            "`plimsoll compare PLAN --few` runs it anyway: a verdict on a requirement needs no more",
         ))
 }
 
-/// As [`run_arms`], however few the runs, with what is asked about.
+/// Like [`run_arms`], with any number of runs, and with the factors under comparison.
 ///
 /// # Errors
-/// A target that cannot be used, a bundle that cannot be written.
+/// An unusable target, or a bundle that cannot be written.
 pub fn run_arms_for(
     plan: &Plan,
-    after: &After,
-    taken: Taken<'_>,
-    common: &Common,
+    after: &RunOptions,
+    taken: Exemptions<'_>,
+    common: &Globals,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
     after.refuse_with_fleet()?;
-    let runs = Before::runs(&resolved, after.yes, after.dry_run);
-    if !after.hosts.begins(&resolved, &runs, progress)? {
+    let runs = Preflight::runs(&resolved, after.yes, after.dry_run);
+    if !after.hosts.check(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }
-    let carried = after.hosts.carried(&resolved, &after.sign, progress, interrupt)?;
+    let carried = after.hosts.select(&resolved, &after.sign, progress, interrupt)?;
     let places = &carried.places;
-    let asked = Asked {
+    let asked = RunConfig {
         plan,
         resolved: &resolved,
         keep: after.keep,
@@ -96,7 +95,7 @@ pub fn run_arms_for(
     for directory in &compared.kept {
         progress.say(&format!("the data was kept in {directory}"));
     }
-    // What went wrong in a run comes before what the comparison says; a FAIL of one side is its result.
+    // A failed run is more important than the comparison. A FAIL of one side is a result.
     Ok(match worst(&compared.finished) {
         exit @ (Exit::Defect | Exit::Interrupted | Exit::Corruption | Exit::Environment) => exit,
         _ => exit_of(&compared.comparison),

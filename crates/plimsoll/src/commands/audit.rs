@@ -1,7 +1,8 @@
-//! `plimsoll audit`: results made elsewhere, a claim without a file, and what the rules are.
+//! `plimsoll audit`: judges results of other tools and claims without a file, and explains the
+//! rules.
 
 mod claim;
-mod declared;
+mod declaration;
 mod one;
 mod rules;
 mod sort;
@@ -12,9 +13,9 @@ pub use study::write;
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_runner::audit::is_of_a_run;
+use plimsoll_runner::audit::is_run_result;
 
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -81,29 +82,29 @@ pub struct Options {
     #[arg(long, value_name = "COUNT")]
     drives: Option<u32>,
     #[command(flatten)]
-    stated: claim::Stated,
+    stated: claim::ClaimedFigures,
 }
 
-/// Judges what is named, or shows the rules.
+/// Judges the named results, or shows the rules.
 ///
 /// # Errors
-/// A file that cannot be read, is of no known form, or an option that says nothing.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An unreadable file, an unknown format, or an invalid option.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if options.rules {
-        return rules::list(&declared::claims(&options.claim)?, common);
+        return rules::list(&declaration::claims(&options.claim)?, common);
     }
     if let Some(id) = &options.explain {
         return rules::explain(id, common);
     }
-    let declared = declared::of(options)?;
+    let declared = declaration::of(options)?;
     if let Some(reported) = options.stated.result(options)? {
         return study::one(&reported, &declared.reported(), options, common);
     }
     match &options.paths[..] {
-        [] => Err(CliError::usage("there is nothing to audit")
+        [] => Err(CliError::usage("nothing to audit")
             .hint("name a result's file or a directory of results")
             .hint("or state a claim: --iops, --bandwidth, --latency, --size, --depth")),
-        [file] if !options.table && is_of_a_run(file) => {
+        [file] if !options.table && is_run_result(file) => {
             one::carry_out(file, &declared, options, common)
         }
         paths => study::carry_out(paths, &declared.reported(), options, common),

@@ -1,4 +1,4 @@
-//! What several commands do with bundles: find one, judge it, show the verdict.
+//! Shared functions for bundles: find, judge, show.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -10,38 +10,38 @@ pub use plimsoll_runner::render::{document_html, html, json};
 use serde::Serialize;
 
 use crate::catalogue;
-use crate::common::{self, Common};
+use crate::common::{self, Globals};
 use crate::error::CliError;
 use crate::notes;
 use crate::places::Places;
 
-/// Columns of a report that does not go to a terminal.
+/// Width of a report that does not go to a terminal.
 const COLUMNS: usize = 100;
 
-/// The bundle's directory: a path, or what a run of the catalogue is called.
+/// Returns a bundle's directory from a path or the name of a run.
 ///
 /// # Errors
-/// Neither is there.
+/// Neither exists.
 pub fn find(name: &str) -> Result<PathBuf, CliError> {
     let path = Path::new(name);
     if path.is_dir() {
         return Ok(path.to_path_buf());
     }
     let places = Places::from_environment()?;
-    // What is named in full is found without the index.
+    // A full name is found without the index.
     if !name.contains('/')
         && let Some(catalogued) = catalogued(&places.runs, name)
     {
         return Ok(catalogued);
     }
     if name.contains('/') {
-        return Err(CliError::usage(format!("there is no bundle {name}"))
+        return Err(CliError::usage(format!("no bundle {name}"))
             .hint("name a bundle's directory, or a run as `plimsoll runs` lists them"));
     }
     catalogue::find(&places, name)
 }
 
-/// The directory of a run or experiment of the catalogue: at its top, or within an experiment.
+/// Returns the directory of a run or experiment in the catalogue, or of a run in an experiment.
 pub fn catalogued(runs: &Path, name: &str) -> Option<PathBuf> {
     let top = runs.join(name);
     if top.is_dir() {
@@ -59,7 +59,7 @@ pub fn show(
     directory: &Path,
     bundle: &Bundle,
     verdict: &Verdict,
-    common: &Common,
+    common: &Globals,
 ) -> Result<(), CliError> {
     if common.json {
         return print(&verdict_json(bundle, verdict)?);
@@ -70,12 +70,12 @@ pub fn show(
         text.push_str(&format!("\nreport: {}\n", report.display()));
     } else {
         let again = directory.display();
-        text.push_str(&format!("\nreport: there is none; `plimsoll judge {again}` makes it\n"));
+        text.push_str(&format!("\nreport: none; `plimsoll judge {again}` writes it\n"));
     }
     print(&text)
 }
 
-/// The object of `verdict.json`; a quickstart's has beside it what the storage would carry.
+/// Returns the contents of `verdict.json`. A quickstart also has the answer about mailboxes.
 ///
 /// # Errors
 /// A value that has no JSON form.
@@ -92,12 +92,11 @@ pub fn verdict_json(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliErr
     }
 }
 
-/// Says what is in doubt of the evidence that was shown: below a report that people read, and on stderr
-/// beside what programs read.
+/// Prints doubts about the evidence: below a report for people, and on stderr for programs.
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn print_custody(lines: &[String], common: &Common) -> Result<(), CliError> {
+pub fn print_custody(lines: &[String], common: &Globals) -> Result<(), CliError> {
     if common.json {
         lines.iter().for_each(|line| notes::tell(&format!("evidence: {line}")));
         return Ok(());
@@ -106,8 +105,8 @@ pub fn print_custody(lines: &[String], common: &Common) -> Result<(), CliError> 
     print(&text)
 }
 
-/// How text is laid out: as wide as the terminal, coloured only when wanted.
-pub fn style(common: &Common) -> Style {
+/// Returns the style of text: the terminal's width, and colour if enabled.
+pub fn style(common: &Globals) -> Style {
     let terminal = std::io::stdout().is_terminal();
     let wanted = common::colour(common, terminal);
     let columns = terminal
@@ -117,16 +116,16 @@ pub fn style(common: &Common) -> Style {
     Style { colour: wanted, width: columns, ..Style::default() }
 }
 
-/// Prints text to stdout. Where it can't be written, what is under way goes on, and the command ends with
-/// code 5 ([`notes::write_result`]).
+/// Prints text to stdout. If that fails, the command continues and ends with code 5
+/// ([`notes::write_result`]).
 ///
 /// # Errors
-/// None: whatever is to be done after it is done.
+/// None. The command finishes its work first.
 pub fn print(text: &str) -> Result<(), CliError> {
     print_bytes(text.as_bytes())
 }
 
-/// As [`print()`].
+/// Like [`print()`], for bytes.
 ///
 /// # Errors
 /// None.

@@ -1,12 +1,12 @@
-//! `plimsoll calibrate`: this host's own ceilings. A run that comes near one of them was limited by the
-//! load generator and not by the storage.
+//! `plimsoll calibrate`: measures this host's ceilings. A run close to one of them was limited by
+//! the load generator, not by the storage.
 
 use clap::Args;
 use plimsoll_engine::calibrate::QueueFigures;
 
 use super::bundle;
 use crate::ceilings::{self, Ceilings};
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::places::Places;
@@ -24,8 +24,8 @@ pub struct Options {}
 /// Measures the host.
 ///
 /// # Errors
-/// Memory or `/dev/null` that is not to be had.
-pub fn carry_out(_options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// No memory or `/dev/null`.
+pub fn carry_out(_options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
     let mut progress = StderrProgress::new(common.quiet);
     let ceilings = ceilings::measure(&places, &mut progress)?;

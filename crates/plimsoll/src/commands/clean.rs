@@ -1,5 +1,5 @@
-//! `plimsoll clean`: removes what runs that were killed left: data on targets, and generation maps in the
-//! state directory whose data is gone.
+//! `plimsoll clean`: removes leftovers of killed runs: data on targets, and generation maps without
+//! data.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use plimsoll_engine::{Cleaned, Fate, collect_maps, remove_data};
 use serde::Serialize;
 
 use super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::{CliError, engine_error};
 use crate::exit::Exit;
 use crate::places::Places;
@@ -23,20 +23,20 @@ use crate::places::Places;
     Bundles and the ledger stay."
 )]
 pub struct Options {
-    /// Directories that plans named, or own directories of runs below them (plimsoll-NAME).
+    /// Directories of plans, or subdirectories of runs in them (plimsoll-NAME).
     paths: Vec<PathBuf>,
-    /// Remove data that a run was asked to keep, too.
+    /// Also remove data that was kept on purpose.
     #[arg(long)]
     kept: bool,
-    /// Remove generation maps too of which it can't be told whether their data is gone: of a file system that
-    /// is not mounted now, or of an earlier version of Plimsoll.
+    /// Also remove generation maps whose data cannot be checked: on a file system that is not
+    /// mounted, or of an earlier version of Plimsoll.
     #[arg(long)]
     unknown: bool,
 }
 
-/// What `--json` prints.
+/// Result, as `--json` prints it.
 #[derive(Debug, Default, Serialize)]
-struct Told {
+struct CleanReport {
     data_removed: Vec<PathBuf>,
     removals_finished: usize,
     data_kept: Vec<PathBuf>,
@@ -44,68 +44,71 @@ struct Told {
     maps_removed_bytes: u64,
     maps_needed: u64,
     maps_unknown: u64,
-    /// Directories with data of runs that are under way, were killed, or were asked to keep it.
+    /// Directories with data of running or killed runs, or with kept data.
     data_found: BTreeSet<PathBuf>,
 }
 
-/// Removes.
+/// Removes the leftovers.
 ///
 /// # Errors
-/// A directory that is in use, or what can't be removed.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// A directory in use, or data that cannot be removed.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let stores = Places::from_environment()?.stores();
-    let mut told = Told::default();
+    let mut report = CleanReport::default();
     for path in &options.paths {
         let cleaned =
             remove_data(path, &stores, options.kept).map_err(|error| engine_error(&error))?;
         let Cleaned { removed, finished, kept } = cleaned;
-        told.data_removed.extend(removed);
-        told.removals_finished += finished;
-        told.data_kept.extend(kept);
+        report.data_removed.extend(removed);
+        report.removals_finished += finished;
+        report.data_kept.extend(kept);
     }
     let fates = collect_maps(&stores, options.unknown).map_err(|error| engine_error(&error))?;
     for (_, fate) in fates {
         match fate {
             Fate::Removed(bytes) => {
-                told.maps_removed += 1;
-                told.maps_removed_bytes += bytes;
+                report.maps_removed += 1;
+                report.maps_removed_bytes += bytes;
             }
             Fate::Needed(data) => {
-                told.maps_needed += 1;
-                told.data_found.insert(data);
+                report.maps_needed += 1;
+                report.data_found.insert(data);
             }
-            Fate::Unknown(_) => told.maps_unknown += 1,
+            Fate::Unknown(_) => report.maps_unknown += 1,
         }
     }
-    bundle::print(&if common.json { bundle::json(&told)? } else { describe(&told) })?;
+    bundle::print(&if common.json { bundle::json(&report)? } else { describe(&report) })?;
     Ok(Exit::Ok)
 }
 
-fn describe(told: &Told) -> String {
+fn describe(report: &CleanReport) -> String {
     let mut text = String::new();
-    for path in &told.data_removed {
+    for path in &report.data_removed {
         text.push_str(&format!("removed {}\n", path.display()));
     }
-    if told.removals_finished > 0 {
-        text.push_str(&format!("finished {} removals that were cut off\n", told.removals_finished));
+    if report.removals_finished > 0 {
+        text.push_str(&format!("finished {} interrupted removals\n", report.removals_finished));
     }
-    for path in &told.data_kept {
-        text.push_str(&format!("{} stays: a run was asked to keep it (--kept)\n", path.display()));
+    for path in &report.data_kept {
+        text.push_str(&format!(
+            "{} stays: the data was kept on purpose (--kept removes it)\n",
+            path.display()
+        ));
     }
-    let Told { maps_removed, maps_removed_bytes, maps_needed, maps_unknown, .. } = told;
+    let CleanReport { maps_removed, maps_removed_bytes, maps_needed, maps_unknown, .. } = report;
     text.push_str(&format!(
         "generation maps: {maps_removed} removed ({maps_removed_bytes} bytes), {maps_needed} still needed\n"
     ));
-    for data in &told.data_found {
+    for data in &report.data_found {
         let place = data.display();
         text.push_str(&format!(
-            "data at {place}: of a run that is under way, was killed or was asked to keep it; `plimsoll clean \
+            "data at {place}: of a running or killed run, or kept on purpose; `plimsoll clean \
              {place}` removes it where it was killed\n"
         ));
     }
     if *maps_unknown > 0 {
         text.push_str(&format!(
-            "{maps_unknown} generation maps stay: whether their data is gone can't be told here (--unknown)\n"
+            "{maps_unknown} generation maps stay: it is unknown here whether their data still exists (--unknown)\n"
         ));
     }
     text

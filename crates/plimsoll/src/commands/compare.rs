@@ -1,20 +1,20 @@
-//! `plimsoll compare A B…`: experiments side by side; `plimsoll compare PLAN`: the targets of a plan,
-//! run in turns; `plimsoll compare BEFORE AFTER`: results that other tools made.
+//! `plimsoll compare`: compares experiments (`A B…`), the targets of a plan (`PLAN`), or results of
+//! other tools (`BEFORE AFTER`).
 
-mod ran;
+mod plan_flags;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_report::comparison_document;
-use plimsoll_runner::compare::{Taken, compare_sides, compare_within, named, sweeps};
+use plimsoll_runner::compare::{Exemptions, compare_sides, compare_within, parse_side, sweeps};
 use plimsoll_runner::custody::Reader;
 
-use self::ran::Ran;
+use self::plan_flags::PlanFlags;
 use super::plan::is_plan;
-use super::sides::{exit_of, show, tell_custody};
+use super::sides::{exit_of, print_doubts, show};
 use super::{bundle, compare_fleets, compare_reported, compare_sweeps, sides};
-use crate::common::Common;
+use crate::common::Globals;
 use crate::{error::CliError, exit::Exit, interrupt, keys::Sign};
 
 /// Options of `compare`.
@@ -37,84 +37,84 @@ pub struct Options {
     /// Experiments, runs or directories of bundles; or one plan with several targets.
     #[arg(required = true, value_name = "SIDE")]
     sides: Vec<String>,
-    /// Accept that this condition differs, as the comparison names it: `kernel`, or `plan` for all
-    /// differences of the plans. May be given several times.
+    /// Accept that this condition differs, by its name in the comparison: `kernel`, or `plan` for
+    /// all differences of the plans. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     accept: Vec<String>,
-    /// What is asked about, as the comparison names it: `mount-options`. Only other differences are unlike
-    /// conditions then. May be given several times.
+    /// Factor under comparison, by its name in the comparison: `mount-options`. Its difference does
+    /// not count as unlike. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     factor: Vec<String>,
     #[command(flatten)]
-    ran: Ran,
-    /// Write the report as a page to this file.
+    run: PlanFlags,
+    /// Write the report as an HTML page to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
     sign: Sign,
 }
 
-/// Compares.
+/// Compares the sides.
 ///
 /// # Errors
-/// A side that is not there, fewer than two of them, a plan that cannot be run.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// A missing side, fewer than two sides, or a plan that cannot be run.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if let [plan] = &options.sides[..]
         && is_plan(plan)
     {
         return run_plan(plan, options, common);
     }
-    if let Some(flag) = options.ran.given() {
-        let says = format!("{flag} goes with a plan that is run, and no side here is one");
+    if let Some(flag) = options.run.first_flag() {
+        let says = format!("{flag} can be used only with a plan, and no side is a plan");
         return Err(CliError::usage(says).hint("plimsoll compare PLAN runs the targets of a plan"));
     }
     let (compared, read) = match &options.sides[..] {
-        [one] => compare_within(&bundle::find(one)?, taken_of(options))?,
+        [one] => compare_within(&bundle::find(one)?, accepted_of(options))?,
         several => {
             if let [a, b] = several {
-                let (a, b) = (named(a), named(b));
-                if compare_reported::is_elsewhere(a.1) && compare_reported::is_elsewhere(b.1) {
+                let (a, b) = (parse_side(a), parse_side(b));
+                if compare_reported::is_foreign(a.1) && compare_reported::is_foreign(b.1) {
                     return compare_reported::carry_out([a, b], options.html.as_deref(), common);
                 }
             }
-            let given = sides::given(several)?;
-            if let Some(compared) = compare_fleets::compare_given(&given, &taken_of(options))? {
-                return compare_fleets::told(&compared, options.html.as_deref(), common);
+            let given = sides::find(several)?;
+            if let Some(compared) = compare_fleets::compare(&given, &accepted_of(options))? {
+                return compare_fleets::show_comparison(&compared, options.html.as_deref(), common);
             }
-            let taken = [&options.accept[..], &options.factor[..]].concat();
+            let accepted = [&options.accept[..], &options.factor[..]].concat();
             let reader = Reader::new();
-            if let Some(compared) = sweeps::compare_given(&reader, &given, &taken)? {
-                return compare_sweeps::told(&compared, options.html.as_deref(), common);
+            if let Some(compared) = sweeps::compare_sweep_sides(&reader, &given, &accepted)? {
+                return compare_sweeps::show_comparison(&compared, options.html.as_deref(), common);
             }
-            compare_sides(&reader, &given, taken_of(options))?
+            compare_sides(&reader, &given, accepted_of(options))?
         }
     };
     if let Some(path) = &options.html {
         super::audit::write(path, &bundle::document_html(&comparison_document(&compared))?)?;
     }
     show(&compared, common)?;
-    tell_custody(&read, common)?;
-    Ok(read.iter().fold(exit_of(&compared), |exit, side| side.weigh(exit)))
+    print_doubts(&read, common)?;
+    Ok(read.iter().fold(exit_of(&compared), |exit, side| side.apply_doubts(exit)))
 }
 
-fn run_plan(name: &str, options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let plan = options.ran.plan(name)?;
+fn run_plan(name: &str, options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    let plan = options.run.plan(name)?;
     if plan.resolve().targets.len() < 2 {
-        let says = format!("{name} names one target: there is nothing to compare");
+        let says = format!("{name} has one target: nothing to compare");
         return Err(CliError::usage(says)
             .hint("name the sides: --target ext4=/mnt/a --target btrfs=/mnt/b")
-            .hint("or write several into the plan, each as [[target]] with a name"));
+            .hint("or add several to the plan, each as [[target]] with a name"));
     }
-    if !options.ran.few {
+    if !options.run.few {
         super::arms::enough_runs(&plan)?;
     }
-    let mut progress = options.ran.metrics.progress(plan.name(), common)?;
+    let mut progress = options.run.metrics.progress(plan.name(), common)?;
     let interrupt = interrupt::flag_on_signal()?;
-    let after = options.ran.after(&options.sign);
-    let taken = taken_of(options);
-    super::arms::run_arms_for(&plan, &after, taken, common, &mut progress, &interrupt)
+    let after = options.run.run_options(&options.sign);
+    let accepted = accepted_of(options);
+    super::arms::run_arms_for(&plan, &after, accepted, common, &mut progress, &interrupt)
 }
 
-fn taken_of(options: &Options) -> Taken<'_> {
-    Taken { accept: &options.accept, factors: &options.factor }
+fn accepted_of(options: &Options) -> Exemptions<'_> {
+    Exemptions { accept: &options.accept, factors: &options.factor }
 }

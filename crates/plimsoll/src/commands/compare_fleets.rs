@@ -1,19 +1,19 @@
-//! `plimsoll compare RUN_A RUN_B` of fleets: what all hosts carried together, side by side.
+//! `plimsoll compare RUN_A RUN_B` of fleets: compares the sums of all hosts.
 
 use std::path::{Path, PathBuf};
 
 use plimsoll_judge::compare::{Comparison, FleetRun, FleetSide, compare_fleets};
 use plimsoll_report::comparison_document;
-use plimsoll_runner::compare::{Given, Taken};
-use plimsoll_runner::fleet::{Left, is_fleet, read};
+use plimsoll_runner::compare::{Exemptions, NamedSide};
+use plimsoll_runner::fleet::{FleetBundle, is_fleet, read};
 
 use super::sides::{exit_of, show};
 use super::{audit, bundle};
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Fleets' runs in the order of their names: the directory itself, or those in it.
+/// Returns fleet bundles sorted by name: the directory itself, or those in it.
 fn fleets_in(directory: &Path) -> Vec<PathBuf> {
     if is_fleet(directory) {
         return vec![directory.to_path_buf()];
@@ -25,43 +25,50 @@ fn fleets_in(directory: &Path) -> Vec<PathBuf> {
     fleets
 }
 
-/// Compares sides that are fleets' runs, or directories of some; `None` where no side is.
+/// Compares sides that are fleet runs or directories of fleet runs; `None` if no side is.
 ///
 /// # Errors
-/// Sides of which only some are, evidence that can't be read or was changed.
-pub fn compare_given(given: &[Given], taken: &Taken<'_>) -> Result<Option<Comparison>, CliError> {
+/// Mixed sides, or evidence that is unreadable or changed.
+pub fn compare(
+    given: &[NamedSide],
+    taken: &Exemptions<'_>,
+) -> Result<Option<Comparison>, CliError> {
     let found: Vec<Vec<PathBuf>> = given.iter().map(|side| fleets_in(&side.directory)).collect();
     if found.iter().all(Vec::is_empty) {
         return Ok(None);
     }
     if let Some(other) = found.iter().position(Vec::is_empty) {
-        let says = format!("{} is no fleet's run, and another side is one", given[other].called);
+        let says = format!("{} is not a fleet run, and another side is one", given[other].argument);
         return Err(CliError::usage(says).hint("compare fleets with fleets, and runs with runs"));
     }
-    let all = |paths: &Vec<PathBuf>| -> Result<Vec<Left>, CliError> {
+    let all = |paths: &Vec<PathBuf>| -> Result<Vec<FleetBundle>, CliError> {
         paths.iter().map(|path| read(path)).collect()
     };
-    let all: Vec<Vec<Left>> = found.iter().map(all).collect::<Result<_, _>>()?;
+    let all: Vec<Vec<FleetBundle>> = found.iter().map(all).collect::<Result<_, _>>()?;
     let sides: Vec<FleetSide<'_>> =
         given.iter().zip(&all).map(|(given, runs)| side(given, runs)).collect();
     Ok(Some(compare_fleets(&sides, taken.accept, taken.factors)))
 }
 
-fn side<'a>(given: &Given, runs: &'a [Left]) -> FleetSide<'a> {
-    let run = |left: &'a Left| FleetRun {
+fn side<'a>(given: &NamedSide, runs: &'a [FleetBundle]) -> FleetSide<'a> {
+    let run = |left: &'a FleetBundle| FleetRun {
         run_id: &left.fleet.run_id,
         verdict: &left.verdict,
         hosts: left.hosts.iter().map(|(bundle, verdict)| (bundle, verdict)).collect(),
     };
-    let name = given.name.clone().unwrap_or_else(|| given.called.clone());
+    let name = given.name.clone().unwrap_or_else(|| given.argument.clone());
     FleetSide { name, runs: runs.iter().map(run).collect() }
 }
 
-/// Shows a comparison, writes its page, and says what it ends with.
+/// Shows a comparison, writes its page, and returns the exit code.
 ///
 /// # Errors
 /// A page or stdout that cannot be written.
-pub fn told(compared: &Comparison, html: Option<&Path>, common: &Common) -> Result<Exit, CliError> {
+pub fn show_comparison(
+    compared: &Comparison,
+    html: Option<&Path>,
+    common: &Globals,
+) -> Result<Exit, CliError> {
     if let Some(path) = html {
         audit::write(path, &bundle::document_html(&comparison_document(compared))?)?;
     }

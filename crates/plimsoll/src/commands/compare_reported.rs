@@ -1,4 +1,4 @@
-//! `plimsoll compare BEFORE AFTER` of results that other tools made: files, directories or archives of them.
+//! `plimsoll compare BEFORE AFTER` of results of other tools: files, directories or archives.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use plimsoll_report::{reported, text};
 use plimsoll_runner::audit as runner;
 
 use super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// True for a path that holds no bundle, whatever else: a file, an archive, a directory of results.
-pub fn is_elsewhere(path: &str) -> bool {
+/// Returns true for an existing path without bundles: a file, archive or directory of results.
+pub fn is_foreign(path: &str) -> bool {
     let path = Path::new(path);
     path.is_file() || path.is_dir() && !holds_bundles(path, 3)
 }
 
-/// Whether a bundle lies within, so many directories deep.
+/// Returns true if there is a bundle in the directory, down to this depth.
 fn holds_bundles(directory: &Path, depth: usize) -> bool {
     let marks = ["run.json", "experiment.json", "all/fleet.json"];
     if marks.iter().any(|mark| directory.join(mark).is_file()) {
@@ -35,17 +35,17 @@ fn holds_bundles(directory: &Path, depth: usize) -> bool {
 /// Compares the two sides.
 ///
 /// # Errors
-/// A side without a result, output that cannot be written.
+/// A side without results, or output that cannot be written.
 pub fn carry_out(
     named: [(Option<&str>, &str); 2],
     html: Option<&Path>,
-    common: &Common,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
     let side = |path: &str| -> Result<_, CliError> {
         let paths = [PathBuf::from(path)];
         let study = runner::study(&paths)?;
         if study.results.is_empty() {
-            return Err(runner::nothing(&paths, &study));
+            return Err(runner::no_result_error(&paths, &study));
         }
         Ok(study)
     };
@@ -69,7 +69,7 @@ pub fn carry_out(
     Ok(exit_of(&sides))
 }
 
-/// Nothing is decided where nothing was alike, or a result cannot be true.
+/// There is no verdict if the sides have nothing in common, or a result is impossible.
 fn exit_of(sides: &Sides) -> Exit {
     let mut pairs = sides.rows.iter().flat_map(|row| &row.pairs).peekable();
     let told = pairs.peek().is_some() && pairs.all(|pair| pair.says != Difference::Impossible);

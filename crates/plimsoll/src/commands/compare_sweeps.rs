@@ -1,4 +1,4 @@
-//! `plimsoll compare SWEEP_A SWEEP_B`: two sweeps, cell by cell.
+//! `plimsoll compare SWEEP_A SWEEP_B`: compares two sweeps cell by cell.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use plimsoll_judge::compare::{Outcome, SweepComparison};
 use plimsoll_report::{sweeps_document, text};
 
 use super::bundle;
-use super::sides::tell_custody;
-use crate::common::Common;
-use crate::custody::Together;
+use super::sides::print_doubts;
+use crate::common::Globals;
+use crate::custody::RunSet;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Shows a comparison of sweeps, writes its page, and says what it ends with.
+/// Shows a comparison of sweeps, writes its page, and returns the exit code.
 ///
 /// # Errors
 /// A page or stdout that cannot be written.
-pub fn told(
-    (compared, read): &(SweepComparison, Vec<Together>),
+pub fn show_comparison(
+    (compared, read): &(SweepComparison, Vec<RunSet>),
     html: Option<&Path>,
-    common: &Common,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
     let document = sweeps_document(compared);
     if let Some(path) = html {
@@ -30,11 +30,11 @@ pub fn told(
     } else {
         bundle::print(&text::document(&document, &bundle::style(common)))?;
     }
-    tell_custody(read, common)?;
+    print_doubts(read, common)?;
     let exit = match compared.outcome {
         Outcome::UnlikeConditions | Outcome::NotShown => Exit::NoVerdict,
         _ if compared.cells.is_empty() => Exit::NoVerdict,
         _ => Exit::Ok,
     };
-    Ok(read.iter().fold(exit, |exit, side| side.weigh(exit)))
+    Ok(read.iter().fold(exit, |exit, side| side.apply_doubts(exit)))
 }

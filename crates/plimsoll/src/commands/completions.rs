@@ -1,5 +1,4 @@
-//! `plimsoll completions SHELL`: what a shell asks the program for when a tab is pressed, so that runs, models and
-//! experiments are completed as well as options.
+//! `plimsoll completions SHELL`: shell completions of options, runs, models and experiments.
 
 mod candidates;
 
@@ -10,7 +9,7 @@ use clap_complete::env::{CompleteEnv, Shells};
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// The variable by which a shell's script asks for candidates.
+/// Variable by which a shell's script requests candidates.
 const VARIABLE: &str = "PLIMSOLL_COMPLETE";
 
 /// Options of `completions`.
@@ -20,19 +19,19 @@ const VARIABLE: &str = "PLIMSOLL_COMPLETE";
     plimsoll for its candidates: runs, models, experiments and options of the version that is installed."
 )]
 pub struct Options {
-    /// For which shell.
+    /// The shell.
     shell: Shell,
 }
 
-/// Prints the script that a shell has to read.
+/// Prints the script for a shell.
 ///
 /// # Errors
-/// A shell that is not known.
+/// An unknown shell.
 pub fn carry_out(options: &Options) -> Result<Exit, CliError> {
     let name = options.shell.to_string();
     let shells = Shells::builtins();
     let Some(shell) = shells.completer(&name) else {
-        return Err(CliError::usage(format!("there are no completions for {name}")));
+        return Err(CliError::usage(format!("no completions for {name}")));
     };
     let mut text = Vec::new();
     shell
@@ -42,7 +41,7 @@ pub fn carry_out(options: &Options) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// Answers the shell and ends the program where a shell asks; does nothing otherwise.
+/// Answers a request for candidates and exits; does nothing without one.
 pub fn answer(command: fn() -> Command) {
     CompleteEnv::with_factory(move || candidates::with(command()))
         .var(VARIABLE)

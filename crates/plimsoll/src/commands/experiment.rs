@@ -1,4 +1,4 @@
-//! `plimsoll experiment`: the published experiments, each as one command. One file per subcommand.
+//! `plimsoll experiment`: the published experiments. One file per subcommand.
 
 mod list;
 mod on_hosts;
@@ -11,7 +11,7 @@ use plimsoll_experiments::analysis::Analysis;
 use plimsoll_experiments::report::{Surroundings, analysis_document};
 
 use super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -23,11 +23,11 @@ use crate::exit::Exit;
     b=/mnt/btrfs")]
 pub struct Options {
     #[command(subcommand)]
-    what: What,
+    what: ExperimentCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ExperimentCommand {
     /// List the built-in experiments.
     List,
     /// Show an experiment: the published work, its arms and its questions.
@@ -36,15 +36,15 @@ enum What {
     Run(Box<run::Options>),
 }
 
-/// Carries a subcommand out.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// An experiment, plan or target that is wrong.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An invalid experiment, plan or target.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
-        What::List => list::carry_out(common),
-        What::Show(options) => show::carry_out(options, common),
-        What::Run(options) => run::carry_out(options, common),
+        ExperimentCommand::List => list::carry_out(common),
+        ExperimentCommand::Show(options) => show::carry_out(options, common),
+        ExperimentCommand::Run(options) => run::carry_out(options, common),
     }
 }
 
@@ -55,7 +55,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
 fn show_analysis(
     analysis: &Analysis,
     around: &Surroundings,
-    common: &Common,
+    common: &Globals,
 ) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(analysis)?);

@@ -1,4 +1,4 @@
-//! `plimsoll fleet`: set a fleet up, add hosts, look at its agents, take some out.
+//! `plimsoll fleet`: sets up a fleet, adds and removes hosts, shows and drains agents.
 
 mod hosts;
 mod init;
@@ -7,8 +7,8 @@ pub mod status;
 use clap::{Args, Subcommand};
 
 use super::access::Access;
-use super::chosen::Changes;
-use crate::common::Common;
+use super::plan_changes::Changes;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::keys::Sign;
@@ -22,37 +22,38 @@ use crate::keys::Sign;
 )]
 pub struct Options {
     #[command(subcommand)]
-    what: What,
+    what: FleetCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum FleetCommand {
     /// Write keys, certificates, the NATS server's configuration and a directory for each host.
     Init(init::Options),
-    /// Add hosts to a fleet that `init` set up: a directory for each, and the server's users anew.
+    /// Add hosts to a fleet: a directory for each, and a new list of the server's users.
     Add(hosts::Add),
-    /// Take hosts out of a fleet for good: the server knows their keys no more once it has its users anew.
-    Remove(hosts::Of),
-    /// List the agents: where they are, what they allow, what they do, how well their clocks are known.
-    Status(Of),
-    /// Choose these agents no more; what they carry out goes on to its end.
+    /// Remove hosts from a fleet permanently: the server rejects their keys once it has the new
+    /// list of users.
+    Remove(hosts::HostSelection),
+    /// List the agents: host, allowed targets, current run, clock error.
+    Status(FleetArgument),
+    /// Draining agents finish their current run and get no new ones.
     Drain {
         #[command(flatten)]
-        of: Of,
-        /// The agents.
+        of: FleetArgument,
+        /// Names of agents.
         #[arg(required_unless_present = "all")]
         agents: Vec<String>,
-        /// All that are there.
+        /// All connected agents.
         #[arg(long, conflicts_with = "agents")]
         all: bool,
-        /// Choose them again.
+        /// Undo: give them runs again.
         #[arg(long)]
         undo: bool,
     },
-    /// Say of each agent whether it would take a plan, and why not. Nothing is run.
+    /// Show for each agent whether it would accept a plan, and why not. Runs nothing.
     Check {
         #[command(flatten)]
-        of: Of,
+        of: FleetArgument,
         /// The plan.
         plan: String,
         #[command(flatten)]
@@ -60,9 +61,9 @@ enum What {
     },
 }
 
-/// Which fleet.
+/// The fleet.
 #[derive(Debug, Args)]
-pub struct Of {
+pub struct FleetArgument {
     /// The fleet.toml that `plimsoll fleet init` wrote, or the NATS server's address.
     #[arg(value_name = "FLEET")]
     fleet: String,
@@ -72,17 +73,19 @@ pub struct Of {
     sign: Sign,
 }
 
-/// Carries one of them out.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// A fleet that can't be reached or set up.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An unreachable fleet, or one that cannot be set up.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
-        What::Init(options) => init::carry_out(options, common),
-        What::Add(options) => hosts::add(options, common),
-        What::Remove(of) => hosts::remove(of, common),
-        What::Status(of) => status::status(of, common),
-        What::Drain { of, agents, undo, .. } => status::drain(of, agents, *undo, common),
-        What::Check { of, plan, changes } => status::check(of, &changes.plan(plan)?, common),
+        FleetCommand::Init(options) => init::carry_out(options, common),
+        FleetCommand::Add(options) => hosts::add(options, common),
+        FleetCommand::Remove(of) => hosts::remove(of, common),
+        FleetCommand::Status(of) => status::status(of, common),
+        FleetCommand::Drain { of, agents, undo, .. } => status::drain(of, agents, *undo, common),
+        FleetCommand::Check { of, plan, changes } => {
+            status::check(of, &changes.plan(plan)?, common)
+        }
     }
 }

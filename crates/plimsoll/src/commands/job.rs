@@ -1,4 +1,4 @@
-//! A fio job in place of a plan: its file, what it includes, and its streams as a plan.
+//! A fio job in place of a plan: its file, includes, and streams as a plan.
 
 use std::io::Read;
 use std::path::Path;
@@ -6,24 +6,24 @@ use std::path::Path;
 use plimsoll_import::fio_job::{FioImport, import_fio, prepare};
 use plimsoll_plan::{Plan, PlanErrors};
 
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::notes;
 
-/// How the names of job files end.
+/// Extensions of job files.
 const ENDINGS: [&str; 3] = ["fio", "job", "ini"];
 
-/// Whether a file is a job and no plan, by its name.
-pub fn is_one(name: &str) -> bool {
+/// Returns true if the name is that of a fio job.
+pub fn is_job(name: &str) -> bool {
     let path = Path::new(name);
     let ending = path.extension().and_then(|ending| ending.to_str());
     path.is_file() && ending.is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-/// A job's text, with what it includes and the variables of the environment in place; `-` is stdin.
+/// Reads a job with includes and environment variables expanded; `-` is stdin.
 ///
 /// # Errors
-/// A file that can't be read, a variable that is not set.
+/// An unreadable file, or an undefined variable.
 pub fn read(job: &Path) -> Result<String, CliError> {
     let text = if job == Path::new("-") {
         let mut text = String::new();
@@ -31,34 +31,34 @@ pub fn read(job: &Path) -> Result<String, CliError> {
     } else {
         std::fs::read_to_string(job)
     };
-    let unread = |path: &Path, error| format!("cannot read {}: {error}", path.display());
-    let text = text.map_err(|error| CliError::usage(unread(job, error)))?;
+    let read_error = |path: &Path, error| format!("cannot read {}: {error}", path.display());
+    let text = text.map_err(|error| CliError::usage(read_error(job, error)))?;
     let beside = job.parent().unwrap_or(Path::new(""));
     let include = |name: &str| {
         let path = beside.join(name);
-        std::fs::read_to_string(&path).map_err(|error| unread(&path, error))
+        std::fs::read_to_string(&path).map_err(|error| read_error(&path, error))
     };
     prepare(&text, &include, &|name| std::env::var(name).ok())
         .map_err(|says| CliError::usage(format!("{}: {says}", job.display())))
 }
 
-/// What a job is called: its file without its ending.
+/// Returns the name of a job: its file without extension.
 pub fn name(job: &Path) -> String {
     let stem = job.file_stem().filter(|_| job != Path::new("-"));
     stem.map_or("job".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Says what could not be carried over.
-pub fn tell(imported: &FioImport, common: &Common) {
+/// Reports options that could not be converted.
+pub fn report(imported: &FioImport, common: &Globals) {
     for note in imported.notes.iter().filter(|_| !common.quiet) {
         notes::tell(&format!("note: {note}"));
     }
 }
 
-/// A job whose sections all run together, as a plan.
+/// Converts a job whose sections all run at the same time to a plan.
 ///
 /// # Errors
-/// A job that can't be read; within it, what can't be carried over.
+/// An unreadable job, or inside: options that cannot be converted.
 pub fn plan(job: &Path) -> Result<Result<Plan, PlanErrors>, CliError> {
     let text = read(job)?;
     Ok(import_fio(&text, &name(job)).map(|imported| imported.plan))

@@ -1,12 +1,12 @@
-//! `plimsoll judge BUNDLE`: the same evidence under the same rules gives the same verdict, here or on
-//! another machine, now or in a year.
+//! `plimsoll judge BUNDLE`: judges evidence again. The same evidence and rules give the same
+//! verdict on any machine at any time.
 
 use clap::Args;
 use plimsoll_runner::fleet::{is_fleet, read, write_derived};
 
 use super::bundle;
 use super::run::fleet;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -18,7 +18,7 @@ use crate::exit::Exit;
 pub struct Options {
     /// A bundle's directory, or a run as `plimsoll runs` lists them.
     bundle: String,
-    /// Write verdict and report anew where those that lie there are not what the evidence gives.
+    /// Write verdict and report again even if the existing files were changed.
     #[arg(long)]
     anew: bool,
 }
@@ -26,8 +26,8 @@ pub struct Options {
 /// Judges the bundle again and rewrites its verdict and report.
 ///
 /// # Errors
-/// No bundle, a bundle of a later version, or one that was changed.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Not a bundle, a bundle of a later version, or a changed one.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
     if is_fleet(&directory) {
         let left = read(&directory)?;
@@ -35,9 +35,9 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         fleet::show(&left, common)?;
         return Ok(left.exit);
     }
-    let reader = if options.anew { Reader::to_write_anew() } else { Reader::new() };
+    let reader = if options.anew { Reader::ignoring_changes() } else { Reader::new() };
     let loaded = reader.load(&directory)?;
-    reader.write_anew(&loaded)?;
+    reader.rewrite_derived(&loaded)?;
     bundle::show(&directory, &loaded.bundle, &loaded.verdict, common)?;
     bundle::print_custody(&loaded.custody.lines(), common)?;
     Ok(loaded.exit())

@@ -1,4 +1,4 @@
-//! `plimsoll ledger`: keys, signed statements of the ledger, and whether it still is what was stated.
+//! `plimsoll ledger`: keys, signed statements about the ledger, and checks against them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use plimsoll_evidence::signature::make_keys;
 use plimsoll_runner::ledger;
 
 use super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::keys;
@@ -26,54 +26,54 @@ use crate::places::Places;
 )]
 pub struct Options {
     #[command(subcommand)]
-    what: What,
+    what: LedgerCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Make a pair of keys: FILE, and FILE.pub.
+enum LedgerCommand {
+    /// Create a pair of keys: FILE and FILE.pub.
     Key {
-        /// Where the secret key goes.
+        /// File for the secret key.
         file: PathBuf,
         /// Protect it with the password in PLIMSOLL_KEY_PASSWORD.
         #[arg(long)]
         password: bool,
     },
-    /// State how long the ledger is and what its last line is, and sign that.
+    /// Sign a statement with the ledger's length and last line.
     Sign {
         /// The secret key, as `ledger key` or minisign writes it.
         #[arg(long, value_name = "FILE")]
         key: PathBuf,
-        /// Directory to write the statement to, besides the one that is kept.
+        /// Additional directory for the statement.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
     /// Check the chain, and the ledger against all statements.
     Check {
-        /// The public key that statements have to be signed with: a file, or its one line.
+        /// Public key that must have signed the statements: a file, or its line.
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
-        /// A statement that was given away, besides those that are kept.
+        /// An additional statement, such as one kept by somebody else.
         #[arg(long, value_name = "FILE")]
         statement: Vec<PathBuf>,
     },
     /// Attach a timestamp token to the latest statement.
     Stamp {
-        /// The token, as a timestamp authority answers.
+        /// The token from a timestamp authority.
         token: PathBuf,
     },
 }
 
-/// Carries a subcommand out.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// A key, ledger or statement that can't be read or does not hold.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An unreadable or invalid key, ledger or statement.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
-        What::Key { file, password } => make(file, *password),
-        What::Sign { key, out } => sign(key, out.as_deref()),
-        What::Check { key, statement } => check(key.as_deref(), statement, common),
-        What::Stamp { token } => stamp(token),
+        LedgerCommand::Key { file, password } => make(file, *password),
+        LedgerCommand::Sign { key, out } => sign(key, out.as_deref()),
+        LedgerCommand::Check { key, statement } => check(key.as_deref(), statement, common),
+        LedgerCommand::Stamp { token } => stamp(token),
     }
 }
 
@@ -81,7 +81,7 @@ fn make(file: &Path, with_password: bool) -> Result<Exit, CliError> {
     let password = keys::password();
     if with_password && password.is_none() {
         return Err(CliError::usage("PLIMSOLL_KEY_PASSWORD is not set")
-            .hint("set it, or make the key with `minisign -G`, which asks for a password"));
+            .hint("set it, or create the key with `minisign -G`, which prompts for a password"));
     }
     let public = make_keys(file, password.filter(|_| with_password))?;
     let file = file.display();
@@ -91,7 +91,7 @@ fn make(file: &Path, with_password: bool) -> Result<Exit, CliError> {
 
 fn sign(key: &Path, out: Option<&Path>) -> Result<Exit, CliError> {
     let Some(signer) = keys::signer(Some(key))? else { return Ok(Exit::Ok) };
-    let stated = ledger::state(&Places::from_environment()?, &signer, out)?;
+    let stated = ledger::sign_statement(&Places::from_environment()?, &signer, out)?;
     bundle::print(&format!(
         "signed: {} lines of {}\nstatement: {}\nGive the statement and its signature to somebody who keeps \
          them: from then on the ledger can't be cut short or rewritten up to that line unnoticed.\n",
@@ -102,7 +102,7 @@ fn sign(key: &Path, out: Option<&Path>) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-fn check(key: Option<&str>, given: &[PathBuf], common: &Common) -> Result<Exit, CliError> {
+fn check(key: Option<&str>, given: &[PathBuf], common: &Globals) -> Result<Exit, CliError> {
     let checked = ledger::check(&Places::from_environment()?, key, given)?;
     bundle::print(&if common.json { bundle::json(&checked)? } else { checked.text() })?;
     Ok(if checked.is_whole() { Exit::Ok } else { Exit::NoVerdict })
@@ -113,7 +113,7 @@ fn stamp(token: &Path) -> Result<Exit, CliError> {
     let (stamped, statement) = (path.display(), path.with_extension(""));
     let statement = statement.display();
     bundle::print(&format!(
-        "token: {stamped}\nThe authority's signature is checked with: openssl ts -verify -in {stamped} -data \
+        "token: {stamped}\nCheck the authority's signature with: openssl ts -verify -in {stamped} -data \
          {statement} -CAfile CA.pem\n"
     ))?;
     Ok(Exit::Ok)

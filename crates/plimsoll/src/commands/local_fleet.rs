@@ -1,4 +1,4 @@
-//! A fleet of this host alone, to try it: a private server, its agents, where they work and what they keep meanwhile.
+//! A local fleet for trials: a private server, its agents, and their directories.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::keys::{self, Sign};
 use crate::places::Places;
 use crate::progress::StderrProgress;
 
-/// More agents than this on one host show nothing.
+/// Maximum number of agents on one host.
 const LOCAL_MAX: u32 = 64;
 
-/// Starts a fleet of this host alone.
+/// Starts a local fleet.
 ///
 /// # Errors
-/// A number that is none, a plan whose agents would share a directory, a server that does not start.
+/// An invalid number, agents that would share a directory, or a server that does not start.
 pub fn start(
     count: &str,
     plan: &ResolvedPlan,
@@ -29,7 +29,7 @@ pub fn start(
 ) -> Result<(LocalFleet, Scratch, u32, Places), CliError> {
     let count = count.parse::<u32>().ok().filter(|count| (1..=LOCAL_MAX).contains(count));
     let Some(count) = count else {
-        return Err(CliError::usage(format!("--fleet local:… takes 1 to {LOCAL_MAX} agents"))
+        return Err(CliError::usage(format!("--fleet local:N requires 1 to {LOCAL_MAX} agents"))
             .hint("write --fleet local:4"));
     };
     let allow = plimsoll_fleet::local::allow_options(plan, count)?;
@@ -41,22 +41,23 @@ pub fn start(
         places.signer = Some(Arc::new(Signer::read(&key, || None)?));
     }
     let trust = places.signer.as_ref().map(|signer| signer.public().to_owned());
-    let program = std::env::current_exe()
-        .map_err(|error| CliError::environment(format!("where this program lies: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        CliError::environment(format!("cannot find this program's file: {error}"))
+    })?;
     let trust = trust.unwrap_or_default();
     let local = LocalFleet::start(&scratch.0, count, &program, &trust, &allow, interrupt)?;
     progress.say(&format!("a private server and {count} agents run on this host"));
     Ok((local, scratch, count, places))
 }
 
-/// A directory that is removed in the end.
+/// A directory that is removed when dropped.
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// Makes it below the cache.
+    /// Creates it in the cache directory.
     ///
     /// # Errors
-    /// A directory that can't be made.
+    /// A directory that cannot be created.
     pub fn make(cache: &Path) -> Result<Self, CliError> {
         let path = cache.join(format!("fleet-{}", std::process::id()));
         std::fs::create_dir_all(&path)
@@ -67,7 +68,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left is in the cache's directory, and says whose it was.
+        // Leftovers stay in the cache directory, under a name that shows their origin.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

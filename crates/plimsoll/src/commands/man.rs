@@ -1,4 +1,4 @@
-//! `plimsoll man`: the manual, for packagers: a page for the program and one for each command.
+//! `plimsoll man`: man pages for packagers, one for the program and one per command.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Write all pages into this directory, `plimsoll-run.1` beside `plimsoll.1`; without it the first is printed.
+    /// Write all pages to this directory; without it, print the program's page.
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }

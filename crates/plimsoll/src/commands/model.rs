@@ -1,5 +1,4 @@
-//! `plimsoll model`: storage systems written down in TOML and simulated in virtual time. One file
-//! per
+//! `plimsoll model`: storage systems described in TOML and simulated in virtual time. One file per
 //! subcommand.
 
 mod count;
@@ -15,10 +14,10 @@ use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use plimsoll_report::document::Document;
-use plimsoll_runner::modelled::model_error;
+use plimsoll_runner::model_run::model_error;
 
 use super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -32,11 +31,11 @@ use crate::exit::Exit;
 )]
 pub struct Options {
     #[command(subcommand)]
-    what: What,
+    what: ModelCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum ModelCommand {
     /// List the built-in models.
     List,
     /// Show a model: the system that it represents, and every parameter with its unit and source.
@@ -52,40 +51,40 @@ enum What {
     Fit(fit::Options),
 }
 
-/// Carries a subcommand out.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// A model, plan or table that is wrong.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An invalid model, plan or table.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
-        What::List => list::carry_out(common),
-        What::Show(options) => show::carry_out(options, common),
-        What::Run(options) => run::carry_out(options, common),
-        What::Serve(options) => serve::carry_out(options, common),
-        What::Size(options) => size::carry_out(options, common),
-        What::Fit(options) => fit::carry_out(options, common),
+        ModelCommand::List => list::carry_out(common),
+        ModelCommand::Show(options) => show::carry_out(options, common),
+        ModelCommand::Run(options) => run::carry_out(options, common),
+        ModelCommand::Serve(options) => serve::carry_out(options, common),
+        ModelCommand::Size(options) => size::carry_out(options, common),
+        ModelCommand::Fit(options) => fit::carry_out(options, common),
     }
 }
 
-/// `path=value` arguments: parameters that differ from the model file.
+/// Parses `path=value` arguments: parameters that differ from the model file.
 fn settings(given: &[String]) -> Result<BTreeMap<String, String>, CliError> {
     let one = |text: &String| match text.split_once('=') {
         Some((path, value)) if path.contains('.') && !value.is_empty() => {
             Ok((path.to_owned(), value.to_owned()))
         }
-        _ => Err(CliError::usage(format!("\"{text}\" is no parameter and value"))
+        _ => Err(CliError::usage(format!("\"{text}\" is not a parameter with a value"))
             .hint("write BLOCK.FIELD=VALUE, such as pool.groups=6 or pool.layout=raidz")),
     };
     given.iter().map(one).collect()
 }
 
 /// Prints a document to the terminal.
-fn show(document: &Document, common: &Common) -> Result<(), CliError> {
+fn show(document: &Document, common: &Globals) -> Result<(), CliError> {
     bundle::print(&plimsoll_report::text::document(document, &bundle::style(common)))
 }
 
-/// As [`show`], without the headline.
-fn show_sections(document: &Document, common: &Common) -> Result<(), CliError> {
+/// Like [`show`], without the headline.
+fn show_sections(document: &Document, common: &Globals) -> Result<(), CliError> {
     let text = plimsoll_report::text::document(document, &bundle::style(common));
     bundle::print(&format!("\n{}", text.trim_start()))
 }

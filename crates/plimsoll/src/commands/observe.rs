@@ -1,13 +1,13 @@
-//! `plimsoll observe -- CMD…`: another benchmark under our eyes (tier T2).
+//! `plimsoll observe -- CMD…`: observes another benchmark (tier T2).
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Args;
-use plimsoll_runner::observe::{self, Observation, Signals, found};
+use plimsoll_runner::observe::{self, Observation, Signals, detection};
 
 use super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -45,12 +45,11 @@ pub struct Options {
     command: Vec<String>,
 }
 
-/// Runs the command, watches, judges.
+/// Runs, observes and judges the command.
 ///
 /// # Errors
-/// A path or command that is not there, a result that cannot be read, a bundle that cannot be
-/// written.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// A missing path or command, an unreadable result, or a bundle that cannot be written.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let observation = Observation {
         command: options.command.clone(),
         paths: options.path.clone(),
@@ -58,19 +57,19 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         bundles: options.out.clone(),
         places: keys::places(&options.sign)?,
     };
-    let asked = interrupt::flag_on_signal()?;
-    let signals = Signals { asked: &asked, latest: &interrupt::latest };
+    let stop = interrupt::flag_on_signal()?;
+    let signals = Signals { stop: &stop, latest: &interrupt::latest };
     let program = options.command.first().map(Path::new).and_then(Path::file_name);
     let program = program.unwrap_or_default().to_string_lossy();
     let mut progress = options.metrics.progress(&format!("observe {program}"), common)?;
     let since = SystemTime::now();
     let finished = observe::carry_out(&observation, &signals, &mut progress)?;
     bundle::show(&finished.directory, &finished.evidence, &finished.verdict, common)?;
-    let left = found::results(&options.command, since, options.result.as_deref());
+    let detected = detection::find_results(&options.command, since, options.result.as_deref());
     if !common.json {
         let style = bundle::style(common);
-        bundle::print(&found::text(&finished.evidence, &options.path, &left, &style))?;
+        bundle::print(&detection::format(&finished.evidence, &options.path, &detected, &style))?;
     }
     let exit = finished.exit();
-    Ok(if exit == Exit::Ok && found::is_impossible(&left) { Exit::NoVerdict } else { exit })
+    Ok(if exit == Exit::Ok && detection::is_impossible(&detected) { Exit::NoVerdict } else { exit })
 }

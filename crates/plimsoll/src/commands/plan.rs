@@ -1,6 +1,4 @@
-//! `plimsoll plan`: the plans that are built in, a plan of one's own, every default filled in or
-//! every error, a fio
-//! job as a plan.
+//! `plimsoll plan`: lists, shows, creates, checks and imports plans.
 
 mod import;
 mod list;
@@ -10,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use plimsoll_plan::{Plan, gallery_plan};
-use plimsoll_runner::before;
+use plimsoll_runner::preflight;
 use plimsoll_runner::run::check_accepted;
 
 use self::import::import;
 use super::bundle;
-use super::chosen::{Changes, wrong};
-use crate::common::Common;
+use super::plan_changes::{Changes, plan_error};
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -24,11 +22,11 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 pub struct Options {
     #[command(subcommand)]
-    what: What,
+    what: PlanCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum PlanCommand {
     /// List the built-in plans.
     List,
     /// Print the text of a plan, with its comments.
@@ -67,34 +65,34 @@ enum What {
     },
 }
 
-/// Lists, shows, makes, checks or imports.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// Everything that is wrong with the plan or job.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// All errors of the plan or job.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
-        What::List => list::carry_out(common),
-        What::Show { plan, changes } => {
+        PlanCommand::List => list::carry_out(common),
+        PlanCommand::Show { plan, changes } => {
             bundle::print(changes.plan(plan)?.text())?;
             Ok(Exit::Ok)
         }
-        What::New(options) => new::carry_out(options, common),
-        What::Check { plan, changes } => check(plan, changes, common),
-        What::Import { job, out } => import(job, out.as_deref(), common),
+        PlanCommand::New(options) => new::carry_out(options, common),
+        PlanCommand::Check { plan, changes } => check(plan, changes, common),
+        PlanCommand::Import { job, out } => import(job, out.as_deref(), common),
     }
 }
 
-fn check(name: &str, changes: &Changes, common: &Common) -> Result<Exit, CliError> {
+fn check(name: &str, changes: &Changes, common: &Globals) -> Result<Exit, CliError> {
     let plan = match changes.read(name)? {
         Ok(plan) => plan,
         Err(errors) if common.json => {
             bundle::print(&bundle::json(&errors.fault())?)?;
             return Ok(Exit::Usage);
         }
-        Err(errors) => return Err(wrong(&errors)),
+        Err(errors) => return Err(plan_error(&errors)),
     };
     check_accepted(&plan.resolve().evidence.accept_unknown)?;
-    before::fits(&plan.resolve())?;
+    preflight::check_space(&plan.resolve())?;
     let usage = |error: plimsoll_plan::ResolvedError| CliError::usage(error.to_string());
     if common.json {
         bundle::print(&bundle::json(&plan.check().map_err(usage)?)?)?;
@@ -104,15 +102,15 @@ fn check(name: &str, changes: &Changes, common: &Common) -> Result<Exit, CliErro
     Ok(Exit::Ok)
 }
 
-/// Reads a plan: a file, or one that is built in.
+/// Reads a plan: a file or a built-in one.
 ///
 /// # Errors
-/// Everything that is wrong with it, as one message.
+/// All errors of the plan, as one message.
 pub fn load(path: &Path) -> Result<Plan, CliError> {
     Changes::default().plan(&path.to_string_lossy())
 }
 
-/// Whether a name is that of a plan: a file, or one that is built in and hides no directory.
+/// Returns true if the name is a plan: a file, or a built-in one unless a directory has that name.
 pub fn is_plan(name: &str) -> bool {
     let path = Path::new(name);
     path.is_file() || (gallery_plan(name).is_some() && !path.exists())

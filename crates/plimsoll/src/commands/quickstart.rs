@@ -1,4 +1,4 @@
-//! `plimsoll quickstart`: the main job on this machine, small, in about a minute.
+//! `plimsoll quickstart`: a small mailbox test on this machine in about a minute.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -7,8 +7,8 @@ use clap::Args;
 use plimsoll_engine::mailbox::written_bytes;
 use plimsoll_plan::{QuickstartFacts, quickstart};
 
-use super::after::After;
-use crate::common::Common;
+use super::run_options::RunOptions;
+use crate::common::Globals;
 use crate::error::{CliError, engine_error};
 use crate::exit::Exit;
 use crate::interrupt;
@@ -17,7 +17,7 @@ use crate::places::Places;
 /// Bounds of the data: 2 GiB and 5 % of the free space.
 const DATA_BYTES_MAX: u64 = 2 << 30;
 const FREE_DIVISOR: u64 = 20;
-/// As long as this is written to see what the storage takes.
+/// Duration of the writes that estimate the storage's speed.
 const WRITE_NS: u64 = 10_000_000_000;
 
 const DEMONSTRATION: &str = "This is a demonstration: about a minute on little data. It shows how \
@@ -34,14 +34,14 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
     #[command(flatten)]
-    after: After,
+    after: RunOptions,
 }
 
 /// Runs the quickstart.
 ///
 /// # Errors
-/// No room, a directory that cannot be written.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Too little space, or a directory that cannot be written.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let mut progress = options.after.metrics.progress("quickstart", common)?;
     let interrupt = interrupt::flag_on_signal()?;
     let directory = directory(options)?;
@@ -52,11 +52,12 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     let free_bytes = free_bytes(&directory)?;
     let limit_bytes = DATA_BYTES_MAX.min(free_bytes / FREE_DIVISOR);
-    progress.say(&format!("trying what {} takes, ten seconds at most", directory.display()));
+    progress
+        .say(&format!("testing the write speed of {}, ten seconds at most", directory.display()));
     let write_bytes_in_ten_seconds = written_bytes(&directory, limit_bytes, WRITE_NS, &interrupt)
         .map_err(|error| engine_error(&error))?;
     if interrupt.load(Ordering::Relaxed) {
-        let says = "interrupted before the run began: nothing was measured, and nothing is left";
+        let says = "interrupted before the run started: nothing was measured or left behind";
         return Err(CliError::new(Exit::Interrupted, says));
     }
     let facts = QuickstartFacts {
@@ -69,14 +70,14 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     super::run::run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 
-/// The directory to work in, made if it is this user's own cache.
+/// Returns the directory of the test, and creates the cache directory if it is used.
 fn directory(options: &Options) -> Result<PathBuf, CliError> {
     let directory = match &options.path {
         Some(path) => path.clone(),
         None => {
             let cache = Places::from_environment()?.cache;
             std::fs::create_dir_all(&cache).map_err(|error| {
-                CliError::environment(format!("cannot make {}: {error}", cache.display()))
+                CliError::environment(format!("cannot create {}: {error}", cache.display()))
                     .hint("name a directory with --path")
             })?;
             cache
@@ -90,7 +91,10 @@ fn directory(options: &Options) -> Result<PathBuf, CliError> {
 
 fn free_bytes(directory: &Path) -> Result<u64, CliError> {
     let statistics = rustix::fs::statvfs(directory).map_err(|error| {
-        CliError::environment(format!("cannot see the space of {}: {error}", directory.display()))
+        CliError::environment(format!(
+            "cannot determine the free space of {}: {error}",
+            directory.display()
+        ))
     })?;
     Ok(statistics.f_bavail.saturating_mul(statistics.f_frsize))
 }

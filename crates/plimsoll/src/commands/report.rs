@@ -1,4 +1,4 @@
-//! `plimsoll report BUNDLE`: the report again, or in another form.
+//! `plimsoll report BUNDLE`: prints the report in any format.
 
 mod export;
 
@@ -10,8 +10,8 @@ use plimsoll_report::{markdown, text};
 
 use self::export::Export;
 use super::bundle;
-use crate::common::Common;
-use crate::custody::{Loaded, Reader};
+use crate::common::Globals;
+use crate::custody::{LoadedBundle, Reader};
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -25,13 +25,13 @@ use crate::exit::Exit;
     plimsoll report RUN --export prometheus > plimsoll.prom    for node_exporter's textfile collector\n  \
     plimsoll report RUN --export chrome-trace > trace.json     for Perfetto and chrome://tracing")]
 pub struct Options {
-    /// A directory, or a run or experiment as `plimsoll runs` lists it: its number, its name or the beginning of
-    /// it, or `last`.
+    /// A directory, or a run or experiment from `plimsoll runs`: number, name, prefix of it, or
+    /// `last`.
     bundle: String,
-    /// In which form it is printed.
+    /// Format of the output.
     #[arg(long, default_value = "text")]
     format: Format,
-    /// For which other tools it is printed, instead of a report.
+    /// Format for another tool, in place of a report.
     #[arg(long, value_name = "FORM", conflicts_with_all = ["format", "json"])]
     export: Option<Export>,
 }
@@ -48,18 +48,21 @@ enum Format {
 /// Prints the report.
 ///
 /// # Errors
-/// No bundle, one of a later version, or one that was changed.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Not a bundle, one of a later version, or a changed one.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
     if directory_report::is_experiment(&directory) {
         if options.export.is_some() {
-            let says = format!("{} holds several runs: one is exported at a time", options.bundle);
+            let says = format!(
+                "{} contains several runs, and only one can be exported at a time",
+                options.bundle
+            );
             return Err(CliError::usage(says).hint("name a run as `plimsoll runs` lists it"));
         }
         return of_experiment(&directory, options.format, common);
     }
     let loaded = Reader::new().load(&directory)?;
-    let Loaded { bundle: evidence, verdict, custody, .. } = &loaded;
+    let LoadedBundle { bundle: evidence, verdict, custody, .. } = &loaded;
     let text = match (options.export, options.format) {
         (Some(export), _) => export.text(&directory, evidence, verdict)?,
         _ if common.json => bundle::verdict_json(evidence, verdict)?,
@@ -71,13 +74,13 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     };
     bundle::print(&text)?;
     let for_programs = options.format != Format::Text || options.export.is_some() || common.json;
-    let common = Common { json: for_programs, ..common.clone() };
+    let common = Globals { json: for_programs, ..common.clone() };
     bundle::print_custody(&custody.lines(), &common)?;
-    Ok(loaded.exit_shown())
+    Ok(loaded.display_exit())
 }
 
-/// The report of a sweep, comparison, search, published experiment, or of repeats.
-fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Exit, CliError> {
+/// Prints the report of a sweep, comparison, search, published experiment, or of repeats.
+fn of_experiment(directory: &Path, format: Format, common: &Globals) -> Result<Exit, CliError> {
     let told = directory_report::build_report(directory)?;
     let text = match format {
         _ if common.json => told.json,
@@ -87,15 +90,15 @@ fn of_experiment(directory: &Path, format: Format, common: &Common) -> Result<Ex
         Format::Csv | Format::FioJson => match told.csv.filter(|_| format == Format::Csv) {
             Some(csv) => csv,
             None => {
-                let says = format!("{} has no such table of its own", directory.display());
+                let says = format!("{} has no such table", directory.display());
                 return Err(CliError::usage(says)
-                    .hint("name one of its runs, or ask for html, markdown or --json"));
+                    .hint("name one of its runs, or use html, markdown or --json"));
             }
         },
     };
     bundle::print(&text)?;
     let for_programs = format != Format::Text || common.json;
-    let common = Common { json: for_programs, ..common.clone() };
+    let common = Globals { json: for_programs, ..common.clone() };
     bundle::print_custody(&told.together.lines(), &common)?;
-    Ok(told.together.weigh(Exit::Ok))
+    Ok(told.together.apply_doubts(Exit::Ok))
 }

@@ -1,24 +1,25 @@
-//! `plimsoll run PLAN`: prepare, measure, verify, judge, report; as often as the plan says.
+//! `plimsoll run PLAN`: prepares, measures, verifies, judges and reports, as often as the plan
+//! says.
 
 pub mod fleet;
 mod line;
-mod made;
 mod replay;
 mod show;
+mod single_plan;
 mod stages;
 
-pub use made::run_plan;
 pub use replay::import as import_trace;
+pub use single_plan::run_plan;
 
 use std::path::Path;
 
 use clap::Args;
 
-use super::after::After;
-use super::chosen::Changes;
 use super::job;
 use super::load_hosts::LoadHosts;
-use crate::common::Common;
+use super::plan_changes::Changes;
+use super::run_options::RunOptions;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -33,8 +34,8 @@ use crate::interrupt;
     `plimsoll plan list` lists the plans that are built in."
 )]
 pub struct Options {
-    /// The plan: a file, or one that is built in; or a fio job (.fio, .job, .ini), whose stages run one after the
-    /// other. Without one, the flags say what is run.
+    /// The plan: a file or a built-in one, or a fio job (.fio, .job, .ini) whose stages run one
+    /// after the other. Without a plan, the flags describe the load.
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
@@ -42,33 +43,33 @@ pub struct Options {
     line: line::Line,
     #[command(flatten)]
     hosts: LoadHosts,
-    /// Take a fleet's run up again whose `plimsoll run` was killed: what goes on is led to its end, what has ended is
-    /// fetched from the hosts and judged.
+    /// Resume a fleet run whose coordinator was killed: follow hosts that are still running,
+    /// collect results from those that have finished.
     #[arg(long, value_name = "RUN", requires = "fleet", conflicts_with_all = ["plan", "agents"])]
     resume: Option<String>,
     #[command(flatten)]
     replay: replay::Replay,
     #[command(flatten)]
-    after: After,
+    after: RunOptions,
 }
 
 /// Runs a plan.
 ///
 /// # Errors
-/// A plan that is wrong, a target that cannot be used.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
-    let after = After { hosts: options.hosts.clone(), ..options.after.clone() };
+/// An invalid plan, or an unusable target.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    let after = RunOptions { hosts: options.hosts.clone(), ..options.after.clone() };
     if let Some(run) = &options.resume {
         let (mut progress, interrupt) =
             (after.metrics.progress(run, common)?, interrupt::flag_on_signal()?);
         return fleet::resume(run, &after, common, &mut progress, &interrupt);
     }
-    if let Some(name) = options.plan.as_deref().filter(|name| job::is_one(name)) {
+    if let Some(name) = options.plan.as_deref().filter(|name| job::is_job(name)) {
         return stages::of_job(Path::new(name), &options.changes, &after, common);
     }
     let (plan, meant) = match &options.plan {
         Some(name) => (options.changes.plan(name)?, Vec::new()),
-        None if options.replay.is_asked() => {
+        None if options.replay.has_trace() => {
             options.replay.plan(&options.line, &options.changes)?
         }
         None => options.line.plan(&options.changes)?,

@@ -1,24 +1,24 @@
-//! `plimsoll runs`: the catalogue, which is the ledger with the bundles that are there.
+//! `plimsoll runs`: the catalogue of runs, from the ledger and existing bundles.
 
 mod archive;
+mod filter;
 mod labels;
 mod list;
 mod push;
 mod show;
-mod which;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use self::archive::{export, import};
+use self::filter::RunFilter;
 use self::labels::{note, tag};
 use self::list::list;
 use self::push::push;
 use self::show::show;
-use self::which::Of;
 use super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::removal;
@@ -39,15 +39,15 @@ use crate::removal;
 )]
 pub struct Options {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<RunsCommand>,
     #[command(flatten)]
-    of: Of,
+    of: RunFilter,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum RunsCommand {
     /// List runs in the order of their start, incomplete ones included.
-    List(Of),
+    List(RunFilter),
     /// Show the verdict of a run, or the summary of an experiment.
     Show {
         /// The run or experiment.
@@ -95,20 +95,22 @@ enum What {
     },
 }
 
-/// Lists, shows, removes, notes, hands on.
+/// Runs a subcommand.
 ///
 /// # Errors
-/// A broken ledger, a run that is not there.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// A broken ledger, or an unknown run.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
         None => list(&options.of, common),
-        Some(What::List(of)) => list(of, common),
-        Some(What::Show { run }) => show(&bundle::find(run)?, common),
-        Some(What::Rm { run }) => removal::whole(&bundle::find(run)?).map(|()| Exit::Ok),
-        Some(What::Tag { run, tags, remove }) => tag(&bundle::find(run)?, tags, *remove, common),
-        Some(What::Note { run, text }) => note(&bundle::find(run)?, text.as_deref(), common),
-        Some(What::Export { run, to }) => export(&bundle::find(run)?, to, common),
-        Some(What::Push { runs }) => push(runs, common),
-        Some(What::Import { archive }) => import(archive, common),
+        Some(RunsCommand::List(of)) => list(of, common),
+        Some(RunsCommand::Show { run }) => show(&bundle::find(run)?, common),
+        Some(RunsCommand::Rm { run }) => removal::whole(&bundle::find(run)?).map(|()| Exit::Ok),
+        Some(RunsCommand::Tag { run, tags, remove }) => {
+            tag(&bundle::find(run)?, tags, *remove, common)
+        }
+        Some(RunsCommand::Note { run, text }) => note(&bundle::find(run)?, text.as_deref(), common),
+        Some(RunsCommand::Export { run, to }) => export(&bundle::find(run)?, to, common),
+        Some(RunsCommand::Push { runs }) => push(runs, common),
+        Some(RunsCommand::Import { archive }) => import(archive, common),
     }
 }

@@ -1,7 +1,7 @@
 //! `plimsoll serve`: the web page.
 
+mod errors;
 mod password;
-mod refused;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use clap::Args;
 use plimsoll_serve::{ServeOptions, Tls, Tokens, serve};
 use serde_json::json;
 
-use super::allowed::Allowed;
+use super::allow_flags::Allowed;
 use super::bundle;
 use super::fleet::status::hosts;
 use crate::catalogue;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -33,30 +33,32 @@ use crate::team;
     place may stand what `plimsoll serve --hash-password`\nprints for a password. docs/serve.md says more."
 )]
 pub struct Options {
-    /// Where the page answers; port 0 takes a free one. Without an address this host alone can reach it.
+    /// Address of the page; port 0 picks a free port. Without an address, only this host can
+    /// connect.
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:7460", value_parser = crate::listen::address)]
     listen: SocketAddr,
-    /// Who may look and who may change something: a file with a role and a token on each line.
+    /// File of access tokens: a role and a token on each line.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Serve over TLS with this certificate, those of authorities between it and a root after it (PEM).
+    /// TLS certificate of the server, followed by intermediate certificates (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The key of that certificate (PEM).
+    /// Key of that certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A name that this host is called by, beside its addresses. May be given several times.
+    /// A further name of this host, besides its addresses. May be given several times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
     #[command(flatten)]
     allowed: Allowed,
-    /// Show the hosts of this fleet: the fleet.toml of `plimsoll fleet init`, or the NATS server's address.
+    /// Show the hosts of this fleet: the fleet.toml from `plimsoll fleet init`, or the NATS
+    /// server's address.
     #[arg(long, value_name = "FLEET")]
     fleet: Option<String>,
-    /// Serve on an address that others reach without asking for a token, or without TLS.
+    /// Serve on a reachable address without tokens or without TLS.
     #[arg(long)]
     insecure: bool,
-    /// Read a password from standard input, print its hash for the token file, and end.
+    /// Read a password from standard input, print its hash for the token file, and exit.
     #[arg(long, exclusive = true)]
     hash_password: bool,
 }
@@ -64,14 +66,14 @@ pub struct Options {
 /// Serves until a signal ends it.
 ///
 /// # Errors
-/// An address that is taken or that others reach, a token file that is none.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An address that is in use or publicly reachable, or an invalid token file.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if options.hash_password {
         return password::print_hash();
     }
     let places = Places::from_environment()?;
     let tokens =
-        options.token_file.as_deref().map(Tokens::read).transpose().map_err(refused::tokens)?;
+        options.token_file.as_deref().map(Tokens::read).transpose().map_err(errors::tokens)?;
     let allow = options.allowed.read()?;
     let files = options.tls_cert.as_deref().zip(options.tls_key.as_deref());
     let tls = files.map(|(certificate, key)| Tls::read(certificate, key)).transpose();
@@ -83,7 +85,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
                     no token";
         let plain = "is not protected from those on the way, who can read tokens and evidence";
         let says = if tokens.is_none() { open } else { plain };
-        notes::tell(&format!("warning: whoever reaches {} {says}", options.listen));
+        notes::tell(&format!("warning: anyone who can reach {} {says}", options.listen));
     }
     let of = places.clone();
     let serving = ServeOptions {
@@ -94,17 +96,17 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         allow,
         places,
         roots: Box::new(move || catalogue::roots(&of)),
-        team: team::asked().cloned(),
+        team: team::client().cloned(),
         hosts: options.fleet.as_deref().map(hosts).transpose()?,
     };
     let mut unsaid = None;
     let told = |at: SocketAddr| unsaid = say(scheme, at, common).err();
-    serve(serving, options.insecure, &interrupt, told).map_err(refused::page)?;
+    serve(serving, options.insecure, &interrupt, told).map_err(errors::page)?;
     unsaid.map_or(Ok(Exit::Ok), Err)
 }
 
-/// Says where it answers, on stdout, so that scripts can wait for it.
-fn say(scheme: &str, at: SocketAddr, common: &Common) -> Result<(), CliError> {
+/// Prints the address on stdout, so that scripts can wait for it.
+fn say(scheme: &str, at: SocketAddr, common: &Globals) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(&json!({"url": format!("{scheme}://{at}/")}))?);
     }

@@ -1,35 +1,35 @@
-//! Sides of a comparison: how they are found, and what is said of them.
+//! Sides of a comparison: lookup, doubts and output.
 
 use plimsoll_judge::compare::{Comparison, Outcome};
 use plimsoll_report::{comparison_document, text};
-use plimsoll_runner::compare::{Given, named};
+use plimsoll_runner::compare::{NamedSide, parse_side};
 
 use super::bundle;
-use crate::common::Common;
-use crate::custody::Together;
+use crate::common::Globals;
+use crate::custody::RunSet;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// The sides that a command line names, found.
+/// Finds the sides of a command line.
 ///
 /// # Errors
-/// One that is not there.
-pub fn given(sides: &[String]) -> Result<Vec<Given>, CliError> {
+/// A missing side.
+pub fn find(sides: &[String]) -> Result<Vec<NamedSide>, CliError> {
     let one = |side: &String| {
-        let (name, called) = named(side);
-        let directory = bundle::find(called)?;
-        Ok(Given { name: name.map(str::to_owned), called: called.to_owned(), directory })
+        let (name, argument) = parse_side(side);
+        let directory = bundle::find(argument)?;
+        Ok(NamedSide { name: name.map(str::to_owned), argument: argument.to_owned(), directory })
     };
     sides.iter().map(one).collect()
 }
 
-/// Says what is in doubt of the sides.
+/// Prints doubts about the sides.
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn tell_custody(sides: &[Together], common: &Common) -> Result<(), CliError> {
+pub fn print_doubts(sides: &[RunSet], common: &Globals) -> Result<(), CliError> {
     let mut lines: Vec<String> = Vec::new();
-    for line in sides.iter().flat_map(Together::lines) {
+    for line in sides.iter().flat_map(RunSet::lines) {
         if !lines.contains(&line) {
             lines.push(line);
         }
@@ -37,7 +37,7 @@ pub fn tell_custody(sides: &[Together], common: &Common) -> Result<(), CliError>
     bundle::print_custody(&lines, common)
 }
 
-/// What a comparison ends with: nothing is wrong with sides that differ, or that do not.
+/// Returns the exit code: 0 whether or not the sides differ.
 pub fn exit_of(compared: &Comparison) -> Exit {
     match compared.outcome {
         Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown => Exit::NoVerdict,
@@ -50,7 +50,7 @@ pub fn exit_of(compared: &Comparison) -> Exit {
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn show(compared: &Comparison, common: &Common) -> Result<(), CliError> {
+pub fn show(compared: &Comparison, common: &Globals) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(compared)?);
     }

@@ -1,4 +1,4 @@
-//! `plimsoll sweep`: I/O size × read share × pattern × depth, as one table and charts.
+//! `plimsoll sweep`: sweeps I/O size, read share, pattern and depth into one table and charts.
 
 mod flags;
 mod show;
@@ -6,15 +6,15 @@ mod show;
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::Before;
-use plimsoll_runner::sweep::{self, Earlier, Sweeping};
+use plimsoll_runner::preflight::Preflight;
+use plimsoll_runner::run_request::RunConfig;
+use plimsoll_runner::sweep::{self, EarlierSweep, SweepProgress};
 
 use self::flags::Flags;
 use self::show::{Format, show};
-use super::chosen::Changes;
 use super::load_hosts::LoadHosts;
-use crate::common::Common;
+use super::plan_changes::Changes;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -31,31 +31,31 @@ use crate::metrics::Metrics;
     one is asked for again."
 )]
 pub struct Options {
-    /// The plan: a file, or one that is built in. Without one, the flags say what is swept over what.
+    /// The plan: a file or a built-in one. Without a plan, the flags describe the sweep.
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
     #[command(flatten)]
     flags: Flags,
-    /// Begin anew where an earlier sweep of the same plan was interrupted.
+    /// Start again instead of resuming an interrupted sweep of the same plan.
     #[arg(long)]
     anew: bool,
-    /// Say what would be done and how long it takes, point by point, look at every place and server, and do nothing.
+    /// Show points and duration, and check every target and server, but measure nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Go on where the sweep would measure for more than 30 days.
+    /// Accept a sweep that measures for more than 30 days.
     #[arg(long)]
     yes: bool,
-    /// Measure nothing: tell again what the latest sweep of this plan found.
+    /// Measure nothing: show the latest sweep of this plan again.
     #[arg(long, conflicts_with_all = ["anew", "dry_run"])]
     told: bool,
     /// Keep the data after the last point.
     #[arg(long)]
     keep: bool,
-    /// A block device whose data may be overwritten, named in full.
+    /// Block device that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory to make the experiment in, instead of the catalogue's.
+    /// Directory for the experiment, in place of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -64,16 +64,16 @@ pub struct Options {
     sign: Sign,
     #[command(flatten)]
     metrics: Metrics,
-    /// In which form the result is printed.
+    /// Format of the output.
     #[arg(long, default_value = "text")]
     format: Format,
 }
 
-/// Sweeps.
+/// Runs the sweep.
 ///
 /// # Errors
-/// A plan or flags that are wrong, a target that cannot be used.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An invalid plan or flags, or an unusable target.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let plan = match &options.plan {
         Some(name) => options.changes.plan(name)?,
         None => options.flags.plan(&options.changes)?,
@@ -82,27 +82,27 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let points = sweep::points(&resolved)?;
     let mut progress = options.metrics.progress(plan.name(), common)?;
     let interrupt = interrupt::flag_on_signal()?;
-    let carried = options.hosts.carried(&resolved, &options.sign, &mut progress, &interrupt)?;
+    let carried = options.hosts.select(&resolved, &options.sign, &mut progress, &interrupt)?;
     let bundles = carried.places.bundles(options.out.as_deref())?;
-    let earlier = Earlier::asked(options.anew, options.told);
-    let mut sweeping = Sweeping::begin(&resolved, &points, &bundles, &carried.places, earlier)?;
+    let earlier = EarlierSweep::from_flags(options.anew, options.told);
+    let mut state = SweepProgress::begin(&resolved, &points, &bundles, &carried.places, earlier)?;
     if options.told {
-        sweeping.is_there(&bundles)?;
-        return show(&sweeping, options.format, common).map(|()| sweeping.exit());
+        state.require_points(&bundles)?;
+        return show(&state, options.format, common).map(|()| state.exit());
     }
-    progress.say(&sweeping.promise(&resolved, &points));
-    let points_left = Before {
-        measurements: sweeping.left(&points),
-        called: "point",
-        made: 1,
+    progress.say(&state.estimate(&resolved, &points));
+    let points_left = Preflight {
+        measurements: state.remaining(&points),
+        unit: "point",
+        data_sets: 1,
         yes: options.yes,
         dry_run: options.dry_run,
-        listed: sweeping.listed(&points),
+        listing: state.list_points(&points),
     };
-    if !options.hosts.begins(&resolved, &points_left, &mut progress)? {
+    if !options.hosts.check(&resolved, &points_left, &mut progress)? {
         return Ok(Exit::Ok);
     }
-    let asked = Asked {
+    let asked = RunConfig {
         plan: &plan,
         resolved: &resolved,
         keep: options.keep,
@@ -113,8 +113,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         interrupt: &interrupt,
         driver: &*carried.driver,
     };
-    let swept = sweep::carry_out(&asked, &points, &mut sweeping, &mut progress)?;
+    let swept = sweep::carry_out(&asked, &points, &mut state, &mut progress)?;
     swept.kept.iter().for_each(|at| progress.say(&format!("the data was kept in {at}")));
-    show(&sweeping, options.format, common)?;
-    Ok(swept.ended.unwrap_or_else(|| sweeping.exit()))
+    show(&state, options.format, common)?;
+    Ok(swept.early_exit.unwrap_or_else(|| state.exit()))
 }

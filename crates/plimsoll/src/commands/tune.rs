@@ -1,17 +1,18 @@
-//! `plimsoll tune PLAN`: the load line, the knee, and the fewest threads that meet the requirement.
+//! `plimsoll tune PLAN`: finds the load line, the knee, and the lowest load that meets the
+//! requirement.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_report::{text, tuning_document};
-use plimsoll_runner::before::Before;
-use plimsoll_runner::search::{Asked, Found, range, search};
+use plimsoll_runner::preflight::Preflight;
+use plimsoll_runner::search::{SearchOptions, SearchResult, range, search};
 
 use super::bundle;
-use super::chosen::Changes;
 use super::load_hosts::LoadHosts;
-use crate::common::Common;
+use super::plan_changes::Changes;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -26,7 +27,7 @@ use crate::metrics::Metrics;
     queue depth, an open loop\nby its rate. Each step is a run with a bundle of its own."
 )]
 pub struct Options {
-    /// The plan: a file, or one that is built in.
+    /// The plan: a file or a built-in one.
     plan: String,
     #[command(flatten)]
     changes: Changes,
@@ -36,25 +37,25 @@ pub struct Options {
     /// Largest load to try.
     #[arg(long, value_name = "LOAD")]
     max: Option<u64>,
-    /// Most steps, 16 at most.
+    /// Maximum number of steps, up to 16.
     #[arg(long, value_name = "N", default_value_t = STEPS_MAX)]
     steps: usize,
-    /// Make the data anew for each step; otherwise each step works on the data of the one before.
+    /// Create the data again for each step; by default steps share the data.
     #[arg(long)]
     fresh: bool,
     /// Keep the data after the last step.
     #[arg(long)]
     keep: bool,
-    /// A block device whose data may be overwritten, named in full.
+    /// Block device that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory to make the experiment in, instead of the catalogue's.
+    /// Directory for the experiment, in place of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Say what would be done, look at every place and server, and do nothing.
+    /// Show what would be done and check every target and server, but run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Go on where the search would measure for more than 30 days.
+    /// Accept a search that measures for more than 30 days.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -68,25 +69,25 @@ pub struct Options {
 /// Finds the load line.
 ///
 /// # Errors
-/// A plan that is wrong or has nothing to turn, a target that cannot be used.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An invalid plan, one without a load to vary, or an unusable target.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let plan = options.changes.plan(&options.plan)?;
     let mut progress = options.metrics.progress(plan.name(), common)?;
     let interrupt = interrupt::flag_on_signal()?;
     let resolved = plan.resolve();
-    let carried = options.hosts.carried(&resolved, &options.sign, &mut progress, &interrupt)?;
+    let carried = options.hosts.select(&resolved, &options.sign, &mut progress, &interrupt)?;
     let places = &carried.places;
     let bundles = places.bundles(options.out.as_deref())?;
     let range = range(&resolved, options.min, options.max, options.steps)?;
     let (fresh, yes, dry_run) = (options.fresh, options.yes, options.dry_run);
-    let steps = Before::steps(&resolved, &range, fresh, yes, dry_run)?;
-    progress.say("the search takes all its steps at most:");
-    if !options.hosts.begins(&resolved, &steps, &mut progress)? {
+    let steps = Preflight::steps(&resolved, &range, fresh, yes, dry_run)?;
+    progress.say("the search takes at most all its steps:");
+    if !options.hosts.check(&resolved, &steps, &mut progress)? {
         return Ok(Exit::Ok);
     }
     let destroy = options.destroy.clone();
     let (keep, driver) = (options.keep, &*carried.driver);
-    let asked = Asked { range, fresh, keep, destroy, bundles, driver };
+    let asked = SearchOptions { range, fresh, keep, destroy, bundles, driver };
     let found = search(&plan, &resolved, &asked, places, &mut progress, &interrupt)?;
     show(&found, common)?;
     for directory in &found.kept {
@@ -95,7 +96,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(found.exit)
 }
 
-fn show(found: &Found, common: &Common) -> Result<(), CliError> {
+fn show(found: &SearchResult, common: &Globals) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(&found.tuning)?);
     }

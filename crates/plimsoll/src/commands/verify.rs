@@ -1,12 +1,13 @@
-//! `plimsoll verify PATH`: the pages of a mail store, the blocks of a data set, or evidence.
+//! `plimsoll verify PATH`: verifies the pages of a mail store, the blocks of a data set, or
+//! evidence.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll_runner::verify::{self, Found};
+use plimsoll_runner::verify::{self, VerifiedData};
 
 use super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -24,27 +25,27 @@ use crate::progress::StderrProgress;
     or that evidence was\nchanged, contradicts itself, or that nothing vouches for it."
 )]
 pub struct Options {
-    /// A directory that a plan named, a store's own directory, a bundle, or an experiment; or a run as `plimsoll
-    /// runs` lists it.
+    /// A directory of a plan, a store's directory, a bundle, an experiment, or a run from `plimsoll
+    /// runs`.
     path: PathBuf,
-    /// What a run's --witness wrote: each commit in it must be there.
+    /// File from a run's --witness: each commit in it must exist.
     #[arg(long, value_name = "FILE")]
     witness: Option<PathBuf>,
-    /// The public key that evidence has to be signed with: a file, or its one line. Signed may be the
-    /// bundle, or the ledger after the run was entered.
+    /// Public key that must have signed the evidence: a file, or its line. Either the bundle is
+    /// signed, or the ledger after the run.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }
 
-/// Verifies.
+/// Verifies the path.
 ///
 /// # Errors
-/// Nothing to verify there, evidence that was changed, or something that cannot be read.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Nothing to verify, changed evidence, or unreadable files.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if verify::is_evidence(&options.path) {
         return evidence(&options.path, options.key.as_deref(), common);
     }
-    // What lies nowhere may be what a run is called.
+    // A missing path may be the name of a run.
     let called = options.path.to_str().filter(|name| !name.contains('/') && !options.path.exists());
     if let Some(directory) = called.and_then(|name| bundle::find(name).ok()) {
         return evidence(&directory, options.key.as_deref(), common);
@@ -54,17 +55,17 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let verified =
         verify::data(&options.path, options.witness.as_deref(), &interrupt, &mut progress)?;
     bundle::print(&match &verified.found {
-        Found::Store(store) if common.json => bundle::json(store)?,
-        Found::Store(store) => store.text(),
-        Found::Data(data) if common.json => bundle::json(data)?,
-        Found::Data(data) => data.text(),
+        VerifiedData::Store(store) if common.json => bundle::json(store)?,
+        VerifiedData::Store(store) => store.text(),
+        VerifiedData::Data(data) if common.json => bundle::json(data)?,
+        VerifiedData::Data(data) => data.text(),
     })?;
     verified.exit
 }
 
-/// Checks a bundle, or an experiment with all of its.
-fn evidence(path: &Path, key: Option<&str>, common: &Common) -> Result<Exit, CliError> {
-    let reader = Reader::asking_for(key)?;
+/// Checks a bundle, or an experiment with its bundles.
+fn evidence(path: &Path, key: Option<&str>, common: &Globals) -> Result<Exit, CliError> {
+    let reader = Reader::with_key(key)?;
     let (verified, exit) = verify::evidence(path, &reader).inspect_err(|error| {
         if common.json {
             let found = serde_json::json!({ "intact": false, "says": error.message });

@@ -1,12 +1,12 @@
 //! A case follows from one number: what is made, what is done, what is true, and what came of it.
 
-use crate::support::Ran;
+use crate::support::CommandOutput;
 use crate::support::draw::Draw;
 use crate::truth::Truth;
-use crate::wrong::Found;
+use crate::wrong::Mistake;
 use crate::{evidence, foreign, modelled, real};
 
-/// What a session tries.
+/// Selection of cases of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Only {
     Everything,
@@ -21,7 +21,7 @@ pub struct Case {
     pub seed: u64,
     /// As the table names it.
     pub class: &'static str,
-    pub carry_out: Box<dyn FnOnce(u64) -> Tried>,
+    pub carry_out: Box<dyn FnOnce(u64) -> CaseResult>,
 }
 
 impl Case {
@@ -52,19 +52,19 @@ impl Case {
     }
 }
 
-/// What came of a case.
-pub struct Tried {
+/// Result of a case.
+pub struct CaseResult {
     /// How it ended, in one word.
     pub ending: String,
     pub honest: bool,
-    pub found: Vec<Found>,
-    /// What was tried, for who looks into it.
+    pub found: Vec<Mistake>,
+    /// Description of the case.
     pub text: String,
 }
 
-impl Tried {
-    /// What came of a command.
-    pub fn of(truth: &Truth, ran: Option<&Ran>, found: Vec<Found>, text: &str) -> Self {
+impl CaseResult {
+    /// Creates the result of a command.
+    pub fn of(truth: &Truth, ran: Option<&CommandOutput>, found: Vec<Mistake>, text: &str) -> Self {
         let verdict =
             ran.and_then(|ran| serde_json::from_str::<serde_json::Value>(&ran.stdout).ok());
         let word = verdict.and_then(|verdict| {
@@ -80,7 +80,7 @@ impl Tried {
         Self { ending, honest: truth.honest, found, text: format!("{text}{refused}") }
     }
 
-    /// What this machine can't make.
+    /// Creates the result of a case that this machine cannot run.
     pub fn not_made(why: String) -> Self {
         Self { ending: "not made".to_owned(), honest: false, found: Vec::new(), text: why }
     }

@@ -1,4 +1,5 @@
-//! An object store that is a dictionary in this process's memory: what hero numbers of S3 are made of.
+//! An object store in a dictionary in this process's memory: a typical source of inflated S3
+//! figures.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 type Objects = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
-/// Starts it; returns its endpoint. It ends with the process.
+/// Starts the server and returns its endpoint. It ends with the process.
 pub fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -15,14 +16,14 @@ pub fn start() -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let objects = objects.clone();
-            // A client that goes away ends its thread.
+            // A client that disconnects ends its thread.
             std::thread::spawn(move || while answer(&stream, &objects).is_some() {});
         }
     });
     endpoint
 }
 
-/// Answers one request; `None` where there is no more.
+/// Responds to one request; `None` at the end of the connection.
 fn answer(stream: &TcpStream, objects: &Objects) -> Option<()> {
     let mut reader = BufReader::with_capacity(1 << 16, stream);
     let (mut first, mut length, mut range) = (String::new(), 0, None);
@@ -47,7 +48,7 @@ fn answer(stream: &TcpStream, objects: &Objects) -> Option<()> {
     let mut words = first.split(' ');
     let (method, target) = (words.next()?, words.next()?);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    // Behind the bucket's name.
+    // After the bucket's name.
     let key = path.trim_start_matches('/').split_once('/').map_or("", |(_, key)| key).to_owned();
     let mut objects = objects.lock().unwrap();
     let (status, said) = match method {

@@ -1,4 +1,4 @@
-//! What happens to a run while it goes on.
+//! Disturbances of a running plan.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,41 +7,41 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::program::Going;
 use crate::stack::Stack;
 use crate::support::draw::Draw;
-use crate::support::made::Made;
+use crate::support::made::TestResource;
 use crate::support::neighbour::Neighbour;
 use crate::support::{Sandbox, tool};
 
-/// What it is.
+/// Kind of disturbance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Nothing,
-    /// Somebody else reads and writes the disk.
+    /// Another process reads and writes the disk.
     Neighbour,
-    /// The file system is frozen while it is measured: writes hang.
+    /// The file system is frozen during the measurement: writes hang.
     Stall,
-    /// The same from before the end until long after it.
+    /// The file system is frozen from before the end of the measurement until long after it.
     HangAtTheEnd,
-    /// The program stands still.
+    /// The program is stopped.
     Stopped,
     /// SIGINT.
     Interrupted,
     /// SIGKILL.
     Killed,
-    /// Noise over all of the data.
+    /// Random bytes over all of the data.
     Overwritten,
-    /// So many operations a second reach the device and no more.
+    /// The device is limited to a number of operations per second.
     Throttled,
     /// The host's page cache is dropped.
     CacheDropped,
 }
 
-/// Operations a second that a throttled device takes, of either kind.
+/// Operations per second of a throttled device, for reads and for writes.
 pub const THROTTLE: u64 = 300;
 /// How long a file system stays frozen.
 pub const FROZEN: Duration = Duration::from_millis(1200);
 
 impl Kind {
-    /// One that can happen to this storage.
+    /// Draws a disturbance that is possible on this storage.
     pub fn drawn(draw: &mut Draw, stack: crate::stack::Kind) -> Self {
         let kind = draw.one_of(&[
             Self::Nothing,
@@ -65,7 +65,7 @@ impl Kind {
         if can { kind } else { Self::Nothing }
     }
 
-    /// As tables name it.
+    /// Its name in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Nothing => "",
@@ -86,20 +86,20 @@ fn is_device(stack: crate::stack::Kind) -> bool {
     matches!(stack, crate::stack::Kind::Device | crate::stack::Kind::DeviceOnMemory)
 }
 
-/// What was really done.
+/// Effect of a disturbance.
 #[derive(Default)]
-pub struct Done {
-    /// It happened while the run still went on.
+pub struct DisturbanceEffect {
+    /// It took effect during the run.
     pub in_time: bool,
-    /// When the file system stood still, by the wall clock: freezing it takes as long as its disk is busy.
+    /// When writes stopped, by the wall clock; freezing takes as long as the disk is busy.
     pub frozen_at_unix_ns: Option<u64>,
     _neighbour: Option<Neighbour>,
-    _made: Made,
+    _made: TestResource,
 }
 
-/// Begins what has to be there before the load.
-pub fn before(kind: Kind, sandbox: &Sandbox, stack: &Stack) -> Done {
-    let mut done = Done::default();
+/// Prepares what must exist before the load.
+pub fn before(kind: Kind, sandbox: &Sandbox, stack: &Stack) -> DisturbanceEffect {
+    let mut done = DisturbanceEffect::default();
     match kind {
         Kind::Neighbour => done._neighbour = Some(Neighbour::on(sandbox.root.path())),
         Kind::Throttled => {
@@ -118,13 +118,19 @@ pub fn before(kind: Kind, sandbox: &Sandbox, stack: &Stack) -> Done {
     done
 }
 
-/// A control group of this process's own.
+/// A control group for this process.
 fn group() -> PathBuf {
     PathBuf::from(format!("/sys/fs/cgroup/blkio/plimsoll-adversary-{}", std::process::id()))
 }
 
-/// Does it, with the load under way for as long as the plan's warm-up and a little more.
-pub fn during(kind: Kind, going: &mut Going, stack: &Stack, measure: Duration, done: &mut Done) {
+/// Disturbs the run once its load has lasted as long as the plan's warm-up and a little more.
+pub fn during(
+    kind: Kind,
+    going: &mut Going,
+    stack: &Stack,
+    measure: Duration,
+    done: &mut DisturbanceEffect,
+) {
     if kind == Kind::Throttled {
         let joined = std::fs::write(group().join("cgroup.procs"), going.id().to_string());
         done.in_time &= joined.is_ok() && !going.has_ended();
@@ -161,7 +167,7 @@ pub fn during(kind: Kind, going: &mut Going, stack: &Stack, measure: Duration, d
             for path in &files {
                 overwrite(path);
             }
-            // What comes when nothing is read any more is not seen.
+            // A disturbance after the last read has no effect.
             let soon = began.elapsed() < Duration::from_secs(2);
             done.in_time = !files.is_empty() && soon && !going.has_ended();
         }
@@ -172,11 +178,12 @@ pub fn during(kind: Kind, going: &mut Going, stack: &Stack, measure: Duration, d
     }
 }
 
-/// Freezes the file system for a while, and thaws it whatever happens. Tells since when it stood still.
+/// Freezes the file system for a while and always thaws it. Returns the time since when it was
+/// frozen.
 fn frozen(stack: &Stack) -> Option<u64> {
     let (mount, _) = stack.mount.as_ref()?;
     let mount = mount.to_str().unwrap();
-    let mut thaw = Made::default();
+    let mut thaw = TestResource::default();
     thaw.undo(&["fsfreeze", "-u", mount]);
     let frozen = Command::new("fsfreeze").args(["-f", mount]).output();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
@@ -185,9 +192,9 @@ fn frozen(stack: &Stack) -> Option<u64> {
     u64::try_from(since.as_nanos()).ok()
 }
 
-/// Waits for the manifest that says so, or for the end.
+/// Waits for a manifest in this state, or for the end of the run.
 fn load_began(going: &mut Going, stack: &Stack) -> bool {
-    // Elsewhere nothing shows it.
+    // Other targets have no such manifest.
     let Some(place) = &stack.place else {
         std::thread::sleep(Duration::from_millis(700));
         return !going.has_ended();

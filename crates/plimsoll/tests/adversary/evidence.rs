@@ -1,4 +1,4 @@
-//! Bundles that somebody changed, a little or with care.
+//! Modified bundles, from crude to careful changes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::case::{Case, Tried};
+use crate::case::{Case, CaseResult};
 use crate::forger::{Forger, Original};
 use crate::support;
 use crate::support::draw::Draw;
 use crate::truth::Truth;
 use crate::wrong::Wrong;
 
-/// What is done to a bundle.
+/// Changes of a bundle.
 const CHANGES: [(&str, fn(&Forger, &mut Draw) -> String); 6] = [
     ("evidence: a byte", |forger, draw| {
         let path = any_file(forger, draw);
@@ -82,7 +82,7 @@ pub fn case(seed: u64, draw: &mut Draw) -> Case {
         let text = change(&forger, &mut Draw::of(seed ^ 0x0065_7669));
         let let_pass = forger.let_pass().into_iter();
         let found = let_pass.map(|by| (Wrong::Missed, format!("{text}: {by}"))).collect();
-        Tried::of(&Truth::default(), None, found, &text).named("noticed")
+        CaseResult::of(&Truth::default(), None, found, &text).named("noticed")
     };
     Case { seed, class, carry_out: Box::new(run) }
 }
@@ -112,7 +112,7 @@ fn any_figure(forger: &Forger, draw: &mut Draw) -> String {
     says
 }
 
-/// Places of all numbers.
+/// Positions of all numbers.
 fn numbers(value: &Value, at: String, places: &mut Vec<String>) {
     match value {
         Value::Number(_) => places.push(at),

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, Tried};
+use crate::case::{Case, CaseResult};
 use crate::program::carry_out;
 use crate::support::Sandbox;
 use crate::support::draw::Draw;
 use crate::truth::Truth;
-use crate::wrong::{self, Found, Wrong};
+use crate::wrong::{self, Mistake, Wrong};
 
 /// A job of fio's whose figures all follow from depth, latency and time.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ impl Job {
     }
 }
 
-/// What is wrong with it.
+/// Kinds of manipulation.
 const TRICKS: [&str; 11] = [
     "honest",
     "honest",
@@ -84,7 +84,7 @@ fn times(value: &mut Value, factor: f64) {
     *value = ((number * factor).round() as u64).into();
 }
 
-fn fio(draw: &mut Draw) -> Tried {
+fn fio(draw: &mut Draw) -> CaseResult {
     let jobs: Vec<Job> = (0..draw.one_of(&[1, 1, 2, 4])).map(|_| Job::drawn(draw)).collect();
     let trick = draw.one_of(&TRICKS);
     let factor = draw.one_of(&[1.5, 2.0, 20.0]);
@@ -153,7 +153,7 @@ fn fio(draw: &mut Draw) -> Tried {
     audited(&sandbox, &["result.json"], trick == "honest", &format!("# {trick}\n{text}"))
 }
 
-fn table(draw: &mut Draw) -> Tried {
+fn table(draw: &mut Draw) -> CaseResult {
     let trick = draw.one_of(&["honest", "honest", "bandwidth", "latency", "link", "hdd"]);
     let outstanding = draw.one_of(&[8u64, 64, 480]);
     let mut text =
@@ -187,7 +187,7 @@ fn table(draw: &mut Draw) -> Tried {
     audited(&sandbox, &arguments, trick == "honest", &format!("# {trick} {arguments:?}\n{text}"))
 }
 
-fn claim(draw: &mut Draw) -> Tried {
+fn claim(draw: &mut Draw) -> CaseResult {
     let trick = draw.one_of(&["honest", "honest", "rate", "link", "latency"]);
     let depth = draw.one_of(&[1u64, 16, 256, 4096]);
     let latency_us = draw.spread(60.0, 9000.0);
@@ -223,19 +223,19 @@ fn claim(draw: &mut Draw) -> Tried {
 /// Claims that no result file shows.
 const NEVER: [&str; 4] = ["media-read", "durable-write", "tail-latency", "sustained-write"];
 
-fn audited(sandbox: &Sandbox, arguments: &[&str], honest: bool, text: &str) -> Tried {
+fn audited(sandbox: &Sandbox, arguments: &[&str], honest: bool, text: &str) -> CaseResult {
     let all = [&["audit"][..], arguments, &["--json"]].concat();
     let ran = carry_out(sandbox, &all);
     let truth = if honest { Truth::honest() } else { Truth::no_pass("a figure was changed") };
     let Some(ran) = ran else {
-        return Tried::of(
+        return CaseResult::of(
             &truth,
             None,
             vec![(Wrong::Hung, "the audit did not end".to_owned())],
             text,
         );
     };
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<Mistake> = Vec::new();
     match wrong::of_command(&ran, &[0, 3, 5]) {
         None | Some(Value::Null) => {
             found.push((Wrong::Crashed, format!("{}: {}", ran.code, ran.stderr)));
@@ -257,10 +257,10 @@ fn audited(sandbox: &Sandbox, arguments: &[&str], honest: bool, text: &str) -> T
             }
         }
     }
-    Tried::of(&truth, Some(&ran), found, text)
+    CaseResult::of(&truth, Some(&ran), found, text)
 }
 
-/// What was said against it.
+/// Returns the failed findings.
 fn fails(said: &Value) -> String {
     let mut all = Vec::new();
     collect(said, &mut all);

@@ -1,9 +1,10 @@
-//! A standing adversary: storage that is not what it looks like, disturbances, declarations that are not so,
-//! changed evidence and forged results, drawn from a seed, with what is true of each known by how it was made.
-//! Nothing false passes or is believed, and nothing honest is accused.
+//! Continuous adversarial test. It draws cases from a seed: misleading storage, disturbances, false
+//! declarations, modified evidence and forged results. The truth of each case is known from its
+//! construction. No false result may pass or be accepted, and no honest one may be rejected.
 //!
-//! The tests here try a few of each kind, always the same ones; `PLIMSOLL_ADVERSARY_SEED` draws others.
-//! `benches/adversary --hours N` goes on for as long as is asked. Needs root: it makes mounts and loop devices.
+//! The tests here try a few fixed cases of each kind; `PLIMSOLL_ADVERSARY_SEED` draws others.
+//! `benches/adversary --hours N` runs for the given time. Needs root, because it creates mounts and
+//! loop devices.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod case;
@@ -32,7 +33,7 @@ mod wrong;
 use case::{Case, Only};
 use tally::Tally;
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn number(name: &str) -> Option<f64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
@@ -41,7 +42,7 @@ fn seed() -> u64 {
     number("PLIMSOLL_ADVERSARY_SEED").unwrap_or(1.0) as u64
 }
 
-/// Tells what came of it; fails where anything is wrong.
+/// Prints the tally; fails if any case found a mistake.
 fn close(tally: &Tally) {
     println!("{}", tally.table());
     assert!(tally.says.is_empty(), "{} wrong:\n{}", tally.says.len(), tally.says.join("\n"));
@@ -52,7 +53,7 @@ fn models_results_and_evidence_are_judged_as_they_are() {
     let mut tally = Tally::new(seed());
     tally.cases(Only::Model, 120, || false, false);
     close(&tally);
-    // Cases that all end alike would try nothing.
+    // If all cases ended alike, the test would prove nothing.
     for ending in ["PASS", "FAIL", "INVALID", "INCONCLUSIVE", "noticed"] {
         assert!(tally.ended(ending) > 0, "none ended {ending}");
     }
@@ -66,7 +67,7 @@ fn real_storage_is_judged_as_it_is() {
     assert!(tally.ended("not made") * 2 < tally.tried(), "this machine makes too few of them");
 }
 
-/// One case, again; nothing where none is asked for.
+/// Repeats one case if `PLIMSOLL_ADVERSARY_CASE` names it.
 #[test]
 fn again() {
     let Some(seed) = number("PLIMSOLL_ADVERSARY_CASE") else { return };
@@ -75,7 +76,7 @@ fn again() {
     close(&tally);
 }
 
-/// `benches/adversary`: for as many CPU-hours as are asked for; nothing where none are.
+/// `benches/adversary`: runs for the requested CPU-hours; skipped without a request.
 #[test]
 fn standing() {
     let Some(hours) = number("PLIMSOLL_ADVERSARY_HOURS") else { return };
@@ -85,7 +86,7 @@ fn standing() {
         _ => Only::Everything,
     };
     let mut tally = Tally::new(seed());
-    // Asked to stop, it ends after the case at hand and tells what it has.
+    // When stopped, it finishes the current case and prints the tally.
     let stop = std::env::var_os("PLIMSOLL_ADVERSARY_STOP").map(std::path::PathBuf::from);
     let is_over = || {
         let spent = tally::cpu().as_secs_f64() >= hours * 3600.0;

@@ -1,16 +1,16 @@
-//! Runs on modelled storage whose truth is known from the model's own numbers: what it carries, how long an
-//! operation takes, what a cache answers.
+//! Runs on modelled storage. The truth follows from the model's parameters: its rate, its latency,
+//! the reads its cache serves.
 
 use plimsoll_evidence::Bundle;
 
-use crate::case::{Case, Tried};
+use crate::case::{Case, CaseResult};
 use crate::program::carry_out;
 use crate::support::Sandbox;
 use crate::support::draw::Draw;
 use crate::truth::Truth;
-use crate::wrong::{self, Found, Wrong};
+use crate::wrong::{self, Mistake, Wrong};
 
-/// A system of few blocks. Latency comes from the drive, the rate from the limit or from the drive.
+/// A system of few blocks. The drive determines the latency, and the limit or the drive the rate.
 const MODEL: &str = "[model]\nname = \"drawn\"\nentry = \"limit\"\nfrom = \"chosen\"\n\
     [block.limit]\nkind = \"limit\"\nbelow = \"cache\"\nfrom = \"chosen\"\nbaseline_ops_per_s = BASELINE\n\
     burst_ops_per_s = BURST\ncredit_ops = CREDIT\n\
@@ -19,20 +19,20 @@ const MODEL: &str = "[model]\nname = \"drawn\"\nentry = \"limit\"\nfrom = \"chos
     [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nread_us = SERVICE\n\
     write_us = SERVICE\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\nvariation_ratio = VARIATION\n";
 
-/// What is drawn of a system, and follows from it.
-struct Drawn {
+/// Random parameters of a system, with derived values.
+struct ModelCase {
     baseline: f64,
     burst: f64,
     credit: f64,
     lanes: u64,
     service_us: u64,
     variation: f64,
-    /// A hundredth of the data where nothing is to come from it.
+    /// One hundredth of the data if the cache must not serve reads.
     cache_kib: u64,
     policy: &'static str,
 }
 
-impl Drawn {
+impl ModelCase {
     fn text(&self) -> String {
         MODEL
             .replace("BASELINE", &self.baseline.to_string())
@@ -46,14 +46,14 @@ impl Drawn {
     }
 }
 
-/// Shares of the truth that requirements ask for, on either side of it.
+/// Required shares of the true value, above and below it.
 const KEPT: [f64; 5] = [0.02, 0.5, 0.9, 0.97, 0.99];
 const BROKEN: [f64; 5] = [1.02, 1.05, 1.3, 3.0, 900.0];
 
-/// So many standard errors are not chance.
+/// Deviations beyond this number of standard errors are not due to chance.
 const CHANCE: f64 = 4.0;
 
-/// A case on a drawn system.
+/// A case on a random system.
 pub fn case(seed: u64, draw: &mut Draw) -> Case {
     let kind = draw.one_of(&[
         Kind::Limited,
@@ -75,25 +75,25 @@ pub fn case(seed: u64, draw: &mut Draw) -> Case {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A limit holds the rate.
+    /// A limit determines the rate.
     Limited,
-    /// The drive's own time does.
+    /// The drive's service time determines the rate.
     Serving,
-    /// Credit that runs out while it is measured.
+    /// Burst credit that runs out during the measurement.
     Bursting,
-    /// More is offered than is carried.
+    /// Offered load above the capacity.
     Overloaded,
-    /// A cache that may answer.
+    /// A cache that may serve reads.
     Cached,
-    /// Files that hold nothing.
+    /// Files of holes.
     Hollow,
-    /// Too little measured for any PASS.
+    /// A measurement too short for any PASS.
     Short,
-    /// A shipped model, with nodes that failed where it has them: a first run says what it carries.
+    /// A shipped model, some with failed nodes: a first run determines its rate.
     Shipped,
-    /// A mail store with ceilings of its own.
+    /// A mail store with latency limits of its own.
     Store,
-    /// Claims and declarations that a model can't support.
+    /// Claims and declarations that a model cannot support.
     Undeclared,
 }
 
@@ -137,7 +137,7 @@ impl Plan {
     }
 }
 
-fn tried(kind: Kind, seed: u64) -> Tried {
+fn tried(kind: Kind, seed: u64) -> CaseResult {
     let mut draw = Draw::of(seed ^ 0x006d_6f64_656c);
     let sandbox = Sandbox::new();
     match kind {
@@ -153,8 +153,8 @@ fn tried(kind: Kind, seed: u64) -> Tried {
     })
 }
 
-/// Where the model's own counters say that reads came from, against what is believed.
-fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Found> {
+/// The source of reads by the model's own counters, against the verdict's statement.
+fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Mistake> {
     let nodes = bundle.observed.inside.iter().flat_map(|inside| &inside.nodes);
     let reads: Vec<(&str, u64)> = nodes
         .flat_map(|node| &node.reads)
@@ -168,7 +168,8 @@ fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Found> {
     }
     let (memory, holes) = (of("dram") as f64 / all, of("zero") as f64 / all);
     let mut found = by_sources(memory, holes, verdict);
-    // A plan that declares a cache which holds all its data says itself that the media is not shown.
+    // With a declared cache that holds all data, the plan itself states that media reads are not
+    // shown.
     let read = bundle.observed.workload.working_set_read_bytes;
     let cache = bundle.plan.observe.array_cache_bytes;
     if read.zip(cache).is_some_and(|(read, cache)| read <= cache) {
@@ -177,13 +178,13 @@ fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Found> {
     found
 }
 
-/// Shares of the reads about which the truth takes no side, as a count there may fall either way: what a file that
-/// was written in full may have of holes is 1 %, what a medium's figure may have of a cache 5 %.
+/// Shares of reads near a threshold, where a count may fall on either side: 1 % holes in a
+/// completely written file, 5 % cache reads in a media figure.
 const HOLES_OPEN: std::ops::RangeInclusive<f64> = 0.008..=0.0125;
 const MEMORY_OPEN: std::ops::RangeInclusive<f64> = 0.04..=0.06;
 
-/// The same of the shares that came from memory and from holes.
-fn by_sources(memory: f64, holes: f64, verdict: &serde_json::Value) -> Vec<Found> {
+/// The same for the shares from memory and from holes.
+fn by_sources(memory: f64, holes: f64, verdict: &serde_json::Value) -> Vec<Mistake> {
     let (hollow, whole) = (holes > *HOLES_OPEN.end(), holes < *HOLES_OPEN.start());
     let standing = |claim: &str| verdict["claims"][claim].as_str().unwrap_or_default().to_owned();
     let shares = format!("with {memory:.3} from memory and {holes:.3} of holes");
@@ -204,7 +205,8 @@ fn by_sources(memory: f64, holes: f64, verdict: &serde_json::Value) -> Vec<Found
     found
 }
 
-/// One read in forty of a sparse file goes nowhere until the warm-up has filled it: that is no medium's figure.
+/// One read in forty of a sparse file hits a hole until the warm-up has filled it. Such figures are
+/// not figures of a medium.
 #[test]
 fn what_came_of_holes_is_held_to_its_own_bound() {
     let verdict = |standing: &str| serde_json::json!({ "claims": { "media-read": standing } });
@@ -220,13 +222,13 @@ fn what_came_of_holes_is_held_to_its_own_bound() {
     assert_eq!(kinds(0.05, 0.01, "believable"), []);
 }
 
-/// Runs a plan and holds its verdict against what is true.
+/// Runs a plan and compares its verdict with the truth.
 fn run(
     sandbox: &Sandbox,
     text: &str,
     truth: &Truth,
-    more: impl Fn(&Bundle, &serde_json::Value) -> Vec<Found>,
-) -> Tried {
+    more: impl Fn(&Bundle, &serde_json::Value) -> Vec<Mistake>,
+) -> CaseResult {
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, text).unwrap();
     let ran = carry_out(sandbox, &["run", path.to_str().unwrap(), "--json", "-q"]);
@@ -239,14 +241,14 @@ fn run(
     {
         found.extend(more(&bundle, verdict));
     }
-    Tried::of(truth, ran.as_ref(), found, text)
+    CaseResult::of(truth, ran.as_ref(), found, text)
 }
 
-/// Draws system, plan and truth of a kind.
-fn compose(kind: Kind, draw: &mut Draw) -> (Drawn, Plan, Truth) {
+/// Draws a system, a plan and the truth for a kind of case.
+fn compose(kind: Kind, draw: &mut Draw) -> (ModelCase, Plan, Truth) {
     let rate = draw.spread(60.0, 1500.0);
     let depth = draw.one_of(&[1u64, 2, 4, 8, 16]);
-    let mut drawn = Drawn {
+    let mut drawn = ModelCase {
         baseline: 1e8,
         burst: 1e8,
         credit: 1.0,
@@ -269,7 +271,7 @@ fn compose(kind: Kind, draw: &mut Draw) -> (Drawn, Plan, Truth) {
         more: String::new(),
     };
     let mut truth = Truth::honest();
-    // Where there are fewer lanes than are asked at once, operations wait for each other.
+    // With fewer lanes than concurrent operations, operations queue.
     let lanes = drawn.lanes.min(depth) as f64;
     let mut carried = lanes * 1e6 / drawn.service_us as f64;
     match kind {
@@ -279,10 +281,10 @@ fn compose(kind: Kind, draw: &mut Draw) -> (Drawn, Plan, Truth) {
             carried = drawn.baseline.min(carried);
         }
         Kind::Serving | Kind::Undeclared | Kind::Shipped | Kind::Store => {}
-        // What a cache answers, and what a hole is, take no time: something has to.
+        // Cache hits and holes take no time, so the base latency must not be zero.
         Kind::Cached | Kind::Hollow => (drawn.baseline, drawn.burst) = (3000.0, 3000.0),
         Kind::Bursting => {
-            // Runs out within the measurement, after the warm-up of two seconds.
+            // Runs out within the measurement, after the warm-up of 2 s.
             drawn.baseline = (carried / draw.one_of(&[2.0, 4.0, 8.0])).max(10.0).round();
             let after_s = 2.0 + plan.measure_s as f64 * draw.one_of(&[0.2, 0.4, 0.7]);
             drawn.credit = ((carried - drawn.baseline) * after_s).round();
@@ -305,7 +307,7 @@ fn compose(kind: Kind, draw: &mut Draw) -> (Drawn, Plan, Truth) {
     (drawn, plan, truth)
 }
 
-/// States a requirement on one side of what is carried.
+/// Draws a requirement above or below the true value.
 fn require(
     kind: Kind,
     draw: &mut Draw,
@@ -313,7 +315,7 @@ fn require(
     truth: &mut Truth,
     (carried, depth, io_kib, variation): (f64, u64, u64, f64),
 ) {
-    // A cache makes it faster than the drive: its rate is not known beforehand.
+    // A cache makes the system faster than the drive: its rate is not known beforehand.
     let known = !matches!(kind, Kind::Cached | Kind::Hollow);
     let keeps = draw.one_of(&[true, true, false]);
     let share = if keeps { draw.one_of(&KEPT) } else { draw.one_of(&BROKEN) };
@@ -323,13 +325,13 @@ fn require(
         _ => format!("iops = {}\n", (carried * share * 100.0).round() / 100.0),
     };
     plan.requirement.push_str(&asked);
-    // Service times that vary make a mean of few operations lie above the truth by chance.
+    // Random service times can make the mean of few operations exceed the truth.
     let chance = CHANCE * variation / (carried * plan.measure_s as f64).sqrt();
     if !keeps && known && share > 1.0 + chance {
         let why = format!("{carried:.1} operations a second are carried, {share} of that asked");
         *truth = truth.clone().and_no_pass(why);
     }
-    // What a mean has to be by Little's law: exact where each operation takes the same.
+    // Expected mean by Little's law, exact if all operations take the same time.
     let closed = matches!(kind, Kind::Limited | Kind::Serving | Kind::Short | Kind::Undeclared);
     if closed && plan.workload.contains("reads = 100") && draw.once_in(2) {
         let mean_ns = depth as f64 / carried * 1e9;
@@ -353,14 +355,14 @@ fn require(
         *truth = truth.clone().and_no_pass(why);
     }
     if kind == Kind::Short {
-        // A rate that is not carried FAILs all the same.
+        // A requirement above the rate FAILs in any case.
         truth.exit_codes = &[1, 3];
     }
     if kind == Kind::Bursting {
-        // What the first seconds show does not last: INVALID and INCONCLUSIVE are both right.
+        // The rate of the first seconds does not last: INVALID and INCONCLUSIVE are both correct.
         truth.honest = false;
         if keeps && draw.once_in(2) {
-            // Between what lasts and what the credit gives.
+            // Between the sustained rate and the rate with credit.
             plan.requirement = format!("iops = {}\n", (carried * 1.2).round());
             *truth = truth
                 .clone()
@@ -369,11 +371,11 @@ fn require(
     }
 }
 
-/// Declares what is so, and what is not.
-fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut Drawn, truth: &mut Truth) {
+/// Adds a true or a false declaration.
+fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, truth: &mut Truth) {
     match kind {
         Kind::Cached => {
-            // From a tenth of the cache to ten times it.
+            // From one tenth of the cache to ten times that size.
             drawn.cache_kib = draw.one_of(&[6, 20, 60, 200, 640]) << 10;
             let says = draw.one_of(&["", "array_cache = \"1MiB\"", "array_cache = \"100MiB\""]);
             let media = draw.one_of(&["", "\nmedia = \"hdd\"", "\nmedia = \"ssd\""]);
@@ -381,7 +383,7 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut Drawn, trut
             let claim = draw.one_of(&["\"media-read\"", "\"cached-read\"", "\"tail-latency\""]);
             plan.requirement.push_str(&format!("claims = [{claim}]\n"));
             plan.cache = draw.one_of(&["warm", "cold"]);
-            // Which claims hold, the model's own counters say.
+            // The model's own counters decide which claims hold.
             truth.honest = false;
         }
         Kind::Hollow => {
@@ -404,7 +406,7 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut Drawn, trut
         }
         _ => {
             if draw.once_in(4) {
-                // Accepting all that may be unknown buys nothing that is false.
+                // Accepting every unknown finding does not make a false statement pass.
                 let rules = "\"bytes-balance\", \"not-steady\", \"burst-credit\", \"served-from-cache-below\"";
                 plan.more = format!("accept_unknown = [{rules}]\n");
             }
@@ -412,9 +414,9 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut Drawn, trut
     }
 }
 
-/// Shipped models, as they are and with nodes that failed: virtual time is the same each time, so that a run
-/// without a requirement says what one with a requirement carries.
-fn shipped(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> Tried {
+/// Shipped models, unchanged and with failed nodes. Virtual time repeats exactly, so a run without
+/// a requirement gives the rate that a run with one reaches.
+fn shipped(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     let (model, set) = draw.one_of(&[
         ("laptop-nvme", ""),
         ("single-hdd", ""),
@@ -458,8 +460,9 @@ fn shipped(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> Tried {
     run(sandbox, &plan.text(seed), &truth, |_, _| Vec::new())
 }
 
-/// A mail store on a shipped model. What it carries is not known beforehand: what was recorded is counted anew.
-fn store(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> Tried {
+/// A mail store on a shipped model. Its rate is not known in advance, so the test recounts the
+/// recorded operations.
+fn store(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     let model = draw.one_of(&["laptop-nvme", "single-hdd", "vsan-hybrid", "cloud-volume"]);
     let iops = draw.one_of(&[20.0, 60.0, 150.0]);
     let databases = draw.one_of(&[1, 2, 4]);
@@ -483,7 +486,7 @@ fn store(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> Tried {
     run(sandbox, &text, &Truth::default(), |_, _| Vec::new())
 }
 
-/// A shipped model with another line in its head, in place of the one of its name where there is one, as a file.
+/// Writes a shipped model to a file with one changed or additional line in its head.
 fn with_head(sandbox: &Sandbox, model: &str, line: &str) -> String {
     let file = format!("{}/../../models/{model}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(file).unwrap();

@@ -1,18 +1,18 @@
-//! The program under test, and how long it may take.
+//! The program under test, with a time limit.
 
 use std::fs::{File, read_to_string};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Ran, Sandbox};
+use crate::support::{CommandOutput, Sandbox};
 
-/// No case asks for more than a fraction of this: a command that takes as long hangs.
+/// Every case takes a fraction of this: a command that takes longer hangs.
 pub const BOUND: Duration = Duration::from_secs(240);
 
-/// How often its end is looked for.
+/// Polling interval for the end of the command.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A command that goes on while the case does something to it. Killed when dropped.
+/// A running command that the case disturbs; killed when dropped.
 pub struct Going {
     child: Child,
     stdout: std::path::PathBuf,
@@ -20,7 +20,7 @@ pub struct Going {
 }
 
 impl Going {
-    /// Starts `command`. What it says goes to files: nobody reads pipes meanwhile.
+    /// Starts `command` with output to files, because nothing reads pipes during the run.
     pub fn start(sandbox: &Sandbox, command: &mut Command) -> Self {
         let (stdout, stderr) = (sandbox.path("stdout"), sandbox.path("stderr"));
         command.stdout(Stdio::from(File::create(&stdout).unwrap()));
@@ -28,7 +28,7 @@ impl Going {
         Self { child: command.spawn().unwrap(), stdout, stderr }
     }
 
-    /// Number of the process.
+    /// Process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -38,19 +38,19 @@ impl Going {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits for its end; `None` where it hung and was killed.
-    pub fn end(mut self) -> Option<Ran> {
+    /// Waits for the end; `None` if the command hung and was killed.
+    pub fn end(mut self) -> Option<CommandOutput> {
         let mut waited = Duration::ZERO;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 let text = |path| read_to_string(path).unwrap_or_default();
                 let (stdout, stderr) = (text(&self.stdout), text(&self.stderr));
-                return Some(Ran { code: status.code().unwrap_or(-1), stdout, stderr });
+                return Some(CommandOutput { code: status.code().unwrap_or(-1), stdout, stderr });
             }
             if waited > BOUND {
                 return None;
             }
-            // Looks are counted, and not the time between them: who stops the command stops this as well.
+            // Counts polls instead of elapsed time: a stop of the command stops this process too.
             std::thread::sleep(LOOK_EVERY);
             waited += LOOK_EVERY;
         }
@@ -64,7 +64,7 @@ impl Drop for Going {
     }
 }
 
-/// Carries out a command; `None` where it hung.
-pub fn carry_out(sandbox: &Sandbox, arguments: &[&str]) -> Option<Ran> {
+/// Runs a command; `None` if it hung.
+pub fn carry_out(sandbox: &Sandbox, arguments: &[&str]) -> Option<CommandOutput> {
     Going::start(sandbox, &mut sandbox.command(arguments)).end()
 }

@@ -1,10 +1,10 @@
-//! Runs on real storage, small and short.
+//! Small, short runs on real storage.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::case::{Case, Tried};
+use crate::case::{Case, CaseResult};
 use crate::disturbance::{self, Kind as Disturbance};
 use crate::program::Going;
 use crate::s3::{KEY, SECRET};
@@ -13,13 +13,13 @@ use crate::support::draw::Draw;
 use crate::support::metrics::metrics;
 use crate::support::{Sandbox, json};
 use crate::truth::Truth;
-use crate::wrong::{self, Found, Wrong};
+use crate::wrong::{self, Mistake, Wrong};
 
-/// All that is drawn of a case.
-struct Drawn {
+/// The random parameters of a case.
+struct StackCase {
     stack: Kind,
     disturbance: Disturbance,
-    /// Half a minute, so that a PASS is in reach.
+    /// A measurement of 30 s, so that a PASS is possible.
     long: bool,
     measure_ms: u64,
     reads: u64,
@@ -32,13 +32,13 @@ struct Drawn {
     verify: bool,
     requirement: Required,
     claims: &'static [&'static str],
-    declared: Declared,
+    declared: Declaration,
     accepted: bool,
-    /// It was drawn to be what it looks like.
+    /// Drawn as an honest case.
     honest: bool,
 }
 
-/// On which side of what any storage here carries.
+/// The requirement relative to the rate that any storage here reaches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Required {
     Little,
@@ -49,16 +49,16 @@ enum Required {
     TooMuchHeld,
 }
 
-/// What the plan says of the storage.
+/// Declaration about the storage in the plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Declared {
+enum Declaration {
     Nothing,
     SmallCache,
-    /// More than is read, as of an array whose cache is known.
+    /// More than the data read, as for an array with a known cache.
     LargeCache,
     Media(&'static str),
     Reduction,
-    /// That the storage takes data as they are.
+    /// Declares that the storage stores data unreduced.
     NoReduction,
     Metrics,
 }
@@ -76,7 +76,7 @@ const CLAIMS: [&[&str]; 10] = [
     &["media-read", "sustained-write", "cached-read"],
 ];
 
-/// What may be claimed of any disk: whatever is not shown of it is not refuted either.
+/// Claims that are valid for any disk; a claim without proof is not refuted.
 const HONEST_CLAIMS: [&[&str]; 8] = [
     &[],
     &[],
@@ -95,11 +95,11 @@ pub fn case(seed: u64, draw: &mut Draw) -> Case {
     Case { seed, class, carry_out: Box::new(move |seed| tried(&drawn, seed)) }
 }
 
-fn drawn(draw: &mut Draw) -> Drawn {
+fn drawn(draw: &mut Draw) -> StackCase {
     let honest = draw.once_in(2);
     let stack = if honest { Kind::drawn_honest(draw) } else { Kind::drawn(draw) };
     let disturbance = Disturbance::drawn(draw, stack);
-    let mut drawn = Drawn {
+    let mut drawn = StackCase {
         stack,
         disturbance,
         long: draw.once_in(16),
@@ -124,13 +124,13 @@ fn drawn(draw: &mut Draw) -> Drawn {
         ]),
         claims: draw.one_of(&CLAIMS),
         declared: draw.one_of(&[
-            Declared::Nothing,
-            Declared::Nothing,
-            Declared::SmallCache,
-            Declared::Media("hdd"),
-            Declared::Media("memory"),
-            Declared::Reduction,
-            Declared::Metrics,
+            Declaration::Nothing,
+            Declaration::Nothing,
+            Declaration::SmallCache,
+            Declaration::Media("hdd"),
+            Declaration::Media("memory"),
+            Declaration::Reduction,
+            Declaration::Metrics,
         ]),
         accepted: draw.once_in(4),
         honest,
@@ -142,34 +142,34 @@ fn drawn(draw: &mut Draw) -> Drawn {
     drawn
 }
 
-/// Draws again what could make something else of it than it looks like.
-fn be_honest(drawn: &mut Drawn, draw: &mut Draw) {
+/// Draws again each parameter that could make the case misleading.
+fn be_honest(drawn: &mut StackCase, draw: &mut Draw) {
     use Disturbance::{Neighbour, Nothing};
     drawn.disturbance = draw.one_of(&[Nothing, Nothing, Neighbour]);
     drawn.direct = draw.one_of(&["required", "auto"]);
     drawn.compressibility = "1";
     drawn.claims = draw.one_of(&HONEST_CLAIMS);
     drawn.declared = draw.one_of(&[
-        Declared::Nothing,
-        Declared::Nothing,
-        Declared::NoReduction,
-        Declared::Media("ssd"),
-        Declared::LargeCache,
+        Declaration::Nothing,
+        Declaration::Nothing,
+        Declaration::NoReduction,
+        Declaration::Media("ssd"),
+        Declaration::LargeCache,
     ]);
-    if drawn.declared == Declared::LargeCache {
-        // Its own size refutes what is claimed of media.
+    if drawn.declared == Declaration::LargeCache {
+        // Its size refutes claims about media.
         drawn.claims = &[];
     }
 }
 
-/// Leaves out what does not go together.
-fn fit(drawn: &mut Drawn) {
+/// Removes combinations that do not fit together.
+fn fit(drawn: &mut StackCase) {
     if drawn.stack == Kind::NfsOnDisk {
-        // The server reads through this host's page cache; what is durable it has written to the disk.
+        // The server reads through this host's page cache. It has written durable data to the disk.
         (drawn.direct, drawn.warm, drawn.sync) = ("auto", false, "dsync");
         (drawn.reads, drawn.depth, drawn.io_kib) = (0, 8, 64);
     } else if drawn.stack.is_remote() {
-        // Their clients have neither direct I/O nor a cache of this host's between.
+        // These clients have neither direct I/O nor a cache on this host.
         (drawn.direct, drawn.warm, drawn.sync, drawn.io_kib) = ("auto", false, "none", 64);
         drawn.reads = drawn.reads.max(50);
     }
@@ -196,50 +196,51 @@ fn fit(drawn: &mut Drawn) {
         drawn.verify = true;
     }
     if drawn.stack == Kind::Compressed {
-        // Of data that hardly shrinks little is known beforehand.
-        (drawn.compressibility, drawn.declared) = ("40", Declared::Reduction);
+        // For data that hardly compresses, little is known beforehand.
+        (drawn.compressibility, drawn.declared) = ("40", Declaration::Reduction);
     }
-    // What is claimed of reads or writes is refuted where there are none.
+    // Claims about reads or writes are refuted if there are none.
     let of_reads = drawn.claims.contains(&"media-read");
     let of_writes = drawn.claims.iter().any(|claim| claim.ends_with("-write"));
     if drawn.honest && (of_reads && drawn.reads == 0 || of_writes && drawn.reads == 100) {
         drawn.claims = &[];
     }
     if drawn.direct == "off" {
-        // Read again and again, so that nearly all of it comes from the page cache.
+        // Repeated reads of the same blocks, so that nearly all come from the page cache.
         (drawn.warm, drawn.reads) = (true, 100);
     }
 }
 
-/// Whether it is what it looks like.
-fn is_honest(drawn: &Drawn) -> bool {
+/// Whether the case is honest.
+fn is_honest(drawn: &StackCase) -> bool {
     use Disturbance::{Neighbour, Nothing};
     drawn.honest
         || drawn.stack.is_honest()
             && drawn.direct != "off"
             && drawn.claims.is_empty()
-            && drawn.declared == Declared::Nothing
+            && drawn.declared == Declaration::Nothing
             && drawn.compressibility == "1"
             && matches!(drawn.disturbance, Nothing | Neighbour)
 }
 
-/// Whether the page cache surely stood between the run and the disk.
-fn is_cached(drawn: &Drawn) -> bool {
-    // What is flushed reaches the disk, and what was dropped is read from it.
+/// Whether the page cache certainly served the run instead of the disk.
+fn is_cached(drawn: &StackCase) -> bool {
+    // Flushed data reach the disk, and dropped pages are read from it.
     let absorbed = drawn.sync == "none";
     drawn.disturbance != Disturbance::CacheDropped
         && match drawn.stack {
-            // The image was written a moment ago, and all of it is in memory.
+            // The image was just written and is entirely in memory.
             Kind::LoopBuffered(_) => absorbed || drawn.reads >= 50,
-            // Data that was laid out is read from the disk once; what is written waits for a commit.
+            // The disk serves the first read of data that was laid out; written data waits for a
+            // commit.
             Kind::Journal => absorbed && drawn.reads <= 50 || drawn.direct == "off",
             _ => drawn.direct == "off",
         }
 }
 
-fn truth(drawn: &Drawn) -> Truth {
+fn truth(drawn: &StackCase) -> Truth {
     let mut truth = if is_honest(drawn) { Truth::honest() } else { Truth::default() };
-    // What this guest's disk keeps when the power goes, nobody here can know.
+    // Whether this guest's disk keeps data after a power loss cannot be known here.
     truth = truth.not("durable-write", "this machine's disk is a hypervisor's");
     if drawn.stack.is_memory() {
         let why = format!("{} is memory", drawn.stack.label());
@@ -268,11 +269,11 @@ fn truth(drawn: &Drawn) -> Truth {
         Required::Much | Required::MuchLatency => {
             truth = truth.and_no_pass("no storage carries that")
         }
-        // Refused where the room is known; otherwise judged by what was there.
+        // Rejected if the free space is known; otherwise judged by the available data.
         Required::TooMuchHeld => {
             truth = truth.exits(&[1, 2, 3]).and_no_pass("no storage holds that");
         }
-        // Any storage carries as much as that, and as slowly.
+        // Any storage reaches this rate and this latency.
         Required::Little | Required::LittleLatency | Required::Held if truth.honest => {
             truth = truth.exits(&[0, 3]);
         }
@@ -285,7 +286,7 @@ fn truth(drawn: &Drawn) -> Truth {
     truth
 }
 
-fn plan(drawn: &Drawn, stack: &Stack) -> String {
+fn plan(drawn: &StackCase, stack: &Stack) -> String {
     let requirement = match drawn.requirement {
         Required::Little => "iops = 1\n".to_owned(),
         Required::LittleLatency => "iops = 1\nlatency_p50 = \"10s\"\n".to_owned(),
@@ -294,7 +295,7 @@ fn plan(drawn: &Drawn, stack: &Stack) -> String {
         Required::Held => "iops = 1\ncapacity = \"16MiB\"\n".to_owned(),
         Required::TooMuchHeld => "capacity = \"900TiB\"\n".to_owned(),
     };
-    // Throttled, ten times the limit is not carried.
+    // A throttled device does not reach ten times its limit.
     let requirement = match drawn.disturbance {
         Disturbance::Throttled => format!("iops = {}\n", disturbance::THROTTLE * 10),
         _ => requirement,
@@ -304,13 +305,13 @@ fn plan(drawn: &Drawn, stack: &Stack) -> String {
         claims => format!("claims = {claims:?}\n"),
     };
     let (observe, data) = match drawn.declared {
-        Declared::Nothing => (String::new(), ""),
-        Declared::SmallCache => ("[observe]\narray_cache = \"1MiB\"\n".to_owned(), ""),
-        Declared::LargeCache => ("[observe]\narray_cache = \"1GiB\"\n".to_owned(), ""),
-        Declared::NoReduction => ("[observe]\ndata_reduction = 1.0\n".to_owned(), ""),
-        Declared::Media(media) => (format!("[observe]\nmedia = {media:?}\n"), ""),
-        Declared::Reduction => ("[observe]\ndata_reduction = 40.0\n".to_owned(), ""),
-        Declared::Metrics => {
+        Declaration::Nothing => (String::new(), ""),
+        Declaration::SmallCache => ("[observe]\narray_cache = \"1MiB\"\n".to_owned(), ""),
+        Declaration::LargeCache => ("[observe]\narray_cache = \"1GiB\"\n".to_owned(), ""),
+        Declaration::NoReduction => ("[observe]\ndata_reduction = 1.0\n".to_owned(), ""),
+        Declaration::Media(media) => (format!("[observe]\nmedia = {media:?}\n"), ""),
+        Declaration::Reduction => ("[observe]\ndata_reduction = 40.0\n".to_owned(), ""),
+        Declaration::Metrics => {
             let url = metrics(|asked| format!("uptime {}\nnothing 0\n", 1000 + asked * 60));
             let names = "\"read_source.ssd\" = \"uptime\"\n\"read_source.cache\" = \"nothing\"";
             (
@@ -347,10 +348,10 @@ fn plan(drawn: &Drawn, stack: &Stack) -> String {
     )
 }
 
-fn tried(drawn: &Drawn, _seed: u64) -> Tried {
+fn tried(drawn: &StackCase, _seed: u64) -> CaseResult {
     let sandbox = Sandbox::new();
     let Some(stack) = Stack::new(drawn.stack, &sandbox) else {
-        return Tried::not_made(format!("no {} on this machine", drawn.stack.label()));
+        return CaseResult::not_made(format!("no {} on this machine", drawn.stack.label()));
     };
     let text = plan(drawn, &stack);
     let path = sandbox.path("plan.toml");
@@ -371,12 +372,13 @@ fn tried(drawn: &Drawn, _seed: u64) -> Tried {
     let what = format!("{}{}", drawn.stack.label(), drawn.disturbance.label());
     let text = format!("# {what}\n{text}");
     if drawn.disturbance == Disturbance::Killed && done.in_time {
-        // There is nobody left to say anything; what lies there must not say PASS.
+        // The process is dead. The remaining files must not state PASS.
         let verdict = bundle.map(|bundle| bundle.join("verdict.json")).filter(|path| path.exists());
         let passed = verdict.is_some_and(|path| json(&path)["verdict"] == "PASS");
         let found = passed.then(|| (Wrong::FalsePass, "a killed run passed".to_owned()));
         let truth = Truth::default();
-        return Tried::of(&truth, ran.as_ref(), found.into_iter().collect(), &text).named("killed");
+        return CaseResult::of(&truth, ran.as_ref(), found.into_iter().collect(), &text)
+            .named("killed");
     }
     let mut truth = truth(drawn);
     if drawn.disturbance == Disturbance::Throttled && done.in_time {
@@ -386,16 +388,16 @@ fn tried(drawn: &Drawn, _seed: u64) -> Tried {
     if let Some(bundle) = bundle.filter(|_| ran.is_some()) {
         found.extend(of_the_disturbance(drawn, &done, bundle, ran.as_ref().map_or(-1, |r| r.code)));
     }
-    Tried::of(&truth, ran.as_ref(), found, &text)
+    CaseResult::of(&truth, ran.as_ref(), found, &text)
 }
 
-/// What the disturbance has to leave in the evidence.
+/// Traces that the disturbance must leave in the evidence.
 fn of_the_disturbance(
-    drawn: &Drawn,
-    done: &disturbance::Done,
+    drawn: &StackCase,
+    done: &disturbance::DisturbanceEffect,
     bundle: &std::path::Path,
     code: i32,
-) -> Vec<Found> {
+) -> Vec<Mistake> {
     let run: Value = json(&bundle.join("run.json"));
     let classes = run["classes"].as_array().cloned().unwrap_or_default();
     let largest = classes.iter().filter_map(|class| class["latency_ns_max"].as_u64()).max();
@@ -409,7 +411,7 @@ fn of_the_disturbance(
             format!("writes hung for {:?}, the largest took {largest:?} ns", disturbance::FROZEN);
         return vec![(Wrong::Missed, says)];
     }
-    // As many reads as see one sampled block in 64, or one of so many.
+    // Enough reads to sample one block in 64, or one in a given number.
     let count: u64 = classes.iter().filter_map(|class| class["count"].as_u64()).sum();
     let spoiled = drawn.disturbance == Disturbance::Overwritten && done.in_time;
     if spoiled && code != 4 && count > 4000 {
@@ -420,7 +422,8 @@ fn of_the_disturbance(
     Vec::new()
 }
 
-/// Whether it was measured at that time, and for a while longer: what began before or after is not counted.
+/// Whether the measurement covers this time and a while after it. Operations that began before or
+/// after do not count.
 fn measured_at(run: &Value, at_unix_ns: u64) -> bool {
     let began = run["started_unix_ns"].as_u64().unwrap_or(u64::MAX);
     let phases = run["phases"].as_array().into_iter().flatten();
@@ -433,7 +436,7 @@ fn measured_at(run: &Value, at_unix_ns: u64) -> bool {
     })
 }
 
-/// Whether the case of this seed takes half a minute.
+/// Whether the case of this seed has a 30 s measurement.
 pub fn is_long(draw: &mut Draw) -> bool {
     drawn(draw).long
 }

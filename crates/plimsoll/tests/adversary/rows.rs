@@ -1,4 +1,4 @@
-//! Cases that once passed, each as it was found.
+//! Cases that once passed by mistake, each as it was found.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::disturbance;
 use crate::program::Going;
 use crate::s3::{KEY, SECRET};
 use crate::stack::{Kind, Stack};
-use crate::support::{Ran, Sandbox, found, json};
+use crate::support::{CommandOutput, Sandbox, found, json};
 
-/// Reads and writes on a target of this stack's, with a requirement that anything keeps.
-fn ran(sandbox: &Sandbox, target: &str, workload: &str, more: &str) -> Ran {
+/// Reads and writes on a target of this storage stack, with a requirement that anything meets.
+fn ran(sandbox: &Sandbox, target: &str, workload: &str, more: &str) -> CommandOutput {
     let text = format!(
         "version = 1\nname = \"adversary\"\n[requirement]\niops = 1\nclaims = [\"media-read\", \
          \"sustained-write\", \"durable-write\"]\n[target]\n{target}\n[workload.matrix]\n{workload}\n\
@@ -20,13 +20,13 @@ fn ran(sandbox: &Sandbox, target: &str, workload: &str, more: &str) -> Ran {
     std::fs::write(sandbox.path("plan.toml"), text).unwrap();
     let mut command = sandbox.command(&["run", "plan.toml", "--json", "-q"]);
     command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
-    Ran::from(command.output().unwrap())
+    CommandOutput::from(command.output().unwrap())
 }
 
-/// A server of this very host whose disks moved nothing: its data are in memory, and that is said. Where others use
-/// the disks meanwhile, as other tests do, it cannot be known; it is never acquitted.
+/// A server on this host with its data in memory: the disks moved nothing, and the verdict states
+/// that. If other processes use the disks, as other tests do, the finding is unknown, never a pass.
 #[track_caller]
-fn is_said_to_be_in_memory(ran: &Ran) {
+fn is_said_to_be_in_memory(ran: &CommandOutput) {
     let verdict = ran.json();
     let expected = match found(&verdict, "bytes-balance").as_str().unwrap_or("not there") {
         "fail" => "INVALID",
@@ -56,7 +56,7 @@ fn objects_in_a_dictionary_are_memory() {
     is_said_to_be_in_memory(&ran(&sandbox, &target, workload, ""));
 }
 
-/// Declared as it is, 40:1 is nobody's data: the report says so, and nothing passes.
+/// A declared compression of 40:1 is unrealistic: the report says so, and nothing passes.
 #[test]
 fn forty_to_one_is_said_to_be_nobodys_data() {
     let sandbox = Sandbox::new();
@@ -70,7 +70,7 @@ fn forty_to_one_is_said_to_be_nobodys_data() {
     assert!(report.contains("data-reduced"), "the report does not name it");
 }
 
-/// Writes that hang from before the end until long after it are waited for, and the maximum has them.
+/// Writes that hang beyond the end are awaited and count for the maximum.
 #[test]
 fn a_hang_at_the_end_is_in_the_maximum() {
     let sandbox = Sandbox::new();
@@ -84,7 +84,8 @@ fn a_hang_at_the_end_is_in_the_maximum() {
     );
     std::fs::write(sandbox.path("plan.toml"), text).unwrap();
     let mut command = sandbox.command(&["run", "plan.toml", "--json", "-q"]);
-    let (hang, mut done) = (disturbance::Kind::HangAtTheEnd, disturbance::Done::default());
+    let (hang, mut done) =
+        (disturbance::Kind::HangAtTheEnd, disturbance::DisturbanceEffect::default());
     let mut going = Going::start(&sandbox, &mut command);
     disturbance::during(hang, &mut going, &stack, Duration::from_millis(2500), &mut done);
     let verdict = going.end().expect("it ends").json();
@@ -122,6 +123,6 @@ fn every_row_is_held_by_a_test_that_exists() {
         }
         held += 1;
     }
-    // Seventeen and seven rows of what was found, and 35 tricks.
+    // The tables have 17 and 7 rows of found cases and 35 rows of tricks.
     assert!(held >= 59, "{held} rows");
 }

@@ -7,10 +7,10 @@ use crate::ganesha::Ganesha;
 use crate::ganesha::port::free_port;
 use crate::s3::Server;
 use crate::support::draw::Draw;
-use crate::support::made::{Made, journal_in, overlay, zram};
+use crate::support::made::{TestResource, journal_in, overlay, zram};
 use crate::support::{Sandbox, wait_until};
 
-/// What it is made of.
+/// Kinds of storage stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Disk,
@@ -67,7 +67,7 @@ const KINDS: [Kind; 28] = [
     Kind::S3OnMemory,
 ];
 
-/// What is what it looks like: disks, and what hands all of it on to them.
+/// Stacks that behave as they appear: disks, and layers that pass everything on.
 const HONEST: [Kind; 11] = [
     Kind::Disk,
     Kind::Disk,
@@ -160,9 +160,9 @@ pub struct Stack {
     pub place: Option<PathBuf>,
     /// A device that `--destroy` has to name.
     pub device: Option<String>,
-    /// Its file system's mount and loop device, for who wants to disturb them.
+    /// Mount and loop device of its file system, for disturbances.
     pub mount: Option<(PathBuf, String)>,
-    pub made: Made,
+    pub made: TestResource,
     servers: Servers,
 }
 
@@ -195,7 +195,7 @@ impl Stack {
             place: None,
             device: None,
             mount: None,
-            made: Made::default(),
+            made: TestResource::default(),
             servers: Servers::default(),
         };
         let (image, at) = (sandbox.path("image"), sandbox.path("mount"));

@@ -1,10 +1,10 @@
-//! What a session tried, and what came of it: a line for each thing wrong, and a table.
+//! Results of a session: a line per mistake, and a table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use crate::case::{Case, Only, Tried};
+use crate::case::{Case, CaseResult, Only};
 use crate::wrong::{self, Wrong};
 
 /// Results by class.
@@ -14,7 +14,7 @@ struct Class {
     endings: BTreeMap<String, u64>,
 }
 
-/// What came of a session.
+/// Results of a session.
 pub struct Tally {
     seed: u64,
     started: Instant,
@@ -43,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// Carries cases out until there were so many, or until there is no time left.
+    /// Runs cases until a number is reached or time is over.
     pub fn cases(&mut self, only: Only, most: u64, is_over: impl Fn() -> bool, long: bool) {
         let mut tried = 0;
         for number in 0.. {
@@ -68,7 +68,10 @@ impl Tally {
         let carry_out = std::panic::AssertUnwindSafe(move || (case.carry_out)(seed));
         let tried = std::panic::catch_unwind(carry_out).unwrap_or_else(|why| {
             let why = why.downcast_ref::<String>().cloned();
-            Tried::not_made(format!("it could not be carried out: {}", why.unwrap_or_default()))
+            CaseResult::not_made(format!(
+                "it could not be carried out: {}",
+                why.unwrap_or_default()
+            ))
         });
         if std::env::var_os("PLIMSOLL_ADVERSARY_LOUD").is_some() {
             println!("{seed} {class}: {} in {:?}\n{}", tried.ending, began.elapsed(), tried.text);
@@ -76,7 +79,7 @@ impl Tally {
         self.enter(seed, class, tried);
     }
 
-    fn enter(&mut self, seed: u64, class: &'static str, tried: Tried) {
+    fn enter(&mut self, seed: u64, class: &'static str, tried: CaseResult) {
         let entry = self.classes.entry(class).or_default();
         entry.tried += 1;
         *entry.endings.entry(tried.ending.clone()).or_default() += 1;
@@ -143,7 +146,7 @@ impl Tally {
     }
 }
 
-/// CPU time of this process and of all that it waited for: what `--hours` counts.
+/// CPU time of this process and its children, which `--hours` counts.
 pub fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name before them may hold spaces.

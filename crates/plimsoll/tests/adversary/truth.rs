@@ -1,6 +1,6 @@
-//! What is true of a case, known by how it was made, before anything is measured.
+//! Facts about a case, known from its construction before any measurement.
 
-/// What may be shown of a case, and what may not.
+/// Allowed and forbidden results of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     /// Why a PASS would be false.
@@ -9,11 +9,12 @@ pub struct Truth {
     pub refuted: Vec<(&'static str, String)>,
     /// Nothing is wrong with it: INVALID would accuse falsely.
     pub honest: bool,
-    /// It is not carried by far: a verdict other than FAIL needs a reason of its own, and PASS is false.
+    /// The load far exceeds the capacity: a verdict other than FAIL needs its own reason, and PASS
+    /// is wrong.
     pub exit_codes: &'static [i32],
     /// It gets a signal, and may end with 130, whatever else is true.
     pub interrupted: bool,
-    /// What has to be found by one of these rules, or said in these words.
+    /// Text that must appear, or a finding of one of these rules.
     pub says: Option<&'static str>,
 }
 

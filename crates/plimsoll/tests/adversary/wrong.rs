@@ -1,4 +1,4 @@
-//! What a verdict gets wrong, held against what is true and against a count of its own.
+//! Mistakes of a verdict, compared with the truth and with independent counts.
 
 use std::path::Path;
 
@@ -8,29 +8,29 @@ use plimsoll_judge::claim::Claim;
 use plimsoll_judge::rules;
 use serde_json::Value;
 
-use crate::support::{OF_THE_HOST, Ran, found};
+use crate::support::{CommandOutput, OF_THE_HOST, found};
 use crate::truth::Truth;
 
-/// Ways to be wrong.
+/// Kinds of mistakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wrong {
-    /// PASS, or nothing but the length of the run in its way, where the truth is another.
+    /// A PASS, or a verdict that only the run's length keeps from PASS, against the truth.
     FalsePass,
-    /// A claim that is believed and is not so.
+    /// A false claim that was accepted.
     Believed,
-    /// INVALID, or an impossible figure, where nothing was wrong.
+    /// INVALID, or an impossible figure, for an honest case.
     Accused,
-    /// What had to be found or said was not.
+    /// A required finding is missing.
     Missed,
-    /// Figures that are not what was recorded.
+    /// Figures that differ from the recorded ones.
     Miscounted,
-    /// A panic, a signal, an exit code that is none of the command's.
+    /// A panic, a signal, or an undocumented exit code.
     Crashed,
-    /// No end within the bound.
+    /// No end within the time limit.
     Hung,
 }
 
-/// All of them, as tables list them.
+/// All kinds, as tables list them.
 pub const ALL: [Wrong; 7] = [
     Wrong::FalsePass,
     Wrong::Believed,
@@ -55,14 +55,14 @@ impl Wrong {
     }
 }
 
-/// What is wrong, and how it shows.
-pub type Found = (Wrong, String);
+/// A mistake and its description.
+pub type Mistake = (Wrong, String);
 
-/// Rules whose unknown goes away when the same is measured for longer.
+/// Rules whose unknown result a longer measurement resolves.
 const OF_LENGTH: [&str; 5] =
     ["measured-too-short", "not-steady", "percentile-samples", "warm-up-short", "burst-credit"];
 
-/// Whether only the length of the run stood in the way of a PASS.
+/// Whether only the length of the run prevented a PASS.
 fn passes_but_for_its_length(verdict: &Value) -> bool {
     let short = found(verdict, "measured-too-short") == "unknown";
     if verdict["verdict"] != "INCONCLUSIVE" || !short {
@@ -80,13 +80,13 @@ fn passes_but_for_its_length(verdict: &Value) -> bool {
     });
     let mut in_the_way = in_the_way.map(|finding| finding["rule"].as_str().unwrap_or_default());
     let checks: Vec<&Value> = verdict["checks"].as_array().into_iter().flatten().collect();
-    // What nothing was asked of passes nothing, however long it is measured.
+    // A run without a requirement cannot pass, whatever its duration.
     let kept = checks.iter().all(|check| check["ok"] == true) && !checks.is_empty();
     kept && in_the_way.all(|rule| OF_LENGTH.contains(&rule))
 }
 
-/// Holds the end of a run against what is true.
-pub fn of_run(truth: &Truth, ran: Option<&Ran>, bundle: Option<&Path>) -> Vec<Found> {
+/// Compares the end of a run with the truth.
+pub fn of_run(truth: &Truth, ran: Option<&CommandOutput>, bundle: Option<&Path>) -> Vec<Mistake> {
     let Some(ran) = ran else {
         return vec![(Wrong::Hung, "the command did not end".to_owned())];
     };
@@ -100,7 +100,7 @@ pub fn of_run(truth: &Truth, ran: Option<&Ran>, bundle: Option<&Path>) -> Vec<Fo
         let says = format!("exit code {} and not {:?}", ran.code, truth.exit_codes);
         found.push((Wrong::Missed, format!("{says}: {}", verdict["reason"])));
     }
-    // A plan that is refused, or a target that went away, has no verdict.
+    // A rejected plan or a lost target has no verdict.
     if verdict["verdict"].is_null() {
         if truth.honest && !truth.exit_codes.contains(&ran.code) {
             found.push((Wrong::Accused, format!("{}: {}", ran.code, ran.stderr)));
@@ -119,7 +119,7 @@ pub fn of_run(truth: &Truth, ran: Option<&Ran>, bundle: Option<&Path>) -> Vec<Fo
     }
     let reason = verdict["reason"].as_str().unwrap_or_default();
     if let Some(why) = &truth.no_pass {
-        // Beside another claim it is not known what a longer run would show of that.
+        // With another claim present, the result of a longer run is not known.
         let alone = bundle.and_then(|path| Bundle::read(path).ok());
         let alone = alone.is_some_and(|b| b.plan.claims.iter().all(|c| *c == Claim::Requirement));
         if word == "PASS" {
@@ -152,15 +152,15 @@ pub fn of_run(truth: &Truth, ran: Option<&Ran>, bundle: Option<&Path>) -> Vec<Fo
     found
 }
 
-/// Whether all that refutes the result is what else this machine did.
+/// Whether all findings against the result are due to other activity on this machine.
 fn accuses_the_host(verdict: &Value) -> bool {
     let findings = verdict["findings"].as_array().into_iter().flatten();
     let mut fails = findings.filter(|finding| finding["outcome"] == "fail");
     fails.all(|finding| OF_THE_HOST.iter().any(|rule| finding["rule"] == *rule))
 }
 
-/// What a command said, as JSON: null where it refused; `None` where it crashed.
-pub fn of_command(ran: &Ran, codes: &[i32]) -> Option<Value> {
+/// Parses the JSON output of a command: null if it rejected the input, `None` if it crashed.
+pub fn of_command(ran: &CommandOutput, codes: &[i32]) -> Option<Value> {
     if !codes.contains(&ran.code) || ran.stderr.contains("panicked at") {
         return None;
     }
@@ -170,11 +170,11 @@ pub fn of_command(ran: &Ran, codes: &[i32]) -> Option<Value> {
     serde_json::from_str(&ran.stdout).ok()
 }
 
-/// How far a figure may be from the same one counted here: histograms hold three digits.
+/// Tolerance against the recounted figure: histograms hold three significant digits.
 const ROUNDING: f64 = 0.005;
 
-/// Counts anew what the checks rest on.
-fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Found> {
+/// Recounts the values that checks use.
+fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
     let mut found = Vec::new();
     let Some(phase) = bundle.run.measure() else { return found };
     let seconds = phase.duration_ns as f64 / 1e9;
@@ -204,7 +204,7 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Found> {
         {
             found.push((Wrong::Miscounted, format!("{name} {said}, counted {counted}")));
         }
-        // An open loop counts as on its target within 1 %.
+        // An open loop counts as on target within 1 %.
         let slack = ROUNDING + 0.01;
         let (far_below, far_above) =
             (counted < limit * (1.0 - slack), counted > limit * (1.0 + slack));
@@ -224,7 +224,7 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Found> {
     found
 }
 
-/// A percentile or a mean of a class from its histogram; `None` where this counts nothing of that name.
+/// A percentile or a mean of a class from its histogram; `None` for a name this does not count.
 fn latency_ns(bundle: &Bundle, name: &str) -> Option<f64> {
     let (class, statistic) = name.rsplit_once("_latency_").or(Some(("", name)))?;
     if statistic == "avg" && (class.starts_with("db_") || class.starts_with("log_")) {
@@ -245,7 +245,7 @@ fn latency_ns(bundle: &Bundle, name: &str) -> Option<f64> {
     Some(histogram.value_at_quantile(quantile) as f64)
 }
 
-/// The largest mean of a mail store's databases.
+/// The largest mean latency of a mail store's databases.
 fn slowest_mean_ns(bundle: &Bundle, class: &str) -> Option<f64> {
     let (group, is_read) = match class {
         "db_read" => ("transactional", true),

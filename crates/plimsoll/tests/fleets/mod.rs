@@ -1,4 +1,4 @@
-//! Servers, agents and hosts of the tests of fleets, all ended by process id.
+//! Servers, agents and hosts for the fleet tests; all are ended by process id.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeSet;
@@ -16,9 +16,9 @@ use serde_json::Value;
 
 use crate::support::{OF_THE_HOST, Sandbox, json, wait_until};
 
-/// I/Os per second that each host's plan asks for: no target's limit.
+/// I/Os per second in each host's plan, below the limit of every target.
 pub const RATE: f64 = 200.0;
-/// Something that takes longer has failed.
+/// Time limit: anything that takes longer has failed.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn plan(sandbox: &Sandbox, path: &Path, measure: &str) -> String {
@@ -34,7 +34,7 @@ pub fn plan(sandbox: &Sandbox, path: &Path, measure: &str) -> String {
     file.display().to_string()
 }
 
-/// A process that ends with its test.
+/// A child process that is killed when dropped.
 pub struct Process(pub Child);
 
 impl Process {
@@ -61,7 +61,7 @@ impl Drop for Process {
     }
 }
 
-/// The only fleet's evidence below a directory.
+/// The only fleet bundle below a directory.
 pub fn fleet_in(directory: &Path) -> PathBuf {
     let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
     let fleets: Vec<PathBuf> =
@@ -74,7 +74,7 @@ pub fn count_of(class: &Value) -> u64 {
     class["count"].as_u64().unwrap()
 }
 
-/// Whether the machine of the test was taken away from it, as far as a verdict says.
+/// Whether the test's machine was busy with other work, according to a verdict.
 pub fn was_disturbed(fleet: &Path) -> bool {
     let hosts = fs::read_dir(fleet.join("hosts")).unwrap().flatten();
     let bundles = hosts.flat_map(|host| fs::read_dir(host.path()).unwrap().flatten());
@@ -84,7 +84,7 @@ pub fn was_disturbed(fleet: &Path) -> bool {
     })
 }
 
-/// That what is stated of all hosts is what their own bundles add up to, to the last I/O.
+/// Checks that the totals of all hosts equal the sums of the hosts' own bundles, to the last I/O.
 pub fn adds_up(fleet: &Path, hosts: usize) -> f64 {
     let stated = json(&fleet.join("all/fleet.json"));
     let verdict = json(&fleet.join("verdict.json"));
@@ -108,7 +108,7 @@ pub fn adds_up(fleet: &Path, hosts: usize) -> f64 {
         assert!(starts.iter().any(|start| start["kind"] == "warm-up"), "{run:#}");
         let offsets = host["clock"].as_array().unwrap();
         for offset in offsets {
-            // All hosts of the test have one clock: what is measured of it is wrong by its error at most.
+            // All hosts of the test share one clock, so the measured offset is at most its error.
             let (offset, error) = (&offset["offset_ns"], &offset["error_ns"]);
             assert!(offset.as_i64().unwrap().unsigned_abs() <= error.as_u64().unwrap(), "{host:#}");
         }
@@ -130,7 +130,7 @@ pub fn adds_up(fleet: &Path, hosts: usize) -> f64 {
     verdict["total"]["ops_per_s"].as_f64().unwrap()
 }
 
-/// A fleet of processes: a server, a key, agents that trust it.
+/// A fleet of processes: a server, a key, and agents that trust the key.
 pub struct Fleet {
     pub sandbox: Sandbox,
     pub server: PrivateServer,
@@ -150,7 +150,7 @@ impl Fleet {
         self.agent_with(name, &[])
     }
 
-    /// An agent with more options.
+    /// Starts an agent with additional options.
     pub fn agent_with(&self, name: &str, more: &[&str]) -> Process {
         let trust = self.sandbox.path("key.pub");
         let allow = self.sandbox.data();
@@ -165,13 +165,14 @@ impl Fleet {
     }
 }
 
-/// Hosts as network namespaces on a bridge inside one more: nothing of it can be reached from outside. They are gone
-/// when it is dropped.
+/// Hosts as network namespaces on a bridge in a further namespace, unreachable from outside. They
+/// are removed when dropped.
 pub struct Hosts {
     pub names: Vec<String>,
 }
 
-/// The switch's address, where the server and the coordinator are; host `i` has the one that ends in `i`.
+/// The address of the switch, where the server and the coordinator run. The address of host `i`
+/// ends in `i`.
 pub const SWITCH: &str = "10.231.7.254";
 
 pub fn ip(arguments: &str) {
@@ -180,7 +181,7 @@ pub fn ip(arguments: &str) {
 }
 
 impl Hosts {
-    /// The switch first, then `count` hosts.
+    /// Creates the switch, then `count` hosts.
     pub fn new(count: usize) -> Self {
         let own = std::process::id();
         let name = |at: usize| format!("pf{own}-{at}");
@@ -205,7 +206,7 @@ impl Hosts {
         hosts
     }
 
-    /// The NATS server, at the switch, once host 1 reaches it.
+    /// The NATS server at the switch; returns when host 1 can connect.
     pub fn server(&self, sandbox: &Sandbox) -> Process {
         let mut server = self.on(0, "nats-server");
         server.args(["-a", SWITCH, "-p", "4222", "-js", "-sd"]).arg(sandbox.path("nats"));
@@ -218,7 +219,7 @@ impl Hosts {
         server
     }
 
-    /// Plimsoll on one of them, with state, data and cache of its own.
+    /// Runs Plimsoll on a host, with state, data and cache directories of its own.
     pub fn plimsoll(&self, sandbox: &Sandbox, at: usize, own: &str) -> Command {
         let mut command = self.on(at, env!("CARGO_BIN_EXE_plimsoll"));
         command.env("XDG_STATE_HOME", sandbox.path(&format!("state-{own}")));
@@ -228,7 +229,7 @@ impl Hosts {
         command
     }
 
-    /// An agent `nodeN` on host N that asks `server`, and may do what `allowed` says.
+    /// Starts agent `nodeN` on host N, connected to `server`, with the permissions `allowed`.
     pub fn agent(&self, sandbox: &Sandbox, at: usize, server: &str, allowed: &[&str]) -> Process {
         let own = format!("node{at}");
         let mut agent = self.plimsoll(sandbox, at, &own);
@@ -239,7 +240,7 @@ impl Hosts {
         Process::start(agent)
     }
 
-    /// Waits until so many agents are there and none is busy.
+    /// Waits until `count` agents are connected and idle.
     pub fn wait_for_agents(&self, sandbox: &Sandbox, count: usize) {
         let url = format!("nats://{SWITCH}:4222");
         wait_until("the agents", || {
@@ -251,8 +252,8 @@ impl Hosts {
         });
     }
 
-    /// Limits what goes to host `at` and comes from it to so many Mbit a second, with room for 60 kB that wait: what
-    /// finds none is lost. False where this kernel has no such queue.
+    /// Limits traffic to and from host `at` to a rate in Mbit/s, with a queue of 60 kB; further
+    /// packets are dropped. Returns false if this kernel has no such queue.
     pub fn limit(&self, at: usize, mbit: u32) -> bool {
         let limit = |on: usize, device: &str| {
             let rule =
@@ -264,7 +265,7 @@ impl Hosts {
         limit(at, "eth0") && limit(0, &format!("p{at}"))
     }
 
-    /// A command on one of them: 0 is the switch.
+    /// A command on a host: 0 is the switch.
     pub fn on(&self, at: usize, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[at], program]);
@@ -272,16 +273,17 @@ impl Hosts {
     }
 }
 
-/// A way to the server that takes its time: whatever goes through it comes so much later, in both directions. It listens on
-/// the host's own loopback address, and reaches the server from the host's own address.
+/// A proxy to the server that delays traffic in both directions. It listens on the host's loopback
+/// address and connects to the server from the host's own address.
 pub struct Delay;
 
 impl Delay {
-    /// On host `at`; agents there reach the server at [`Delay::URL`].
+    /// Starts on host `at`; agents there reach the server at [`Delay::URL`].
     pub fn start(hosts: &Hosts, at: usize, one_way: Duration) -> Self {
         let place = fs::File::open(format!("/run/netns/{}", hosts.names[at])).unwrap();
         let (ready, is_ready) = std::sync::mpsc::channel();
-        // A thread's sockets stay in the network in which they were made; it ends with the test's process.
+        // A thread's sockets stay in the network namespace that created them. The thread ends with
+        // the test process.
         std::thread::spawn(move || {
             let network = rustix::thread::LinkNameSpaceType::Network;
             rustix::thread::move_into_link_name_space(place.as_fd(), Some(network)).unwrap();
@@ -289,7 +291,7 @@ impl Delay {
             ready.send(()).unwrap();
             for near in listener.incoming() {
                 let near = near.unwrap();
-                // Nobody answers yet, or any more: who asks sees that too.
+                // No server responds; the client sees that too.
                 let Ok(far) = TcpStream::connect((SWITCH, 4222)) else { continue };
                 [&near, &far].into_iter().for_each(|one| one.set_nodelay(true).unwrap());
                 for (from, to) in [(&near, &far), (&far, &near)] {
@@ -304,7 +306,7 @@ impl Delay {
     pub const URL: &'static str = "nats://127.0.0.1:4222";
 }
 
-/// Passes on what comes, so much later.
+/// Forwards data with a delay.
 fn later(mut from: TcpStream, mut to: TcpStream, one_way: Duration) {
     let (pass, passed) = std::sync::mpsc::channel::<(Instant, Vec<u8>)>();
     std::thread::spawn(move || {

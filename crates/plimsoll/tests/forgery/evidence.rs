@@ -335,7 +335,7 @@ fn without_slowest_row(f: &Forger) {
 }
 
 fn without_last_histogram(f: &Forger) {
-    // Those of the measurement, of a class that every run has.
+    // Intervals of the measurement, of a class that every run has.
     let start_s = {
         let run = crate::support::json(&f.at("run.json"));
         run["phases"][measured(f)]["start_ns"].as_u64().unwrap() as f64 / 1e9

@@ -1,16 +1,17 @@
-//! What somebody who has the machine can do to evidence, step by step: change it, seal it again, derive
-//! verdict and report anew, enter that in the ledger, and make the later bundles fit the new ledger.
+//! Forgery of evidence by somebody with access to the machine, step by step. The forger modifies
+//! the bundle, seals it again, derives verdict and report again, enters the result in the ledger,
+//! and adapts later bundles to the new ledger.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_evidence::ledger::{DerivedFiles, Entry, Event, Head, Ledger, head};
+use plimsoll_evidence::ledger::{DerivedHashes, Entry, Event, Head, Ledger, head};
 use plimsoll_evidence::seal::{self, sha256_hex};
 use serde_json::Value;
 
-use crate::support::{Ran, Sandbox, SmallPlan};
+use crate::support::{CommandOutput, Sandbox, SmallPlan};
 
-/// Two runs of one plan, as they were.
+/// Two original runs of one plan.
 pub struct Original {
     sandbox: Sandbox,
     /// The run whose evidence is forged.
@@ -35,7 +36,7 @@ impl Original {
         Self { sandbox, first, second }
     }
 
-    /// A copy to forge.
+    /// Returns a copy to forge.
     pub fn copy(&self) -> Forger {
         let sandbox = Sandbox::new();
         for name in ["share", "state"] {
@@ -47,17 +48,17 @@ impl Original {
     }
 }
 
-/// A catalogue of two runs with its ledger, in the forger's hands.
+/// A catalogue of two runs with its ledger, under the forger's control.
 pub struct Forger {
     pub sandbox: Sandbox,
-    /// The bundle that is forged.
+    /// The forged bundle.
     pub first: PathBuf,
-    /// The one that was made after it.
+    /// The bundle written after it.
     pub second: PathBuf,
 }
 
-/// A command that reads a bundle, and what it makes of it.
-pub type Read = (&'static str, Ran);
+/// A command that reads a bundle, and its result.
+pub type Read = (&'static str, CommandOutput);
 
 impl Forger {
     pub fn at(&self, name: &str) -> PathBuf {
@@ -73,7 +74,7 @@ impl Forger {
         json(&self.at(name), change);
     }
 
-    /// Changes a text file of the bundle. What changes nothing is no forgery.
+    /// Changes a text file of the bundle; panics if nothing changes.
     #[track_caller]
     pub fn text(&self, name: &str, change: impl FnOnce(&str) -> String) {
         let text = fs::read_to_string(self.at(name)).unwrap();
@@ -87,13 +88,13 @@ impl Forger {
         seal::seal(&self.first).unwrap();
     }
 
-    /// Writes verdict and report as the evidence gives them now.
+    /// Writes verdict and report as the current evidence gives them.
     pub fn derive(&self) {
         self.derive_of(&self.first);
     }
 
     fn derive_of(&self, bundle: &Path) {
-        // Where no ledger says that the bundle was another.
+        // The case without a ledger that contradicts the bundle.
         let there = Sandbox::new();
         let name = bundle.file_name().unwrap();
         let moved = there.path("given").join(name);
@@ -108,7 +109,7 @@ impl Forger {
         head::path_of(&self.ledger())
     }
 
-    /// Makes the head say what the ledger is.
+    /// Makes the ledger head match the ledger.
     pub fn fit_head(&self) {
         let text = fs::read_to_string(self.ledger()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -117,12 +118,12 @@ impl Forger {
         Head { lines: lines.len() as u64, last_sha256 }.write(&self.ledger()).unwrap();
     }
 
-    /// Turns to the newest bundle, whose end is the ledger's last line.
+    /// Switches to the newest bundle, whose entry is the last line of the ledger.
     pub fn turn_to_newest(&mut self) {
         std::mem::swap(&mut self.first, &mut self.second);
     }
 
-    /// Rewrites the ledger with a chain that holds, and its head.
+    /// Rewrites the ledger with a valid hash chain, and its head.
     pub fn rewrite(&self, change: impl FnOnce(&mut Vec<Entry>)) {
         let mut entries = Ledger::at(self.ledger()).read().unwrap();
         change(&mut entries);
@@ -139,7 +140,7 @@ impl Forger {
         self.fit_head();
     }
 
-    /// Enters the bundle in the ledger as it is now.
+    /// Records the current bundle in the ledger.
     pub fn enter(&self) {
         self.enter_of(&self.first);
     }
@@ -160,7 +161,7 @@ impl Forger {
                         *word = said["verdict"].as_str().unwrap().to_owned();
                         seal_sha256.clone_from(&seal);
                         let (verdict_sha256, report_sha256) = (verdict.clone(), report.clone());
-                        *derived = Some(DerivedFiles { verdict_sha256, report_sha256 });
+                        *derived = Some(DerivedHashes { verdict_sha256, report_sha256 });
                     }
                     Event::Started { name, plan_sha256, .. } => {
                         *name = run["name"].as_str().unwrap().to_owned();
@@ -172,7 +173,7 @@ impl Forger {
         });
     }
 
-    /// Makes the later bundle say what the ledger is now, and the ledger what that bundle is then.
+    /// Updates the later bundle's copy of the ledger state, and then its ledger entry.
     pub fn fit_later(&self) {
         let id = self.second.file_name().unwrap().to_str().unwrap();
         let chain = Ledger::at(self.ledger()).read_chain().unwrap();
@@ -188,7 +189,7 @@ impl Forger {
         self.enter_of(&self.second);
     }
 
-    /// All that can be done on the machine itself.
+    /// Carries out every step that is possible on the machine itself.
     pub fn whole(&self) {
         self.seal();
         self.derive();
@@ -196,7 +197,7 @@ impl Forger {
         self.fit_later();
     }
 
-    /// Takes the bundles to a machine without their ledger.
+    /// Copies the bundles to a machine without their ledger.
     pub fn take_away(&mut self) {
         let given = self.sandbox.path("given");
         fs::create_dir(&given).unwrap();
@@ -209,7 +210,7 @@ impl Forger {
         fs::remove_dir_all(self.sandbox.path("state")).unwrap();
     }
 
-    /// Has every command read it. Judging comes last, as it may write.
+    /// Reads the bundle with every command. Judging comes last, because it may write.
     pub fn read(&self) -> Vec<Read> {
         let (first, second) = (self.first.to_str().unwrap(), self.second.to_str().unwrap());
         vec![
@@ -221,7 +222,7 @@ impl Forger {
         ]
     }
 
-    /// Which commands let it pass, and what they said.
+    /// Returns the commands that accept the bundle, with their output.
     pub fn let_pass(&self) -> Vec<String> {
         let read = self.read();
         let passed = read.iter().filter(|(_, ran)| !noticed(ran));
@@ -231,15 +232,15 @@ impl Forger {
     }
 }
 
-/// Whether a command ends with the exit code for evidence that can't be relied on, and says why.
-fn noticed(ran: &Ran) -> bool {
+/// Whether a command ends with the exit code for unreliable evidence and gives a reason.
+fn noticed(ran: &CommandOutput) -> bool {
     let all = format!("{}{}", ran.stdout, ran.stderr);
     let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
     let refused = ran.stderr.contains("error: ");
-    let says = ["not vouched for", "evidence contradicts itself"];
-    // What says that it is of a later version is refused before it is read.
+    let says = ["not confirmed", "evidence contradicts itself"];
+    // A bundle of a later format version is rejected before it is read.
     let is_later = ran.code == 2 && words.contains("has schema version");
-    // What can't be read at all ends with 5.
+    // Unreadable bundles end with exit code 5.
     refused && (is_later || ran.code == 5)
         || ran.code == 3 && (refused || says.iter().any(|says| words.contains(says)))
 }

@@ -8,7 +8,7 @@ use crate::Forgery;
 use crate::evidence::other_host;
 use crate::forger::Forger;
 
-/// All of them. What a bundle says is changed in ways that nothing within it contradicts.
+/// All of them. Each changes a bundle in a way that nothing within the bundle contradicts.
 pub fn forgeries() -> Vec<Forgery> {
     let mut all: Vec<Forgery> = lines().to_vec();
     all.extend(last_line());
@@ -85,7 +85,8 @@ fn lines() -> [Forgery; 16] {
     ]
 }
 
-/// Forgeries of the line that no later one guards, and of the head that does. The forged bundle is the newest.
+/// Forgeries of the last ledger line, which no later line protects, and of the ledger head. The
+/// forged bundle is the newest.
 fn last_line() -> [Forgery; 10] {
     [
         ("another verdict in the last line", |f| {
@@ -137,7 +138,7 @@ fn last_line() -> [Forgery; 10] {
     ]
 }
 
-/// Changes the text of the ledger's last line, and nothing else.
+/// Changes only the text of the ledger's last line.
 fn raw(f: &Forger, change: impl Fn(&str) -> String) {
     let text = fs::read_to_string(f.ledger()).unwrap();
     let (before, last) = text.trim_end().rsplit_once('\n').unwrap();
@@ -147,7 +148,7 @@ fn raw(f: &Forger, change: impl Fn(&str) -> String) {
     fs::write(f.ledger(), format!("{before}\n{changed}{end}")).unwrap();
 }
 
-/// Signs the ledger as it is; a copy of the statement lies in `given`.
+/// Signs the current ledger; a copy of the statement is in `given`.
 pub fn sign(f: &Forger) {
     let key = f.sandbox.path("key").display().to_string();
     let given = f.sandbox.path("given").display().to_string();
@@ -155,7 +156,7 @@ pub fn sign(f: &Forger) {
     f.sandbox.run(&["ledger", "sign", "--key", &key, "--out", &given]).expect(0);
 }
 
-/// Deletes the ledger, and lets another run begin it anew.
+/// Deletes the ledger and lets another run start a new one.
 pub fn begin_anew(f: &mut Forger) {
     let _ = fs::remove_file(f.ledger());
     f.fit_head();

@@ -1,6 +1,7 @@
-//! Evidence that was changed: every command that reads a bundle notices it, and all alike.
+//! Modified evidence: every command that reads a bundle detects it and responds alike.
 //!
-//! `PLIMSOLL_FORGERY_BYTES` says how many single bytes are changed, `PLIMSOLL_FORGERY_SEED` which ones.
+//! `PLIMSOLL_FORGERY_BYTES` sets the number of single bytes to change, `PLIMSOLL_FORGERY_SEED`
+//! selects them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod evidence;
@@ -16,25 +17,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use forger::{Forger, Original};
 use support::Sandbox;
 
-/// A forgery by name, and how it is made.
+/// A forgery: its name and the function that makes it.
 pub type Forgery = (&'static str, fn(&mut Forger));
 
-/// Bytes that are changed by default: each costs five commands.
+/// Default number of changed bytes: each costs five commands.
 const BYTES: u64 = 20;
 
 #[test]
 fn evidence_as_it_was_is_noticed_by_none() {
     let copy = Original::make().copy();
     for (name, ran) in copy.read() {
-        // What a run of two seconds is worth is for its verdict to say.
+        // The verdict on a run of 2 s does not matter here.
         let all = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(ran.stderr.is_empty() && !all.contains("not vouched for"), "{name}: {all}");
+        assert!(ran.stderr.is_empty() && !all.contains("not confirmed"), "{name}: {all}");
         assert!(!all.contains("contradicts"), "{name}: {all}");
         assert!([0, 1, 3].contains(&ran.code), "{name}: {all}");
     }
     let verify = copy.sandbox.run(&["verify", copy.first.to_str().unwrap()]).expect(0);
     verify.says("INTACT");
-    verify.says("1 later bundle stands for it");
+    verify.says("1 later bundle confirms it");
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn every_changed_byte_is_noticed_by_every_command() {
     assert_eq!(copy.let_pass().len(), 5, "as it was");
 }
 
-/// What stands in the plan as given is what was run.
+/// The plan as written is the plan that was run.
 #[test]
 fn a_plan_that_was_changed_is_noticed_for_itself() {
     let original = Original::make();
@@ -106,7 +107,7 @@ fn a_plan_that_was_changed_is_noticed_for_itself() {
         ("seed", |plan| format!("seed = 77\n{plan}")),
         ("phases", |plan| plan.replace("measure = \"2s\"", "measure = \"3s\"")),
         ("targets", |plan| plan.replace("path = \"/", "path = \"/elsewhere/")),
-        ("no plan", |plan| plan.replace("[target]", "[targett]")),
+        ("not a valid plan", |plan| plan.replace("[target]", "[targett]")),
     ];
     for (field, change) in changes {
         let mut forger = original.copy();
@@ -141,8 +142,8 @@ fn a_signed_bundle_holds_by_its_key_only() {
     sandbox.run(&["run", plan.to_str().unwrap(), "-q", "--sign", &own]);
     let bundle = sandbox.bundle().display().to_string();
     let verify = |key: &str| sandbox.run(&["verify", &bundle, "--key", key]);
-    verify(&format!("{own}.pub")).expect(0).says("by the key that was asked for");
-    verify(&format!("{other}.pub")).expect(3).says("another key's");
+    verify(&format!("{own}.pub")).expect(0).says("with the required key");
+    verify(&format!("{other}.pub")).expect(3).says("another key than the required one");
     let signature = sandbox.bundle().join("SHA256SUMS.minisig");
     let kept = fs::read_to_string(&signature).unwrap();
     fs::remove_file(&signature).unwrap();
@@ -171,7 +172,7 @@ fn a_signed_ledger_can_not_be_cut_short_or_begun_anew() {
     fs::write(copy.ledger(), lines[..2].join("\n") + "\n").unwrap();
     copy.fit_head();
     check(&copy).expect(3).says("cut short");
-    // A forger who removes the statement that is kept does not have the one that was given away.
+    // A forger who removes the stored statement cannot remove the copy kept elsewhere.
     fs::remove_dir_all(copy.sandbox.path("state")).unwrap();
     check(&copy).expect(3);
     ledger::begin_anew(&mut copy);

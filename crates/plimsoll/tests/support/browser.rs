@@ -1,4 +1,5 @@
-//! Chromium without a window, told what to do over a pair of pipes (its DevTools protocol). `./test` installs it.
+//! Headless Chromium, controlled over a pair of pipes with its DevTools protocol. `./test` installs
+//! it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -11,10 +12,10 @@ use tempfile::TempDir;
 
 use super::tool;
 
-/// Widths and colours that each page is looked at in.
+/// Widths and colour schemes of each page.
 const LOOKS: [(u32, bool); 4] = [(1280, false), (1280, true), (390, false), (390, true)];
 
-/// Finds what keeps somebody from using a page.
+/// Script that finds accessibility problems of a page.
 const ACCESSIBLE: &str = include_str!("accessible.js");
 
 /// A browser with one page, ended when dropped.
@@ -24,14 +25,14 @@ pub struct Browser {
     told: BufReader<File>,
     number: u64,
     session: Option<String>,
-    /// What pages said that went wrong in them: scripts that failed, what their policy forbade.
+    /// Errors in pages: failed scripts and violations of the content policy.
     pub amiss: Vec<String>,
     _home: TempDir,
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its own processes go with it, which a signal to this one would leave.
+        // Its child processes exit with it; a signal to this one would leave them.
         let close = json!({"id": 0, "method": "Browser.close"});
         let _ = self.asks.write_all(format!("{close}\0").as_bytes());
         let _ = self.child.wait();
@@ -55,7 +56,7 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // In the order in which the shell opens them: each waits for the other end.
+        // In the order in which the shell opens them: each open waits for the other end.
         let asks = File::options().write(true).open(ask).unwrap();
         let told = BufReader::new(File::open(told).unwrap());
         let (session, amiss) = (None, Vec::new());
@@ -70,7 +71,7 @@ impl Browser {
         browser
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a command and waits for the response.
     #[track_caller]
     fn tell(&mut self, method: &str, params: Value) -> Value {
         let told = self.ask(method, params);
@@ -78,7 +79,7 @@ impl Browser {
         told["result"].clone()
     }
 
-    /// Asks, and waits for what comes back, which may be an error.
+    /// Sends a command and waits for the response, which may be an error.
     fn ask(&mut self, method: &str, params: Value) -> Value {
         self.number += 1;
         let mut ask = json!({"id": self.number, "method": method, "params": params});
@@ -105,7 +106,7 @@ impl Browser {
         }
     }
 
-    /// What a piece of script gives in the page.
+    /// Evaluates a script in the page.
     pub fn script(&mut self, script: &str) -> Value {
         let ask = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
         let told = self.tell("Runtime.evaluate", ask);
@@ -113,12 +114,12 @@ impl Browser {
         told["result"]["value"].clone()
     }
 
-    /// Waits until something holds in the page.
+    /// Waits until a condition holds in the page.
     #[track_caller]
     pub fn until(&mut self, what: &str) {
         let held = format!("document.readyState === 'complete' && Boolean({what})");
         let ask = json!({"expression": held, "returnByValue": true});
-        // While one page takes the place of another there is none to ask, and then one without what is asked for.
+        // While a page loads, the document or the element may be missing.
         let mut came =
             || self.ask("Runtime.evaluate", ask.clone())["result"]["result"]["value"] == true;
         let until = Instant::now() + Duration::from_secs(120);
@@ -138,7 +139,7 @@ impl Browser {
         self.until("!window.plimsollLeft");
     }
 
-    /// Puts a value into a field of a form, as somebody who types.
+    /// Enters a value into a form field like a user.
     pub fn fill(&mut self, name: &str, value: &str) {
         let (name, value) = (json!(format!("[name=\"{name}\"]")), json!(value));
         self.script(&format!(
@@ -147,7 +148,7 @@ impl Browser {
         ));
     }
 
-    /// Clicks.
+    /// Clicks an element.
     pub fn click(&mut self, selector: &str) {
         self.script(&format!("document.querySelector({}).click()", json!(selector)));
     }
@@ -157,9 +158,9 @@ impl Browser {
         self.script("document.body.innerText").as_str().unwrap().to_owned()
     }
 
-    /// Looks at the page on a telephone and on a screen, in light and in dark: nothing lies beyond the edge, all has a name,
-    /// and texts stand out. With
-    /// `PLIMSOLL_SCREENSHOTS` it leaves pictures there.
+    /// Checks the page at phone and desktop width, in light and dark: nothing overflows, every
+    /// element has a name, and text has enough contrast. With `PLIMSOLL_SCREENSHOTS` it saves
+    /// screenshots there.
     pub fn look(&mut self, name: &str) {
         for (width, dark) in LOOKS {
             let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500});

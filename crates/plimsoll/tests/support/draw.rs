@@ -24,7 +24,7 @@ impl Draw {
         of[self.below(of.len())]
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` calls on average.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.bits().is_multiple_of(times)
     }

@@ -1,4 +1,4 @@
-//! Storage that a test makes for itself, from mounts, loop devices and memory.
+//! Storage that a test creates for itself, from mounts, loop devices and memory.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,24 +7,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{tool, wait_until};
 
-/// Mounts and loop devices of a test, undone in reverse order when dropped.
+/// Mounts and loop devices of a test, removed in reverse order when dropped.
 ///
-/// `PLIMSOLL_MADE_JOURNAL` names a directory that gets a file for each, with the commands that undo it, for
-/// whoever cleans up after a test that was killed. It is gone once they were carried out.
+/// `PLIMSOLL_MADE_JOURNAL` names a directory. Each test writes a file there with the commands that
+/// remove its resources, for cleaning up after a killed test. The file is removed once the commands
+/// have run.
 #[derive(Default)]
-pub struct Made {
+pub struct TestResource {
     undo: Vec<Vec<String>>,
     journal: Option<PathBuf>,
 }
 
-impl Made {
-    /// What undoes it later.
+impl TestResource {
+    /// Adds a command that removes a resource.
     pub fn undo(&mut self, command: &[&str]) {
         self.undo.push(command.iter().map(|word| (*word).to_owned()).collect());
         self.undo_after_a_kill(command);
     }
 
-    /// What has to be undone only where nothing here is dropped any more.
+    /// Adds a removal command that is needed only after a kill.
     pub fn undo_after_a_kill(&mut self, command: &[&str]) {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let Some(directory) = std::env::var_os("PLIMSOLL_MADE_JOURNAL") else { return };
@@ -46,7 +47,7 @@ impl Made {
         self.undo(&["umount", "-l", at]);
     }
 
-    /// A loop device on a file of `size_mib`, whose space is reserved.
+    /// A loop device on a file of `size_mib` MiB with reserved space.
     pub fn loop_on(&mut self, file: &Path, size_mib: u64, direct: bool) -> String {
         let file = file.to_str().unwrap();
         tool("fallocate", &["-l", &format!("{size_mib}MiB"), file]);
@@ -69,7 +70,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for TestResource {
     fn drop(&mut self) {
         for command in self.undo.iter().rev() {
             let _ = Command::new(&command[0]).args(&command[1..]).output();
@@ -80,7 +81,7 @@ impl Drop for Made {
     }
 }
 
-pub fn overlay(made: &mut Made, upper: &Path, lower: &Path, at: &Path) {
+pub fn overlay(made: &mut TestResource, upper: &Path, lower: &Path, at: &Path) {
     let (data, work) = (upper.join("data"), upper.join("work"));
     for directory in [&data, &work, &lower.to_path_buf()] {
         std::fs::create_dir_all(directory).unwrap();
@@ -90,8 +91,8 @@ pub fn overlay(made: &mut Made, upper: &Path, lower: &Path, at: &Path) {
     made.mount(&["-t", "overlay", "-o", &options, "overlay"], at);
 }
 
-/// ext4 on a loop device on `image`, whose journal is a loop device in `directory`.
-pub fn journal_in(made: &mut Made, directory: &Path, image: &Path, at: &Path) {
+/// ext4 on a loop device on `image`, with its journal on a loop device in `directory`.
+pub fn journal_in(made: &mut TestResource, directory: &Path, image: &Path, at: &Path) {
     let journal = made.loop_on(&directory.join("journal"), 64, true);
     let device = made.loop_on(image, 256, true);
     tool("mkfs.ext4", &["-q", "-b", "4096", "-O", "journal_dev", &journal]);
@@ -99,8 +100,9 @@ pub fn journal_in(made: &mut Made, directory: &Path, image: &Path, at: &Path) {
     made.mount(&[&device], at);
 }
 
-/// A device of compressed memory; `None`, and a word about it, where the kernel has none.
-pub fn zram(made: &mut Made, size: &str) -> Option<String> {
+/// A device of compressed memory; prints a note and returns `None` if the kernel does not support
+/// it.
+pub fn zram(made: &mut TestResource, size: &str) -> Option<String> {
     let control = PathBuf::from("/sys/class/zram-control");
     let Ok(number) = std::fs::read_to_string(control.join("hot_add")) else {
         eprintln!("not tested here: this kernel has no zram");

@@ -1,4 +1,4 @@
-//! What the tests of commands share: a plimsoll with directories of its own, small plans, loop devices.
+//! Shared support of command tests: a program with its own directories, small plans, loop devices.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod browser;
@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A plimsoll whose ledger, bundles and data lie in a directory of the test's own.
+/// A sandbox with its own ledger, bundles and data.
 pub struct Sandbox {
     pub root: TempDir,
 }
 
 impl Sandbox {
     pub fn new() -> Self {
-        // Not below /tmp where that is memory: the tests want a file system on a device.
+        // Not below /tmp, which may be in memory: the tests need a file system on a device.
         let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::create_dir(root.path().join("data")).unwrap();
         Self { root }
@@ -47,7 +47,8 @@ impl Sandbox {
             .env("XDG_STATE_HOME", self.path("state"))
             .env("XDG_DATA_HOME", self.path("share"))
             .env("XDG_CACHE_HOME", self.path("cache"))
-            // Ten seconds that each sandbox would take; its own test measures them.
+            // Otherwise each sandbox would take 10 s to measure these figures; a separate test
+            // measures them.
             .env("PLIMSOLL_CALIBRATE", "never")
             .env_remove("NO_COLOR")
             .current_dir(self.root.path())
@@ -55,8 +56,8 @@ impl Sandbox {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::from(self.command(arguments).output().unwrap())
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
+        CommandOutput::from(self.command(arguments).output().unwrap())
     }
 
     pub fn start(&self, arguments: &[&str]) -> Child {
@@ -100,13 +101,13 @@ pub fn names(directory: &Path) -> Vec<String> {
 }
 
 /// A finished command.
-pub struct Ran {
+pub struct CommandOutput {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl From<Output> for Ran {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code().unwrap_or(-1),
@@ -116,23 +117,23 @@ impl From<Output> for Ran {
     }
 }
 
-/// Rules that fail where the machine of the tests was taken away from them: by its hypervisor, or by others' work.
+/// Rules that fail because the hypervisor or other processes took the test machine's resources.
 pub const OF_THE_HOST: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
 
-impl Ran {
+impl CommandOutput {
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// That a run against a server of this very host was carried out: what the server answered from the
-    /// page cache is said, as far as it did, and nothing else is wrong.
+    /// Checks a run against a server on this host. The verdict reports reads that the server's page
+    /// cache served, if any, and no other finding fails.
     #[track_caller]
     pub fn measured_on_this_host(self) -> Self {
         let verdict = self.json();
         let findings = verdict["findings"].as_array().unwrap().iter();
-        // What the hypervisor of this machine takes is no fault of the run.
+        // Effects of this machine's hypervisor are not a fault of the run.
         let failed: Vec<&Value> = findings
             .filter(|finding| finding["outcome"] == "fail")
             .map(|finding| &finding["rule"])
@@ -149,8 +150,8 @@ impl Ran {
             .unwrap_or_else(|error| panic!("{error}:\n{}\n{}", self.stdout, self.stderr))
     }
 
-    /// That it says this, wherever its lines break: where they do depends on how long the paths
-    /// are that it names.
+    /// Checks that the output contains this text, regardless of line breaks: they depend on the
+    /// length of paths.
     #[track_caller]
     pub fn says(&self, text: &str) {
         let all = format!("{}{}", self.stdout, self.stderr);
@@ -194,8 +195,8 @@ impl SmallPlan {
         }
     }
 
-    /// The cache is so small that fast storage drains it of clean pages, however well it does:
-    /// stalls are counted here and limit nothing.
+    /// With this small cache, fast storage leaves too few clean pages. Stalls are therefore counted
+    /// here and limit nothing.
     pub fn text(&self) -> String {
         let Self { name, target, mailboxes, mailbox_size, databases, .. } = self;
         let Self { mailbox, phases, warm_up, measure, more, .. } = self;
@@ -210,7 +211,7 @@ impl SmallPlan {
     }
 }
 
-/// Runs a tool and insists that it succeeds.
+/// Runs a tool and panics if it fails.
 #[track_caller]
 pub fn tool(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
@@ -220,13 +221,13 @@ pub fn tool(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A loop device of its own on a fully allocated image, undone when dropped.
+/// A loop device on a fully allocated image, removed when dropped.
 pub struct LoopDevice {
     pub name: String,
 }
 
 impl LoopDevice {
-    /// `size_mib` with direct I/O on an image below `root`.
+    /// A device of `size_mib` MiB with direct I/O on an image below `root`.
     pub fn new(root: &Path, size_mib: u64) -> Self {
         let image = root.join("device.image").display().to_string();
         tool("fallocate", &["-l", &format!("{size_mib}MiB"), &image]);
@@ -240,7 +241,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// A file system on a loop device of its own, undone when dropped.
+/// A file system on a loop device, removed when dropped.
 pub struct LoopFs {
     pub device: String,
     pub mount: PathBuf,
@@ -248,7 +249,8 @@ pub struct LoopFs {
 }
 
 impl LoopFs {
-    /// `size_mib` of `mkfs.KIND` with direct I/O on a fully written image below `root`.
+    /// A `mkfs.KIND` file system of `size_mib` MiB with direct I/O on a fully written image below
+    /// `root`.
     pub fn new(root: &Path, kind: &str, size_mib: u64, options: &str) -> Self {
         let (image, mount) = (root.join("image"), root.join("mount"));
         std::fs::create_dir(&mount).unwrap();
@@ -288,7 +290,7 @@ impl Drop for LoopFs {
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[track_caller]
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -302,7 +304,7 @@ pub fn signal(child: &Child, signal: &str) {
     tool("kill", &[signal, &child.id().to_string()]);
 }
 
-/// A model with one core that reads need an unknown time of.
+/// A model with one core and an unknown core time for each read.
 pub const TINY_MODEL: &str = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \"chosen\"\n\
     [load]\nfrom = \"chosen\"\nclients = 8\ndepth = 2\nfiles = 8\nfile_bytes = \"1 GB\"\n\
     [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
@@ -311,7 +313,7 @@ pub const TINY_MODEL: &str = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom =
     [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 4\nread_us = 20\nwrite_us = 20\n\
     read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";
 
-/// Whether the verdict's rule passed, or what it found.
+/// The outcome of a rule in the verdict.
 pub fn found(verdict: &Value, rule: &str) -> Value {
     if verdict["passed"].as_array().unwrap().iter().any(|name| name == rule) {
         return "pass".into();
@@ -323,8 +325,8 @@ pub fn found(verdict: &Value, rule: &str) -> Value {
         .map_or(Value::Null, |f| f["outcome"].clone())
 }
 
-/// Caught by the balance of bytes, or left open because the disk below moved more than was asked of it, for others too: pages that
-/// an earlier test left on their way are enough. Open is no acquittal.
+/// The balance of bytes fails, or it is unknown because the disk below moved more bytes than the
+/// run requested: an earlier test's unwritten pages are enough. Unknown is not a pass.
 #[track_caller]
 pub fn is_not_acquitted(verdict: &Value) {
     match found(verdict, "bytes-balance").as_str() {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::tool;
 
-/// Reads and writes the disk that `path` lies on past the page cache until dropped: somebody else's load.
+/// Another process's load: reads and writes the disk of `path` past the page cache until dropped.
 pub struct Neighbour {
     stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,

@@ -1,5 +1,5 @@
-//! A PostgreSQL server of the test's own, which `./test` installs: on a free port of this host, with a user who has a
-//! password, ended by its process id.
+//! A PostgreSQL server for a test, which `./test` installs. It runs on a free port of this host,
+//! has one user with a password, and is ended by process id.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -27,7 +27,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Debian keeps them apart by version.
+/// Debian installs each version in a separate directory.
 fn program(name: &str) -> PathBuf {
     let versions =
         std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL: `./test` installs it");
@@ -38,7 +38,7 @@ fn program(name: &str) -> PathBuf {
     found.pop().expect("PostgreSQL: `./test` installs it")
 }
 
-/// It refuses to be run by root.
+/// PostgreSQL refuses to run as root.
 fn as_its_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]).arg(program);
@@ -48,7 +48,7 @@ fn as_its_user(program: &Path) -> Command {
 
 impl Postgres {
     pub fn start() -> Self {
-        // Its user must be able to go there.
+        // The server's user must have access.
         let root =
             tempfile::Builder::new().prefix("plimsoll-postgres-").tempdir_in("/tmp").unwrap();
         let at = |name: &str| root.path().join(name).display().to_string();
@@ -136,15 +136,15 @@ impl Postgres {
         });
     }
 
-    /// Ends it as a power cut would: nobody is told, and nothing is written any more.
+    /// Ends it like a power failure: without notice or further writes.
     pub fn kill(&mut self) {
         let id = rustix::process::Pid::from_child(&self.child);
-        // Its own processes notice that it is gone and end by themselves.
+        // Its child processes notice and exit.
         let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
         let _ = self.child.wait();
     }
 
-    /// Has all of its processes stand still (`-STOP`), or go on (`-CONT`).
+    /// Stops (`-STOP`) or continues (`-CONT`) all of its processes.
     pub fn signal(&self, signal: &str) {
         let main = self.child.id().to_string();
         let own = std::fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
@@ -153,7 +153,7 @@ impl Postgres {
 
     /// Starts it again after [`Self::kill`].
     pub fn start_again(&mut self) {
-        // What is left of the old one holds its memory until its processes have noticed.
+        // Remaining processes of the old server hold its memory for a while.
         for _ in 0..50 {
             self.child = Self::serve(&self.root, self.port);
             std::thread::sleep(Duration::from_millis(200));
@@ -169,12 +169,12 @@ impl Postgres {
         format!("postgres://ann@127.0.0.1:{}/storage", self.port)
     }
 
-    /// The certificate that it shows.
+    /// Its TLS certificate.
     pub fn certificate(&self) -> PathBuf {
         self.root.path().join("server.pem")
     }
 
-    /// Carries SQL out, and gives what it prints, a line a row.
+    /// Executes SQL and returns the output, one line per row.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let ran = Command::new(program("psql"))
             .args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", "ann", "-d", database])

@@ -22,7 +22,7 @@ impl Drop for Server {
     }
 }
 
-/// What came back.
+/// A response.
 pub struct Answer {
     pub status: u16,
     pub head: String,
@@ -51,7 +51,7 @@ impl Server {
         let mut child = sandbox.start(&all);
         let mut said = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        // The whole of it is one JSON object on several lines.
+        // The output is one JSON object on several lines.
         while serde_json::from_str::<Value>(&said).is_err() {
             assert_ne!(stdout.read_line(&mut said).unwrap(), 0, "it ended: {said}");
         }

@@ -1,7 +1,7 @@
 //! Records each write to the end of the flush that makes it durable ([`plimsoll_record::durable`]).
 
 use plimsoll_record::cells::Snapshot;
-use plimsoll_record::durable::{DurableWrites, PENDING_MAX, Written};
+use plimsoll_record::durable::{DurableWrites, PENDING_MAX, WriteTimes};
 use plimsoll_sys::op::OpKind;
 
 use super::{DriveConfig, Driver, InFlight, cell_of};
@@ -55,7 +55,7 @@ pub(super) fn note(
         OpKind::Write => {
             let (submitted_ns, completed_ns) = (flown.submitted_ns, completed.came_ns);
             let intended_ns = if completed.scheduled { flown.intended_ns } else { submitted_ns };
-            waiting.written(client, file, Written { intended_ns, submitted_ns, completed_ns });
+            waiting.written(client, file, WriteTimes { intended_ns, submitted_ns, completed_ns });
         }
         OpKind::Sync | OpKind::Flush => {
             let cell = cell_of(client, durable.class, config);

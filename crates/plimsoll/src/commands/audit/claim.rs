@@ -1,4 +1,4 @@
-//! A claim without a file: figures off a slide or a data sheet.
+//! Claims without a file, such as figures from a slide or data sheet.
 
 use clap::Args;
 use plimsoll_evidence::tool_result::{
@@ -8,13 +8,13 @@ use plimsoll_evidence::tool_result::{
 use plimsoll_import::number::Measure;
 
 use super::Options;
-use super::declared::figure;
+use super::declaration::figure;
 use crate::error::CliError;
 
-/// Figures that are claimed.
+/// Claimed figures.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "A claim without a file")]
-pub struct Stated {
+pub struct ClaimedFigures {
     /// Operations per second, such as 1e6, 1.5M or 250k.
     #[arg(long, value_name = "RATE", conflicts_with = "paths")]
     iops: Option<String>,
@@ -38,8 +38,8 @@ pub struct Stated {
     duration: Option<String>,
 }
 
-impl Stated {
-    /// The claim as a result; `None` where no figure is claimed.
+impl ClaimedFigures {
+    /// Returns the claim as a result; `None` if no figure is claimed.
     pub fn result(&self, options: &Options) -> Result<Option<ToolResult>, CliError> {
         let any = [&self.iops, &self.bandwidth, &self.latency, &self.size, &self.duration];
         if any.iter().all(|figure| figure.is_none()) && self.read_percent.is_none() {
@@ -78,7 +78,7 @@ impl Stated {
     fn kind(&self) -> Result<Kind, CliError> {
         match self.read_percent {
             Some(share) if !(0.0..=100.0).contains(&share) => {
-                Err(CliError::usage(format!("--read-percent {share} is no share of a hundred")))
+                Err(CliError::usage(format!("--read-percent {share} is not a percentage")))
             }
             Some(100.0) => Ok(Kind::Read),
             Some(0.0) => Ok(Kind::Write),
@@ -91,8 +91,8 @@ impl Stated {
             None => Ok(None),
             Some("random") => Ok(Some(Pattern::Random)),
             Some("sequential") => Ok(Some(Pattern::Sequential)),
-            Some(other) => Err(CliError::usage(format!("{other:?} is no order of addresses"))
-                .hint("random or sequential")),
+            Some(other) => Err(CliError::usage(format!("{other:?} is not an order of addresses"))
+                .hint("use random or sequential")),
         }
     }
 }

@@ -1,29 +1,29 @@
-//! One result that reads as a run: fio's JSON and the tables of docs/audit.md. It is judged by the rules
-//! of a run, and its figures against each other.
+//! Judges one result as a run: fio's JSON and the tables of docs/audit.md. Uses the rules for runs,
+//! and checks the consistency of the figures.
 
 use std::path::Path;
 
 use plimsoll_report::rows::rows_text;
-use plimsoll_runner::audit::{self, Declared, Judged};
+use plimsoll_runner::audit::{self, AuditedFile, DeclaredSystem};
 
 use super::super::bundle;
-use super::declared::claims;
+use super::declaration::claims;
 use super::{Options, study};
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
 /// Judges the file.
 ///
 /// # Errors
-/// A file that cannot be read or is no such result.
+/// An unreadable file, or an unknown format.
 pub fn carry_out(
     file: &Path,
-    declared: &Declared,
+    declared: &DeclaredSystem,
     options: &Options,
-    common: &Common,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
-    let judged = audit::of_a_run(file, declared, &claims(&options.claim)?)?;
+    let judged = audit::audit_run_file(file, declared, &claims(&options.claim)?)?;
     show(&judged, common)?;
     if let (Some(path), [only], [verdict]) =
         (&options.html, &judged.bundles[..], &judged.verdicts[..])
@@ -33,8 +33,8 @@ pub fn carry_out(
     Ok(judged.exit())
 }
 
-fn show(judged: &Judged, common: &Common) -> Result<(), CliError> {
-    let Judged { bundles, verdicts, figures } = judged;
+fn show(judged: &AuditedFile, common: &Globals) -> Result<(), CliError> {
+    let AuditedFile { bundles, verdicts, figures } = judged;
     match (&bundles[..], &verdicts[..]) {
         ([_], [verdict]) if common.json => {
             let wrong = |error: serde_json::Error| CliError::new(Exit::Defect, error.to_string());

@@ -1,35 +1,35 @@
-//! What the rules are: `--rules` and `--explain`.
+//! Lists and explains rules: `--rules` and `--explain`.
 
 use plimsoll_plan::Claim;
-use plimsoll_report::rules::{Shown, all, bearing_on, list_text};
+use plimsoll_report::rules::{RuleInfo, all, list_text, rules_for};
 
 use super::super::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Lists all rules, or those that bear on any of the claims.
+/// Lists all rules, or those relevant for any of the claims.
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn list(claims: &[Claim], common: &Common) -> Result<Exit, CliError> {
-    let all = bearing_on(claims);
+pub fn list(claims: &[Claim], common: &Globals) -> Result<Exit, CliError> {
+    let all = rules_for(claims);
     bundle::print(&match common.json {
-        true => bundle::json(&all.iter().map(Shown::as_json).collect::<Vec<_>>())?,
+        true => bundle::json(&all.iter().map(RuleInfo::as_json).collect::<Vec<_>>())?,
         false => list_text(&all),
     })?;
     Ok(Exit::Ok)
 }
 
-/// Says what a rule means.
+/// Explains a rule.
 ///
 /// # Errors
-/// An identifier that there is none of.
-pub fn explain(id: &str, common: &Common) -> Result<Exit, CliError> {
+/// An unknown rule.
+pub fn explain(id: &str, common: &Globals) -> Result<Exit, CliError> {
     let all = all();
     let Some(rule) = all.iter().find(|rule| rule.id == id) else {
         let near = all.iter().find(|rule| rule.id.contains(id) || id.contains(rule.id));
-        let error = CliError::usage(format!("there is no rule {id}"));
+        let error = CliError::usage(format!("no rule {id}"));
         return Err(match near {
             Some(rule) => error.hint(format!("did you mean {}?", rule.id)),
             None => error.hint("`plimsoll audit --rules` lists them"),

@@ -20,7 +20,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// Brings results into this order.
+    /// Sorts results.
     pub fn apply(self, judged: &mut [(&ToolResult, Audit)]) {
         let label = |result: &ToolResult| result.label();
         let falling = |a: Option<f64>, b: Option<f64>| {

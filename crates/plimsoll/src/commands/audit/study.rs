@@ -1,4 +1,4 @@
-//! Results of any known form: one in detail, or many as rows.
+//! Judges results of any known format: one in detail, or many as rows.
 
 use std::path::{Path, PathBuf};
 
@@ -12,23 +12,23 @@ use serde_json::json;
 
 use super::super::bundle;
 use super::Options;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Judges all results below the paths.
+/// Judges all results in the paths.
 ///
 /// # Errors
-/// A path that is not there, or holds no result.
+/// A missing path, or one without results.
 pub fn carry_out(
     paths: &[PathBuf],
     declared: &Declared,
     options: &Options,
-    common: &Common,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
     let study = runner::study(paths)?;
     if study.results.is_empty() {
-        return Err(runner::nothing(paths, &study));
+        return Err(runner::no_result_error(paths, &study));
     }
     if let ([only], [], false) = (&study.results[..], &study.unreadable[..], options.table) {
         return one(only, declared, options, common);
@@ -66,7 +66,7 @@ pub fn one(
     result: &ToolResult,
     declared: &Declared,
     options: &Options,
-    common: &Common,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
     let audit = audit(result, declared);
     let document = reported::result_document(result, &audit);
@@ -80,7 +80,7 @@ pub fn one(
     Ok(if sound { Exit::Ok } else { Exit::NoVerdict })
 }
 
-fn show(document: &Document, options: &Options, common: &Common) -> Result<(), CliError> {
+fn show(document: &Document, options: &Options, common: &Globals) -> Result<(), CliError> {
     bundle::print(&text::document(document, &bundle::style(common)))?;
     page(document, options)
 }
@@ -95,7 +95,7 @@ fn page(document: &Document, options: &Options) -> Result<(), CliError> {
 /// Writes a file.
 ///
 /// # Errors
-/// One that cannot be written.
+/// A file that cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), CliError> {
     std::fs::write(path, text)
         .map_err(|error| CliError::environment(format!("cannot write {}: {error}", path.display())))

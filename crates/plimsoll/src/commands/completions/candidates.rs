@@ -1,4 +1,4 @@
-//! What an argument can be, by what it is called.
+//! Completion candidates, by name of the argument.
 
 use std::ffi::OsStr;
 
@@ -11,11 +11,13 @@ use plimsoll_runner::places::Places;
 
 use crate::catalogue;
 
-/// The command with candidates for the arguments that name something of Plimsoll's own.
+/// Adds candidates to the arguments of a command.
 pub fn with(command: Command) -> Command {
     let is_experiment = command.get_name() == "experiment";
     let command = command.mut_args(known);
-    command.mut_subcommands(move |sub| with(if is_experiment { sub.mut_args(named) } else { sub }))
+    command.mut_subcommands(move |sub| {
+        with(if is_experiment { sub.mut_args(experiment_argument) } else { sub })
+    })
 }
 
 fn known(arg: Arg) -> Arg {
@@ -27,14 +29,14 @@ fn known(arg: Arg) -> Arg {
     }
 }
 
-/// The positional argument of `experiment show` and `run`.
-fn named(arg: Arg) -> Arg {
+/// Candidates for the positional argument of `experiment show` and `run`.
+fn experiment_argument(arg: Arg) -> Arg {
     if arg.is_positional() { arg.add(ArgValueCompleter::new(or_a_path(experiments))) } else { arg }
 }
 
 type Names = fn() -> Vec<(String, String)>;
 
-/// Names that begin as typed, and paths, as each of these arguments may be one.
+/// Completes names by prefix, and paths.
 fn or_a_path(names: Names) -> impl ValueCompleter {
     move |typed: &OsStr| {
         let begun = typed.to_string_lossy();
@@ -61,17 +63,16 @@ fn experiments() -> Vec<(String, String)> {
     plimsoll_experiments::files::shipped().map(|files| (files.name, String::new())).collect()
 }
 
-/// Plans that are built in, with what they are for.
+/// Built-in plans with their purpose.
 fn plans() -> Vec<(String, String)> {
     let of = |plan: &plimsoll_plan::GalleryPlan| (plan.name.to_owned(), plan.says("For whom"));
     plimsoll_plan::gallery().iter().map(of).collect()
 }
 
-/// How many runs are offered: of thousands, the latest.
+/// Maximum number of runs, the latest ones.
 const RUNS: u32 = 100;
 
-/// Runs of the catalogue whose bundles are there, with plan and verdict, the latest first; none where it cannot be
-/// read.
+/// Runs with bundles, with plan and verdict, latest first; empty if the catalogue is unreadable.
 fn runs() -> Vec<(String, String)> {
     let Ok(places) = Places::from_environment() else { return Vec::new() };
     let Ok(catalogue) = catalogue::open(&places) else { return Vec::new() };

@@ -4,12 +4,12 @@ use plimsoll_experiments::report::{ExperimentSummary, list_document};
 use plimsoll_experiments::{Definition, shipped};
 
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Lists them.
-pub fn carry_out(common: &Common) -> Result<Exit, CliError> {
+/// Lists the experiments.
+pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
     let mut all = Vec::new();
     for files in shipped() {
         all.push(ExperimentSummary::from(&Definition::read(files)?));

@@ -1,29 +1,29 @@
-//! An experiment's real arms on the hosts of a fleet.
+//! Runs the real arms of an experiment on a fleet.
 
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_experiments::{ExperimentPlan, StorageKind};
 
-use crate::commands::carried::for_all;
-use crate::commands::load_hosts::{Carried, LoadHosts};
+use crate::commands::load_hosts::{HostDriver, LoadHosts};
+use crate::commands::plan_drivers::for_all;
 use crate::error::CliError;
 use crate::keys::Sign;
 use crate::progress::StderrProgress;
 
-/// Who carries an experiment's runs out.
+/// Chooses the driver of an experiment.
 ///
 /// # Errors
-/// A model that a fleet is asked for, an arm that a fleet can't carry, too few agents.
-pub fn carried(
+/// A model with a fleet, an arm that a fleet cannot run, or too few agents.
+pub fn select_driver(
     planned: &ExperimentPlan,
     hosts: &LoadHosts,
     sign: &Sign,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
-) -> Result<Carried, CliError> {
-    if hosts.is_asked_for() && planned.on == StorageKind::Model {
-        return Err(CliError::usage("a model runs on this host alone")
-            .hint("--on real has the hosts of a fleet load real storage"));
+) -> Result<HostDriver, CliError> {
+    if hosts.uses_fleet() && planned.on == StorageKind::Model {
+        return Err(CliError::usage("models run only on this host")
+            .hint("use --on real to load real storage from the hosts of a fleet"));
     }
     let arms: Vec<_> = planned.arms.iter().chain(&planned.searches).collect();
     let names: Vec<String> = arms.iter().map(|arm| format!("arm {}", arm.name)).collect();

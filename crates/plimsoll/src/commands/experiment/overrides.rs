@@ -1,4 +1,4 @@
-//! What the operator changes of an experiment, and brings along.
+//! Changes of an experiment by the operator.
 
 use std::path::Path;
 
@@ -8,54 +8,57 @@ use plimsoll_experiments::{Overrides, StorageKind};
 
 use crate::error::CliError;
 
-/// What the command line says of the arms.
-pub struct Said<'a> {
-    /// Where the places of real arms are.
+/// Flags about the arms.
+pub struct ArmFlags<'a> {
+    /// Targets of the real arms.
     pub path: &'a [String],
-    /// Fields of plans that differ.
+    /// Changed fields of plans.
     pub set: &'a [String],
-    /// The only arms that run, if any are named.
+    /// Arms to run; all if empty.
     pub arm: &'a [String],
     /// Runs of each arm.
     pub repeats: Option<u32>,
-    /// Whether the hosts of a fleet run them.
+    /// A fleet runs the arms.
     pub on_hosts: bool,
 }
 
-/// Where the arms run.
+/// Storage that the arms run on.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Where {
+pub enum StorageChoice {
     /// On the experiment's model, in virtual time.
     Model,
     /// On real storage.
     Real,
 }
 
-impl From<Where> for StorageKind {
-    fn from(on: Where) -> Self {
+impl From<StorageChoice> for StorageKind {
+    fn from(on: StorageChoice) -> Self {
         match on {
-            Where::Model => Self::Model,
-            Where::Real => Self::Real,
+            StorageChoice::Model => Self::Model,
+            StorageChoice::Real => Self::Real,
         }
     }
 }
 
-/// What the operator changes.
-pub fn overrides(said: &Said<'_>, on: StorageKind) -> Result<Overrides, CliError> {
-    if on == StorageKind::Model && !said.path.is_empty() {
+/// Returns the changes.
+pub fn overrides(flags: &ArmFlags<'_>, on: StorageKind) -> Result<Overrides, CliError> {
+    if on == StorageKind::Model && !flags.path.is_empty() {
         return Err(CliError::usage("--path is for arms on real storage").hint("add --on real"));
     }
     let place = |text: &String| pair(text, "PLACE=PATH");
-    let places = said.path.iter().map(place).collect::<Result<_, _>>()?;
+    let places = flags.path.iter().map(place).collect::<Result<_, _>>()?;
     let field = |text: &String| pair(text, "FIELD=VALUE");
-    let set = said.set.iter().map(field).collect::<Result<_, _>>()?;
-    let Said { repeats, on_hosts, .. } = *said;
-    let arms = said.arm.to_vec();
+    let set = flags.set.iter().map(field).collect::<Result<_, _>>()?;
+    let ArmFlags { repeats, on_hosts, .. } = *flags;
+    let arms = flags.arm.to_vec();
     Ok(Overrides { set, places, on_hosts, repeats, arms, ..Overrides::default() })
 }
 
-/// Published figures that the operator brings along.
-pub fn further(published: Option<&Path>, tables: &[String]) -> Result<ExtraFigures, CliError> {
+/// Returns additional published figures of the operator.
+pub fn extra_figures(
+    published: Option<&Path>,
+    tables: &[String],
+) -> Result<ExtraFigures, CliError> {
     let table = |text: &String| match text.split_once('=') {
         Some((arm, path)) => Ok((arm.to_owned(), path.to_owned())),
         None => Err(CliError::usage(format!("\"{text}\" is not ARM=FILE"))),

@@ -1,4 +1,4 @@
-//! `plimsoll experiment run NAME`: all arms, on a model or for real, beside what was published.
+//! `plimsoll experiment run NAME`: runs all arms and compares them with published results.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -7,11 +7,11 @@ use clap::Args;
 use plimsoll_experiments::run::{self, Directory, RunOptions};
 use plimsoll_experiments::{Definition, ExperimentPlan, Files, StorageKind};
 
-use super::on_hosts::carried;
-use super::overrides::{Said, Where, further, overrides};
+use super::on_hosts::select_driver;
+use super::overrides::{ArmFlags, StorageChoice, extra_figures, overrides};
 use crate::commands::bundle;
 use crate::commands::load_hosts::LoadHosts;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -37,9 +37,9 @@ use crate::progress::StderrProgress;
 pub struct Options {
     /// Name of an experiment, or a directory with an experiment.toml.
     experiment: String,
-    /// Where its arms run.
+    /// Storage that the arms run on.
     #[arg(long, value_enum, default_value = "model")]
-    on: Where,
+    on: StorageChoice,
     /// Target of the real arms: a directory, a device or an NFS export.
     #[arg(long, value_name = "PLACE=PATH")]
     path: Vec<String>,
@@ -55,14 +55,14 @@ pub struct Options {
     /// Further published figures in the format of published.csv, not used for the model.
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
-    /// A further published table of a sweep arm, in the columns of `model fit`, not used for the
-    /// model.
+    /// A extra_figures published table of a sweep arm, in the columns of `model fit`, not used for
+    /// the model.
     #[arg(long, value_name = "ARM=FILE")]
     table: Vec<String>,
     /// Resume an interrupted experiment: its directory, or its name in the catalogue.
     #[arg(long, value_name = "EXPERIMENT")]
     resume: Option<String>,
-    /// A block device whose data may be overwritten, named in full.
+    /// Block device that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
     /// Directory for the experiment, in place of the catalogue's.
@@ -74,19 +74,19 @@ pub struct Options {
     hosts: LoadHosts,
 }
 
-/// Runs the arms, and shows what came of them.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Runs the arms and shows the results.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let definition = Definition::read(Files::find(&options.experiment)?)?;
     let on = options.on.into();
     let Options { path, set, arm, repeats, hosts, .. } = options;
-    let on_hosts = hosts.is_asked_for();
-    let overrides = overrides(&Said { path, set, arm, repeats: *repeats, on_hosts }, on)?;
-    let further = further(options.published.as_deref(), &options.table)?;
+    let on_hosts = hosts.uses_fleet();
+    let overrides = overrides(&ArmFlags { path, set, arm, repeats: *repeats, on_hosts }, on)?;
+    let extra_figures = extra_figures(options.published.as_deref(), &options.table)?;
     let mut progress = StderrProgress::new(common.quiet);
-    let planned = ExperimentPlan::new(definition, on, overrides, &further, &mut progress)?;
+    let planned = ExperimentPlan::new(definition, on, overrides, &extra_figures, &mut progress)?;
     let interrupt = interrupt::flag_on_signal()?;
-    let carried = carried(&planned, hosts, &options.sign, &mut progress, &interrupt)?;
-    let places = &carried.places;
+    let selected = select_driver(&planned, hosts, &options.sign, &mut progress, &interrupt)?;
+    let places = &selected.places;
     let place = match &options.resume {
         Some(name) => bundle::find(name)?,
         None => places.bundles(options.out.as_deref())?,
@@ -100,7 +100,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         destroy: &options.destroy,
         places,
         interrupt: &interrupt,
-        driver: &*carried.driver,
+        driver: &*selected.driver,
         of_run: &|| Box::new(StderrProgress::new(quiet)),
     };
     let outcome = run::carry_out(&planned, &asked, &mut progress)?;
@@ -109,7 +109,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         bundle::print(&format!("\nreport: {}\n", outcome.report.display()))?;
     }
     if interrupt.load(Ordering::Relaxed) {
-        progress.say(&format!("to go on: --resume {}", outcome.directory.display()));
+        progress.say(&format!("to continue: --resume {}", outcome.directory.display()));
         return Ok(Exit::Interrupted);
     }
     Ok(outcome.exit)

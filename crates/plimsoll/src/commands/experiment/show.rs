@@ -7,7 +7,7 @@ use plimsoll_experiments::report::{definition_document, definition_json};
 use plimsoll_experiments::{Definition, Files, Overrides, StorageKind};
 
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -27,8 +27,8 @@ pub struct Options {
     export: Option<PathBuf>,
 }
 
-/// Shows it.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Shows the experiment.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let definition = Definition::read(Files::find(&options.experiment)?)?;
     if let Some(directory) = &options.export {
         definition.files.write(directory)?;

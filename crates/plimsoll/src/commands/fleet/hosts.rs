@@ -1,4 +1,4 @@
-//! `plimsoll fleet add` and `remove`: hosts come to a fleet that was set up, or go.
+//! `plimsoll fleet add` and `remove`: adds hosts to a fleet, or removes them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use plimsoll_fleet::setup::{self, FleetChange};
 use serde_json::json;
 
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -15,43 +15,44 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 pub struct Add {
     #[command(flatten)]
-    of: Of,
-    /// Where the authority's key is kept, if not in the fleet's directory.
+    of: HostSelection,
+    /// Directory of the authority's key, if not the fleet's directory.
     #[arg(long, value_name = "DIR")]
     authority: Option<PathBuf>,
 }
 
-/// Options of both.
+/// Shared options.
 #[derive(Debug, Args)]
-pub struct Of {
+pub struct HostSelection {
     /// The directory that `plimsoll fleet init` wrote.
     #[arg(value_name = "FLEET")]
     directory: PathBuf,
-    /// The agents' names.
+    /// Names of agents.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 }
 
-/// Adds agents, and says what to do with them.
+/// Adds agents and prints the next steps.
 ///
 /// # Errors
 /// As [`setup::add`].
-pub fn add(options: &Add, common: &Common) -> Result<Exit, CliError> {
-    let Of { directory, names } = &options.of;
+pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
+    let HostSelection { directory, names } = &options.of;
     let changed = setup::add(directory, names, options.authority.as_deref())?;
     let hosts = "on each host     copy its directory of {} there, and: plimsoll agent --config agent.toml --allow-path DIR";
     let hosts = hosts.replace("{}", &shown(&directory.join("agents")));
     told("added", &changed, names, &hosts, common)
 }
 
-/// Takes agents out, and says what to do then.
+/// Removes agents and prints the next steps.
 ///
 /// # Errors
 /// As [`setup::remove`].
-pub fn remove(of: &Of, common: &Common) -> Result<Exit, CliError> {
+pub fn remove(of: &HostSelection, common: &Globals) -> Result<Exit, CliError> {
     let changed = setup::remove(&of.directory, &of.names)?;
     let left: Vec<String> = changed.agents.iter().map(|path| shown(path)).collect();
-    let hosts = format!("here     {} can be removed: the keys there open nothing", left.join(", "));
+    let hosts =
+        format!("here     {} can be removed: their keys are no longer valid", left.join(", "));
     told("removed", &changed, &of.names, &hosts, common)
 }
 
@@ -64,7 +65,7 @@ fn told(
     changed: &FleetChange,
     names: &[String],
     hosts: &str,
-    common: &Common,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
     if common.json {
         let agents: Vec<String> = changed.agents.iter().map(|path| shown(path)).collect();
@@ -73,7 +74,7 @@ fn told(
         return Ok(Exit::Ok);
     }
     bundle::print(&format!(
-        "{word}: {}. The server has to know:\n\n\
+        "{word}: {}. Update the server:\n\n\
          on {}     copy {} there, and: nats-server --signal reload=PID\n{hosts}\n",
         names.join(", "),
         changed.server,

@@ -1,4 +1,4 @@
-//! `plimsoll fleet init`: what each host needs to reach the fleet's server as itself and nobody else.
+//! `plimsoll fleet init`: writes keys, certificates and configuration for the server and each host.
 
 use std::path::PathBuf;
 
@@ -7,34 +7,35 @@ use plimsoll_fleet::setup::{AGENTS_MAX, Setup, set_up};
 use serde_json::json;
 
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
 /// Options of `fleet init`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Directory to write all of it to; not there yet, or empty.
+    /// Directory for all files; missing or empty.
     directory: PathBuf,
-    /// The NATS server's name or address, as hosts reach it.
+    /// Name or address of the NATS server, as seen by the hosts.
     #[arg(long, value_name = "HOST")]
     server_name: String,
-    /// Its port.
+    /// Port of the NATS server.
     #[arg(long, default_value_t = 4222)]
     port: u16,
-    /// The agents' names, with commas, or how many: node1, node2 and so on. A name without a host costs nothing.
+    /// Names of the agents, separated by commas, or their number (node1, node2 and so on). Unused
+    /// names are harmless.
     #[arg(long, value_name = "NAMES|N")]
     agents: String,
-    /// Forget the authority's key: nobody can make another host of this fleet, and `fleet add` can't either.
+    /// Discard the authority's key: no further hosts can be added, not even by `fleet add`.
     #[arg(long)]
     forget_authority: bool,
 }
 
-/// Sets a fleet up, and says what to do with it.
+/// Sets up a fleet and prints the next steps.
 ///
 /// # Errors
 /// As [`set_up`].
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let agents = match options.agents.parse::<u32>() {
         Ok(count) => (1..=count.min(AGENTS_MAX + 1)).map(|at| format!("node{at}")).collect(),
         Err(_) => options.agents.split(',').map(|name| name.trim().to_owned()).collect(),
@@ -57,13 +58,13 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     }
     let authority = made.authority.as_deref().map_or(String::new(), |path| {
         format!(
-            "offline     move {} there, which no host gets: `plimsoll fleet add` needs it\n",
+            "offline     move {} there; no host needs it, but `plimsoll fleet add` does\n",
             shown(path)
         )
     });
     let fleet = shown(&made.coordinator.join("fleet.toml"));
     bundle::print(&format!(
-        "set up: a server, who runs plans, and {} agents. Every directory holds keys: hand them on as such.\n\n\
+        "set up: a server, a user who runs plans, and {} agents. Every directory contains secret keys.\n\n\
          on {}     copy {} there, and in it: nats-server -c nats.conf\n\
          on each host     copy its directory of {} there, and: plimsoll agent --config agent.toml --allow-path DIR\n\
          here     plimsoll fleet status {fleet}\n\

@@ -1,27 +1,23 @@
-//! `plimsoll fleet status`, `drain` and `check`: who is there, who is left out, who would take a
-//! plan.
+//! `plimsoll fleet status`, `drain` and `check`: lists agents, drains them, checks them for a plan.
 
 use plimsoll_fleet::coordinator::{self, AgentStatus, Options};
 use plimsoll_plan::Plan;
-use plimsoll_report::hosts::{HostRow, WouldRow, hosts_table, would_table};
+use plimsoll_report::hosts::{AcceptanceRow, HostRow, acceptance_table, hosts_table};
 use plimsoll_report::text;
 use plimsoll_serve::FindHosts;
 use serde_json::json;
 
-use super::Of;
+use super::FleetArgument;
 use crate::commands::access::{Access, reached};
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::keys::Sign;
 use crate::notes;
 
 /// Lists the agents.
-///
-/// # Errors
-/// A server that can't be reached.
-pub fn status(of: &Of, common: &Common) -> Result<Exit, CliError> {
+pub fn status(of: &FleetArgument, common: &Globals) -> Result<Exit, CliError> {
     let (server, _) = reached(&of.fleet, &of.access, &Sign::default())?;
     let seen = coordinator::status(&server)?;
     if common.json {
@@ -37,7 +33,7 @@ pub fn status(of: &Of, common: &Common) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// An agent as a row.
+/// Converts an agent to a row.
 fn row(one: AgentStatus) -> HostRow {
     HostRow {
         name: one.card.name,
@@ -54,10 +50,10 @@ fn row(one: AgentStatus) -> HostRow {
     }
 }
 
-/// The hosts of a fleet, for whoever asks again and again.
+/// Returns a function that lists the hosts of a fleet repeatedly.
 ///
 /// # Errors
-/// A file that can't be read.
+/// An unreadable file.
 pub fn hosts(fleet: &str) -> Result<FindHosts, CliError> {
     let (server, _) = reached(fleet, &Access::default(), &Sign::default())?;
     Ok(Box::new(move || {
@@ -66,11 +62,16 @@ pub fn hosts(fleet: &str) -> Result<FindHosts, CliError> {
     }))
 }
 
-/// Leaves agents out, all where none is named, or takes them in again.
+/// Drains agents, or all if none is named, or undoes that.
 ///
 /// # Errors
-/// A server that can't be reached, a name that is none.
-pub fn drain(of: &Of, agents: &[String], undo: bool, common: &Common) -> Result<Exit, CliError> {
+/// An unreachable server, or an unknown agent.
+pub fn drain(
+    of: &FleetArgument,
+    agents: &[String],
+    undo: bool,
+    common: &Globals,
+) -> Result<Exit, CliError> {
     let (server, _) = reached(&of.fleet, &of.access, &Sign::default())?;
     let there = coordinator::status(&server)?.into_iter().map(|one| one.card.name);
     let there: Vec<String> = there.collect();
@@ -90,11 +91,11 @@ pub fn drain(of: &Of, agents: &[String], undo: bool, common: &Common) -> Result<
     Ok(Exit::Ok)
 }
 
-/// Says who would take a plan.
+/// Shows which agents would accept a plan.
 ///
 /// # Errors
-/// A plan that is none, a server that can't be reached.
-pub fn check(of: &Of, plan: &Plan, common: &Common) -> Result<Exit, CliError> {
+/// An invalid plan, or an unreachable server.
+pub fn check(of: &FleetArgument, plan: &Plan, common: &Globals) -> Result<Exit, CliError> {
     let (server, places) = reached(&of.fleet, &of.access, &of.sign)?;
     let bundles = places.runs.clone();
     let would = coordinator::check_acceptance(
@@ -107,13 +108,13 @@ pub fn check(of: &Of, plan: &Plan, common: &Common) -> Result<Exit, CliError> {
     } else if would.is_empty() {
         bundle::print("no agent is connected; start `plimsoll agent` on each host\n")?;
     } else {
-        let rows = would.into_iter().map(|one| WouldRow {
+        let rows = would.into_iter().map(|one| AcceptanceRow {
             name: one.name,
             takes: one.takes,
             says: one.reason,
             carries: one.carries,
         });
-        bundle::print(&text::grid(&would_table(rows), &bundle::style(common)))?;
+        bundle::print(&text::grid(&acceptance_table(rows), &bundle::style(common)))?;
     }
     Ok(if all { Exit::Ok } else { Exit::Fail })
 }

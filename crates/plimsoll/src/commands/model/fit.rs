@@ -1,17 +1,16 @@
-//! `plimsoll model fit MODEL DATA.csv`: the free parameters of a model from a measured table, and
-//! how
-//! well the fitted model predicts another.
+//! `plimsoll model fit MODEL DATA.csv`: fits the free parameters of a model to a measured table,
+//! and scores the prediction of another.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll_model::fit::{Fit, FitOptions, Table as Measured};
 use plimsoll_model::run::ConfiguredModel;
-use plimsoll_runner::fitting::{self, Asked};
+use plimsoll_runner::fitting::{self, FitRequest};
 
 use super::{model_error, settings, show};
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
@@ -60,17 +59,17 @@ pub struct Options {
     save: Option<PathBuf>,
 }
 
-/// Fits, and predicts where asked.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Fits the model, and predicts a table if requested.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
     let table = read(&options.data)?;
     let other = options.predict.as_deref().map(read).transpose()?;
-    let asked = Asked {
+    let asked = FitRequest {
         model: &model,
         table: &table,
-        other: other.as_ref(),
-        with: &settings(&options.with)?,
+        test_table: other.as_ref(),
+        overrides: &settings(&options.with)?,
         goals: &fitting::goals_of(&options.goal)?,
         options: FitOptions {
             seed: options.seed,

@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::{model_error, show};
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
 #[derive(Serialize)]
-struct Listed {
+struct ModelRow {
     name: String,
     title: String,
     nodes: u64,
@@ -23,12 +23,12 @@ struct Listed {
 }
 
 /// Lists the shipped models.
-pub fn carry_out(common: &Common) -> Result<Exit, CliError> {
+pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
     let mut all = Vec::new();
     for model in shipped() {
         let spec = Spec::load(model.name).map_err(|error| model_error(&error))?;
         let facts = spec.facts();
-        all.push(Listed {
+        all.push(ModelRow {
             name: spec.name.clone(),
             title: spec.title.clone(),
             nodes: spec.value("model.nodes").unwrap_or(1.0) as u64,
@@ -47,7 +47,7 @@ pub fn carry_out(common: &Common) -> Result<Exit, CliError> {
             Column::words("model", "model"),
             Column::numbers("nodes", "nodes"),
             Column::numbers("blocks", "blocks"),
-            Column::remarks("stands for", "title"),
+            Column::remarks("represents", "title"),
         ],
     );
     for model in &all {
@@ -59,7 +59,7 @@ pub fn carry_out(common: &Common) -> Result<Exit, CliError> {
         ]);
     }
     table.note =
-        "built into the program; `plimsoll model show MODEL --toml > my.toml` gives one to change"
+        "built into the program; `plimsoll model show MODEL --toml > my.toml` writes one to edit"
             .to_owned();
     let document = Document {
         title: "models".to_owned(),

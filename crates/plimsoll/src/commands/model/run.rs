@@ -1,24 +1,24 @@
-//! `plimsoll model run PLAN`: a plan on a model, and what the model knows of itself.
+//! `plimsoll model run PLAN`: runs a plan on a model and shows the model's internal figures.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_evidence::run::EndKind;
 use plimsoll_report::document::Depth;
-use plimsoll_runner::asked::{Asked, Request};
 use plimsoll_runner::driver::ThisHost;
-use plimsoll_runner::finished::Finished;
+use plimsoll_runner::finished_run::FinishedRun;
+use plimsoll_runner::run_request::{RunConfig, RunRequest};
 use plimsoll_runner::session::run_once;
 use serde_json::json;
 
 use super::settings;
 use super::target::on_model;
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
+use crate::data_slot::DataSlot;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::kept_data::DataSlot;
 use crate::keys::{self, Sign};
 use crate::progress::StderrProgress;
 
@@ -31,7 +31,7 @@ use crate::progress::StderrProgress;
 pub struct Options {
     /// The plan. --model replaces its target.
     plan: PathBuf,
-    /// The model: name of a shipped one, or path of a model file.
+    /// Name of a shipped model, or path of a model file.
     #[arg(long)]
     model: Option<String>,
     /// A parameter to change, as in the model file.
@@ -47,8 +47,8 @@ pub struct Options {
     sign: Sign,
 }
 
-/// Runs once, whatever the plan says of repeats.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// Runs the plan once, without repeats.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let plan = crate::commands::plan::load(&options.plan)?;
     let plan = on_model(plan, options.model.as_deref(), settings(&options.set)?)?;
     let resolved = plan.resolve();
@@ -56,8 +56,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
     let data = DataSlot::fresh();
-    let request = Request {
-        asked: Asked {
+    let request = RunRequest {
+        config: RunConfig {
             plan: &plan,
             resolved: &resolved,
             keep: false,
@@ -76,8 +76,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(finished.exit())
 }
 
-fn show(finished: &Finished, explain: bool, common: &Common) -> Result<(), CliError> {
-    let Finished { directory, evidence, verdict, .. } = finished;
+fn show(finished: &FinishedRun, explain: bool, common: &Globals) -> Result<(), CliError> {
+    let FinishedRun { directory, evidence, verdict, .. } = finished;
     if !explain || evidence.observed.inside.is_none() {
         return bundle::show(directory, evidence, verdict, common);
     }

@@ -8,15 +8,15 @@ use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model_serve::{
     Metrics, ServeError, ServeOptions, ServerAddresses, serve_with_metrics,
 };
-use plimsoll_runner::live::counters::Following;
-use plimsoll_runner::live::door::Door;
-use plimsoll_runner::live::feed;
-use plimsoll_runner::live::told::Told;
+use plimsoll_runner::live::counters::CounterPoller;
+use plimsoll_runner::live::process_status;
+use plimsoll_runner::live::state_listener::StateListener;
+use plimsoll_runner::live::status_server::StatusServer;
 use serde_json::json;
 
 use super::{model_error, settings};
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -54,14 +54,14 @@ pub struct Options {
 }
 
 /// Serves until a signal ends it.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
     let interrupt = interrupt::flag_on_signal()?;
     for at in std::iter::once(options.nfs).chain(options.metrics) {
         if !at.ip().is_loopback() {
             notes::tell(&format!(
-                "warning: whoever reaches {at} can read and write everything that is served: it \
+                "warning: anyone who can reach {at} can read and write all served data: it \
                  asks for no password, and limits no address"
             ));
         }
@@ -75,8 +75,8 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     let mut unsaid = None;
     let told = |served: ServerAddresses| unsaid = say(&model, served, common).err();
     let gauges = Arc::default();
-    // The page shows it where it can be told.
-    let _told = told_to_page(&model, &gauges);
+    // Makes the model visible on this user's page.
+    let _publication = publish_to_page(&model, &gauges);
     serve_with_metrics(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
         ServeError::Listen { .. } => {
@@ -87,17 +87,20 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     unsaid.map_or(Ok(Exit::Ok), Err)
 }
 
-/// Tells this user's page what the model does, for as long as what is given back is there.
-fn told_to_page(model: &ConfiguredModel, gauges: &Arc<Metrics>) -> Option<(Following, Door)> {
-    let told = Told::new(&format!("model {}", model.spec().name));
-    let door = feed::open(&Places::from_environment().ok()?, &told).ok()?;
+/// Publishes the model's activity to this user's page while the returned value exists.
+fn publish_to_page(
+    model: &ConfiguredModel,
+    gauges: &Arc<Metrics>,
+) -> Option<(CounterPoller, StatusServer)> {
+    let told = StateListener::new(&format!("model {}", model.spec().name));
+    let door = process_status::serve(&Places::from_environment().ok()?, &told).ok()?;
     let gauges = Arc::clone(gauges);
     let read = move || gauges.gauges().into_iter().map(|one| (one.name, one.value)).collect();
-    Some((Following::begin(told, read).ok()?, door))
+    Some((CounterPoller::begin(told, read).ok()?, door))
 }
 
-/// Says where it answers, on stdout, so that scripts can wait for it.
-fn say(model: &ConfiguredModel, served: ServerAddresses, common: &Common) -> Result<(), CliError> {
+/// Prints the address on stdout, so that scripts can wait for it.
+fn say(model: &ConfiguredModel, served: ServerAddresses, common: &Globals) -> Result<(), CliError> {
     let ServerAddresses { nfs, metrics } = served;
     let name = &model.spec().name;
     let url = format!("nfs://{}/model?nfsport={}&mountport={}", nfs.ip(), nfs.port(), nfs.port());
@@ -109,7 +112,7 @@ fn say(model: &ConfiguredModel, served: ServerAddresses, common: &Common) -> Res
     }
     let mut text = format!("{name} answers at {url}\n");
     if let Some(at) = metrics {
-        text.push_str(&format!("its statistics are at http://{at}/metrics\n"));
+        text.push_str(&format!("statistics are at http://{at}/metrics\n"));
     }
     bundle::print(&text)
 }

@@ -1,4 +1,4 @@
-//! `plimsoll model show MODEL`: what it stands for, and every parameter with its unit and source.
+//! `plimsoll model show MODEL`: the model's description, and every parameter with unit and source.
 
 use clap::Args;
 use plimsoll_model::run::ConfiguredModel;
@@ -6,7 +6,7 @@ use plimsoll_runner::parameters;
 
 use super::{model_error, settings, show};
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -22,13 +22,13 @@ pub struct Options {
     /// Print the model file itself.
     #[arg(long)]
     toml: bool,
-    /// Show it with a parameter changed.
+    /// A parameter to change for display.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
 }
 
 /// Shows a model.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
     if options.toml {

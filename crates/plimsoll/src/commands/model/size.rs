@@ -1,4 +1,4 @@
-//! `plimsoll model size MODEL`: how many nodes (or disks) a mail store needs.
+//! `plimsoll model size MODEL`: number of nodes (or disks) that a mail store needs.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::count::count;
 use super::{settings, show};
 use crate::commands::audit::write;
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
@@ -55,7 +55,7 @@ pub struct Options {
     /// Largest size to try.
     #[arg(long, default_value_t = 64)]
     to: u64,
-    /// Number of failed nodes for a second answer beside that of the healthy system; 0 for none.
+    /// Number of failed nodes for a second answer next to that of the healthy system; 0 for none.
     #[arg(long, default_value_t = 1, value_name = "NODES")]
     failed_nodes: u64,
     /// A parameter to change, such as model.failed_nodes=1.
@@ -73,19 +73,19 @@ pub struct Options {
 }
 
 /// Searches and shows.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let (from, to) = (options.from, options.to);
     if from == 0 || from > to {
         let says = if from == 0 {
-            "a size of 0 carries nothing".to_owned()
+            "a size of 0 has no capacity".to_owned()
         } else {
             format!("--from {from} is larger than --to {to}: there is no size between them")
         };
         return Err(CliError::usage(says)
-            .hint("--from is the smallest size that is tried, --to the largest"));
+            .hint("--from must be the smallest size to try, and --to must be the largest size"));
     }
     if options.mailboxes == 0 || !(options.iops > 0.0 && options.iops.is_finite()) {
-        return Err(CliError::usage("there is no load to size for")
+        return Err(CliError::usage("no load to size for")
             .hint("state mailboxes and I/Os per second and mailbox above 0"));
     }
     let databases = options.databases.unwrap_or_else(|| options.mailboxes.div_ceil(250) as u32);
@@ -96,7 +96,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         database_bytes: bytes / u64::from(databases),
         rate_ios_per_s: options.mailboxes as f64 * options.iops,
     };
-    let asked = SizeRequest {
+    let request = SizeRequest {
         load,
         read_ns_max: options.read_latency.0,
         log_ns_max: options.log_latency.0,
@@ -105,7 +105,7 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
         seed: options.seed,
     };
     let (set, failed_nodes) = (settings(&options.set)?, options.failed_nodes);
-    let answer = Question { model: &options.model, set, failed_nodes, asked }.answer()?;
+    let answer = Question { model: &options.model, set, failed_nodes, request }.answer()?;
     if let Some(path) = &options.chart {
         write(path, &answer.chart().svg_document())?;
     }

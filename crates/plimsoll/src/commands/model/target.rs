@@ -1,4 +1,4 @@
-//! A plan put on a model.
+//! Changes a plan's target to a model.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use plimsoll_plan::{Plan, Target, TargetKind};
 use toml::Table;
 
 use crate::error::CliError;
-use crate::modelled;
+use crate::model_run;
 
-/// The plan with its target replaced or its model's parameters changed, as a plan of its own: what is kept
-/// of it says what was run.
+/// Returns the plan with its target replaced, or its model's parameters changed. The bundle stores
+/// this plan.
 ///
 /// # Errors
-/// A plan whose target is no model, where none is named; parameters that make no plan.
+/// A plan without a model if none is named, or invalid parameters.
 pub fn on_model(
     plan: Plan,
     model: Option<&str>,
@@ -20,7 +20,7 @@ pub fn on_model(
 ) -> Result<Plan, CliError> {
     let set: Table = set.into_iter().map(of_text).collect();
     let resolved = plan.resolve();
-    let (model, set) = match (model, modelled::named(&resolved)) {
+    let (model, set) = match (model, model_run::target_model(&resolved)) {
         (Some(model), _) => (model.to_owned(), set),
         (None, Some(_)) if set.is_empty() => return Ok(plan),
         (None, Some(TargetKind::Model { model, set: stated })) => {
@@ -30,7 +30,7 @@ pub fn on_model(
         (None, _) => {
             let kind = resolved.targets.first().map_or("nothing", Target::kind_word);
             return Err(CliError::usage(format!("the plan's target is {kind}, not a model"))
-                .hint("say which model: --model NAME; `plimsoll model list` lists them"));
+                .hint("name a model with --model NAME; `plimsoll model list` lists them"));
         }
     };
     let mut target = Table::from_iter([("model".to_owned(), toml::Value::String(model))]);
@@ -40,7 +40,7 @@ pub fn on_model(
     plan.on_target(target).map_err(|errors| CliError::usage(errors.to_string()))
 }
 
-/// A parameter with its value as a plan has it: a number where it is one, else a word.
+/// Converts a parameter's value: a number if it is one, else text.
 fn of_text((path, text): (String, String)) -> (String, toml::Value) {
     let read = format!("value = {text}").parse::<Table>().ok();
     let value = read.and_then(|mut table| table.remove("value"));

@@ -1,4 +1,4 @@
-//! A fio job as a plan, or as one for each of its stages; a trace as the plan that replays it.
+//! Converts a fio job to a plan or one per stage, and a trace to a plan that replays it.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,32 +8,32 @@ use plimsoll_import::fio_job::{FioImport, import_fio, import_stages};
 use plimsoll_plan::Plan;
 
 use super::new;
-use crate::commands::chosen::wrong;
+use crate::commands::plan_changes::plan_error;
 use crate::commands::run::import_trace;
 use crate::commands::{bundle, job};
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
 
-/// Prints the plan of a job or a trace, or writes those of its stages to a directory.
+/// Prints the plan of a job or trace, or writes the plans of a job's stages to a directory.
 ///
 /// # Errors
-/// Everything that is wrong with the job or trace.
-pub fn import(job: &Path, out: Option<&Path>, common: &Common) -> Result<Exit, CliError> {
+/// All errors of the job or trace.
+pub fn import(job: &Path, out: Option<&Path>, common: &Globals) -> Result<Exit, CliError> {
     if job != Path::new("-") && out.is_none() && is_trace(job) {
         let (plan, survey) = import_trace(job)?;
         if !common.quiet {
-            notes::tell(&format!("note: {}", survey.says()));
+            notes::tell(&format!("note: {}", survey.description()));
         }
         return shown(&plan, common);
     }
     let (text, name) = (job::read(job)?, job::name(job));
-    let tell = |imported: &FioImport| job::tell(imported, common);
+    let tell = |imported: &FioImport| job::report(imported, common);
     if let Some(directory) = out {
-        let stages = import_stages(&text, &name).map_err(|errors| wrong(&errors))?;
+        let stages = import_stages(&text, &name).map_err(|errors| plan_error(&errors))?;
         std::fs::create_dir_all(directory).map_err(|error| {
-            CliError::environment(format!("cannot make {}: {error}", directory.display()))
+            CliError::environment(format!("cannot create {}: {error}", directory.display()))
         })?;
         for (name, imported) in &stages {
             tell(imported);
@@ -43,12 +43,12 @@ pub fn import(job: &Path, out: Option<&Path>, common: &Common) -> Result<Exit, C
         }
         return Ok(Exit::Ok);
     }
-    let imported = import_fio(&text, &name).map_err(|errors| wrong(&errors))?;
+    let imported = import_fio(&text, &name).map_err(|errors| plan_error(&errors))?;
     tell(&imported);
     shown(&imported.plan, common)
 }
 
-fn shown(plan: &Plan, common: &Common) -> Result<Exit, CliError> {
+fn shown(plan: &Plan, common: &Globals) -> Result<Exit, CliError> {
     if common.json {
         let plan = plan.check().map_err(|error| CliError::usage(error.to_string()))?;
         bundle::print(&bundle::json(&plan)?)?;
@@ -58,7 +58,7 @@ fn shown(plan: &Plan, common: &Common) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// Whether a file begins as a trace does.
+/// Returns true if the file starts like a trace.
 fn is_trace(path: &Path) -> bool {
     const HEAD_BYTES: u64 = 64 << 10;
     let mut head = Vec::new();

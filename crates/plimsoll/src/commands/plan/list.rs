@@ -1,4 +1,4 @@
-//! `plimsoll plan list`: the plans that are built in.
+//! `plimsoll plan list`: the built-in plans.
 
 use plimsoll_plan::gallery;
 use plimsoll_report::document::{Block, Document, Headline, Section};
@@ -7,12 +7,12 @@ use plimsoll_report::text;
 use serde::Serialize;
 
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
 #[derive(Serialize)]
-struct Listed {
+struct PlanRow {
     name: &'static str,
     description: String,
     needs: String,
@@ -20,16 +20,16 @@ struct Listed {
     sources: String,
 }
 
-/// Lists them.
+/// Lists the plans.
 ///
 /// # Errors
-/// A plan that is wrong, which a test excludes.
-pub fn carry_out(common: &Common) -> Result<Exit, CliError> {
+/// An invalid plan, which a test excludes.
+pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
     let mut all = Vec::new();
     for ready in gallery() {
         let plan = plimsoll_plan::Plan::parse(ready.text, ready.name)
-            .map_err(|errors| crate::commands::chosen::wrong(&errors))?;
-        all.push(Listed {
+            .map_err(|errors| crate::commands::plan_changes::plan_error(&errors))?;
+        all.push(PlanRow {
             name: ready.name,
             description: plan.resolve().description,
             needs: ready.says("Needs"),
@@ -47,7 +47,7 @@ pub fn carry_out(common: &Common) -> Result<Exit, CliError> {
             Column::words("plan", "plan"),
             Column::words("data", "data"),
             Column::words("time", "time"),
-            Column::remarks("what it is", "description"),
+            Column::remarks("description", "description"),
         ],
     );
     for plan in &all {

@@ -1,6 +1,6 @@
-//! `plimsoll plan new`: a plan of the gallery made one's own, by flags or by answers.
+//! `plimsoll plan new`: creates a plan from a built-in one, by flags or interactively.
 
-mod asked;
+mod prompter;
 mod questions;
 
 use std::fs::OpenOptions;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use plimsoll_plan::{Plan, SizeBytes};
 
-use self::asked::Asked;
+use self::prompter::Prompter;
 use self::questions::ask;
 use crate::commands::bundle;
-use crate::commands::chosen::Changes;
-use crate::common::Common;
+use crate::commands::plan_changes::Changes;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
@@ -34,26 +34,26 @@ pub struct Options {
     out: Option<PathBuf>,
 }
 
-/// Makes a plan.
+/// Creates a plan.
 ///
 /// # Errors
-/// A plan that is wrong, a file that is there already.
-pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
+/// An invalid plan, or an existing file.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let (name, changes, asked_out) = match &options.plan {
         Some(name) => (name.clone(), options.changes.clone(), None),
         None if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() => {
             let mut answers = std::io::stdin().lock();
-            let mut asked = Asked { answers: &mut answers };
+            let mut asked = Prompter { answers: &mut answers };
             ask(options.changes.clone(), options.out.is_none(), &mut asked)?
         }
         None => {
-            return Err(CliError::usage("which plan?").hint(
-                "name one that `plimsoll plan list` lists: plimsoll plan new oltp --path /mnt/db",
+            return Err(CliError::usage("no plan is named").hint(
+                "name one from `plimsoll plan list`: plimsoll plan new oltp --path /mnt/db",
             ));
         }
     };
     let plan = changes.plan(&name)?;
-    let text = told(&plan);
+    let text = plan_text(&plan);
     match options.out.clone().or(asked_out) {
         None => bundle::print(&text)?,
         Some(path) => {
@@ -66,16 +66,16 @@ pub fn carry_out(options: &Options, common: &Common) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// Writes a plan to a file that is not there yet.
+/// Writes a plan to a new file.
 ///
 /// # Errors
-/// One that is there, or can't be made.
+/// An existing file, or one that cannot be created.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
     let mut file = opened.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => CliError::usage(format!("{} is there already", path.display()))
+        ErrorKind::AlreadyExists => CliError::usage(format!("{} already exists", path.display()))
             .hint("name another file with --out"),
-        _ => CliError::environment(format!("cannot make {}: {error}", path.display())),
+        _ => CliError::environment(format!("cannot create {}: {error}", path.display())),
     })?;
     file.write_all(text.as_bytes()).map_err(|error| {
         CliError::environment(format!(
@@ -86,9 +86,8 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
     })
 }
 
-/// The plan's text, whose comment says what this plan needs and takes and not what the one that
-/// it was made of does.
-fn told(plan: &Plan) -> String {
+/// Returns the plan's text, with a comment about the needs of this plan instead of the original's.
+fn plan_text(plan: &Plan) -> String {
     let resolved = plan.resolve();
     let needs: u64 = resolved
         .targets

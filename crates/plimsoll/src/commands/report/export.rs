@@ -1,4 +1,4 @@
-//! The forms of a run for other tools.
+//! Export formats for other tools.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use plimsoll_judge::Verdict;
 
 use crate::error::CliError;
 
-/// For which other tools a run is printed.
+/// Export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Export {
     /// JSON as fio 3 writes it.
@@ -24,10 +24,10 @@ pub enum Export {
 }
 
 impl Export {
-    /// The run in this form.
+    /// Returns the run in this format.
     ///
     /// # Errors
-    /// A file of the bundle that can't be read.
+    /// An unreadable file of the bundle.
     pub fn text(
         self,
         directory: &Path,

@@ -1,27 +1,27 @@
-//! `plimsoll run --resume RUN --fleet …`, and what a run of a fleet shows.
+//! `plimsoll run --resume RUN --fleet …`, and the output of a fleet run.
 
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_fleet::coordinator::{self, Options};
 use plimsoll_fleet::driver::forward;
 use plimsoll_report::fleet_document;
-use plimsoll_runner::fleet::Left;
+use plimsoll_runner::fleet::FleetBundle;
 
-use crate::commands::after::After;
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::commands::run_options::RunOptions;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::StderrProgress;
 
-/// Takes a run up again, and shows its verdict.
+/// Resumes a run and shows its verdict.
 ///
 /// # Errors
-/// A run that is not under way, a server that can't be reached, evidence that can't be written.
+/// A run that is not running, an unreachable server, or evidence that cannot be written.
 pub fn resume(
     run_id: &str,
-    after: &After,
-    common: &Common,
+    after: &RunOptions,
+    common: &Globals,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
@@ -35,15 +35,15 @@ pub fn resume(
     Ok(left.exit)
 }
 
-/// Shows the verdict on a fleet's run.
+/// Shows the verdict of a fleet run.
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn show(left: &Left, common: &Common) -> Result<(), CliError> {
+pub fn show(left: &FleetBundle, common: &Globals) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(&left.verdict)?);
     }
-    let document = fleet_document(&left.fleet, &left.verdict, &left.one, &left.hosts);
+    let document = fleet_document(&left.fleet, &left.verdict, &left.combined, &left.hosts);
     let mut text = plimsoll_report::text::document(&document, &bundle::style(common));
     text.push_str(&format!("\nreport: {}\n", left.directory.join("report.html").display()));
     bundle::print(&text)

@@ -1,73 +1,72 @@
-//! A run in one line, without a plan: what is read and written, and how. fio's words are taken too, and what they
-//! mean here is said.
+//! A run from flags, without a plan. It also accepts fio's options and reports their meaning.
 
 use clap::Args;
 use plimsoll_import::fio_job::{size_bytes, time_ns};
 use plimsoll_plan::{DurationNs, Plan, SizeBytes, SweepRequest, UnitError, sweep_plan};
 
-use crate::commands::chosen::{Changes, wrong};
+use crate::commands::plan_changes::{Changes, plan_error};
 use crate::error::CliError;
 
 /// A run without a plan.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Runs without a plan")]
 pub struct Line {
-    /// Size of one transfer, such as 4KiB; beside --bs it is what it is to fio: the size of a file.
+    /// Size of one transfer, such as 4KiB; with --bs, the size of a file as in fio.
     #[arg(long, value_name = "SIZE", conflicts_with = "plan")]
     size: Option<String>,
-    /// Share of reads in percent; 100 unless said otherwise.
+    /// Share of reads in percent; 100 by default.
     #[arg(long, value_name = "PERCENT", visible_alias = "rwmixread", conflicts_with = "plan")]
     reads: Option<f64>,
-    /// Where operations go: random, sequential, zipf, hot-cold…
+    /// Access pattern: random, sequential, zipf, hot-cold…
     #[arg(long, value_name = "PATTERN", conflicts_with = "plan")]
     pattern: Option<String>,
-    /// Operations that each client keeps outstanding; 4 unless said otherwise.
+    /// Operations in flight per client; 4 by default.
     #[arg(long, value_name = "N", visible_alias = "iodepth", conflicts_with = "plan")]
     depth: Option<u32>,
-    /// Clients; 1 unless said otherwise.
+    /// Clients; 1 by default.
     #[arg(long, value_name = "N", visible_alias = "numjobs", conflicts_with = "plan")]
     clients: Option<u32>,
-    /// Files; 1 unless said otherwise.
+    /// Files; 1 by default.
     #[arg(long, value_name = "N", conflicts_with = "plan")]
     files: Option<u32>,
-    /// Size of a file; 1 GiB unless said otherwise, a device is taken whole.
+    /// Size of a file; 1 GiB by default, and all of a device.
     #[arg(long, value_name = "SIZE", conflicts_with = "plan")]
     file_size: Option<SizeBytes>,
-    /// How long it is measured, such as 60s; ten minutes unless said otherwise.
+    /// Duration of the measurement, such as 60s; ten minutes by default.
     #[arg(long = "for", value_name = "TIME", conflicts_with = "plan")]
     measure: Option<DurationNs>,
-    /// fio's word for --size; a bare k is 1024.
+    /// fio's option for --size; a bare k is 1024.
     #[arg(long, value_name = "SIZE", conflicts_with = "plan")]
     bs: Option<String>,
-    /// fio's word for --pattern and --reads: read, write, rw, randread, randwrite, randrw.
+    /// fio's option for --pattern and --reads: read, write, rw, randread, randwrite, randrw.
     #[arg(long, value_name = "WORD", visible_alias = "readwrite",
           conflicts_with_all = ["plan", "pattern"])]
     rw: Option<String>,
-    /// fio's word for --for; a bare number is seconds.
+    /// fio's option for --for; a bare number is in seconds.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["plan", "measure"])]
     runtime: Option<String>,
 }
 
 impl Line {
-    /// Operations in flight, where they are said.
+    /// Returns the operations in flight, if given.
     pub fn depth(&self) -> Option<u32> {
         self.depth
     }
 
-    /// Size of a file, where it is said.
+    /// Returns the size of a file, if given.
     pub fn file_size(&self) -> Option<SizeBytes> {
         self.file_size
     }
 
-    /// How long it is measured, where that is said.
+    /// Returns the duration, if given.
     pub fn measure(&self) -> Option<DurationNs> {
         self.measure
     }
 
-    /// The plan that the flags say, and what each of fio's words was taken for.
+    /// Returns the plan, and the meaning of fio's options.
     ///
     /// # Errors
-    /// No place, or values that no plan takes.
+    /// No target, or invalid values.
     pub fn plan(&self, changes: &Changes) -> Result<(Plan, Vec<String>), CliError> {
         let mut meant = Vec::new();
         let (size, file_size) = self.sizes(&mut meant)?;
@@ -96,7 +95,7 @@ impl Line {
             measure: Some(measure),
             ..SweepRequest::default()
         };
-        let plan = sweep_plan(&request).map_err(|errors| wrong(&errors))?;
+        let plan = sweep_plan(&request).map_err(|errors| plan_error(&errors))?;
         meant.push(format!(
             "{pattern} transfers of {}, {reads} % reads, {clients} client{} with {depth} outstanding each, for \
              {measure}",
@@ -106,7 +105,7 @@ impl Line {
         Ok((changes.set_in(&plan)?, meant))
     }
 
-    /// Sizes of a transfer and of a file.
+    /// Returns the sizes of a transfer and of a file.
     fn sizes(&self, meant: &mut Vec<String>) -> Result<(SizeBytes, Option<SizeBytes>), CliError> {
         let fio = |text: &str, word: &str| {
             size_bytes(text).map(SizeBytes).ok_or_else(|| no(text, word, "4k"))
@@ -124,7 +123,7 @@ impl Line {
             Some(text) => {
                 let bytes = fio(text, "size")?;
                 meant.push(format!(
-                    "--size {text} beside --bs: a file of {bytes} (--file-size {bytes})"
+                    "--size {text} with --bs: a file of {bytes} (--file-size {bytes})"
                 ));
                 Some(bytes)
             }
@@ -133,7 +132,7 @@ impl Line {
         Ok((size, file_size))
     }
 
-    /// Pattern and share of reads.
+    /// Returns pattern and share of reads.
     fn mix(&self, meant: &mut Vec<String>) -> Result<(String, f64), CliError> {
         let Some(rw) = &self.rw else {
             return Ok((
@@ -165,18 +164,18 @@ impl Line {
 
 fn no(text: &str, word: &str, such: &str) -> CliError {
     CliError::usage(format!("--{word} {text}: fio has no such value"))
-        .hint(format!("write such as --{word} {such}"))
+        .hint(format!("for example --{word} {such}"))
 }
 
-/// The places that are named.
+/// Returns the named targets.
 ///
 /// # Errors
-/// None, or several of a kind that takes one.
+/// No target, or several of a kind that allows one.
 pub fn places(changes: &Changes) -> Result<Vec<String>, CliError> {
-    if !changes.names_a_place() {
-        return Err(CliError::usage("there is nothing to run")
-            .hint("name a plan (`plimsoll plan list` lists those that are built in)")
-            .hint("or a place: plimsoll run --path /mnt/x --size 4KiB --reads 70 --depth 32 --for 60s"));
+    if !changes.has_target() {
+        return Err(CliError::usage("nothing to run")
+            .hint("name a plan (`plimsoll plan list` lists the built-in ones)")
+            .hint("or a target: plimsoll run --path /mnt/x --size 4KiB --reads 70 --depth 32 --for 60s"));
     }
     changes.places()
 }

@@ -1,4 +1,4 @@
-//! `plimsoll run --trace FILE`: a block trace, replayed.
+//! `plimsoll run --trace FILE`: replays a block trace.
 
 use std::path::{Path, PathBuf};
 
@@ -6,23 +6,23 @@ use clap::Args;
 use plimsoll_plan::{DurationNs, Plan, SizeBytes, TraceMap, TraceRequest, overlay, trace_plan};
 use plimsoll_runner::trace::{Survey, survey};
 
-use crate::commands::chosen::{Changes, wrong};
+use crate::commands::plan_changes::{Changes, plan_error};
 use crate::commands::run::line::{Line, places};
 use crate::error::CliError;
 
-/// The replay of a trace.
+/// Options of a replay.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Replay of a trace")]
 pub struct Replay {
-    /// Replay the reads and writes of a block trace: blkparse text, fio's write_iolog (2 and 3), MSR Cambridge or Alibaba
-    /// CSV, plain or gzipped.
+    /// Replay the reads and writes of a block trace: blkparse text, fio's write_iolog (2 and 3),
+    /// MSR Cambridge or Alibaba CSV, plain or gzipped.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "size", "reads", "pattern", "clients", "files",
           "bs", "rw", "runtime"])]
     trace: Option<PathBuf>,
-    /// When operations start: recorded, so many times as fast (2x, 0.5x), or as-fast as the target goes.
+    /// Pace of operations: recorded, a multiple (2x, 0.5x), or as-fast as the target allows.
     #[arg(long, value_name = "PACE", requires = "trace")]
     pace: Option<String>,
-    /// Where operations go on a target of another size: fit, keep, compact, wrap, scale; fit unless said otherwise.
+    /// Mapping to a target of another size: fit, keep, compact, wrap, scale; fit by default.
     #[arg(long, value_name = "RULE", requires = "trace", value_parser = map_word)]
     map: Option<TraceMap>,
 }
@@ -32,20 +32,21 @@ fn map_word(word: &str) -> Result<TraceMap, String> {
 }
 
 impl Replay {
-    /// Whether a trace is named.
-    pub fn is_asked(&self) -> bool {
+    /// Returns true if a trace is named.
+    pub fn has_trace(&self) -> bool {
         self.trace.is_some()
     }
 
-    /// The plan that replays it, and what the trace is.
+    /// Returns the plan that replays the trace, and a description of the trace.
     ///
     /// # Errors
-    /// A file that is no trace, no place, values that no plan takes.
+    /// Not a trace, no target, or invalid values.
     pub fn plan(&self, line: &Line, changes: &Changes) -> Result<(Plan, Vec<String>), CliError> {
         let Some(path) = &self.trace else { return Err(CliError::usage("no trace is named")) };
         let places = places(changes)?;
         let [target] = &places[..] else {
-            let says = "a trace is replayed on one file or device, and several places are named";
+            let says =
+                "a trace can be replayed on one file or device, and several targets are named";
             return Err(CliError::usage(says).hint("name one --path, --device, --nfs or --model"));
         };
         let survey = survey(path)?;
@@ -56,10 +57,10 @@ impl Replay {
         (request.pace, request.map) = (Some(pace.clone()), self.map);
         (request.depth, request.measure) = (line.depth(), line.measure());
         (request.target, request.file_size) = (Some(target.clone()), file_size);
-        let plan = trace_plan(&request).map_err(|errors| wrong(&errors))?;
+        let plan = trace_plan(&request).map_err(|errors| plan_error(&errors))?;
         let place = file_size
             .map_or("the whole device".to_owned(), |size| format!("a file of {}", size.about()));
-        let what = format!("{}: {}", path.display(), survey.says());
+        let what = format!("{}: {}", path.display(), survey.description());
         let meant = vec![what, format!("replayed at pace {pace} on {place}")];
         let set = Changes { set: changes.set.clone(), ..Changes::default() }.fields()?;
         if set.is_empty() {
@@ -67,14 +68,14 @@ impl Replay {
         }
         let text = overlay(plan.text(), plan.source_name(), &set);
         let plan = text.and_then(|text| Plan::parse(&text, plan.source_name()));
-        Ok((plan.map_err(|errors| wrong(&errors))?, meant))
+        Ok((plan.map_err(|errors| plan_error(&errors))?, meant))
     }
 }
 
-/// The plan that replays a trace, with a place to be named.
+/// Returns the plan that replays a trace, without a target.
 ///
 /// # Errors
-/// A file that is no trace.
+/// Not a trace.
 pub fn import(path: &Path) -> Result<(Plan, Survey), CliError> {
     let survey = survey(path)?;
     let mut request = request("plimsoll plan import", path, &survey)?;
@@ -82,16 +83,17 @@ pub fn import(path: &Path) -> Result<(Plan, Survey), CliError> {
     if survey.span() == DurationNs(0) {
         request.pace = Some("as-fast".to_owned());
     }
-    let plan = trace_plan(&request).map_err(|errors| wrong(&errors))?;
+    let plan = trace_plan(&request).map_err(|errors| plan_error(&errors))?;
     Ok((plan, survey))
 }
 
-/// What a trace is, for a plan.
+/// Describes a trace for a plan.
 fn request(made_by: &'static str, path: &Path, survey: &Survey) -> Result<TraceRequest, CliError> {
     let whole = std::fs::canonicalize(path)
         .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
     let Some(file) = whole.to_str() else {
-        let says = format!("{} is no text, and a plan cannot name it", whole.display());
+        let says =
+            format!("the path {} is not valid text, so a plan cannot name it", whole.display());
         return Err(CliError::usage(says).hint("rename the trace"));
     };
     let stem = path.file_stem().map_or("trace".into(), |stem| stem.to_string_lossy());
@@ -101,7 +103,7 @@ fn request(made_by: &'static str, path: &Path, survey: &Survey) -> Result<TraceR
         name: format!("trace-{}", plimsoll_plan::printable(&stem)),
         made_by,
         target: None,
-        description: survey.says(),
+        description: survey.description(),
         file: file.to_owned(),
         sha256: survey.account.sha256.clone(),
         operations: figures.operations,

@@ -1,26 +1,26 @@
-//! What a plan that was run, once or several times, came to.
+//! Shows the result of one or several runs of a plan.
 
 use plimsoll_runner::fleet::{is_fleet, read};
-use plimsoll_runner::repeat::Repeated;
+use plimsoll_runner::repeat::RepeatedRuns;
 
 use super::fleet;
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 
-/// Shows the verdict of a single run, or the runs of an experiment together.
+/// Shows the verdict of a single run, or the summary of an experiment.
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn show(repeated: &Repeated, common: &Common) -> Result<(), CliError> {
-    let Repeated { finished, experiment, .. } = repeated;
+pub fn show(repeated: &RepeatedRuns, common: &Globals) -> Result<(), CliError> {
+    let RepeatedRuns { finished, experiment, .. } = repeated;
     if let ([only], None) = (&finished[..], experiment) {
         if is_fleet(&only.directory) {
             return fleet::show(&read(&only.directory)?, common);
         }
         return bundle::show(&only.directory, &only.evidence, &only.verdict, common);
     }
-    let together = repeated.together();
+    let together = repeated.summary();
     if common.json {
         return bundle::print(&bundle::json(&together)?);
     }

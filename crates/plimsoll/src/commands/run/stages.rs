@@ -1,56 +1,56 @@
-//! A fio job whose sections wait for each other: its stages, one after the other, in one experiment.
+//! Runs the stages of a fio job one after the other in one experiment.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_import::fio_job::import_stages;
 use plimsoll_report::{stages_document, text};
-use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::{self, Before};
+use plimsoll_runner::preflight::{self, Preflight};
 use plimsoll_runner::run::check_accepted;
-use plimsoll_runner::stages::{self, Staged};
+use plimsoll_runner::run_request::RunConfig;
+use plimsoll_runner::stages::{self, StagePlan};
 
-use super::made::run_plan;
-use crate::commands::after::After;
-use crate::commands::carried::for_all;
-use crate::commands::chosen::{Changes, wrong};
+use super::single_plan::run_plan;
+use crate::commands::plan_changes::{Changes, plan_error};
+use crate::commands::plan_drivers::for_all;
+use crate::commands::run_options::RunOptions;
 use crate::commands::{bundle, job};
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::StderrProgress;
 
-/// The stages of a job with changes of fields; one, where all of it runs together. What could not be carried over is
-/// said.
+/// Returns the stages of a job with field changes; one stage if all of it runs at the same time.
+/// Reports options that could not be converted.
 ///
 /// # Errors
-/// A job that is wrong.
-fn read(file: &Path, changes: &Changes, common: &Common) -> Result<Vec<Staged>, CliError> {
+/// An invalid job.
+fn read(file: &Path, changes: &Changes, common: &Globals) -> Result<Vec<StagePlan>, CliError> {
     let name = job::name(file);
-    let imported = import_stages(&job::read(file)?, &name).map_err(|errors| wrong(&errors))?;
+    let imported = import_stages(&job::read(file)?, &name).map_err(|errors| plan_error(&errors))?;
     let mut all = Vec::new();
     for (stage, imported) in &imported {
-        job::tell(imported, common);
-        let plan = changes.made(&imported.plan)?;
+        job::report(imported, common);
+        let plan = changes.apply(&imported.plan)?;
         let resolved = plan.resolve();
         check_accepted(&resolved.evidence.accept_unknown)?;
-        // Its number and its section; the job's own name is that of the whole.
+        // Keep the number and section; the job's name is that of the experiment.
         let short = stage.strip_prefix(&name).unwrap_or(stage).trim_start_matches('-');
-        all.push(Staged { name: short.to_owned(), plan, resolved });
+        all.push(StagePlan { name: short.to_owned(), plan, resolved });
     }
     Ok(all)
 }
 
-/// Runs a job: its stages one after the other, or all of it together where nothing waits.
+/// Runs a job: its stages one after the other, or all at the same time if none waits.
 ///
 /// # Errors
-/// A job that is wrong, a target that cannot be used, a bundle that cannot be written.
+/// An invalid job, an unusable target, or a bundle that cannot be written.
 pub fn of_job(
     file: &Path,
     changes: &Changes,
-    after: &After,
-    common: &Common,
+    after: &RunOptions,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
     let mut progress = after.metrics.progress(&job::name(file), common)?;
     let all = read(file, changes, common)?;
@@ -64,29 +64,29 @@ pub fn of_job(
     }
 }
 
-/// Runs the stages of a job one after the other, and shows the verdict of each.
+/// Runs the stages of a job one after the other and shows each verdict.
 ///
 /// # Errors
-/// A target that cannot be used, a bundle that cannot be written.
+/// An unusable target, or a bundle that cannot be written.
 fn carry_out(
     job: &str,
-    all: &[Staged],
-    after: &After,
-    common: &Common,
+    all: &[StagePlan],
+    after: &RunOptions,
+    common: &Globals,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     if after.verdict_to.is_some() {
-        return Err(CliError::usage("--verdict-to: a job of several stages has no one verdict")
+        return Err(CliError::usage("--verdict-to: a job with stages has no single verdict")
             .hint("write a plan for each stage: plimsoll plan import JOB --out DIR"));
     }
     after.refuse_with_fleet()?;
     let told: Vec<_> = all.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
     let Some(first) = all.first() else { return Ok(Exit::Ok) };
-    let runs = Before::runs(&first.resolved, after.yes, after.dry_run);
-    let begins = match after.hosts.is_asked_for() {
-        true => after.hosts.begins(&first.resolved, &runs, progress)?,
-        false => before::stages_begin(&told, after.yes, after.dry_run, progress)?,
+    let runs = Preflight::runs(&first.resolved, after.yes, after.dry_run);
+    let begins = match after.hosts.uses_fleet() {
+        true => after.hosts.check(&first.resolved, &runs, progress)?,
+        false => preflight::check_stages(&told, after.yes, after.dry_run, progress)?,
     };
     if !begins {
         return Ok(Exit::Ok);
@@ -94,7 +94,7 @@ fn carry_out(
     let named: Vec<_> = all.iter().map(|one| (&*one.name, &one.resolved)).collect();
     let carried = for_all(&named, &after.hosts, &after.sign, progress, interrupt)?;
     let places = &carried.places;
-    let asked = Asked {
+    let asked = RunConfig {
         plan: &first.plan,
         resolved: &first.resolved,
         keep: after.keep,

@@ -1,4 +1,4 @@
-//! Runs that one machine hands to another as a file.
+//! Exports and imports runs as files.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::catalogue;
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::places::Places;
@@ -14,22 +14,22 @@ use crate::places::Places;
 /// Writes a run or experiment to one file.
 ///
 /// # Errors
-/// A file that is there already, a bundle that can't be read.
-pub fn export(directory: &Path, to: &Path, common: &Common) -> Result<Exit, CliError> {
-    plimsoll_catalogue::export(directory, to).map_err(catalogue::told)?;
+/// An existing file, or an unreadable bundle.
+pub fn export(directory: &Path, to: &Path, common: &Globals) -> Result<Exit, CliError> {
+    plimsoll_catalogue::export(directory, to).map_err(catalogue::catalogue_error)?;
     done(common, "exported", to)
 }
 
-/// Takes what another machine exported.
+/// Imports an archive of another machine.
 ///
 /// # Errors
-/// No archive, or one that holds no evidence.
-pub fn import(archive: &Path, common: &Common) -> Result<Exit, CliError> {
-    done(common, "imported", &catalogue::take(&Places::from_environment()?, archive)?)
+/// Not an archive, or no evidence in it.
+pub fn import(archive: &Path, common: &Globals) -> Result<Exit, CliError> {
+    done(common, "imported", &catalogue::import_archive(&Places::from_environment()?, archive)?)
 }
 
-/// Says where something lies now.
-fn done(common: &Common, what: &str, path: &Path) -> Result<Exit, CliError> {
+/// Prints the resulting path.
+fn done(common: &Globals, what: &str, path: &Path) -> Result<Exit, CliError> {
     let shown = path.display().to_string();
     if common.json {
         bundle::print(&bundle::json(&json!({ what: shown }))?)?;

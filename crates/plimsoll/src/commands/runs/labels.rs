@@ -7,19 +7,19 @@ use plimsoll_report::runs::labels_text;
 
 use crate::catalogue;
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Tags a run or experiment, or takes tags away; prints what it has.
+/// Adds or removes tags of a run or experiment, and prints its tags.
 ///
 /// # Errors
-/// A directory that is not there, labels that can't be read or written.
+/// A missing directory, or labels that cannot be read or written.
 pub fn tag(
     directory: &Path,
     tags: &[String],
     remove: bool,
-    common: &Common,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
     let change = |labels: &mut Labels| match remove {
         true => labels.tags.retain(|tag| !tags.contains(tag)),
@@ -28,11 +28,11 @@ pub fn tag(
     label(directory, !tags.is_empty(), change, common)
 }
 
-/// Notes something on a run or experiment; prints what it has.
+/// Sets the note of a run or experiment, and prints it.
 ///
 /// # Errors
-/// A directory that is not there, labels that can't be read or written.
-pub fn note(directory: &Path, text: Option<&str>, common: &Common) -> Result<Exit, CliError> {
+/// A missing directory, or labels that cannot be read or written.
+pub fn note(directory: &Path, text: Option<&str>, common: &Globals) -> Result<Exit, CliError> {
     let change = |labels: &mut Labels| labels.note = text.unwrap_or_default().to_owned();
     label(directory, text.is_some(), change, common)
 }
@@ -41,16 +41,16 @@ fn label(
     directory: &Path,
     changes: bool,
     change: impl FnOnce(&mut Labels),
-    common: &Common,
+    common: &Globals,
 ) -> Result<Exit, CliError> {
-    // A link or a trailing slash has no name to lie beside.
+    // Resolve links and trailing slashes: labels are stored next to the real directory.
     let whole = directory.canonicalize().map_err(|error| {
         CliError::environment(format!("cannot find {}: {error}", directory.display()))
     })?;
-    let mut labels = Labels::of(&whole).map_err(catalogue::told)?;
+    let mut labels = Labels::of(&whole).map_err(catalogue::catalogue_error)?;
     if changes {
         change(&mut labels);
-        labels.write(&whole).map_err(catalogue::told)?;
+        labels.write(&whole).map_err(catalogue::catalogue_error)?;
     }
     let text = match common.json {
         true => bundle::json(&labels)?,

@@ -1,41 +1,41 @@
-//! Which runs there are, as a list.
+//! Lists runs.
 
 use plimsoll_catalogue::{Entry, Filter};
 use plimsoll_report::runs::{RunRow, runs_table};
 use plimsoll_report::text;
 
-use super::which::Of;
+use super::filter::RunFilter;
 use crate::catalogue;
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::session::describe_torn;
 
-/// Runs that are listed unless more are asked for.
-const LISTED: u32 = 50;
+/// Default number of listed runs.
+const LISTED_DEFAULT: u32 = 50;
 
-/// Lists them in the order started.
+/// Lists runs in order of their start.
 ///
 /// # Errors
 /// A broken ledger.
-pub fn list(of: &Of, common: &Common) -> Result<Exit, CliError> {
+pub fn list(of: &RunFilter, common: &Globals) -> Result<Exit, CliError> {
     let catalogue = catalogue::open_with_others(&Places::from_environment()?)?;
     if let Some(torn) = &catalogue.torn {
         StderrProgress::new(common.quiet).warn(&describe_torn(torn));
     }
     let mut filter = of.filter();
     if common.json {
-        let runs = catalogue.runs(&filter).map_err(catalogue::told)?;
+        let runs = catalogue.runs(&filter).map_err(catalogue::catalogue_error)?;
         bundle::print(&bundle::json(&runs)?)?;
         return Ok(Exit::Ok);
     }
-    // One more than is shown tells whether there are more.
-    let shown = of.limit.unwrap_or(LISTED) as usize;
-    filter.limit = Some(of.limit.unwrap_or(LISTED).saturating_add(1));
-    let mut runs = catalogue.runs(&filter).map_err(catalogue::told)?;
+    // One more than shown, to detect further runs.
+    let shown = of.limit.unwrap_or(LISTED_DEFAULT) as usize;
+    filter.limit = Some(of.limit.unwrap_or(LISTED_DEFAULT).saturating_add(1));
+    let mut runs = catalogue.runs(&filter).map_err(catalogue::catalogue_error)?;
     let more = runs.len().saturating_sub(shown) > 0;
     runs.drain(..runs.len().saturating_sub(shown));
     if runs.is_empty() {

@@ -1,21 +1,21 @@
-//! Runs that are put into the team's catalogue.
+//! Copies runs to the team's catalogue.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::places::Places;
 use crate::sharing;
 
-/// Puts runs there, or all of this user's that are not there as they are now.
+/// Copies the named runs, or all that are new or changed.
 ///
 /// # Errors
-/// A run that is not there, a team's catalogue that can't be written.
-pub fn push(called: &[String], common: &Common) -> Result<Exit, CliError> {
+/// An unknown run, or a team catalogue that cannot be written.
+pub fn push(called: &[String], common: &Globals) -> Result<Exit, CliError> {
     let mut wanted = BTreeSet::new();
     for one in called {
         let directory = bundle::find(one)?;

@@ -1,4 +1,4 @@
-//! A password's hash, for a token file.
+//! Hash of a password for a token file.
 
 use plimsoll_serve::hash_password;
 
@@ -6,10 +6,10 @@ use crate::commands::bundle;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Prints the hash of a password that is read from standard input.
+/// Prints the hash of a password from standard input.
 ///
 /// # Errors
-/// A password that is too short, or none.
+/// No password, or a short one.
 pub fn print_hash() -> Result<Exit, CliError> {
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);

@@ -1,18 +1,18 @@
-//! A sweep without a plan: what is swept over what, in flags.
+//! Flags of a sweep without a plan.
 
 use std::path::Path;
 
 use clap::Args;
 use plimsoll_plan::{DurationNs, Plan, SizeBytes, SweepRequest, sizes_from_text, sweep_plan};
 
-use crate::commands::chosen::{Changes, wrong};
+use crate::commands::plan_changes::{Changes, plan_error};
 use crate::error::CliError;
 
-/// A sweep without a plan.
+/// Flags of a sweep without a plan.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sweeps without a plan")]
 pub struct Flags {
-    /// Sizes of one transfer: 4KiB..128KiB doubles, or a list.
+    /// Sizes of one transfer: a list, or 4KiB..128KiB in powers of two.
     #[arg(long, value_name = "SIZES", conflicts_with = "plan")]
     sizes: Option<String>,
     /// Read shares in percent.
@@ -21,39 +21,39 @@ pub struct Flags {
     /// Patterns: random, sequential, zipf, hot-cold…
     #[arg(long, value_name = "PATTERN", value_delimiter = ',', conflicts_with = "plan")]
     patterns: Vec<String>,
-    /// Operations that each client keeps outstanding.
+    /// Operations in flight per client.
     #[arg(long, value_name = "DEPTH", value_delimiter = ',', conflicts_with = "plan")]
     queue_depths: Vec<u32>,
     /// Share of metadata operations in percent (directories, NFS).
     #[arg(long, value_name = "PERCENT", conflicts_with = "plan")]
     metadata: Option<f64>,
-    /// Clients; one per share unless said otherwise.
+    /// Clients; one per share by default.
     #[arg(long, value_name = "N", conflicts_with = "plan")]
     clients: Option<u32>,
     /// Files per share.
     #[arg(long, value_name = "N", conflicts_with = "plan")]
     files: Option<u32>,
-    /// Size of a file; for a directory, unless stated and without --quick, so much that all files together are
-    /// twice this host's memory, as far as a third of the free space goes: no cache of the host holds them.
+    /// Size of a file; for a directory, by default and without --quick, large enough that all files
+    /// take twice this host's memory (but at most a third of the free space).
     #[arg(long, value_name = "SIZE", conflicts_with = "plan")]
     file_size: Option<SizeBytes>,
-    /// Length of a point; ten minutes unless said otherwise, which is ten hours for the whole table of 60 points.
+    /// Duration of a point; ten minutes by default, which is ten hours for a table of 60 points.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["plan", "quick"])]
     measure: Option<DurationNs>,
-    /// A first look: five seconds a point, which cannot show steady figures.
+    /// A quick demonstration: five seconds per point, too short for steady figures.
     #[arg(long, conflicts_with = "plan")]
     quick: bool,
 }
 
 impl Flags {
-    /// The plan that they say.
+    /// Returns the plan.
     ///
     /// # Errors
-    /// No target, or values that no plan takes.
+    /// No target, or invalid values.
     pub(super) fn plan(&self, changes: &Changes) -> Result<Plan, CliError> {
         let default = SweepRequest::default();
-        if !changes.names_a_place() {
-            return Err(CliError::usage("there is nothing to sweep over")
+        if !changes.has_target() {
+            return Err(CliError::usage("nothing to sweep over")
                 .hint("name a plan, or a target with --path, --device, --nfs or --model"));
         }
         let targets = changes.places()?;
@@ -87,13 +87,13 @@ impl Flags {
             measure: self.measure.or(default.measure),
             quick: self.quick,
         };
-        changes.set_in(&sweep_plan(&request).map_err(|errors| wrong(&errors))?)
+        changes.set_in(&sweep_plan(&request).map_err(|errors| plan_error(&errors))?)
     }
 }
 
 impl Flags {
-    /// A size of files that the host's memory does not hold; `None`: what a plan takes, where this is a first look,
-    /// where there is no room for more, or where the host does not tell.
+    /// Returns a size of files beyond the host's memory; `None` with --quick, without space, or if
+    /// the memory is unknown.
     fn beyond_memory(&self, changes: &Changes, files: u32) -> Option<SizeBytes> {
         let path = changes.path.first().filter(|_| !self.quick)?;
         let seen = plimsoll_observe::environment::collect(&[Path::new(path)]);
@@ -102,8 +102,8 @@ impl Flags {
     }
 }
 
-/// The size of each of so many files that are together twice as large as the memory, and take a third of the free
-/// space at most. Less than a GiB is left to the plan.
+/// Returns the size of each of `files` files that together take twice the memory, limited to a
+/// third of the free space. Below 1 GiB the plan's default applies.
 fn file_size(memory_bytes: u64, free_bytes: u64, files: u32) -> Option<SizeBytes> {
     const GIB: u64 = 1 << 30;
     let all = memory_bytes.saturating_mul(2).min(free_bytes / 3);
@@ -111,7 +111,7 @@ fn file_size(memory_bytes: u64, free_bytes: u64, files: u32) -> Option<SizeBytes
     (each >= GIB).then_some(SizeBytes(each))
 }
 
-/// Sizes separated by commas, each a size or a range that doubles.
+/// Parses sizes separated by commas, each a size or a doubling range.
 fn sizes(given: &str) -> Result<Vec<SizeBytes>, CliError> {
     let mut all = Vec::new();
     for part in given.split(',') {

@@ -1,14 +1,14 @@
-//! What a sweep found, in the form that was asked for.
+//! Output of a sweep.
 
 use clap::ValueEnum;
 use plimsoll_report::{markdown, sweep_csv, sweep_document, text};
-use plimsoll_runner::sweep::Sweeping;
+use plimsoll_runner::sweep::SweepProgress;
 
 use crate::commands::bundle;
-use crate::common::Common;
+use crate::common::Globals;
 use crate::error::CliError;
 
-/// In which form it is printed.
+/// Format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Text,
@@ -17,11 +17,11 @@ pub enum Format {
     Csv,
 }
 
-/// Shows it.
+/// Shows the sweep.
 ///
 /// # Errors
 /// Stdout that cannot be written.
-pub fn show(sweeping: &Sweeping, format: Format, common: &Common) -> Result<(), CliError> {
+pub fn show(sweeping: &SweepProgress, format: Format, common: &Globals) -> Result<(), CliError> {
     let sweep = &sweeping.sweep;
     if common.json {
         return bundle::print(&bundle::json(sweep)?);

@@ -1,70 +1,72 @@
-//! What `plimsoll plan new` asks on a terminal: a plan, its places, how much and how long.
+//! Questions of `plimsoll plan new` on a terminal: plan, directories, amount of data and duration.
 
 use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{SizeBytes, gallery, gallery_plan};
 
-use super::asked::Asked;
-use crate::commands::chosen::Changes;
+use super::prompter::Prompter;
+use crate::commands::plan_changes::Changes;
 use crate::error::CliError;
 use crate::notes;
 
-/// Asks for a plan, where its data goes, how much of it there is, how long it is measured, and for a file. An answer
-/// that no plan takes is asked for again.
+/// Prompts for plan, directories, amount of data, duration and file. Invalid answers are asked
+/// again.
 ///
 /// # Errors
-/// Answers that end too early, flags that no plan takes.
+/// Input that ends too early, or invalid flags.
 pub fn ask(
     mut changes: Changes,
     wants_file: bool,
-    asked: &mut Asked<'_>,
+    asked: &mut Prompter<'_>,
 ) -> Result<(String, Changes, Option<PathBuf>), CliError> {
     for (number, plan) in gallery().iter().enumerate() {
         notes::tell(&format!("{:3}  {}", number + 1, plan.name));
     }
     let name = loop {
-        let answer = asked.question("What shall be carried? A number or a name", "")?;
+        let answer = asked.question("Which plan? A number or a name", "")?;
         let by_number = answer.parse::<usize>().ok().and_then(|n| gallery().get(n.wrapping_sub(1)));
         match by_number.copied().or_else(|| gallery_plan(&answer)) {
             Some(plan) => break plan,
-            None => notes::tell(&format!("{} is none of them", plimsoll_plan::one_line(&answer))),
+            None => {
+                notes::tell(&format!("{} is not one of them", plimsoll_plan::one_line(&answer)))
+            }
         }
     };
-    // What the flags changed wrongly is no answer's fault.
+    // Errors of flags are not errors of answers.
     let plan = changes.plan(name.name)?.resolve();
     let is_mail = plan.workload.mailbox().is_some();
-    if !changes.names_a_place() {
-        let asks = "Where does the data go? A directory, /dev/… or nfs://host/export; nothing: as the plan has it";
-        asked.until_taken(asks, "", name.name, &mut changes, &|changes, place| match place {
+    if !changes.has_target() {
+        let asks = "Target? A directory, /dev/… or nfs://host/export; empty: as in the plan";
+        asked.until_accepted(asks, "", name.name, &mut changes, &|changes, place| match place {
             "" => {}
             export if export.starts_with("nfs://") => changes.nfs.push(export.to_owned()),
             device if device.starts_with("/dev/") => changes.device = Some(device.to_owned()),
             path => changes.path.push(path.to_owned()),
         })?;
         if is_mail && !changes.path.is_empty() {
-            let asks = "Where do the logs go? Nothing: beside the databases";
-            asked.until_taken(asks, "", name.name, &mut changes, &|changes, logs| {
+            let asks = "Log directory? Empty: with the databases";
+            asked.until_accepted(asks, "", name.name, &mut changes, &|changes, logs| {
                 changes.logs.extend((!logs.is_empty()).then(|| logs.to_owned()));
             })?;
         }
         for path in
             changes.path.iter().chain(&changes.logs).filter(|path| !Path::new(path).is_dir())
         {
-            notes::tell(&format!("{path} is not there yet: make it, or mount it, before the run"));
+            notes::tell(&format!("{path} does not exist yet: create or mount it before the run"));
         }
     }
     let mut field = |asks: &str, field: &str, default: &str| {
-        asked.until_taken(asks, default, name.name, &mut changes, &|changes, answer| {
+        asked.until_accepted(asks, default, name.name, &mut changes, &|changes, answer| {
             changes.set.extend((answer != default).then(|| format!("{field}={answer}")));
         })
     };
     if let Some(store) = plan.workload.mailbox() {
-        field("How many mailboxes?", "workload.mailbox.mailboxes", &store.mailboxes.to_string())?;
+        field("Number of mailboxes?", "workload.mailbox.mailboxes", &store.mailboxes.to_string())?;
         let size = SizeBytes(store.mailbox_size_bytes).to_string();
-        field("How large is one?", "workload.mailbox.mailbox_size", &size)?;
+        field("Size of a mailbox?", "workload.mailbox.mailbox_size", &size)?;
     }
     let measure = plimsoll_plan::DurationNs(plan.phases.measure_ns).to_string();
-    field("How long is it measured?", "phases.measure", &measure)?;
+    field("Duration of the measurement?", "phases.measure", &measure)?;
     let out = if wants_file { Some(asked.file(&format!("{}.toml", name.name))?) } else { None };
     Ok((name.name.to_owned(), changes, out))
 }
@@ -74,14 +76,14 @@ mod tests {
     use super::*;
 
     fn answered(answers: &str, wants_file: bool) -> Result<(String, Changes), String> {
-        let mut asked = Asked { answers: &mut answers.as_bytes() };
+        let mut asked = Prompter { answers: &mut answers.as_bytes() };
         let told = ask(Changes::default(), wants_file, &mut asked);
         told.map(|(name, changes, _)| (name, changes)).map_err(|error| error.message)
     }
 
     #[test]
     fn wrong_answers_are_asked_for_again_and_nothing_is_what_the_plan_has() {
-        // A number beyond the list, a name that is none; a mailbox count and a length that no plan takes.
+        // A number beyond the list, an unknown name, then an invalid mailbox count and duration.
         let answers = "99\nmail\nexchange-1000-heavy\n/mnt/a\n/mnt/l\nmany\n50\n\n1 day\n10m\n";
         let (name, changes) = answered(answers, false).unwrap_or_else(|says| panic!("{says}"));
         assert_eq!(name, "exchange-1000-heavy");
@@ -93,7 +95,7 @@ mod tests {
         let plan =
             changes.plan(&name).unwrap_or_else(|error| panic!("{}", error.message)).resolve();
         assert_eq!(plan.workload.mailbox().map(|store| store.mailboxes), Some(50));
-        // A plan that is no mail store is asked for less; nothing changes nothing.
+        // Other plans than mail stores have fewer questions; empty answers change nothing.
         let (name, changes) = answered("oltp\n\n\n", false).unwrap_or_else(|says| panic!("{says}"));
         assert_eq!((name.as_str(), changes.path.len(), changes.set.len()), ("oltp", 0, 0));
     }

@@ -1,12 +1,12 @@
-//! Which runs are asked for.
+//! Filter of listed runs.
 
 use clap::Args;
 use plimsoll_catalogue::{Filter, unix_ns_of};
 use plimsoll_plan::{DurationNs, OpsPerS, UnitError};
 
-/// Which runs are listed.
+/// Filter of listed runs.
 #[derive(Debug, Default, Args)]
-pub struct Of {
+pub struct RunFilter {
     /// Runs with this verdict: pass, fail, invalid, inconclusive, measured.
     #[arg(long, value_parser = ["pass", "fail", "invalid", "inconclusive", "measured"], ignore_case = true)]
     verdict: Option<String>,
@@ -36,8 +36,8 @@ pub struct Of {
     pub limit: Option<u32>,
 }
 
-impl Of {
-    /// As the catalogue is asked.
+impl RunFilter {
+    /// Converts to the catalogue's filter.
     pub fn filter(&self) -> Filter {
         Filter {
             verdict: self.verdict.clone(),

@@ -1,4 +1,4 @@
-//! The plan of a command line: a file or a built-in plan, with targets and fields changed.
+//! The plan of a command line: a file or a built-in plan, with changed targets and fields.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use toml::Value;
 use super::job;
 use crate::error::CliError;
 
-/// What is changed of a plan.
+/// Changes to a plan.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Changes {
     /// Directory to use, in place of the plan's target. Several directories share the databases.
@@ -35,22 +35,23 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Whether a place is named.
-    pub fn names_a_place(&self) -> bool {
+    /// Returns true if a target is named.
+    pub fn has_target(&self) -> bool {
         !self.path.is_empty()
             || self.device.is_some()
             || !self.nfs.is_empty()
             || self.model.is_some()
     }
 
-    /// The named targets for a plan made from flags: one directory, device or model, or exports.
+    /// Returns the targets for a plan built from flags: one directory, device or model, or several
+    /// exports.
     ///
     /// # Errors
-    /// Several directories, and logs.
+    /// Several directories, or logs.
     pub fn places(&self) -> Result<Vec<String>, CliError> {
         if !self.logs.is_empty() || self.path.len() > 1 {
             return Err(CliError::usage(
-                "several directories, and logs, go with a plan of a mail store",
+                "several directories and logs can be used only with a mail store's plan",
             )
             .hint("name one --path, or a plan such as exchange-1000-heavy"));
         }
@@ -59,27 +60,27 @@ impl Changes {
         Ok(all.chain(model).collect())
     }
 
-    /// A plan that was made from flags, with its fields set as is said beside them.
+    /// Applies the field changes to a plan built from flags.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the plan.
     pub fn set_in(&self, plan: &Plan) -> Result<Plan, CliError> {
-        Self { set: self.set.clone(), ..Self::default() }.made(plan)
+        Self { set: self.set.clone(), ..Self::default() }.apply(plan)
     }
 
-    /// A plan that was made here, with all these changes.
+    /// Applies all changes to a plan.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
-    pub fn made(&self, plan: &Plan) -> Result<Plan, CliError> {
+    /// All errors of the plan.
+    pub fn apply(&self, plan: &Plan) -> Result<Plan, CliError> {
         let changes = self.fields()?;
-        changed(plan, &changes).map_err(|errors| wrong(&errors))
+        with_changes(plan, &changes).map_err(|errors| plan_error(&errors))
     }
 
-    /// As changes of fields.
+    /// Converts the options to field changes.
     ///
     /// # Errors
-    /// One that names no field.
+    /// A change without a field.
     pub fn fields(&self) -> Result<Vec<Change>, CliError> {
         let text = |text: &String| Value::String(text.clone());
         let list = |all: &[String]| Value::Array(all.iter().map(text).collect());
@@ -105,36 +106,36 @@ impl Changes {
         Ok(changes)
     }
 
-    /// The plan of this file, or of this name in the gallery, with these changes.
+    /// Loads a plan from a file or the built-in plans, and applies the changes.
     ///
     /// # Errors
-    /// Everything that is wrong with it, as one message.
+    /// All errors of the plan, as one message.
     pub fn plan(&self, name: &str) -> Result<Plan, CliError> {
         self.plan_with(name, Vec::new())
     }
 
-    /// The same with changes of fields that come before these.
+    /// Like [`Self::plan`], with changes that are applied first.
     ///
     /// # Errors
     /// As [`Self::plan`].
     pub fn plan_with(&self, name: &str, mut first: Vec<Change>) -> Result<Plan, CliError> {
         first.extend(self.fields()?);
-        let plan = with_fields(name, &first)?.map_err(|errors| wrong(&errors))?;
+        let plan = with_fields(name, &first)?.map_err(|errors| plan_error(&errors))?;
         check_accepted(&plan.resolve().evidence.accept_unknown)?;
         Ok(plan)
     }
 
-    /// The same with the plan's own errors, for who shows them otherwise.
+    /// Like [`Self::plan`], and returns the plan's errors separately.
     ///
     /// # Errors
-    /// A name that is none, a change that is none.
+    /// An unknown plan, or an invalid change.
     pub fn read(&self, name: &str) -> Result<Result<Plan, PlanErrors>, CliError> {
         with_fields(name, &self.fields()?)
     }
 }
 
-/// A plan with changes of fields, as it is where there are none.
-fn changed(plan: &Plan, changes: &[Change]) -> Result<Plan, PlanErrors> {
+/// Applies changes to a plan.
+fn with_changes(plan: &Plan, changes: &[Change]) -> Result<Plan, PlanErrors> {
     if changes.is_empty() {
         return Ok(plan.clone());
     }
@@ -142,12 +143,11 @@ fn changed(plan: &Plan, changes: &[Change]) -> Result<Plan, PlanErrors> {
     Plan::parse(&text, plan.source_name())
 }
 
-/// The plan of this file, which may be a fio job, or of this name in the gallery, with changes of
-/// fields.
+/// Loads a plan or fio job from a file, or a built-in plan, and applies the changes.
 fn with_fields(name: &str, changes: &[Change]) -> Result<Result<Plan, PlanErrors>, CliError> {
     let path = Path::new(name);
-    if job::is_one(name) {
-        return Ok(job::plan(path)?.and_then(|plan| changed(&plan, changes)));
+    if job::is_job(name) {
+        return Ok(job::plan(path)?.and_then(|plan| with_changes(&plan, changes)));
     }
     if path.is_file() {
         return Ok(Plan::load_changed(path, changes, &read_job));
@@ -158,24 +158,24 @@ fn with_fields(name: &str, changes: &[Change]) -> Result<Result<Plan, PlanErrors
     }
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
     if let Some(ready) = gallery_plan(stem).filter(|_| !path.exists()) {
-        let says = format!("there is no file {name}");
-        let hint = format!("a plan of this name is built in: write `{}`", ready.name);
+        let says = format!("no file {name}");
+        let hint = format!("there is a built-in plan of this name: write `{}`", ready.name);
         return Err(CliError::usage(says).hint(hint));
     }
     if name.contains('/') || name.contains('.') || path.exists() {
         return Ok(Plan::load(path, &read_job));
     }
-    let error = CliError::usage(format!("there is no plan {name}: no file and none built in"));
+    let error = CliError::usage(format!("no plan {name}: neither a file nor a built-in plan"));
     let error = match nearest_gallery_plan(name) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error,
     };
-    Err(error.hint("`plimsoll plan list` lists the plans that are built in"))
+    Err(error.hint("`plimsoll plan list` lists the built-in plans"))
 }
 
-/// What is wrong with a plan, as what the operator is told.
-pub fn wrong(errors: &PlanErrors) -> CliError {
-    // The first begins with what every error begins with here.
+/// Converts a plan's errors to a message.
+pub fn plan_error(errors: &PlanErrors) -> CliError {
+    // The text already begins with "error:".
     let text = errors.to_string();
     CliError::usage(text.trim_end().trim_start_matches("error: ").to_owned())
 }

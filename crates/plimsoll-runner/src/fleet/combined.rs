@@ -1,8 +1,9 @@
-//! All hosts of a fleet as one run: what repeats, sweeps, searches and comparisons take.
+//! Combines all hosts of a fleet into one run, for repeats, sweeps, searches and comparisons.
 //!
-//! Counts, bytes and sums of latencies are added, histograms are added bucket by bucket, and what the plan requires of each
-//! host is required of all as so many times as much. What each host was and saw is in its own bundle; what is said of all here
-//! is what all of them agree on, and otherwise the first one's.
+//! Counts, bytes and latency sums are added; histograms are added bucket by bucket. The requirement
+//! per host is multiplied by the number of hosts. Properties of single hosts are in their own
+//! bundles. The combined run has the values on which all hosts agree, and otherwise the first
+//! host's.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +19,10 @@ use plimsoll_judge::Verdict;
 use plimsoll_judge::fleet::FleetVerdict;
 use plimsoll_plan::{Carries, Requirement, ResolvedPlan};
 
-/// A plan whose requirement is that of so many hosts together. Where each carries its share, it is the plan's own.
+/// Multiplies the plan's requirement by the number of hosts. If each host carries a share of the
+/// load, the requirement stays as it is.
 #[must_use]
-pub fn required_of(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
+pub fn scale_requirement(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
     if carry_shares(&plan) {
         return plan;
     }
@@ -40,12 +42,12 @@ fn carry_shares(plan: &ResolvedPlan) -> bool {
     plan.fleet.as_ref().is_some_and(|fleet| fleet.carries == Carries::Share)
 }
 
-/// What is required of the hosts together: the sum of what each one's own plan requires, where they differ in that.
-fn required_of_each(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> ResolvedPlan {
+/// Adds up the hosts' own requirements if they differ.
+fn sum_requirements(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> ResolvedPlan {
     let required = || hosts.iter().map(|own| own.requirement.as_ref());
     let as_planned = required().all(|own| own == plan.requirement.as_ref());
     if as_planned || carry_shares(&plan) || u32::try_from(hosts.len()) != Ok(count) {
-        return required_of(plan, count);
+        return scale_requirement(plan, count);
     }
     let mut plan = plan;
     if let Some(all) = &mut plan.requirement {
@@ -61,8 +63,8 @@ fn required_of_each(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> 
     plan
 }
 
-/// The hosts as one run, with its verdict.
-pub(super) fn as_one(
+/// Returns the combined run with its verdict.
+pub(super) fn combine(
     fleet: &Fleet,
     verdict: &FleetVerdict,
     plan: (String, ResolvedPlan),
@@ -73,16 +75,16 @@ pub(super) fn as_one(
     let (plan_text, resolved) = plan;
     let plan_sha256 = resolved.sha256_hex().unwrap_or_default();
     let count = u32::try_from(fleet.hosts.len()).unwrap_or(u32::MAX);
-    // Of hosts that lie apart there are sums, but no run of a common length.
+    // Hosts that ran at different times have sums, but no common window.
     let merged = merged.filter(|_| fleet.window.is_some_and(|window| !window.cut));
-    let run = run_of(fleet, verdict, plan_sha256, hosts, merged.is_some());
+    let run = combine_runs(fleet, verdict, plan_sha256, hosts, merged.is_some());
     let merged = merged.unwrap_or_default();
     let plans: Vec<&ResolvedPlan> = hosts.iter().map(|(bundle, _)| &bundle.plan).collect();
     let is_class = |tag: &str| run.classes.iter().any(|class| class.name == tag);
     let bundle = Bundle {
         plan_text,
         job_text: None,
-        plan: required_of_each(resolved, count, &plans),
+        plan: sum_requirements(resolved, count, &plans),
         environment: environment(fleet, hosts),
         series: merged.series,
         observed: observed(hosts),
@@ -91,11 +93,11 @@ pub(super) fn as_one(
         run,
         seal_sha256: Some(seal_sha256.to_owned()),
     };
-    let verdict = verdict_of(verdict, &bundle, hosts);
+    let verdict = combine_verdicts(verdict, &bundle, hosts);
     (bundle, verdict)
 }
 
-fn run_of(
+fn combine_runs(
     fleet: &Fleet,
     verdict: &FleetVerdict,
     plan_sha256: String,
@@ -125,7 +127,7 @@ fn run_of(
         experiment: fleet
             .experiment
             .clone()
-            .map(|place| Membership { data_of_run: data_of(hosts), ..place }),
+            .map(|place| Membership { data_of_run: data_origin(hosts), ..place }),
         engine: engine(hosts),
         phases: window.map(|window| measured(window.start_ns, hosts)).into_iter().collect(),
         classes: if is_summed { classes(hosts) } else { Vec::new() },
@@ -135,14 +137,15 @@ fn run_of(
     }
 }
 
-/// The run whose data the hosts found, where each found some.
-fn data_of(hosts: &[(Bundle, Verdict)]) -> Option<String> {
+/// Run whose data the hosts reused, if each did.
+fn data_origin(hosts: &[(Bundle, Verdict)]) -> Option<String> {
     let of = |(bundle, _): &(Bundle, Verdict)| bundle.run.experiment.as_ref()?.data_of_run.clone();
     let found = hosts.iter().map(of).collect::<Option<Vec<String>>>()?;
     found.into_iter().next()
 }
 
-/// The measured phase: as long as the hosts' own were on average, which lie less than half an interval apart.
+/// The measured phase, with the mean duration of the hosts' phases. These differ by less than half
+/// an interval.
 fn measured(start_ns: u64, hosts: &[(Bundle, Verdict)]) -> Phase {
     let phases = || hosts.iter().filter_map(|(bundle, _)| bundle.run.measure());
     let count = phases().count().max(1) as u64;
@@ -164,7 +167,7 @@ fn measured(start_ns: u64, hosts: &[(Bundle, Verdict)]) -> Phase {
 
 fn end(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) -> End {
     let ends = || hosts.iter().map(|(bundle, _)| &bundle.run.end);
-    // Where one failed the others were interrupted because of it.
+    // If one host failed, the others were interrupted because of it.
     let failed = |end: &&End| !matches!(end.kind, EndKind::Completed | EndKind::Interrupted);
     let interrupted =
         |end: &&End| end.kind == EndKind::Interrupted && fleet.ended_early == BY_OPERATOR;
@@ -193,7 +196,7 @@ fn engine(hosts: &[(Bundle, Verdict)]) -> Engine {
     }
 }
 
-/// Classes of one name are one; none is told apart by its host.
+/// Classes of the same name are added, whichever host they come from.
 fn classes(hosts: &[(Bundle, Verdict)]) -> Vec<ClassTotals> {
     let mut all: Vec<ClassTotals> = Vec::new();
     for class in hosts.iter().flat_map(|(bundle, _)| &bundle.run.classes) {
@@ -243,14 +246,14 @@ fn observed(hosts: &[(Bundle, Verdict)]) -> Observed {
     let mut observed = Observed::default();
     observed.cpu.busy_avg = busy.sum::<Option<f64>>().map(|sum| sum / hosts.len().max(1) as f64);
     observed.unknown.push(ObservationGap {
-        what: "devices and hosts beneath".to_owned(),
-        why: "each host saw its own".to_owned(),
+        what: "underlying devices and hosts".to_owned(),
+        why: "each host observed its own".to_owned(),
         remedy: "each host's own bundle".to_owned(),
     });
     observed
 }
 
-fn verdict_of(fleet: &FleetVerdict, bundle: &Bundle, hosts: &[(Bundle, Verdict)]) -> Verdict {
+fn combine_verdicts(fleet: &FleetVerdict, bundle: &Bundle, hosts: &[(Bundle, Verdict)]) -> Verdict {
     let named = || {
         let names = fleet.hosts.iter().filter(|host| host.verdict.is_some());
         names.map(|host| host.name.clone()).zip(hosts)
@@ -300,7 +303,7 @@ mod tests {
         let text = "version = 1\nname = \"p\"\n[requirement]\niops = 1000\nread_latency_avg = \"20ms\"\n\
             [target]\npath = \"/x\"\n[workload.matrix]\nfile_size = \"1GiB\"\n";
         let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap().resolve();
-        let of_four = required_of(plan.clone(), 4).requirement.unwrap();
+        let of_four = scale_requirement(plan.clone(), 4).requirement.unwrap();
         let of_one = plan.requirement.unwrap();
         assert_eq!((of_one.iops_per_s, of_four.iops_per_s), (Some(1000.0), Some(4000.0)));
         assert_eq!(of_four.limits, of_one.limits);
@@ -318,7 +321,7 @@ mod tests {
         let (all, less) = (plan("iops = 1000"), plan("iops = 300"));
         let latency = plan("read_latency_avg = \"20ms\"");
         let of = |hosts: &[&ResolvedPlan]| {
-            let one = required_of_each(all.clone(), 2, hosts).requirement.unwrap();
+            let one = sum_requirements(all.clone(), 2, hosts).requirement.unwrap();
             (one.iops_per_s, one.limits == all.requirement.as_ref().unwrap().limits)
         };
         assert_eq!(of(&[&all, &all]), (Some(2000.0), true));
@@ -334,11 +337,11 @@ mod tests {
         let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap();
         let own = ["a", "b"].map(|host| plan.on_host(host, &[]).unwrap().resolve());
         let hosts: Vec<&ResolvedPlan> = own.iter().collect();
-        // Also where the evidence of one is missing, and before there is any.
+        // Also if one host's evidence is missing, and before there is any.
         for all in [
-            required_of_each(plan.resolve(), 2, &hosts),
-            required_of_each(plan.resolve(), 2, &hosts[..1]),
-            required_of(plan.resolve(), 2),
+            sum_requirements(plan.resolve(), 2, &hosts),
+            sum_requirements(plan.resolve(), 2, &hosts[..1]),
+            scale_requirement(plan.resolve(), 2),
         ] {
             assert_eq!(all.requirement.unwrap().iops_per_s, Some(1000.0));
         }

@@ -1,30 +1,31 @@
-//! What the reader declares about the system, and figures as people write them.
+//! Parses facts that the user declares about the system, and figures.
 
 use plimsoll_evidence::tool_result::Figure;
 use plimsoll_import::number::{self, Measure};
 use plimsoll_plan::{Claim, Media, SizeBytes};
-use plimsoll_runner::audit::Declared;
+use plimsoll_runner::audit::DeclaredSystem;
 
 use super::Options;
 use crate::error::CliError;
 
-/// What the options declare.
+/// Returns the declared facts.
 ///
 /// # Errors
-/// A value that says nothing.
-pub fn of(options: &Options) -> Result<Declared, CliError> {
+/// An invalid value.
+pub fn of(options: &Options) -> Result<DeclaredSystem, CliError> {
     let size = |text: &Option<String>| -> Result<Option<u64>, CliError> {
         let Some(text) = text else { return Ok(None) };
-        let wrong = || CliError::usage(format!("{text:?} is no size"));
+        let wrong = || CliError::usage(format!("{text:?} is not a size"));
         let parsed = text.parse::<SizeBytes>();
         parsed.map(|size| Some(size.0)).map_err(|_| wrong().hint("write it as 64GiB"))
     };
     let media = |word: &String| {
         Media::from_word(word).ok_or_else(|| {
-            CliError::usage(format!("{word:?} is no media")).hint(Media::WORDS.join(", "))
+            CliError::usage(format!("{word:?} is not a kind of media"))
+                .hint(Media::WORDS.join(", "))
         })
     };
-    Ok(Declared {
+    Ok(DeclaredSystem {
         outstanding: options.outstanding,
         link_bytes_per_s: options.link.as_ref().map(|t| bytes_per_s(t)).transpose()?,
         array_cache_bytes: size(&options.array_cache)?,
@@ -34,23 +35,23 @@ pub fn of(options: &Options) -> Result<Declared, CliError> {
     })
 }
 
-/// Claims by their words.
+/// Parses claims.
 ///
 /// # Errors
-/// A word that stands for none.
+/// An unknown claim.
 pub fn claims(words: &[String]) -> Result<Vec<Claim>, CliError> {
     let claim = |word: &String| {
         Claim::from_word(word).ok_or_else(|| {
-            CliError::usage(format!("{word:?} is no claim")).hint(Claim::WORDS.join(", "))
+            CliError::usage(format!("{word:?} is not a claim")).hint(Claim::WORDS.join(", "))
         })
     };
     words.iter().map(claim).collect()
 }
 
-/// `5GB/s`, `25Gb/s`, `10 Gbit/s`.
+/// Parses `5GB/s`, `25Gb/s`, `10 Gbit/s`.
 fn bytes_per_s(text: &str) -> Result<u64, CliError> {
     let wrong = || {
-        CliError::usage(format!("{text:?} is no rate of bytes"))
+        CliError::usage(format!("{text:?} is not a bandwidth"))
             .hint("write it as 5GB/s, 3GiB/s or 25Gb/s (a lower-case b is a bit)")
     };
     let (digits, name) = number::split_unit(text);
@@ -60,7 +61,7 @@ fn bytes_per_s(text: &str) -> Result<u64, CliError> {
     if rate >= 1.0 && rate.is_finite() { Ok(rate as u64) } else { Err(wrong()) }
 }
 
-/// A figure as people write it: with commas, a prefix or a unit, and as precise as its digits.
+/// Parses a figure with commas, prefix or unit. Its precision follows from its digits.
 pub fn figure(text: &str, option: &str, measure: Measure) -> Result<Figure, CliError> {
     let example = match measure {
         Measure::Count | Measure::Percent => "write it as 1000000, 1e6 or 1M",
@@ -68,7 +69,8 @@ pub fn figure(text: &str, option: &str, measure: Measure) -> Result<Figure, CliE
         Measure::BytesPerS => "write it as 4GB/s or 25Gb/s",
         Measure::Time => "write it as 0.25ms or 250us",
     };
-    let wrong = || CliError::usage(format!("{option}: {text:?} is no such figure")).hint(example);
+    let wrong =
+        || CliError::usage(format!("{option}: {text:?} is not a valid figure")).hint(example);
     let (digits, name) = number::split_unit(text);
     let parsed =
         number::plain(digits).or_else(|| number::grouped(digits, number::Commas::Thousands));
@@ -78,7 +80,7 @@ pub fn figure(text: &str, option: &str, measure: Measure) -> Result<Figure, CliE
     if bare {
         return Ok(Figure::rounded(parsed.value, parsed.step, option));
     }
-    // `4K` and `4k` are sizes where a size is asked for.
+    // `4K` and `4k` are sizes if a size is expected.
     let short = matches!(name, "k" | "K" | "m" | "M") && measure == Measure::Bytes;
     let name = if short { format!("{name}iB") } else { name.to_owned() };
     let unit = number::unit(&name).filter(|unit| unit.measure == measure).ok_or_else(wrong)?;

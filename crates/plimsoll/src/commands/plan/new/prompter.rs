@@ -1,23 +1,23 @@
-//! Who is asked: one question at a time, until there is an answer that can be taken.
+//! Prompts: repeats a question until the answer is valid.
 
 use std::io::BufRead;
 use std::path::PathBuf;
 
 use plimsoll_plan::PlanError;
 
-use crate::commands::chosen::Changes;
+use crate::commands::plan_changes::Changes;
 use crate::error::CliError;
 use crate::notes;
 
-/// Who is asked: questions go to the terminal, answers come from it.
-pub struct Asked<'a> {
-    /// Where the answers are read.
+/// Prompts on the terminal.
+pub struct Prompter<'a> {
+    /// Input for answers.
     pub answers: &'a mut dyn BufRead,
 }
 
-impl Asked<'_> {
-    /// Asks until the plan takes the answer, and changes it so.
-    pub fn until_taken(
+impl Prompter<'_> {
+    /// Prompts until the plan accepts the answer, and applies it.
+    pub fn until_accepted(
         &mut self,
         asks: &str,
         default: &str,
@@ -40,22 +40,22 @@ impl Asked<'_> {
                 }),
                 Err(error) => Some(error.message),
             };
-            notes::tell(&wrong.unwrap_or_else(|| "no plan takes that".to_owned()));
+            notes::tell(&wrong.unwrap_or_else(|| "no plan accepts this value".to_owned()));
         }
     }
 
-    /// Asks for a file that is not there yet.
+    /// Prompts for a new file.
     pub fn file(&mut self, default: &str) -> Result<PathBuf, CliError> {
         loop {
             let path = PathBuf::from(self.question("Which file?", default)?);
             if !path.exists() {
                 return Ok(path);
             }
-            notes::tell(&format!("{} is there already", path.display()));
+            notes::tell(&format!("{} already exists", path.display()));
         }
     }
 
-    /// Asks one question; an empty answer is the default.
+    /// Prompts once; an empty answer selects the default.
     pub fn question(&mut self, asks: &str, default: &str) -> Result<String, CliError> {
         let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
         notes::tell(&format!("{asks}{shown}"));

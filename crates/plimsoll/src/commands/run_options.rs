@@ -1,55 +1,56 @@
-//! What a run leaves and who is told meanwhile, as options of the commands that run.
+//! Options of running commands for data, evidence and reporting.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_report::text::Style;
-use plimsoll_runner::repeat::Repeated;
+use plimsoll_runner::repeat::RepeatedRuns;
 
 use super::load_hosts::LoadHosts;
 use crate::error::CliError;
 use crate::keys::Sign;
 use crate::metrics::Metrics;
 
-/// How much of a container's termination message Kubernetes keeps.
+/// Maximum size of a container's termination message in Kubernetes.
 const TERMINATION_MESSAGE_BYTES: usize = 4096;
 
-/// What becomes of the data and the evidence.
+/// Options for data and evidence.
 #[derive(Clone, Debug, Default, Args)]
-pub struct After {
-    /// Keep the data after the run: `plimsoll verify` can check it.
+pub struct RunOptions {
+    /// Keep the data after the run, for `plimsoll verify`.
     #[arg(long)]
     pub keep: bool,
-    /// Write each durable commit that is acknowledged to this file or pipe, for tests of durability:
-    /// `plimsoll verify --witness` then asks after each.
+    /// Write each acknowledged durable commit to this file or pipe, for durability tests: `plimsoll
+    /// verify --witness` checks each of them.
     #[arg(long, value_name = "FILE")]
     pub witness: Option<PathBuf>,
-    /// A block device whose data may be overwritten, named in full: `--destroy /dev/sdx`.
+    /// Block device that may be overwritten, with its full path: `--destroy /dev/sdx`.
     #[arg(long, value_name = "DEVICE")]
     pub destroy: Vec<PathBuf>,
-    /// Directory to make the bundle in, instead of the catalogue's.
+    /// Directory for the bundle, in place of the catalogue's.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write the verdict and its reasons to this file too, in at most 4 KiB: a container's termination message.
+    /// Also write the verdict with its reasons to this file, in at most 4 KiB: a container's
+    /// termination message.
     #[arg(long, value_name = "FILE")]
     pub verdict_to: Option<PathBuf>,
-    /// Say what would be done, look at every place and server, and do nothing.
+    /// Show what would be done and check every target and server, but run nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Go on where a plan would measure for more than 30 days.
+    /// Accept a plan that measures for more than 30 days.
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
     pub sign: Sign,
     #[command(flatten)]
     pub metrics: Metrics,
-    /// Who carries it out: flags of the commands that fleets are for.
+    /// Fleet options, set by commands that support fleets.
     #[arg(skip)]
     pub hosts: LoadHosts,
 }
 
-impl After {
-    /// Refuses what a fleet does not do: said, not passed over.
+impl RunOptions {
+    /// Rejects options that a fleet does not support.
     ///
     /// # Errors
     /// Such an option.
@@ -59,23 +60,25 @@ impl After {
             ("--witness", self.witness.is_some()),
             ("--destroy", !self.destroy.is_empty()),
         ];
-        match asked.into_iter().find(|(_, asked)| self.hosts.is_asked_for() && *asked) {
-            Some((option, _)) => Err(CliError::usage(format!("{option} does not go with --fleet"))
-                .hint("take it away, or run the plan on one host")),
+        match asked.into_iter().find(|(_, asked)| self.hosts.uses_fleet() && *asked) {
+            Some((option, _)) => {
+                Err(CliError::usage(format!("{option} cannot be used with --fleet"))
+                    .hint("remove it, or run the plan on one host"))
+            }
             None => Ok(()),
         }
     }
 
-    /// Writes the beginning of what is shown, cut between lines, where it is asked for.
+    /// Writes the start of the output, cut at a line end, to the requested file.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write_verdict(&self, repeated: &Repeated) -> Result<(), CliError> {
+    pub fn write_verdict(&self, repeated: &RepeatedRuns) -> Result<(), CliError> {
         let Some(file) = &self.verdict_to else { return Ok(()) };
         let style = Style { colour: false, width: 80, ..Style::default() };
         let text = match (&repeated.finished[..], &repeated.experiment) {
             ([only], None) => plimsoll_report::text(&only.evidence, &only.verdict, &style),
-            _ => plimsoll_report::experiment(&repeated.together(), &style),
+            _ => plimsoll_report::experiment(&repeated.summary(), &style),
         };
         let mut kept = String::new();
         for line in text.split_inclusive('\n') {

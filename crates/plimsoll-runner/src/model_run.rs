@@ -1,68 +1,68 @@
-//! Runs on a model: what `session` needs of them, and repeats side by side on cores.
+//! Runs on a model: loading, execution in virtual time, seeds and errors.
 
 use plimsoll_model::fit::FitError;
 use plimsoll_model::run::{ConfiguredModel, ModelRun, RunError, check_plan, run_plan};
 use plimsoll_model::spec::ModelError;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
 use plimsoll_record::recording::Recording;
-use plimsoll_record::replay::ToReplay;
+use plimsoll_record::replay::ReplayTrace;
 
-use crate::asked::Request;
 use crate::error::{RunnerError, engine_error};
 use crate::listener::Listener;
+use crate::run_request::RunRequest;
 
-/// The model that a plan names, if its target is one.
-pub fn named(plan: &ResolvedPlan) -> Option<&TargetKind> {
+/// Returns the target of a plan if it is a model.
+pub fn target_model(plan: &ResolvedPlan) -> Option<&TargetKind> {
     match &plan.targets[..] {
         [target] => Some(&target.kind).filter(|kind| matches!(kind, TargetKind::Model { .. })),
         _ => None,
     }
 }
 
-/// Loads the model of a plan and checks that it can carry the plan's workload.
+/// Loads a model and checks that it can run the plan's workload.
 ///
 /// # Errors
-/// A model that is not there or is wrong, numbers that do not fit.
+/// A missing or invalid model, or parameters out of range.
 pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<ConfiguredModel, RunnerError> {
-    let TargetKind::Model { model, set } = kind else {
-        return Err(RunnerError::usage("the target is no model"));
+    let TargetKind::Model { model: name, set } = kind else {
+        return Err(RunnerError::usage("the target is not a model"));
     };
-    let modelled = ConfiguredModel::load(model, set).map_err(|error| model_error(&error))?;
-    check_plan(plan, &modelled).map_err(|error| run_error(&error))?;
-    Ok(modelled)
+    let model = ConfiguredModel::load(name, set).map_err(|error| model_error(&error))?;
+    check_plan(plan, &model).map_err(|error| run_error(&error))?;
+    Ok(model)
 }
 
-/// Carries the run out in virtual time.
+/// Executes the run in virtual time.
 ///
 /// # Errors
 /// As [`load`].
 pub fn carry_out(
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     model: &ConfiguredModel,
-    trace: Option<ToReplay>,
+    trace: Option<ReplayTrace>,
     progress: &mut dyn Listener,
 ) -> Result<Recording, RunnerError> {
     let number = request.experiment.as_ref().map_or(1, |place| place.number);
     run_plan(ModelRun {
-        plan: request.asked.resolved,
+        plan: request.config.resolved,
         model,
         trace,
-        seed: seed_of(request.asked.resolved.seed, number),
-        interrupt: request.asked.interrupt,
+        seed: seed_of(request.config.resolved.seed, number),
+        interrupt: request.config.interrupt,
         watcher: progress,
     })
     .map_err(|error| run_error(&error))
 }
 
-/// Seed of the `number`th run of an experiment: the plan's own for the first. Nothing but chance differs
-/// between repeats on a model, so that equal seeds would give equal runs.
+/// Returns the seed of the `number`th run of an experiment; the first has the plan's seed. On a
+/// model runs differ only by their seed.
 fn seed_of(plan_seed: u64, number: u32) -> u64 {
     /// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014).
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     plan_seed.wrapping_add(u64::from(number.saturating_sub(1)).wrapping_mul(STEP))
 }
 
-/// A model's error, with where models are.
+/// Converts a model's error, with hints.
 pub fn model_error(error: &ModelError) -> RunnerError {
     let shown = RunnerError::usage(error.to_string());
     match error {
@@ -74,7 +74,7 @@ pub fn model_error(error: &ModelError) -> RunnerError {
     }
 }
 
-/// An error of a fit.
+/// Converts an error of a fit.
 pub fn fit_error(error: &FitError) -> RunnerError {
     match error {
         FitError::Model(error) => model_error(error),

@@ -1,4 +1,4 @@
-//! What a watched command worked on, and the results that it left: found without being named.
+//! Detects files and results of an observed command that the user did not name.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -13,22 +13,26 @@ use plimsoll_report::Style;
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::reported::figures_text;
 
-/// A result is not larger than this; the data that was measured is.
+/// Maximum size of a result file. Larger files are data.
 const RESULT_BYTES_MAX: u64 = 64 << 20;
-/// Files and results that are told of at most.
-const TOLD_MAX: usize = 5;
-/// Files' times are of the kernel's last tick.
+/// Maximum number of listed files and results.
+const LISTED_MAX: usize = 5;
+/// Resolution of file times: the kernel's tick.
 const TICK: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// A result that the command left, with what its figures were found to be.
-pub struct Left {
+/// A detected result of the command, with its audit.
+pub struct DetectedResult {
     file: PathBuf,
     result: ToolResult,
     audit: Audit,
 }
 
-/// Results of a known form that words of the command line name and that were written since.
-pub fn results(command: &[String], since: SystemTime, named: Option<&Path>) -> Vec<Left> {
+/// Finds new results of known formats among the words of the command line.
+pub fn find_results(
+    command: &[String],
+    since: SystemTime,
+    named: Option<&Path>,
+) -> Vec<DetectedResult> {
     let separators =
         |c: char| c.is_whitespace() || matches!(c, '=' | '>' | '<' | '|' | ';' | '&' | '"' | '\'');
     let words =
@@ -45,7 +49,7 @@ pub fn results(command: &[String], since: SystemTime, named: Option<&Path>) -> V
             plimsoll_import::read(&[file.as_path()]).map(|study| study.results).unwrap_or_default();
         results.into_iter().map(move |result| {
             let audit = audit(&result, &Declared::default());
-            Left { file: file.clone(), result, audit }
+            DetectedResult { file: file.clone(), result, audit }
         })
     };
     files.into_iter().flat_map(read).collect()
@@ -64,8 +68,13 @@ fn is_result(file: &Path, since: SystemTime) -> bool {
     read.is_ok() && detect(&head).is_some()
 }
 
-/// What the command did and worked on, below its report.
-pub fn text(evidence: &Bundle, paths: &[PathBuf], left: &[Left], style: &Style) -> String {
+/// Describes the command's processes, I/O and files, and the detected results.
+pub fn format(
+    evidence: &Bundle,
+    paths: &[PathBuf],
+    results: &[DetectedResult],
+    style: &Style,
+) -> String {
     let mut text = String::new();
     if let Some(command) = &evidence.observed.command {
         text.push_str("\nThe command\n");
@@ -73,7 +82,7 @@ pub fn text(evidence: &Bundle, paths: &[PathBuf], left: &[Left], style: &Style) 
             text.push_str(&format!("  {line}\n"));
         }
     }
-    for Left { file, result, audit } in left.iter().take(TOLD_MAX) {
+    for DetectedResult { file, result, audit } in results.iter().take(LISTED_MAX) {
         text.push_str(&format!(
             "\n{} ({}), found on the command line\n",
             file.display(),
@@ -87,25 +96,22 @@ pub fn text(evidence: &Bundle, paths: &[PathBuf], left: &[Left], style: &Style) 
 fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
     let size = |bytes: u64| Unit::Size.show(bytes as f64, Letters::Ascii);
     let mut lines = Vec::new();
-    let moved = command.moved.map_or(
-        "how much is not known".to_owned(),
-        |IoBytes { read_bytes, written_bytes }| {
+    let moved =
+        command.moved.map_or("amount unknown".to_owned(), |IoBytes { read_bytes, written_bytes }| {
             format!("{} read and {} written", size(read_bytes), size(written_bytes))
-        },
-    );
+        });
     lines
         .push(format!("processes: {}; moved to and from storage: {moved}", command.processes_seen));
-    for file in command.files.iter().take(TOLD_MAX) {
-        lines.push(told(file));
+    for file in command.files.iter().take(LISTED_MAX) {
+        lines.push(describe_file(file));
     }
-    let more = (command.files_seen as usize).saturating_sub(TOLD_MAX);
+    let more = (command.files_seen as usize).saturating_sub(LISTED_MAX);
     if more > 0 {
         lines.push(format!("and {more} more files"));
     }
     if command.files.is_empty() {
         lines.push(
-            "it opened no file of a MiB or more and no block device: where a server works for it, name the \
-             server's data with --path"
+            "it opened no block device and no file of 1 MiB or more: if a server does its I/O, name the \\n             server's data with --path"
                 .into(),
         );
     }
@@ -117,15 +123,12 @@ fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
         let place =
             if file.device { Some(Path::new(&file.path)) } else { Path::new(&file.path).parent() };
         let place = place.unwrap_or(Path::new("/")).display();
-        lines.push(format!(
-            "{} lies outside of what --path names: watch it with --path {place}",
-            file.path
-        ));
+        lines.push(format!("{} is outside of every --path: add --path {place}", file.path));
     }
     lines
 }
 
-fn told(file: &OpenedFile) -> String {
+fn describe_file(file: &OpenedFile) -> String {
     let mut words = Vec::new();
     words.extend(file.size_bytes.map(|size| Unit::Size.show(size as f64, Letters::Ascii)));
     words.push(match (file.read, file.written) {
@@ -141,8 +144,8 @@ fn told(file: &OpenedFile) -> String {
     format!("{} ({})", file.path, words.join(", "))
 }
 
-/// True where a result that was found cannot be true.
-pub fn is_impossible(left: &[Left]) -> bool {
+/// Returns true if a detected result is impossible.
+pub fn is_impossible(results: &[DetectedResult]) -> bool {
     use plimsoll_judge::conservation::Credibility;
-    left.iter().any(|left| left.audit.verdict == Credibility::Impossible)
+    results.iter().any(|detected| detected.audit.verdict == Credibility::Impossible)
 }

@@ -1,27 +1,27 @@
-//! Why the page does not answer, and what to do about it.
+//! Messages for a page that cannot be served.
 
 use plimsoll_serve::{ServeError, TokensError};
 
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// What kept the page from answering.
+/// Converts an error of the server.
 pub fn page(error: ServeError) -> CliError {
     let says = CliError::environment(error.to_string());
     match error {
-        ServeError::Listen { .. } => says.hint("choose another port: 0 takes a free one"),
+        ServeError::Listen { .. } => says.hint("choose another port: 0 picks a free one"),
         ServeError::Open(_) => CliError::usage(error.to_string())
             .hint("name a file of tokens: --token-file FILE")
-            .hint("or say that everybody may do everything: --insecure"),
+            .hint("or allow everyone to do everything: --insecure"),
         ServeError::Plain(_) => CliError::usage(error.to_string())
             .hint("name a certificate and its key: --tls-cert FILE --tls-key FILE")
-            .hint("or say that it is meant, such as behind a proxy: --insecure"),
+            .hint("or confirm that it is intended, such as behind a proxy: --insecure"),
         ServeError::Template(_) => CliError::new(Exit::Defect, error.to_string()),
         ServeError::System(_) => says,
     }
 }
 
-/// What is wrong with a file of tokens.
+/// Converts an error of the token file.
 pub fn tokens(error: TokensError) -> CliError {
     let says = CliError::usage(error.to_string());
     match error {

@@ -1,4 +1,4 @@
-//! How a plan whose targets are compared is run, as flags.
+//! Flags for running a plan whose targets are compared.
 
 use std::path::PathBuf;
 
@@ -6,40 +6,40 @@ use clap::Args;
 use plimsoll_plan::{Change, Plan};
 use toml::Value;
 
-use crate::commands::after::After;
-use crate::commands::chosen::Changes;
 use crate::commands::load_hosts::LoadHosts;
+use crate::commands::plan_changes::Changes;
+use crate::commands::run_options::RunOptions;
 use crate::error::CliError;
 use crate::keys::Sign;
 use crate::metrics::Metrics;
 
-/// How a plan is run.
+/// Flags for running a plan.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparisons that are run from a plan")]
-pub struct Ran {
-    /// A target of the comparison in place of the plan's: NAME=DIR, NAME=/dev/…, NAME=nfs://host/export or
-    /// NAME=model:MODEL. Given once for each side.
+pub struct PlanFlags {
+    /// Target of the comparison, in place of the plan's: NAME=DIR, NAME=/dev/…,
+    /// NAME=nfs://host/export or NAME=model:MODEL. One per side.
     #[arg(long, value_name = "NAME=PLACE")]
     target: Vec<String>,
-    /// A field of the plan with another value, as in `repeat.runs=4`. May be given several times.
+    /// A field of the plan to change, such as `repeat.runs=4`. May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// Run a plan although it asks for fewer runs a side than a difference can be told by.
+    /// Run a plan with too few runs per side for a significant difference.
     #[arg(long)]
     pub few: bool,
-    /// Say what would be done, run by run, look at every place and server, and do nothing.
+    /// Show what would be done, run by run, and check every target and server, but run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Go on where the comparison would measure for more than 30 days.
+    /// Accept a comparison that measures for more than 30 days.
     #[arg(long)]
     yes: bool,
     /// Keep the data after the runs.
     #[arg(long)]
     keep: bool,
-    /// A block device that the plan names and whose data may be overwritten, named in full.
+    /// Block device of the plan that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory to make the experiment of a plan in, instead of the catalogue's.
+    /// Directory for the experiment of a plan, in place of the catalogue's.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -48,9 +48,9 @@ pub struct Ran {
     hosts: LoadHosts,
 }
 
-impl Ran {
-    /// The first of these that was given.
-    pub fn given(&self) -> Option<&'static str> {
+impl PlanFlags {
+    /// Returns the first flag that was given.
+    pub fn first_flag(&self) -> Option<&'static str> {
         let given = [
             ("--target", !self.target.is_empty()),
             ("--set", !self.set.is_empty()),
@@ -60,16 +60,16 @@ impl Ran {
             ("--keep", self.keep),
             ("--destroy", !self.destroy.is_empty()),
             ("--out", self.out.is_some()),
-            ("--metrics", self.metrics.is_asked()),
-            ("--fleet", self.hosts.is_asked_for()),
+            ("--metrics", self.metrics.is_requested()),
+            ("--fleet", self.hosts.uses_fleet()),
         ];
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// The plan of this name, on the targets that were named.
+    /// Returns the plan on the named targets.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors of the plan.
     pub fn plan(&self, name: &str) -> Result<Plan, CliError> {
         let targets: Result<Vec<Value>, CliError> =
             self.target.iter().map(|given| target(given)).collect();
@@ -82,9 +82,9 @@ impl Ran {
         changes.plan_with(name, fields)
     }
 
-    /// What becomes of the data and the evidence.
-    pub fn after(&self, sign: &Sign) -> After {
-        After {
+    /// Returns the options for data and evidence.
+    pub fn run_options(&self, sign: &Sign) -> RunOptions {
+        RunOptions {
             out: self.out.clone(),
             destroy: self.destroy.clone(),
             sign: sign.clone(),
@@ -92,19 +92,19 @@ impl Ran {
             dry_run: self.dry_run,
             yes: self.yes,
             hosts: self.hosts.clone(),
-            ..After::default()
+            ..RunOptions::default()
         }
     }
 }
 
-/// A target of a comparison, as a flag names it.
+/// Parses a target of a comparison.
 fn target(given: &str) -> Result<Value, CliError> {
     let Some((name, place)) = given
         .split_once('=')
         .filter(|(name, place)| !name.trim().is_empty() && !place.trim().is_empty())
     else {
-        return Err(CliError::usage(format!("--target {given}: which name, and which place?"))
-            .hint("write such as --target ext4=/mnt/a --target btrfs=/mnt/b"));
+        return Err(CliError::usage(format!("--target {given}: a name and a path are required"))
+            .hint("for example: --target ext4=/mnt/a --target btrfs=/mnt/b"));
     };
     let text = |text: &str| Value::String(text.to_owned());
     let (kind, place) = match place.strip_prefix("model:") {

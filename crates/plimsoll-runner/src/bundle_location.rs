@@ -1,5 +1,5 @@
-//! Where a run's bundle is written: the place that was asked for, with the space that it will take held
-//! from the start, and other places if it does not fit there in the end.
+//! Directory of a run's bundle. Space for the bundle is reserved at the start. If the bundle still
+//! does not fit at the end, it is written to a fallback directory.
 
 use std::path::{Path, PathBuf};
 
@@ -10,24 +10,24 @@ use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::places::Places;
 
-/// What every bundle takes at least: plan, environment, totals and report.
+/// Minimum size of a bundle: plan, environment, totals and report.
 const BYTES_MIN: u64 = 4 << 20;
-/// More is not held: what a run of days leaves beyond this is written all the same.
+/// Maximum reserved space. A run of days may write more.
 const BYTES_MAX: u64 = 1 << 30;
-/// Bytes of a row of `series.csv`, from bundles of real runs (58 to 62).
+/// Bytes per row of `series.csv`; rows of real runs have 58 to 62.
 const ROW_BYTES: u64 = 80;
-/// Rows of an interval that are not of classes of I/O: processors, memory, devices.
+/// Rows per interval for processors, memory and devices.
 const OTHER_ROWS: u64 = 48;
-/// Bytes of a histogram's line in `latency.hlog`, from bundles of real runs (1,300 to 1,600).
+/// Bytes per line of `latency.hlog`; lines of real runs have 1,300 to 1,600.
 const HISTOGRAM_BYTES: u64 = 2048;
-/// Histograms of one class at most: the engine's intervals are that long.
+/// Maximum number of histograms per class; the engine chooses its interval accordingly.
 const HISTOGRAMS_MAX: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// About how many bytes the bundle of a run of this plan takes.
+/// Estimates the size of the bundle of a run.
 pub fn expected_bytes(plan: &ResolvedPlan) -> u64 {
     let classes = match &plan.workload {
-        // Seven classes of I/O for each database, and those of the phases before and after.
+        // Seven classes of I/O per database, and those of the preparation and clean-up phases.
         Workload::Mailbox(mailbox) => u64::from(mailbox.databases).saturating_mul(8) + 8,
         Workload::Matrix(matrix) => 8 * matrix.streams.len() as u64 + 8,
     };
@@ -40,7 +40,7 @@ pub fn expected_bytes(plan: &ResolvedPlan) -> u64 {
     let loaded_ns = loaded_ns.saturating_add(conditioned_ns);
     let intervals = loaded_ns / plan.evidence.interval_ns.max(1) + 1;
     let rows = intervals.saturating_mul(classes + OTHER_ROWS);
-    // Each class twice: its latency, and its service time.
+    // Each class has two histograms: latency and service time.
     let histograms = (phases.measure_ns / SECOND_NS).min(HISTOGRAMS_MAX) + 1;
     let histograms = 2 * histograms.saturating_mul(classes);
     let bytes = rows
@@ -50,31 +50,34 @@ pub fn expected_bytes(plan: &ResolvedPlan) -> u64 {
     bytes.min(BYTES_MAX)
 }
 
-/// Makes the bundle's directory in the place that was asked for and holds its space there.
+/// Creates the bundle's directory and reserves its space.
 ///
 /// # Errors
-/// A directory that cannot be made, or too little space.
-pub fn begin(parent: &Path, run_id: &str, hold_bytes: u64) -> Result<BundleWriter, RunnerError> {
+/// A directory that cannot be created, or too little space.
+pub fn create(
+    parent: &Path,
+    run_id: &str,
+    reserve_bytes: u64,
+) -> Result<BundleWriter, RunnerError> {
     let mut writer = BundleWriter::create(parent, run_id)?;
-    // Nothing to hold: the lock alone, which says that the run lives.
-    if let Err(error) = writer.reserve(hold_bytes) {
-        // Nothing is in it yet.
+    // With 0 bytes this only takes the lock, which shows that the run is alive.
+    if let Err(error) = writer.reserve(reserve_bytes) {
+        // The directory is still empty.
         drop(writer.discard());
-        let mib = hold_bytes.div_ceil(1 << 20);
+        let mib = reserve_bytes.div_ceil(1 << 20);
         return Err(RunnerError::from(error)
-            .hint(format!("the evidence of this run takes up to {mib} MiB: free space there"))
+            .hint(format!("the evidence of this run takes up to {mib} MiB: free some space there"))
             .hint("or name a directory on another file system with --out"));
     }
     Ok(writer)
 }
 
-/// Directories in which a bundle is made that does not fit where it was asked for, the first that takes
-/// it: this user's own first, then those for what is passing.
-pub fn others(places: &Places, asked: &Path) -> Vec<PathBuf> {
+/// Returns fallback directories, in order of preference: this user's own, then temporary ones.
+pub fn fallback_directories(places: &Places, requested: &Path) -> Vec<PathBuf> {
     let mut all = vec![places.runs.clone(), places.state.join("runs"), places.cache.join("runs")];
-    let passing = [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()];
-    all.extend(passing.into_iter().filter(|directory: &PathBuf| directory.is_absolute()));
-    let mut seen: Vec<PathBuf> = vec![asked.to_path_buf()];
+    let temporary = [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()];
+    all.extend(temporary.into_iter().filter(|directory: &PathBuf| directory.is_absolute()));
+    let mut seen: Vec<PathBuf> = vec![requested.to_path_buf()];
     all.retain(|directory| {
         let new = !seen.contains(directory);
         seen.push(directory.clone());
@@ -83,48 +86,48 @@ pub fn others(places: &Places, asked: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// A bundle that was written, with what `write` gave.
-pub struct Written<T> {
-    /// The bundle's directory.
+/// A written bundle.
+pub struct WrittenBundle<T> {
+    /// Directory of the bundle.
     pub directory: PathBuf,
-    /// What writing it gave.
-    pub given: T,
-    /// Why it is not where it was asked for, if it is not.
-    pub elsewhere_because: Option<RunnerError>,
+    /// Result of the function that wrote it.
+    pub output: T,
+    /// Error that made the requested directory unusable, if the bundle is in a fallback directory.
+    pub fallback_reason: Option<RunnerError>,
 }
 
-/// Writes a bundle with `write`: where it was begun, or else in the first of `others` that takes it. What
-/// was written of it elsewhere is removed.
+/// Writes a bundle with `write`, to its original directory or else to the first usable fallback.
+/// Partly written bundles are removed.
 ///
 /// # Errors
-/// What went wrong in the place that was asked for, where no other takes it either.
+/// The error of the original directory, if no fallback is usable either.
 pub fn write<T>(
-    begun: BundleWriter,
+    original: BundleWriter,
     run_id: &str,
-    others: &[PathBuf],
+    fallbacks: &[PathBuf],
     mut write: impl FnMut(&BundleWriter) -> Result<T, RunnerError>,
-) -> Result<Written<T>, RunnerError> {
-    let first = match write(&begun) {
-        Ok(given) => {
-            let directory = begun.directory().to_path_buf();
-            return Ok(Written { directory, given, elsewhere_because: None });
+) -> Result<WrittenBundle<T>, RunnerError> {
+    let first = match write(&original) {
+        Ok(output) => {
+            let directory = original.directory().to_path_buf();
+            return Ok(WrittenBundle { directory, output, fallback_reason: None });
         }
         Err(error) if error.kind != Exit::Environment => return Err(error),
         Err(error) => error,
     };
-    for parent in others {
+    for parent in fallbacks {
         let Ok(writer) = BundleWriter::create(parent, run_id) else { continue };
         match write(&writer) {
-            Ok(given) => {
+            Ok(output) => {
                 let directory = writer.directory().to_path_buf();
-                // Where its place is gone there is nothing to remove.
-                drop(begun.discard());
-                return Ok(Written { directory, given, elsewhere_because: Some(first) });
+                // If the directory is gone there is nothing to remove.
+                drop(original.discard());
+                return Ok(WrittenBundle { directory, output, fallback_reason: Some(first) });
             }
             Err(_) => drop(writer.discard()),
         }
     }
-    Err(first.hint("no other place took the bundle either: what was measured is lost"))
+    Err(first.hint("no other directory could take the bundle either: the measurement is lost"))
 }
 
 #[cfg(test)]
@@ -153,23 +156,23 @@ mod tests {
     fn a_bundle_that_cannot_be_written_where_it_was_begun_goes_elsewhere() {
         let directory = tempfile::tempdir().unwrap();
         let (first, second) = (directory.path().join("a"), directory.path().join("b"));
-        let begun = BundleWriter::create(&first, "run").unwrap();
+        let original = BundleWriter::create(&first, "run").unwrap();
         let full = |writer: &BundleWriter| match writer.directory().starts_with(&first) {
             true => Err(RunnerError::environment("no space left")),
             false => Ok(writer.seal()?),
         };
-        let written = write(begun, "run", std::slice::from_ref(&second), full).unwrap();
+        let written = write(original, "run", std::slice::from_ref(&second), full).unwrap();
         assert_eq!(written.directory, second.join("run"));
-        assert!(written.elsewhere_because.unwrap().message.contains("no space left"));
-        assert!(!first.join("run").exists(), "what was begun there is removed");
-        assert_eq!(written.given.len(), 64);
+        assert!(written.fallback_reason.unwrap().message.contains("no space left"));
+        assert!(!first.join("run").exists(), "the partly written bundle is removed");
+        assert_eq!(written.output.len(), 64);
     }
 
     #[test]
     fn the_place_that_was_asked_for_is_no_other_place() {
         let places =
             Places { state: "/s".into(), runs: "/r".into(), cache: "/c".into(), signer: None };
-        let others = others(&places, Path::new("/r"));
+        let others = fallback_directories(&places, Path::new("/r"));
         assert_eq!(others[..2], [PathBuf::from("/s/runs"), "/c/runs".into()]);
         assert!(others.contains(&"/dev/shm".into()));
     }

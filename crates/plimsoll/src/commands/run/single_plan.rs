@@ -1,29 +1,29 @@
-//! A plan that was read or made, run on its one target as often as it says.
+//! Runs a plan on one target as often as it says.
 
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_plan::Plan;
-use plimsoll_runner::asked::Asked;
-use plimsoll_runner::before::Before;
+use plimsoll_runner::preflight::Preflight;
 use plimsoll_runner::repeat;
-use plimsoll_runner::search::{Fewest, with_fewest_threads};
+use plimsoll_runner::run_request::RunConfig;
+use plimsoll_runner::search::{ThreadSearch, resolve_threads};
 
 use super::show::show;
-use crate::commands::after::After;
 use crate::commands::arms;
-use crate::common::Common;
+use crate::commands::run_options::RunOptions;
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::StderrProgress;
 
-/// Runs a plan that was read or made, and shows its verdict, or that of all runs together.
+/// Runs a plan and shows its verdict, or the summary of its runs.
 ///
 /// # Errors
-/// A target that cannot be used, a bundle that cannot be written.
+/// An unusable target, or a bundle that cannot be written.
 pub fn run_plan(
     plan: &Plan,
-    after: &After,
-    common: &Common,
+    after: &RunOptions,
+    common: &Globals,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
@@ -31,20 +31,20 @@ pub fn run_plan(
     if resolved.targets.len() > 1 {
         if after.verdict_to.is_some() {
             return Err(CliError::usage(
-                "--verdict-to: a plan of several targets has no one verdict",
+                "--verdict-to: a plan with several targets has no single verdict",
             )
-            .hint("name one target a plan"));
+            .hint("use a plan with one target"));
         }
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
     }
     after.refuse_with_fleet()?;
-    let runs = Before::runs(&resolved, after.yes, after.dry_run);
-    if !after.hosts.begins(&resolved, &runs, progress)? {
+    let runs = Preflight::runs(&resolved, after.yes, after.dry_run);
+    if !after.hosts.check(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }
-    let carried = after.hosts.carried(&resolved, &after.sign, progress, interrupt)?;
+    let carried = after.hosts.select(&resolved, &after.sign, progress, interrupt)?;
     let places = &carried.places;
-    let asked = Asked {
+    let asked = RunConfig {
         plan,
         resolved: &resolved,
         keep: after.keep,
@@ -55,11 +55,11 @@ pub fn run_plan(
         interrupt,
         driver: &*carried.driver,
     };
-    let with_threads = match with_fewest_threads(&asked, progress)? {
-        Fewest::Known(plan) => plan,
-        Fewest::None(exit) => return Ok(exit),
+    let with_threads = match resolve_threads(&asked, progress)? {
+        ThreadSearch::Known(plan) => plan,
+        ThreadSearch::None(exit) => return Ok(exit),
     };
-    let repeated = repeat::carry_out(&Asked { resolved: &with_threads, ..asked }, progress)?;
+    let repeated = repeat::carry_out(&RunConfig { resolved: &with_threads, ..asked }, progress)?;
     show(&repeated, common)?;
     after.write_verdict(&repeated)?;
     for directory in repeated.kept() {

@@ -1,0 +1,128 @@
+//! Data shared by the runs of an experiment.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use plimsoll_engine::EngineError;
+use plimsoll_engine::mailbox::Home;
+use plimsoll_engine::matrix::DataHome;
+
+use crate::error::{RunnerError, engine_error};
+
+/// Slot for data between two runs of an experiment.
+#[derive(Default)]
+pub struct DataSlot {
+    reuses_data: bool,
+    contents: RefCell<Option<SlotData>>,
+    /// Devices that an earlier run of the experiment wrote to, with permission or because they were
+    /// blank.
+    written_devices: RefCell<Vec<PathBuf>>,
+}
+
+/// Data for the next run, locked.
+pub struct SlotData {
+    /// The data.
+    pub data: Data,
+    /// Id of the run that left it.
+    pub run_id: String,
+}
+
+/// Data of a run.
+pub enum Data {
+    /// Directories of a mail store.
+    Mail(Home),
+    /// Files or device of a matrix.
+    Matrix(DataHome),
+}
+
+impl Data {
+    /// Returns the directories as one string for messages.
+    pub fn places(&self) -> String {
+        let mut places = self.directories();
+        places.sort();
+        places.dedup();
+        places.join(", ")
+    }
+
+    /// Returns the directories that Plimsoll created.
+    pub fn directories(&self) -> Vec<String> {
+        match self {
+            Self::Mail(home) => home.manifest.directories.clone(),
+            Self::Matrix(home) => match &home.remote {
+                Some(remote) => remote.directories(),
+                None => {
+                    let directories = home.manifest.directories.iter();
+                    directories.map(|path| path.display().to_string()).collect()
+                }
+            },
+        }
+    }
+
+    /// Removes the data.
+    ///
+    /// # Errors
+    /// Data that cannot be removed.
+    pub fn remove(self) -> Result<(), EngineError> {
+        match self {
+            Self::Mail(home) => home.remove(),
+            Self::Matrix(home) => home.remove(),
+        }
+    }
+}
+
+impl std::fmt::Debug for DataSlot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DataSlot").field("reuses_data", &self.reuses_data).finish_non_exhaustive()
+    }
+}
+
+impl DataSlot {
+    /// Creates a slot for runs that each create their data.
+    pub fn fresh() -> Self {
+        Self::default()
+    }
+
+    /// Creates a slot for runs that reuse data, if the previous run left it clean.
+    pub fn reused() -> Self {
+        Self { reuses_data: true, ..Self::default() }
+    }
+
+    /// Returns true if runs reuse data.
+    pub fn reuses_data(&self) -> bool {
+        self.reuses_data
+    }
+
+    /// Returns the devices that may be overwritten: those that the user named, and those that only
+    /// earlier runs of the experiment wrote to.
+    pub fn overwritable_devices(&self, destroy: &[PathBuf]) -> Vec<PathBuf> {
+        destroy.iter().cloned().chain(self.written_devices.borrow().iter().cloned()).collect()
+    }
+
+    /// Records a device that a run was allowed to write to.
+    pub fn record_device(&self, device: PathBuf) {
+        self.written_devices.borrow_mut().push(device);
+    }
+
+    /// Takes the data out.
+    pub fn take(&self) -> Option<SlotData> {
+        self.contents.borrow_mut().take()
+    }
+
+    /// Puts data in for the next run.
+    pub fn put(&self, data: SlotData) {
+        *self.contents.borrow_mut() = Some(data);
+    }
+
+    /// Removes the data after the last run, or keeps it. Returns the directories of kept data.
+    ///
+    /// # Errors
+    /// Data that cannot be removed.
+    pub fn finish(&self, keep: bool) -> Result<Vec<String>, RunnerError> {
+        let Some(held) = self.take() else { return Ok(Vec::new()) };
+        if keep {
+            return Ok(held.data.directories());
+        }
+        held.data.remove().map_err(|error| engine_error(&error))?;
+        Ok(Vec::new())
+    }
+}

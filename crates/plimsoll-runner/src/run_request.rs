@@ -1,0 +1,91 @@
+//! Configuration of runs, a request for one run, and the trait of drivers that execute it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_engine::allowed::AllowedPlaces;
+use plimsoll_evidence::run::Membership;
+use plimsoll_plan::{Plan, ResolvedPlan};
+
+use crate::data_slot::DataSlot;
+use crate::error::RunnerError;
+use crate::finished_run::FinishedRun;
+use crate::listener::Listener;
+use crate::places::Places;
+
+/// Plan to run, with options for its data and evidence.
+#[derive(Clone, Copy)]
+pub struct RunConfig<'a> {
+    /// Plan as written by the user.
+    pub plan: &'a Plan,
+    /// Resolved plan with one target.
+    pub resolved: &'a ResolvedPlan,
+    /// Keep the data after the run.
+    pub keep: bool,
+    /// File for acknowledged commits, if any.
+    pub witness: Option<&'a Path>,
+    /// Devices that may be overwritten.
+    pub destroy: &'a [PathBuf],
+    /// Parent directory of the bundle, or of the experiment's directory.
+    pub bundles: &'a Path,
+    /// Directories of the ledger and of generation maps.
+    pub places: &'a Places,
+    /// Set to true by the operator to stop the run.
+    pub interrupt: &'a AtomicBool,
+    /// Driver that executes the run.
+    pub driver: &'a dyn Driver,
+}
+
+/// Request for one run.
+pub struct RunRequest<'a> {
+    /// Configuration. Its `bundles` directory receives the bundle.
+    pub config: RunConfig<'a>,
+    /// Membership in an experiment, if any.
+    pub experiment: Option<Membership>,
+    /// Slot for data that runs of an experiment share.
+    pub data: &'a DataSlot,
+}
+
+/// Executes runs, on this host or on a fleet. Repeats, sweeps, searches and comparisons request one
+/// run after the other.
+pub trait Driver: Sync {
+    /// Number of hosts. Each executes the whole plan.
+    fn hosts(&self) -> u32;
+
+    /// Executes one run. Once its data exists, the run leaves evidence whatever happens.
+    ///
+    /// # Errors
+    /// An unusable workload or target, or evidence that cannot be written.
+    fn run_once(
+        &self,
+        request: &RunRequest<'_>,
+        listener: &mut dyn Listener,
+    ) -> Result<FinishedRun, RunnerError>;
+
+    /// Paths and exports that a run on this host may use. `None`: no restriction.
+    fn allowed(&self) -> Option<&AllowedPlaces> {
+        None
+    }
+
+    /// Called after the last of several runs. Removes data that hosts retained for the next run.
+    ///
+    /// # Errors
+    /// Data that cannot be removed.
+    fn release(&self, listener: &mut dyn Listener) -> Result<(), RunnerError> {
+        let _ = listener;
+        Ok(())
+    }
+}
+
+/// Rejects a plan with a [fleet] table, which needs a fleet.
+///
+/// # Errors
+/// A plan with [fleet].
+pub fn reject_fleet_plan(plan: &ResolvedPlan) -> Result<(), RunnerError> {
+    if plan.fleet.is_none() {
+        return Ok(());
+    }
+    let says = "the plan has a [fleet] table, and no fleet was given";
+    Err(RunnerError::usage(says)
+        .hint("name the fleet's server with `--fleet nats://host`, or remove [fleet]"))
+}

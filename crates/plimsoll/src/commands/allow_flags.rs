@@ -1,0 +1,39 @@
+//! Targets that plans of others may use: on an agent, or through the page.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use plimsoll_runner::allow::Allow;
+
+use crate::error::CliError;
+
+/// Options for allowed targets.
+#[derive(Clone, Debug, Args)]
+pub struct Allowed {
+    /// Directory that plans of others may use; links out of it are rejected. Without this option
+    /// and the next three, no plan that writes is accepted. May be given several times.
+    #[arg(long, value_name = "DIR")]
+    allow_path: Vec<PathBuf>,
+    /// Block device that such plans may use. A device with data is still rejected.
+    #[arg(long, value_name = "DEVICE")]
+    allow_device: Vec<PathBuf>,
+    /// NFS export that such plans may use, nfs://host/export, with the port, uid and gid of the
+    /// plans.
+    #[arg(long, value_name = "EXPORT")]
+    allow_nfs: Vec<String>,
+    /// Bucket or prefix that such plans may use, https://host:port/bucket/prefix. Credentials come
+    /// from this process's environment.
+    #[arg(long, value_name = "BUCKET")]
+    allow_s3: Vec<String>,
+}
+
+impl Allowed {
+    /// Returns the allowed targets.
+    ///
+    /// # Errors
+    /// A missing directory or device, or an invalid export or bucket.
+    pub fn read(&self) -> Result<Allow, CliError> {
+        let allow = Allow::new(&self.allow_path, &self.allow_device, &self.allow_nfs)?;
+        allow.with_buckets(&self.allow_s3)
+    }
+}

@@ -1,0 +1,37 @@
+//! Chooses the driver for several plans: the arms of an experiment, the stages of a job.
+
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_fleet::coordinator;
+use plimsoll_plan::ResolvedPlan;
+
+use super::load_hosts::{HostDriver, LoadHosts};
+use crate::error::CliError;
+use crate::keys::Sign;
+use crate::progress::StderrProgress;
+
+/// Name and resolved plan of one of several plans.
+pub type NamedPlan<'a> = (&'a str, &'a ResolvedPlan);
+
+/// Chooses the driver for all plans.
+///
+/// # Errors
+/// No plan, a plan that a fleet cannot run, too few agents, or an unreachable server.
+pub fn for_all(
+    plans: &[NamedPlan<'_>],
+    hosts: &LoadHosts,
+    sign: &Sign,
+    progress: &mut StderrProgress,
+    interrupt: &AtomicBool,
+) -> Result<HostDriver, CliError> {
+    let Some((_, first)) = plans.first() else {
+        return Err(CliError::usage("nothing to run"));
+    };
+    for (name, resolved) in plans.iter().filter(|_| hosts.uses_fleet()) {
+        coordinator::check(resolved).map_err(|error| error.hint(format!("this is {name}")))?;
+    }
+    // Agents of a local fleet may use the targets of all plans.
+    let targets = plans.iter().flat_map(|(_, resolved)| resolved.targets.clone()).collect();
+    let whole = ResolvedPlan { targets, ..(*first).clone() };
+    hosts.select(&whole, sign, progress, interrupt)
+}
