@@ -155,7 +155,10 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["fleet", "drain", &fleet, "node2", "--undo"]).expect(0);
     sandbox.run(&["fleet", "check", &fleet, &inside]).expect(0);
     sandbox.run(&["fleet", "drain", &fleet, "no.name"]).expect(2);
-    sandbox.run(&["fleet", "drain", &fleet, "nobody"]).expect(0).says("no agent named nobody is connected");
+    sandbox
+        .run(&["fleet", "drain", &fleet, "nobody"])
+        .expect(0)
+        .says("no agent named nobody is connected");
     sandbox.run(&["fleet", "drain", &fleet, "--all"]).expect(0).says("node1, node2");
     sandbox.run(&["run", &inside, "--fleet", &fleet]).expect(5).says("drained with");
 }

@@ -270,7 +270,11 @@ fn a_real_run_records_each_write_to_the_end_of_its_flush() {
     let run = json(&sandbox.bundle().join("run.json"));
     let class = |name: &str| {
         let classes = run["classes"].as_array().unwrap();
-        classes.iter().find(|class| class["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+        classes
+            .iter()
+            .find(|class| class["name"] == name)
+            .unwrap_or_else(|| panic!("{name}"))
+            .clone()
     };
     for (stream, every) in [("log", 1), ("table", 4)] {
         let [write, sync, durable] =

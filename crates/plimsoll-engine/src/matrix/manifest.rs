@@ -110,7 +110,6 @@ impl Manifested for Manifest {
     }
 }
 
-
 impl Manifest {
     /// The directory, by number, and the name below it of a file of the data set; `None` where it lies in
     /// none of them.

@@ -11,8 +11,7 @@ use plimsoll_observe::AccessProfiler;
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::content::{Content, ContentError};
 use plimsoll_workload::matrix::{
-    self, InFlight, MatrixError, MetadataKind, Sample, Sampler, StreamConfig,
-    StreamPart, Tracker,
+    self, InFlight, MatrixError, MetadataKind, Sample, Sampler, StreamConfig, StreamPart, Tracker,
 };
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 

@@ -297,7 +297,9 @@ impl Clients {
                     self.operations.len() as u32 - 1
                 });
                 self.operations[token as usize] = operation;
-                if stream.durable_class.is_some() && matches!(op.kind, OpKind::Fsync | OpKind::Fdatasync) {
+                if stream.durable_class.is_some()
+                    && matches!(op.kind, OpKind::Fsync | OpKind::Fdatasync)
+                {
                     self.unflushed.flush_begins(token, stream.first + client);
                 }
                 stream.outstanding[client as usize] += 1;

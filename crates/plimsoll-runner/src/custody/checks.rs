@@ -67,7 +67,8 @@ pub(super) fn check_ledger_entry(
     files: &DerivedFiles,
 ) -> Result<(), String> {
     let first = entry_of_run(bundle, held);
-    if let Some(RecordedVerdict { line, .. }) = first.filter(|first| first.derived != files.hashes())
+    if let Some(RecordedVerdict { line, .. }) =
+        first.filter(|first| first.derived != files.hashes())
     {
         return Err(format!(
             "line {line} of the ledger has hashes of a verdict.json or report.html that do not follow from the evidence"

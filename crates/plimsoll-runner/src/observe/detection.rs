@@ -96,10 +96,12 @@ pub fn format(
 fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
     let size = |bytes: u64| Unit::Size.show(bytes as f64, Letters::Ascii);
     let mut lines = Vec::new();
-    let moved =
-        command.moved.map_or("amount unknown".to_owned(), |IoBytes { read_bytes, written_bytes }| {
+    let moved = command.moved.map_or(
+        "amount unknown".to_owned(),
+        |IoBytes { read_bytes, written_bytes }| {
             format!("{} read and {} written", size(read_bytes), size(written_bytes))
-        });
+        },
+    );
     lines
         .push(format!("processes: {}; moved to and from storage: {moved}", command.processes_seen));
     for file in command.files.iter().take(LISTED_MAX) {

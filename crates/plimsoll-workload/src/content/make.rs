@@ -209,7 +209,8 @@ impl Content {
     pub(crate) fn is_unit(&self, stamp: &Stamp, bytes: &[u8]) -> bool {
         let head = self.head(stamp);
         let (bytes, tail) = bytes.split_at(bytes.len().saturating_sub(self.tail_bytes as usize));
-        stamp.has_tail(self.kernels, tail) && self.kernels.is_unit(self.key, stamp.counter(), self.shape(stamp), &head, bytes)
+        stamp.has_tail(self.kernels, tail)
+            && self.kernels.is_unit(self.key, stamp.counter(), self.shape(stamp), &head, bytes)
     }
 }
 
