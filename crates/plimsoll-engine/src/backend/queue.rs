@@ -14,6 +14,8 @@ use crate::backend::NameOp;
 
 /// A queue of operations: push, hand over and wait, reap. Drivers are compiled for each.
 pub trait Queue {
+    /// Whether operations may still be out after a call. False: no wait is compiled into the loop.
+    const WAITS: bool = true;
     /// Queues an operation without a system call.
     ///
     /// # Errors
@@ -188,6 +190,8 @@ impl NullQueue {
 }
 
 impl Queue for NullQueue {
+    const WAITS: bool = false;
+
     #[inline(always)]
     fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
         if self.waiting.len() >= self.capacity {

@@ -60,7 +60,10 @@ impl Spin {
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError> {
         if self.longest_ns == 0 || queue.in_flight() == 0 {
-            return queue.submit_and_wait(1.min(queue.in_flight() as u32), timeout_ns);
+            // With nothing in flight, only a timeout can end a wait.
+            let completions_min =
+                if timeout_ns.is_some() { 1 } else { 1.min(queue.in_flight() as u32) };
+            return queue.submit_and_wait(completions_min, timeout_ns);
         }
         let from_ns = clock.now_ns();
         let length_ns = self.length_ns().min(timeout_ns.unwrap_or(u64::MAX));
@@ -190,6 +193,16 @@ mod tests {
             let polling = polling(true, threads, cpus);
             assert_eq!(polling.longest_ns, 0);
             assert!(polling.why_not.contains("no CPU is free"), "{polling:?}");
+        }
+    }
+
+    #[test]
+    fn with_nothing_in_flight_a_wait_sleeps_until_its_timeout() {
+        for longest_ns in [0, SPIN_NS_MAX] {
+            let mut world = World::default();
+            let (mut queue, _) = Drawn::queue(&world, 1, Law::Constant(30 * US), 1);
+            Spin::new(longest_ns).wait(&mut queue, &mut world, Some(500 * US)).unwrap();
+            assert!(world.now_ns() >= 500 * US, "{}", world.now_ns());
         }
     }
 

@@ -81,6 +81,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
 
     #[inline(always)]
     fn wait(&mut self, timeout_ns: Option<u64>) -> Result<(), EngineError> {
+        if !Q::WAITS {
+            return self.queue.hand_over().map_err(handing_over);
+        }
         self.spin.wait(self.queue, self.clock, timeout_ns).map_err(handing_over)
     }
 }
