@@ -133,12 +133,15 @@ impl<D: Device> Queue for Simulated<D> {
             self.handed_over += 1;
         }
         let deadline = now.saturating_add(timeout_ns.unwrap_or(self.tick_ns));
-        if min > 0
-            && let Some(Reverse((first, ..))) = self.in_flight.peek()
-        {
-            self.ticked |= deadline < *first;
-            self.world.advance_to((*first).min(deadline));
-            self.spend(self.costs.wake_ns);
+        match self.in_flight.peek() {
+            Some(Reverse((first, ..))) if min > 0 => {
+                self.ticked |= deadline < *first;
+                self.world.advance_to((*first).min(deadline));
+                self.spend(self.costs.wake_ns);
+            }
+            // As the ring does: only the timeout ends this wait.
+            None if min > 0 && timeout_ns.is_some() => self.world.advance_to(deadline),
+            _ => {}
         }
         Ok(())
     }
