@@ -225,7 +225,7 @@ fn records_that_are_not_whole_sectors_are_written_and_checked() {
     let sandbox = Sandbox::new();
     let target = sandbox.path("target");
     std::fs::create_dir(&target).unwrap();
-    let workload = "sizes = \"2300B\"\nreads = 30\ndirect = \"off\"\nfile_size = \"4600000B\"\nfiles = 2\n\
+    let workload = "sizes = \"2300B\"\nreads = 30\ndirect = \"off\"\nfile_size = \"4600999B\"\nfiles = 2\n\
                     sync = \"fdatasync\"\nverify_reads = true";
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "verify = true");
     let ran = sandbox.run(&["run", &path, "--keep", "--json", "-q"]);
@@ -300,10 +300,10 @@ fn what_cannot_be_run_is_said_before_anything_is_made() {
     sandbox.run(&["run", &path, "-q"]).expect(2).says("more than 65536 directories");
     let path = plan(&sandbox, &on, "sizes = [\"4KiB\", \"8KiB\"]\nfile_size = \"1MiB\"", "");
     sandbox.run(&["run", &path, "-q"]).expect(2).says("a sweep of 2 points");
-    let path = plan(&sandbox, &on, "sizes = \"3000B\"\ndirect = \"off\"\nfile_size = \"1MiB\"", "");
+    let path = plan(&sandbox, &on, "sizes = \"300B\"\ndirect = \"off\"\nfile_size = \"1MiB\"", "");
     sandbox.run(&["run", &path, "-q"]).expect(2).says("or of one record");
     let path = plan(&sandbox, &on, "sizes = \"3000B\"\nfile_size = \"3000000B\"", "");
-    sandbox.run(&["run", &path, "-q"]).expect(2).says("can't be direct I/O");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("cannot be direct I/O");
     assert!(names(&target).is_empty(), "{:?}", names(&target));
 }
 

@@ -53,6 +53,11 @@ fn config(
         (Some(device), None) => device,
         (None, size) => size.unwrap_or(0),
     };
+    let all_sizes = stream.sizes.iter().chain(&stream.write_sizes).map(|size| size.size_bytes);
+    let file_size_bytes = whole_records(
+        file_size_bytes,
+        all_sizes.chain([files.offset_bytes, stream.align_bytes]).collect(),
+    );
     Ok(StreamConfig {
         name: stream.name.clone(),
         seed: seed.wrapping_add(number.wrapping_mul(SEED_STEP)),
@@ -85,6 +90,18 @@ fn config(
         names_per_client: if stream.metadata_percent > 0.0 { NAMES_PER_CLIENT } else { 0 },
         trace: None,
     })
+}
+
+/// Rounds a file's size down to whole records, if records are not whole sectors. Sectors leave it as
+/// it is.
+fn whole_records(file_size_bytes: u64, mut sizes_and_offsets: Vec<u64>) -> u64 {
+    sizes_and_offsets.retain(|bytes| *bytes > 0);
+    match unit_bytes_for(&sizes_and_offsets).map(u64::from) {
+        Some(unit_bytes) if !unit_bytes.is_multiple_of(512) => {
+            file_size_bytes / unit_bytes * unit_bytes
+        }
+        _ => file_size_bytes,
+    }
 }
 
 fn sizes(stream: &plan::Stream, sizes: &[plan::SizeShare]) -> Result<Vec<SizeShare>, PlannedError> {
@@ -164,7 +181,7 @@ pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32
     numbers.retain(|number| *number > 0);
     unit_bytes_for(&numbers).ok_or_else(|| {
         let says = "sizes, offsets, boundaries and files must be multiples of 512 bytes, or of one record \
-                    of at least 512 bytes: file_size = \"22540000B\" holds 9800 records of \"2300B\"";
+                    of at least 512 bytes, such as 2300";
         PlannedError::Numbers(says.to_owned())
     })
 }
