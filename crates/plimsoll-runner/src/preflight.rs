@@ -105,7 +105,8 @@ pub fn check_stages(
         if stages.iter().any(|(_, plan)| plan.phases.until_steady) { "at most " } else { "" };
     let end = utc(clock::realtime_ns().saturating_add(total));
     listener.say(&format!(
-        "takes {most}{} ({all} stages, one after the other), not counting the creation of data: \\n         ends at {end} at the earliest",
+        "takes {most}{} ({all} stages, one after the other), not counting the creation of data: \
+         ends at {end} at the earliest",
         elapsed(total as f64)
     ));
     let mut lacking = None;

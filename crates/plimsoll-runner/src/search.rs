@@ -217,7 +217,8 @@ fn check_length(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let intervals = plan.phases.measure_ns / plan.evidence.interval_ns.max(1);
     if (intervals as usize) < INTERVALS_MIN {
         let says = format!(
-            "the measured phase has {intervals} intervals: at least {INTERVALS_MIN} are required to \\n             see whether a step is steady"
+            "the measured phase has {intervals} intervals: at least {INTERVALS_MIN} are required to \
+             see whether a step is steady"
         );
         return Err(RunnerError::usage(says)
             .hint("measure for longer, or set a shorter `interval` in [evidence]"));

@@ -490,7 +490,8 @@ fn start_failed(data: Data, error: RunnerError) -> RunnerError {
 pub fn describe_torn(torn: &TornTail) -> String {
     let TornTail { line, size_bytes, moved_to } = torn;
     let says = format!(
-        "line {line} of the ledger is incomplete: {size_bytes} bytes, written by a run that was \\n         interrupted"
+        "line {line} of the ledger is incomplete: {size_bytes} bytes, written by a run that was \
+         interrupted"
     );
     match moved_to {
         Some(path) => format!("{says}; moved to {}", path.display()),

@@ -102,7 +102,8 @@ impl Answer {
         let (load, request) = (&self.request.load, &self.request);
         let show = |unit: Unit, value: f64| unit.show_round(value, Letters::Unicode);
         document.description = format!(
-            "Size required for the I/Os of a mail store: {} in {} databases of {}, with average read latency up to {} and log write \\n             latency up to {}. The result is modelled: nothing was measured.",
+            "Size required for the I/Os of a mail store: {} in {} databases of {}, with average read latency up to {} and log write \
+             latency up to {}. The result is modelled: nothing was measured.",
             show(Unit::Rate, load.rate_ios_per_s),
             show(Unit::Count, f64::from(load.databases)),
             show(Unit::Size, load.database_bytes as f64),
@@ -180,7 +181,8 @@ fn uncertainty_text(line: f64, required: f64, band: Option<Band>) -> String {
     };
     let [line, low, high] = [line, low, high].map(|rate| Unit::Rate.show(rate, Letters::Unicode));
     format!(
-        "The load line of {line} may be {low} to {high}: for {} published systems the model gave {least:.2} to \\n         {largest:.2} times the published value. {sure}",
+        "The load line of {line} may be {low} to {high}: for {} published systems the model gave {least:.2} to \
+         {largest:.2} times the published value. {sure}",
         band.settings
     )
 }
@@ -269,7 +271,8 @@ fn sizes(sizing: &Sizing) -> Table {
         ]);
     }
     table.note =
-        "each size is simulated over 12,000 operations of a mail store's steady state, with \\n        initial caches; load lines are accurate to about 5 %"
+        "each size is simulated over 12,000 operations of a mail store's steady state, with \
+        initial caches; load lines are accurate to about 5 %"
             .to_owned();
     table
 }

@@ -138,7 +138,9 @@ fn unknown(check: &StoreCheck) -> Vec<String> {
     let mut unknown = Vec::new();
     if check.pages_unknown > 0 {
         unknown.push(format!(
-            "{} of {} pages are intact and in their place. Whether they are the latest acknowledged version is \\n             unknown: the generation maps of {} databases are missing, or may be older than the data \\n             (the host was restarted, or this is a copy)",
+            "{} of {} pages are intact and in their place. Whether they are the latest acknowledged version is \
+             unknown: the generation maps of {} databases are missing, or may be older than the data \
+             (the host was restarted, or this is a copy)",
             check.pages_unknown, check.pages_checked, check.maps_untrusted
         ));
     }

@@ -87,7 +87,7 @@ fn more_data_than_there_is_room_names_both() {
 fn a_path_that_is_not_there_is_named() {
     let sandbox = Sandbox::new();
     let text = SmallPlan::on(Path::new("/no/such/directory")).text();
-    refused(&sandbox, &text, 2, &["/no/such/directory", "mounted"]);
+    refused(&sandbox, &text, 2, &["/no/such/directory", "mount the file system"]);
 }
 
 #[test]

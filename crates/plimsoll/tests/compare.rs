@@ -146,7 +146,7 @@ fn a_comparison_says_first_what_it_will_take_and_can_be_tried_dry() {
         "takes 4 h 8 min (8 runs of 31 min)",
         "at the earliest",
         "17 MiB needed",
-        "writes 136 MiB before it measures",
+        "writes 136 MiB to create the data",
         "run 1 of 8: ",
         "run 8 of 8: ",
         "exists and is writable",

@@ -264,9 +264,9 @@ fn a_run_ends_whichever_of_its_threads_took_the_signal() {
     wait_until_it_measures(&child);
     let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
     let name = |path: PathBuf| std::fs::read_to_string(path.join("comm")).unwrap_or_default();
-    let told = tasks.map(|task| task.path()).find(|path| name(path.clone()).trim() == "told");
-    let told = told.expect("the thread that tells of the run");
-    support::tool("kill", &["-INT", told.file_name().unwrap().to_str().unwrap()]);
+    let status = tasks.map(|task| task.path()).find(|path| name(path.clone()).trim() == "status");
+    let status = status.expect("the thread that reports the status");
+    support::tool("kill", &["-INT", status.file_name().unwrap().to_str().unwrap()]);
     let ran = ended(child).expect(130);
     assert_eq!(ran.json()["verdict"], "INCONCLUSIVE", "{}", ran.stdout);
 }

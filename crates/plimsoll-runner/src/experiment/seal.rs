@@ -109,7 +109,8 @@ pub fn check(
             let recorded = chain.and_then(|chain| sealed_in_ledger(chain, &record.id));
             if recorded.is_some_and(|recorded| recorded != sha256) {
                 doubts.push(format!(
-                    "{FILE}, the report or the runs of this experiment do not match the seal in the \\n                     ledger"
+                    "{FILE}, the report or the runs of this experiment do not match the seal in the \
+                     ledger"
                 ));
             }
         }

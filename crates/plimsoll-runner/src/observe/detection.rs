@@ -113,7 +113,8 @@ fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
     }
     if command.files.is_empty() {
         lines.push(
-            "it opened no block device and no file of 1 MiB or more: if a server does its I/O, name the \\n             server's data with --path"
+            "it opened no block device and no file of 1 MiB or more: if a server does its I/O, name the \
+             server's data with --path"
                 .into(),
         );
     }
