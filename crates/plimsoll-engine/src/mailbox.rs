@@ -1,6 +1,6 @@
-//! The mail store on real files: where it lies, how it is made, loaded, closed and checked.
+//! The mail store on real files: layout on disk, creation, load, close and verification.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `home` | directories, lock, files |
 //! | `manifest` | `store.json` |
@@ -10,9 +10,9 @@
 //! | `load` | warm-up, measurement and close |
 //! | `caches` | cold, warm-metadata, warm |
 //! | `check` | `plimsoll verify` |
-//! | `place` | from a finding to file and byte |
-//! | `probe` | how much ten seconds of writing give |
-//! | `witness` | acknowledged commits, told to somebody else |
+//! | `place` | file and byte of a finding |
+//! | `probe` | bytes written in a short time |
+//! | `witness` | external record of acknowledged commits |
 
 mod caches;
 mod check;

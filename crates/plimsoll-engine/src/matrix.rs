@@ -1,15 +1,15 @@
-//! Streams of reads and writes on files, a block device or nothing: the phases of a matrix run.
+//! Phases of a matrix run: streams of reads and writes on files, a block device or the null target.
 //!
-//! - [`home`], [`manifest`]: where the data lies, whose it is, and what it should hold.
-//! - [`device`]: what keeps a block device with somebody's data from being overwritten.
-//! - [`data`]: making the data, and checking all of it.
+//! - [`home`], [`manifest`]: the location, owner and expected contents of the data.
+//! - [`device`]: protection of block devices that contain data.
+//! - [`data`]: creation and full verification of the data.
 //! - [`condition`]: writes before the measurement.
-//! - [`check`]: checking what a run left.
-//! - [`remote`]: data that lies on NFS exports or in an S3 bucket.
-//! - `read_back`: a sample of what was written, where not all data is checked.
-//! - `tree`: where a share's files lie in directories of this host.
-//! - [`run`]: the phases, one after the other; `load` deals clients to threads, `conductor` listens to them,
-//!   `generator` notes how the generator itself did.
+//! - [`check`]: verification of the data after a run.
+//! - [`remote`]: data on NFS exports or in an S3 bucket.
+//! - `read_back`: verification of a sample of the writes, if the plan does not verify all data.
+//! - `tree`: paths of a share's files in directories of this host.
+//! - [`run`]: the phases, one after the other. `load` distributes clients over threads, `conductor`
+//!   receives events from them, and `generator` records the generator's own overhead.
 
 pub mod check;
 pub mod condition;

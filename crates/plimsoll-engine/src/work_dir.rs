@@ -1,16 +1,16 @@
-//! Directories of Plimsoll's own below those that a plan names: their lock, their name, their making and
-//! their removal.
+//! Plimsoll's own directories inside those that a plan names: lock, name, creation and removal.
 //!
-//! Below each directory that the plan names, a run has one of its own, `plimsoll-NAME`. It holds a
-//! manifest of what it is: a directory of that name without one is not ours and is never touched.
+//! Below each directory that the plan names, a run has one of its own, `plimsoll-NAME`. A manifest
+//! in it describes the contents. A directory of that name without a manifest belongs to someone
+//! else and is never touched.
 //!
-//! - `lock`: what keeps runs apart.
-//! - `contents`: which names in it are ours.
-//! - `find`: the manifest at a path, and where the rest of its data lies now.
-//! - `removal`: removing what is ours, and finishing removals that were cut off.
-//! - `maps`: what data should hold, in the state directory.
-//! - `space`: what a plan's data needs, and what there is.
-//! - `clean`: removing what killed runs left.
+//! - `lock`: the lock that keeps runs apart.
+//! - `contents`: names that belong to a run's data.
+//! - `find`: the manifest at a path, and the current location of the remaining data.
+//! - `removal`: removal of Plimsoll's own data, and completion of interrupted removals.
+//! - `maps`: expected contents of the data, in the state directory.
+//! - `space`: required and free space of a plan.
+//! - `clean`: removal of data that killed runs left.
 
 pub(crate) mod clean;
 pub(crate) mod contents;
@@ -41,13 +41,14 @@ use crate::open_target::beneath::new_file;
 use crate::open_target::held::{OwnDirectory, TargetDirectory};
 pub(crate) use crate::open_target::{NOTHING, sys};
 
-/// Name of a store's own directory.
+/// Returns the name of a run's own directory.
 pub(crate) fn own_name(plan: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     format!("plimsoll-{}", plan.chars().map(safe).collect::<String>())
 }
 
-/// The error of a call on a path of a target. An error without an `errno` says itself what is wrong.
+/// Converts a failed call on a path of a target to an engine error. An error without an `errno`
+/// already describes its cause.
 pub(crate) fn failed(
     doing: &str,
     call: &'static str,
@@ -60,11 +61,12 @@ pub(crate) fn failed(
     }
 }
 
-/// Makes the own directories of a run and opens them, one for each target directory; gives also the
-/// identities of what was there before and is removed. Several paths may lead to one target directory.
+/// Creates and opens a run's own directory in each target directory. Also returns the identities of
+/// removed earlier data. Several paths may lead to one target directory.
 ///
 /// # Errors
-/// One that holds something of somebody else's: those made so far are removed again.
+/// Fails if something else has the name of an own directory. The directories created until then are
+/// removed again.
 pub(crate) fn make_all(
     targets: &[TargetDirectory],
     name: &str,
@@ -84,7 +86,8 @@ pub(crate) fn make_all(
             Ok(own) => made.push(own),
             Err(error) => {
                 for own in &made {
-                    // They are empty; what can't be removed matters less than the error.
+                    // The directories are empty. The caller needs the first error more than one of
+                    // this removal.
                     let _ = unlinkat(&own.parent.fd, own.name(), AtFlags::REMOVEDIR);
                 }
                 return Err(error);
@@ -94,7 +97,7 @@ pub(crate) fn make_all(
     Ok((made, replaced))
 }
 
-/// The same own directory by another path of its target directory.
+/// Opens the same own directory by another path of its target directory.
 fn again(own: &OwnDirectory, target: &TargetDirectory) -> Result<OwnDirectory, EngineError> {
     let path = target.path.join(own.name());
     let fd = own.fd.try_clone();
@@ -102,34 +105,34 @@ fn again(own: &OwnDirectory, target: &TargetDirectory) -> Result<OwnDirectory, E
     Ok(OwnDirectory { path, parent: target.clone(), fd })
 }
 
-/// What a manifest is: of a mail store, or of a data set.
+/// Manifest of a mail store or of a data set.
 pub(crate) trait Manifested: Serialize + DeserializeOwned {
     /// Name of the manifest's file.
     const FILE: &'static str;
-    /// What it describes, as people name it.
+    /// Human-readable name of the described data.
     const WHAT: &'static str;
-    /// The newest version that this build reads.
+    /// Newest version that this build can read.
     const VERSION: u32;
 
-    /// The version that it is of.
+    /// Returns the version of the manifest.
     fn version(&self) -> u32;
-    /// Identity of what it describes.
+    /// Returns the identity of the described data.
     fn id(&self) -> u64;
-    /// Name of the plan that made it.
+    /// Returns the name of the plan that created the data.
     fn plan(&self) -> &str;
-    /// The names in its directories that are its own.
+    /// Returns the names that belong to the data.
     fn contents(&self) -> Contents;
-    /// Whether its numbers can be worked with.
+    /// Validates the manifest's numbers and paths.
     ///
     /// # Errors
-    /// A number that no run of Plimsoll writes.
+    /// Fails on a value that no run of Plimsoll writes.
     fn check(&self) -> Result<(), String>;
 }
 
-/// Writes the manifest to each of `directories`: whole or not at all.
+/// Writes the manifest to each of `directories`, atomically in each.
 ///
 /// # Errors
-/// A directory that can't be written.
+/// Fails if a directory cannot be written.
 pub(crate) fn write_manifest<M: Manifested>(
     manifest: &M,
     directories: &[OwnDirectory],
@@ -159,10 +162,10 @@ pub(crate) fn write_manifest<M: Manifested>(
     Ok(())
 }
 
-/// Directories that a plan names, open: each is there, and is in what is allowed.
+/// Opens the directories that a plan names. Each must exist and be in an allowed place.
 ///
 /// # Errors
-/// One that is missing, is no directory, or is not allowed.
+/// Fails if one is missing, is not a directory, or is not allowed.
 pub(crate) fn named_directories<'a>(
     names: impl Iterator<Item = &'a String>,
     needs: &str,
@@ -174,7 +177,7 @@ pub(crate) fn named_directories<'a>(
     names
         .map(|named| {
             let path = Path::new(named);
-            // This mounts what is mounted on demand.
+            // `stat` triggers automounts.
             let metadata = fs::metadata(path).map_err(|error| looking("stat", path, &error))?;
             let no_directory = || {
                 let error = SysError::new("open", libc::ENOTDIR).at(path);
@@ -187,7 +190,7 @@ pub(crate) fn named_directories<'a>(
                 Some(libc::ENOTDIR) => no_directory(),
                 _ => looking("open", path, &error),
             })?;
-            // What is open can no longer be replaced: this is the directory that is used.
+            // The check uses the open directory, which can no longer be replaced.
             allowed.map_or(Ok(()), |allowed| allowed.check_directory(named, &open.path))?;
             Ok(open)
         })

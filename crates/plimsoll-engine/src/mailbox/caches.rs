@@ -1,4 +1,4 @@
-//! The state of the caches when the load begins, for a mail store: see [`crate::caches`].
+//! State of the caches at the start of a mail store's load: see [`crate::caches`].
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -17,7 +17,7 @@ use crate::open_target::HeldTarget;
 use crate::open_target::beneath::{directory_in, names_in};
 use crate::step::Stage;
 
-/// Brings the caches into the state that the plan declares; returns the store.
+/// Brings the caches into the state that the plan declares and returns the store.
 pub(super) fn carry_out(
     running: &mut Running<'_>,
     store: Store,
@@ -38,7 +38,7 @@ pub(super) fn carry_out(
     Ok(Some(store))
 }
 
-/// Database and log files of a store.
+/// Returns the database and log files of a store.
 pub(super) fn files_below(held: &HeldTarget) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let is_file = |name: &OsString| {
@@ -61,7 +61,7 @@ pub(super) fn files_below(held: &HeldTarget) -> Vec<PathBuf> {
     files
 }
 
-/// As [`caches::resident_bytes`], of the store's files.
+/// Returns [`caches::resident_bytes`] for the store's files.
 pub(super) fn resident_bytes(stage: &Stage) -> Option<(u64, u64)> {
     caches::resident_bytes(&stage.held, &files_below(&stage.held))
 }

@@ -1,5 +1,5 @@
-//! `plimsoll verify` of a mail store: proves that every durably committed change is there, page by
-//! page, or says which is not. It writes nothing.
+//! `plimsoll verify` of a mail store. The check reads every page and log block and reports each
+//! durably committed change that is missing. It writes nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,56 +26,58 @@ use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
 use crate::work_dir::find::{There, holds, look_at};
 use crate::{EngineError, issue};
 
-/// What checking a store found.
+/// Result of checking a store.
 #[derive(Clone, Debug)]
 pub struct StoreCheck {
-    /// How the store was left.
+    /// State in which the last run left the store.
     pub state: StoreState,
     /// Pages read and checked.
     pub pages_checked: u64,
-    /// Of them, those of which the log says what they hold.
+    /// Pages checked against the log.
     pub pages_by_log: u64,
-    /// Of them, those of which the generation map says which write they hold.
+    /// Pages that are not in the log, checked against the generation map.
     pub pages_by_map: u64,
-    /// Of them, those that are whole and in their place, and of which nothing says whether they hold what
-    /// was acknowledged last.
+    /// Intact pages in their place that neither log nor map covers. Their last acknowledged write
+    /// may be missing.
     pub pages_unknown: u64,
-    /// Databases whose generation map is missing or may be older than the data: it accuses no page.
+    /// Databases whose generation map is missing or may be older than the data. The check ignores
+    /// such a map.
     pub maps_untrusted: u64,
     /// Acknowledged log blocks read and checked.
     pub log_blocks_checked: u64,
     /// Changes after the checkpoint, which recovery would replay.
     pub log_changes: u64,
-    /// Pages that are damaged as a crash leaves them, and that the log makes again.
+    /// Pages with damage as a crash leaves it, which the log can restore.
     pub pages_recoverable: u64,
     /// Commits that a witness saw acknowledged.
     pub commits_expected: u64,
-    /// Commits of other stores in the witness's file, which were not asked after.
+    /// Commits of other stores in the witness's file, which the check skips.
     pub commits_of_others: u64,
-    /// What is wrong.
+    /// Listed damage: missing and short files, and at most a thousand findings per machine.
     pub damage: Vec<Damage>,
-    /// How many are wrong, also those that are not listed.
+    /// Total number of damages, including those that are not listed.
     pub damage_count: u64,
-    /// What a map that can't be trusted says against the store: held against nobody.
+    /// Mismatches that only an untrusted map reports. They do not count as damage.
     pub unconfirmed: Vec<String>,
-    /// True where it came to its end.
+    /// True if the check read everything.
     pub complete: bool,
-    /// The first I/O error, where one ended it.
+    /// First I/O error, if one ended the check.
     pub io_error: Option<String>,
 }
 
-/// Whether a mail store lies at `path` or directly below it: by its manifest, also by one that can't be read.
+/// Returns true if `path`, or a directory directly below it, contains a mail store's manifest. The
+/// manifest need not be readable.
 #[must_use]
 pub fn is_mail_store(path: &Path) -> bool {
     holds(path, FILE)
 }
 
-/// Checks the store at `path`: what lies there, and nothing else. With a `witness`, every commit of this
-/// store that it saw acknowledged must be there.
+/// Checks the store at `path` and creates nothing. With a `witness`, every commit of this store
+/// that the witness saw acknowledged must be present.
 ///
 /// # Errors
-/// No store there, one in use, a store that was never completed, a copy of a part of one, or files that
-/// can't be opened. Files that are missing or too short are damage.
+/// Fails if `path` has no store or only part of a copy, or if a file cannot be opened. Also fails
+/// if the store is in use or was never completed. Missing or short files are damage, not errors.
 pub fn check_store(
     path: &Path,
     witness: Option<&Path>,
@@ -99,8 +101,8 @@ pub fn check_store(
         Some(path) => read_commits(path, home.manifest.store_id)?,
         None => Witnessed::default(),
     };
-    // Commits of all databases are asked after in one machine; without a witness there is one per
-    // thread.
+    // With a witness, one machine checks the commits of all databases. Otherwise up to one machine
+    // per CPU shares the databases.
     let parts = spread(store.config(), if witness.is_some() { 1 } else { cpus });
     let machines: Vec<Verify> = store
         .split(&parts)
@@ -139,7 +141,7 @@ pub fn check_store(
     Ok(check)
 }
 
-/// Reads everything, with one thread per machine.
+/// Reads the whole store, with one thread per machine.
 fn read_all(
     machines: Vec<Verify>,
     home: &Home,
@@ -193,7 +195,7 @@ impl StoreCheck {
         self.log_blocks_checked += report.log_blocks_checked;
         self.log_changes += report.log_changes;
         self.pages_recoverable += report.pages_rebuilt.iter().sum::<u64>();
-        // A file that is not all there is listed already.
+        // `Absent` has already listed short files.
         let (absent, other): (Vec<&Finding>, Vec<&Finding>) = machine
             .findings()
             .iter()
@@ -213,11 +215,11 @@ impl StoreCheck {
     }
 }
 
-/// Files of a store that are not all there.
+/// Files of a store that are missing or too short.
 struct Absent(Vec<(PathBuf, FileSpec, There)>);
 
 impl Absent {
-    /// Looks at each file.
+    /// Compares each file on disk with its expected size.
     fn look(store: &Store, home: &Home) -> Result<Self, EngineError> {
         let (open, directories) = (home.held.directories(), home.directories());
         let mut absent = Vec::new();
@@ -268,8 +270,8 @@ impl Absent {
     }
 }
 
-/// Refuses a store whose check would fill the host's memory: four bytes for each page, and for each log
-/// block what is seen of it.
+/// Rejects a store whose check would need more than half of the host's memory. The check needs four
+/// bytes for each page and [`BLOCK_MEMORY_BYTES`] for each log block.
 fn fits_memory(config: &MailboxConfig, memory_bytes: Option<u64>) -> Result<(), EngineError> {
     let pages: u64 = config.databases.iter().map(|d| u64::from(d.pages_max)).sum();
     let ring_bytes = u64::from(config.log_files) * u64::from(config.log_file_bytes);
@@ -284,5 +286,5 @@ fn fits_memory(config: &MailboxConfig, memory_bytes: Option<u64>) -> Result<(), 
     }
 }
 
-/// What was seen of a log block, and its head.
+/// Memory for the check's record of one log block, with the block's header.
 const BLOCK_MEMORY_BYTES: u64 = 64;

@@ -1,11 +1,12 @@
 //! Generation maps that survive a kill: shared file mappings in the state directory.
 //!
-//! Per database two files: `db03.generations` with 32 bits per page, and `db03.durable` with the log
-//! position up to which commits were acknowledged. The kernel keeps what was stored in a shared
-//! mapping when the process dies at any moment; a crash of the host it survives only as far as the kernel
-//! happened to write it back. So whoever reads it ([`KeptGenerationMap`]) asks whether the host was restarted since
-//! (`store.json` holds the boot's identity) or the store was closed, which brings map and manifest to
-//! stable storage and writes the log's end into both.
+//! Each database has two files. `db03.generations` has 32 bits per page. `db03.durable` has the log
+//! position up to which commits were acknowledged. The kernel keeps the data of a shared mapping if
+//! the process dies. A crash of the host loses the data that the kernel had not yet written back.
+//!
+//! [`KeptGenerationMap`] therefore trusts a map in two cases only. Either the host was not
+//! restarted since (`store.json` has the boot's identity), or the store was closed. Closing flushes
+//! map and manifest to stable storage and writes the end of the log into both.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -19,17 +20,17 @@ use crate::open_target::beneath::file_or_new;
 use crate::open_target::held::OwnDirectory;
 use crate::work_dir::maps::read_exactly;
 
-/// The marks of one database in mapped files.
+/// Marks of one database, in mapped files.
 pub struct MappedGenerationMap {
     generations: CellMap<AtomicU32>,
     durable: CellMap<AtomicU64>,
 }
 
 impl MappedGenerationMap {
-    /// Opens or makes the maps of database `id` below `directory`, for `pages` pages.
+    /// Opens or creates the maps of database `id` below `directory`, for `pages` pages.
     ///
     /// # Errors
-    /// [`SysError`] with the file that cannot be made, grown or mapped.
+    /// [`SysError`] with the file that cannot be created, grown or mapped.
     pub fn open(directory: &Path, id: u32, pages: u32) -> Result<Self, SysError> {
         let own = OwnDirectory::open(directory)
             .map_err(|error| SysError::from_io("open", &error).at(directory))?;
@@ -48,7 +49,7 @@ impl MappedGenerationMap {
         })
     }
 
-    /// Brings both maps to stable storage.
+    /// Flushes both maps to stable storage.
     ///
     /// # Errors
     /// [`SysError`] with the file.
@@ -82,18 +83,18 @@ impl GenerationMap for MappedGenerationMap {
     }
 }
 
-/// Why a map that was kept may be believed.
+/// Reason to trust a map on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// The store lies where it was made, and the host was not restarted since it was opened.
+    /// The store is in its original place, and the host was not restarted since it was opened.
     SameBoot,
-    /// The store was closed with its log at this position: a map of the same position is of that closing.
+    /// The store was closed at this log position. A map with the same position is from that close.
     ClosedAt(u64),
-    /// It may be older, or newer, than the data.
+    /// The map may be older or newer than the data.
     Never,
 }
 
-/// The marks of one database as they were kept, for reading alone: nothing is made, grown or mapped.
+/// Read-only copy of the marks of one database. Reading creates, grows and maps no file.
 pub(super) struct KeptGenerationMap {
     generations: Vec<u8>,
     durable_lsn: u64,
@@ -103,8 +104,8 @@ pub(super) struct KeptGenerationMap {
 const CELL: usize = size_of::<u32>();
 
 impl KeptGenerationMap {
-    /// Reads the maps of database `id` below `directory`. Where they are missing or not of their size,
-    /// they say nothing.
+    /// Reads the maps of database `id` below `directory`. Returns an empty, untrusted map if a file
+    /// is missing or has another size.
     pub fn read(directory: &Path, id: u32, pages: u32, trust: Trust) -> Self {
         let file =
             |what: &str, size: u64| read_exactly(directory, &format!("db{id:02}.{what}"), size);

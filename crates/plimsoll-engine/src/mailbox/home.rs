@@ -1,8 +1,9 @@
-//! Where a mail store lies: its directories, its lock, its files and its generation maps.
+//! Home of a mail store: directories, lock, files and generation maps.
 //!
-//! Below each directory that the plan names, the store has one of its own, `plimsoll-NAME`. A link or a
-//! directory of that name without a manifest is not ours and is refused; files are made with `O_EXCL`, so
-//! that nothing that was there is ever opened for writing. What is removed is what the manifest lists.
+//! The store creates its own directory, `plimsoll-NAME`, below each directory that the plan names.
+//! A link of that name, or a directory without a manifest, belongs to someone else and is rejected.
+//! Files are created with `O_EXCL`, so an existing file is never opened for writing. Removal
+//! deletes only the contents that the manifest lists.
 
 use std::path::{Path, PathBuf};
 
@@ -20,26 +21,26 @@ use crate::work_dir::{
     self, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
 };
 
-/// The directories of a store, locked for as long as this lives.
+/// Directories of a store, locked until this is dropped.
 #[derive(Debug)]
 pub struct Home {
-    /// The manifest as it is on disk.
+    /// Manifest as it is on disk.
     pub manifest: Manifest,
-    /// True where the store of an earlier run was removed to make room for this one.
+    /// True if the store of an earlier run was removed to make room for this one.
     pub replaced: bool,
-    /// Its own directories, open: files are opened beneath them.
+    /// Open handles of the store's own directories. Files are opened relative to them.
     pub held: HeldTarget,
-    /// Held for as long as this lives.
+    /// Locks, released on drop.
     _locks: Locks,
 }
 
 impl Home {
-    /// Takes the target's directories for a new store; one that an earlier run of the same plan left
-    /// there is removed first. The target must be in the places of `allowed`, if there are any.
+    /// Prepares the target's directories for a new store. Removes a store that an earlier run of
+    /// the same plan left there. With `allowed`, the target must be in one of these places.
     ///
     /// # Errors
-    /// A directory that is missing, not allowed, in use by another run, read-only, too small, or that holds
-    /// something else under the store's name.
+    /// Fails if a directory is missing, not allowed, in use by another run, read-only or too small.
+    /// Also fails if something else has the store's name.
     pub fn create(
         plan: &ResolvedPlan,
         target: &Target,
@@ -48,7 +49,7 @@ impl Home {
         store_id: u64,
         allowed: Option<&AllowedPlaces>,
     ) -> Result<Self, EngineError> {
-        // Databases first, then logs, as the store counts them.
+        // The store numbers the directories of databases first, then those of logs.
         let all = target.database_directories().iter().chain(target.log_directories());
         let named = work_dir::named_directories(all, "a mail store needs directories", allowed)?;
         let locks = lock_all(&named)?;
@@ -76,24 +77,25 @@ impl Home {
         };
         let held = HeldTarget::of_directories(made);
         let home = Self { manifest, replaced: !replaced.is_empty(), held, _locks: locks };
-        // Maps whose data has no manifest are collected: the manifest goes first.
+        // Maps of data without a manifest are garbage-collected, so the manifest is written first.
         let noted = home.manifest.write(&home.held);
         let noted =
             noted.and_then(|()| maps::note_places(&generation_maps, &home.manifest.directories));
         if let Err(error) = noted {
-            // The same: the error that made it fail is the one to tell.
+            // The caller needs the first error. An error of the removal would hide it.
             drop(home.remove());
             return Err(error);
         }
         Ok(home)
     }
 
-    /// Takes the store that lies at `path` for reading: one of its own directories, or one that a plan
-    /// named. Its directories are those that are read; nothing is made, on a file system that is mounted
-    /// read-only too. Says also whether the store lies where it was made.
+    /// Opens the store at `path` for reading. `path` is one of the store's own directories or a
+    /// directory that a plan names. Creates nothing, so a read-only file system is enough. Also
+    /// returns true if the store is in its original place.
     ///
     /// # Errors
-    /// No store there, several of them, one that is in use, or a copy of a part of one.
+    /// Fails if `path` has no store, several stores or only part of a copy, or if the store is in
+    /// use.
     pub fn open(path: &Path) -> Result<(Self, bool), EngineError> {
         let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
         let recorded: Vec<PathBuf> = manifest.directories.iter().map(PathBuf::from).collect();
@@ -107,11 +109,11 @@ impl Home {
         Ok((Self { manifest, replaced: false, held, _locks: locks }, in_place))
     }
 
-    /// Readies the data that a run left clean for the next run, which may have other threads and
-    /// another page cache. Nothing is made anew: the databases are as that run left them.
+    /// Prepares a store that was closed cleanly for the next run. That run may have another number
+    /// of threads and another page cache size. The databases stay as they are.
     ///
     /// # Errors
-    /// Data that was not left clean, or a store of another shape.
+    /// Fails if the store was not closed cleanly or has another shape.
     pub fn reuse(mut self, mailbox: &Mailbox) -> Result<Self, EngineError> {
         if self.manifest.state != StoreState::Clean {
             return Err(EngineError::Config(
@@ -137,25 +139,25 @@ impl Home {
         Ok(self)
     }
 
-    /// Whether the data is there already, as an earlier run left it.
+    /// Returns true if an earlier run left the data ready to use.
     pub fn is_prepared(&self) -> bool {
         self.manifest.state == StoreState::Clean
     }
 
-    /// The directories as `FileSpec::directory` counts them.
+    /// Returns the directories in the order of `FileSpec::directory`.
     pub fn directories(&self) -> Vec<PathBuf> {
         self.manifest.directories.iter().map(PathBuf::from).collect()
     }
 
-    /// Where the generation maps lie.
+    /// Returns the directory of the generation maps.
     pub fn marks_directory(&self) -> PathBuf {
         PathBuf::from(&self.manifest.generation_maps)
     }
 
-    /// Makes the store's files with their space reserved.
+    /// Creates the store's files and reserves their space.
     ///
     /// # Errors
-    /// `ENOSPC`, or a file that is there already.
+    /// `ENOSPC`, or a file that already exists.
     pub fn make_files(&self, store: &Store) -> Result<(), EngineError> {
         let directories = self.directories();
         for spec in store.files() {
@@ -172,7 +174,7 @@ impl Home {
                 .map_err(|error| EngineError::system("making a file", error))?;
             match file::allocate(&fd, spec.size_bytes) {
                 Ok(()) => {}
-                // File systems that can't reserve get the length alone.
+                // Some file systems cannot reserve space. Their files only get the length.
                 Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
                     file::truncate(&fd, spec.size_bytes)
                         .map_err(|error| EngineError::system(doing(), error.at(&path)))?;
@@ -183,10 +185,10 @@ impl Home {
         Ok(())
     }
 
-    /// Notes in which state the store is left.
+    /// Writes the store's new state to the manifest.
     ///
     /// # Errors
-    /// A manifest that cannot be written.
+    /// Fails if the manifest cannot be written.
     pub fn mark(&mut self, state: StoreState, positions: Vec<Position>) -> Result<(), EngineError> {
         self.manifest.state = state;
         self.manifest.boot_id = boot_id();
@@ -196,10 +198,10 @@ impl Home {
         self.manifest.write(&self.held)
     }
 
-    /// Removes the store's files with its own directories, and its generation maps.
+    /// Removes the store's files, its own directories and its generation maps.
     ///
     /// # Errors
-    /// What cannot be removed, and what is there and not the store's.
+    /// Fails if a file cannot be removed or does not belong to the store.
     pub fn remove(self) -> Result<(), EngineError> {
         let contents = self.manifest.contents();
         for own in self.held.each_directory() {

@@ -1,5 +1,5 @@
-//! The load: warm-up, measurement, close. One machine per thread goes through all three; the
-//! coordinating thread says when the next begins.
+//! The load: warm-up, measurement, close. One machine per thread runs all three phases. The
+//! coordinating thread decides when the next phase starts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use super::witness::CommitWitness;
 use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
 use crate::{EngineError, barrier, issue};
 
-/// Counters that are levels and not sums: their change over a phase says nothing.
+/// Counters that are levels, not sums. The difference over a phase has no meaning for them.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
 impl Running<'_> {
-    /// Warms up, measures and closes. `None` where the store could not be closed.
+    /// Runs warm-up, measurement and close. Returns `None` if the store could not be closed.
     pub(super) fn load(&mut self, store: Store) -> Result<Option<Store>, EngineError> {
         let parts = spread(store.config(), self.threads);
         self.recording.engine.threads = parts.len() as u32;
@@ -94,7 +94,7 @@ impl Running<'_> {
         Ok(Some(store))
     }
 
-    /// How long I/Os stood in the generator, and where its threads ran.
+    /// Records how long I/Os waited in the generator and where its threads ran.
     fn note_generator(&mut self, threads: Vec<GeneratorThread>) {
         let recording = &mut self.recording;
         let generator = &mut recording.observed.generator;
@@ -106,8 +106,8 @@ impl Running<'_> {
         }
     }
 
-    /// What the operations were: of the databases as they were issued, of the logs as the store counts
-    /// them.
+    /// Records the operations of the workload. Database figures come from the issued I/Os, log
+    /// figures from the store's counters.
     fn access_profile(&mut self, counted: Option<AccessProfiler>) {
         if let Some(profiler) = counted {
             self.recording.observed.workload = profiler.totals();
@@ -123,7 +123,7 @@ impl Running<'_> {
     }
 }
 
-/// The coordinating thread's part: phases, recording, observation.
+/// State of the coordinating thread: phases, recording, observation.
 struct Conductor<'r, 'a> {
     running: &'r mut Running<'a>,
     control: &'r Control,
@@ -134,14 +134,14 @@ struct Conductor<'r, 'a> {
     phase: u32,
     phase_started_ns: u64,
     next_sample_ns: u64,
-    /// By how much the threads may have missed the start or the end of the measured phase.
+    /// Upper limit of the threads' delay at the start or end of the measured phase.
     boundary_error_ns: u64,
-    /// Each thread's counters at the end of each phase so far.
+    /// Counters at the end of each phase, by phase and thread.
     counters: BTreeMap<(u32, u32), Vec<(&'static str, u64)>>,
     measure_phase: Option<u32>,
-    /// When each thread's latest interval of the measured phase ended.
+    /// End of each thread's latest interval in the measured phase.
     measured_to_ns: BTreeMap<u32, u64>,
-    /// Whole intervals of the measured phase that were told.
+    /// Number of whole intervals of the measured phase passed to [`Ending`](crate::ending::Ending).
     told: u64,
     may_end: bool,
 }
@@ -225,7 +225,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         }
         match self.kind {
             PhaseKind::WarmUp if self.latest.ready() || elapsed_ns >= warm_up_ns => {
-                // Hosts of a fleet go on warming up until the last of them is ready.
+                // The hosts of a fleet keep warming up until every host is ready.
                 let run_ns = self.running.recording.start_ns;
                 let ready_ns = now_ns + drain::AHEAD_NS;
                 let watcher = &mut self.running.mail.watcher;
@@ -243,7 +243,8 @@ impl<'r, 'a> Conductor<'r, 'a> {
         }
     }
 
-    /// Tells whoever judges the intervals that all threads have handed over.
+    /// Passes the intervals that all threads have reported to the ending, which decides when to
+    /// stop.
     fn tell_intervals(&mut self) {
         if !self.running.mail.plan.phases.until_steady
             || self.measured_to_ns.len() < self.classes.len()
@@ -252,7 +253,8 @@ impl<'r, 'a> Conductor<'r, 'a> {
         }
         let interval_ns = self.running.stage.interval_ns;
         let to_ns = self.measured_to_ns.values().min().copied().unwrap_or(0);
-        // A thread's interval ends on its first completion after the grid's line, or a little before.
+        // A thread's interval ends on its first completion after the grid line, or slightly before
+        // the line.
         let reached_ns = to_ns.saturating_sub(self.phase_started_ns) + interval_ns / 4;
         while !self.may_end && (self.told + 1) * interval_ns <= reached_ns {
             let (operations, written_bytes) = self.interval(self.told, interval_ns);
@@ -261,12 +263,12 @@ impl<'r, 'a> Conductor<'r, 'a> {
         }
     }
 
-    /// Transactional I/Os and written bytes of interval `number` of the measured phase, as the series
-    /// has them: what begins and ends around the grid's lines belongs where its middle lies.
+    /// Returns transactional I/Os and written bytes of interval `number` of the measured phase,
+    /// from the series. A row that crosses a grid line counts in the interval of its midpoint.
     fn interval(&self, number: u64, interval_ns: u64) -> (u64, u64) {
         let recording = &self.running.recording;
         let start_ns = recording.since_start_ns(self.phase_started_ns);
-        // Rows of other threads come a little later; none comes by two intervals.
+        // Rows of other threads can arrive later, but never by two intervals.
         let oldest_ns = start_ns + number.saturating_sub(2) * interval_ns;
         let (mut operations, mut written_bytes) = (0, 0);
         for row in recording.series.iter().rev().take_while(|row| row.start_ns >= oldest_ns) {
@@ -285,11 +287,11 @@ impl<'r, 'a> Conductor<'r, 'a> {
         (operations, written_bytes)
     }
 
-    /// Ends the warm-up and begins to measure, not before `from_ns`.
+    /// Ends the warm-up and starts the measurement at `from_ns` or later.
     fn measure(&mut self, from_ns: u64) {
         let ready = self.latest.ready();
         let note = if ready { String::new() } else { self.warm_up_note() };
-        // The time that all this takes is the warm-up's, not the measurement's.
+        // The work until the switch counts as warm-up, not as measurement.
         let resident = caches::resident_bytes(&self.running.stage);
         self.running.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
         let instances = self.running.recording.instances.iter();
@@ -315,8 +317,8 @@ impl<'r, 'a> Conductor<'r, 'a> {
         format!("cache and log depth were {percent:.0} % there when its time was up")
     }
 
-    /// Ends the phase that is on and asks the groups to close. They change over before anything else is
-    /// done here: what is looked at meanwhile takes its time.
+    /// Ends the current phase and requests that the groups close. The groups switch phase first,
+    /// because the observations that follow take time.
     fn close(&mut self, reached: bool) {
         let measured = self.kind == PhaseKind::Measure;
         let at_ns = clock::monotonic_ns() + drain::AHEAD_NS;
@@ -333,7 +335,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.tell_of_change(ended);
     }
 
-    /// Observes the end of the measured phase.
+    /// Records the observations at the end of the measured phase.
     fn end_measure(&mut self, measured: u32, now_ns: u64) {
         let phase = &mut self.running.recording.phases[measured as usize];
         phase.boundary_error_ns = Some(self.boundary_error_ns);
@@ -350,7 +352,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.running.recording.observed = observed;
     }
 
-    /// Notes that a phase begins; gives the one before it.
+    /// Records the start of a phase and returns the index of the previous one.
     fn begin_phase(&mut self, kind: PhaseKind, at_ns: u64) -> u32 {
         let before = self.phase;
         self.phase = self.running.recording.begin(kind, at_ns);
@@ -371,8 +373,8 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.running.mail.watcher.end(phase);
     }
 
-    /// After all threads have ended: ends the last phase, whichever it is, and returns the counters
-    /// of the measured phase.
+    /// Ends the last phase after all threads have finished. Returns the counters of the measured
+    /// phase.
     fn finish(mut self) -> BTreeMap<String, u64> {
         let now_ns = clock::monotonic_ns();
         if self.kind == PhaseKind::Measure {
@@ -385,7 +387,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
             if *phase != measure {
                 continue;
             }
-            // What the thread had counted when the measurement began.
+            // Counters of the thread at the start of the measurement.
             let before = self.counters.range(..(measure, 0)).rev();
             let before = before.into_iter().find(|((_, t), _)| t == thread).map(|(_, c)| c);
             for (name, value) in after.iter().filter(|(name, _)| !LEVELS.contains(name)) {
@@ -398,7 +400,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
     }
 }
 
-/// A thread's counters summed over its databases.
+/// Returns a thread's counters, summed over its databases.
 fn sum_counters(snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
     let mut sums: Vec<(&'static str, u64)> = Vec::new();
     for (name, _, value) in &snapshot.counters {

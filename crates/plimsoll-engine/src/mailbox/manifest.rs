@@ -1,5 +1,5 @@
-//! `store.json`: what a mail store on disk is, so that `plimsoll verify` and a later run know it. Each
-//! of the store's directories holds the same copy.
+//! `store.json`: the description of a mail store on disk. `plimsoll verify` and later runs read it.
+//! Each of the store's directories has the same copy.
 
 use std::fs;
 use std::path::Path;
@@ -16,75 +16,75 @@ use plimsoll_sys::SysError;
 
 /// Name of the file in each directory of a store.
 pub const FILE: &str = "store.json";
-/// Version of the manifest's form.
+/// Version of the manifest's format.
 pub const VERSION: u32 = 1;
 
-/// In which state a store was left.
+/// State in which a run left a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreState {
-    /// Its databases are being made; there is nothing to recover.
+    /// The databases are being created. Nothing can be recovered.
     Creating,
-    /// It was opened and not closed: the log has to be replayed.
+    /// The store was opened and not closed. The log must be replayed.
     InUse,
-    /// It was closed: every change is in the databases.
+    /// The store was closed. Every change is in the databases.
     Clean,
 }
 
-/// Where one database stands when the store is not in use.
+/// State of one database while the store is not in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// Id of the database.
     pub id: u32,
-    /// Pages that hold, or held, records.
+    /// Pages that contain, or contained, records.
     pub pages_used: u32,
-    /// The next log block is written here.
+    /// Log position of the next block to write.
     pub next_lsn: u64,
-    /// Every change before this is durable in the database file.
+    /// Log position before which every change is durable in the database file.
     pub checkpoint_lsn: u64,
-    /// Grows with every recovery.
+    /// Number that increases with every recovery.
     pub epoch: u32,
 }
 
 impl Position {
-    /// As the store has it.
+    /// Converts from the store's representation.
     pub fn new(id: u32, pages_used: u32, log: LogPosition) -> Self {
         let LogPosition { next_lsn, checkpoint, epoch } = log;
         Self { id, pages_used, next_lsn, checkpoint_lsn: checkpoint, epoch }
     }
 
-    /// As the store wants it.
+    /// Converts to the store's representation.
     pub fn log(self) -> LogPosition {
         let Self { next_lsn, checkpoint_lsn: checkpoint, epoch, .. } = self;
         LogPosition { next_lsn, checkpoint, epoch }
     }
 }
 
-/// The manifest of a mail store.
+/// Manifest of a mail store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this form.
+    /// Version of the format.
     pub store_version: u32,
-    /// Identity of the store: in every page and log block of it.
+    /// Identity of the store, present in each of its pages and log blocks.
     pub store_id: u64,
-    /// Name of the plan that made it.
+    /// Name of the plan that created the store.
     pub plan: String,
-    /// Seed of its content.
+    /// Seed of the content.
     pub seed: u64,
-    /// Its size and all its settings.
+    /// Size and settings of the store.
     pub mailbox: Mailbox,
-    /// Directories of databases and logs, as the store counts them: absolute.
+    /// Absolute paths of the directories, in the store's order: databases first, then logs.
     pub directories: Vec<String>,
-    /// How many of them are for databases; the rest are for logs.
+    /// Number of database directories. The remaining directories are for logs.
     pub database_directories: u32,
-    /// Directory of its generation maps.
+    /// Directory of the generation maps.
     #[serde(rename = "marks")]
     pub generation_maps: String,
-    /// How it was left.
+    /// State in which the last run left the store.
     pub state: StoreState,
-    /// The boot during which it was last opened; the maps do not survive a loss of power.
+    /// Boot in which the store was last opened. The maps do not survive a power loss.
     pub boot_id: String,
-    /// Where each database stands; meaningful unless in use.
+    /// State of each database; valid unless the store is in use.
     pub positions: Vec<Position>,
 }
 
@@ -131,41 +131,42 @@ impl Manifested for Manifest {
     }
 }
 
-/// More of each than any plan may ask for.
+/// Limits above those of any plan.
 const DIRECTORIES_MAX: u32 = 4096;
 const DATABASES_MAX: u32 = 4096;
 const LOG_FILES_MAX: u64 = 1 << 22;
 
 impl Manifest {
-    /// Reads the manifest in `directory`; `None` where there is none.
+    /// Reads the manifest in `directory`. Returns `None` if there is none.
     ///
     /// # Errors
-    /// A manifest that cannot be read, or is none of ours.
+    /// Fails if the manifest cannot be read or is not valid.
     pub fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
         work_dir::read_manifest(directory)
     }
 
-    /// Writes the manifest to each of the store's directories, which are open.
+    /// Writes the manifest to each of the store's open directories.
     ///
     /// # Errors
-    /// A directory that cannot be written.
+    /// Fails if a directory cannot be written.
     pub(crate) fn write(&self, held: &HeldTarget) -> Result<(), EngineError> {
         work_dir::write_manifest(self, held.directories())
     }
 
-    /// Whether the store was last opened during this boot of the host: then its maps are as new as its data.
+    /// Returns true if the store was last opened during this boot. The maps are then as new as the
+    /// data.
     pub fn is_of_this_boot(&self) -> bool {
         !self.boot_id.is_empty() && self.boot_id == boot_id()
     }
 }
 
-/// Identity of this boot of the host; empty where the kernel does not tell.
+/// Returns the identity of the current boot, or an empty string if the kernel does not provide one.
 pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
 }
 
-/// A failed file operation as an engine error.
+/// Converts a failed file operation to an engine error.
 pub(super) fn io(doing: &str, path: &Path, error: &std::io::Error) -> EngineError {
     EngineError::system(doing, SysError::from_io("write", error).at(path))
 }

@@ -1,21 +1,21 @@
-//! From a finding to the file and the byte that it is about.
+//! File and byte offset of a finding.
 
 use std::path::PathBuf;
 
 use plimsoll_evidence::run::Damage;
 use plimsoll_workload::mailbox::{Failure, Finding, MailboxConfig, Place};
 
-/// Where the parts of a store lie.
+/// Paths and configuration of a store, to find the file of each part.
 #[derive(Clone, Debug)]
 pub struct Locator {
-    /// The directories, as the store counts them.
+    /// Directories in the store's order.
     pub directories: Vec<PathBuf>,
-    /// The store's configuration.
+    /// Configuration of the store.
     pub config: MailboxConfig,
 }
 
 impl Locator {
-    /// The file that a finding is about, and the byte in it where there is one.
+    /// Returns the file of a finding, and the byte offset if the finding has one.
     pub fn locate(&self, finding: &Finding) -> Option<(PathBuf, Option<u64>)> {
         let config = &self.config;
         let database = config.databases.iter().find(|d| d.id == finding.database)?;
@@ -37,7 +37,7 @@ impl Locator {
         Some((path, at))
     }
 
-    /// What a finding says, with the file that it is about.
+    /// Describes a finding, with its file.
     pub fn says(&self, finding: &Finding) -> String {
         match self.locate(finding) {
             Some((path, Some(at))) => format!("{finding} ({} at byte {at})", path.display()),
@@ -46,7 +46,7 @@ impl Locator {
         }
     }
 
-    /// A finding as the bundle lists it.
+    /// Converts a finding to an entry of the bundle.
     pub fn damage(&self, finding: &Finding) -> Damage {
         let page = match finding.place {
             Place::Page(page) => u64::from(page),

@@ -1,4 +1,5 @@
-//! How much some seconds of writing give: the quickstart sizes its data by it.
+//! Measures how many bytes a short time of writing achieves. The quickstart derives its data size
+//! from the result.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +17,12 @@ use crate::open_target::held::OwnDirectory;
 const CHUNK_BYTES: u32 = 1 << 20;
 const DEPTH: u32 = 8;
 
-/// Bytes that `duration_ns` of writing incompressible data to a new file below `directory` give, at
-/// most `limit_bytes`, or until `interrupt` turns true. The file is removed in any case.
+/// Writes incompressible data to a new file below `directory` and returns the number of bytes.
+/// Stops after `duration_ns`, at `limit_bytes`, or if `interrupt` turns true. Removes the file in
+/// any case.
 ///
 /// # Errors
-/// A directory that can't be written, a full file system, an I/O error.
+/// Fails if the directory cannot be written, if the file system is full, or on an I/O error.
 pub fn written_bytes(
     directory: &Path,
     limit_bytes: u64,

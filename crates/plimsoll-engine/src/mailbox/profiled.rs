@@ -1,5 +1,6 @@
-//! A group of databases whose transactional I/Os are counted as they are issued: what the mail store's
-//! load really was. Maintenance, logs and upkeep are left out: the working set is that of the users.
+//! A group of databases that counts its transactional I/Os as it issues them. The counts show the
+//! real load of the mail store. Maintenance, logs and upkeep do not count, so the working set is
+//! that of the users.
 
 use std::sync::Arc;
 
@@ -12,22 +13,21 @@ use plimsoll_workload::step::{
 
 use crate::step::Control;
 
-/// A group, and the profiler of what it issues in the measured phase.
+/// Group with a profiler of the I/Os that it issues in the measured phase.
 pub(super) struct Profiled {
-    /// The group.
     pub(super) group: Group,
     profiler: AccessProfiler,
-    /// Place of the group's first file among those of all groups.
+    /// Index of the group's first file among the files of all groups.
     first_file: u32,
-    /// By class: whether it is transactional.
+    /// By class: true if the class is transactional.
     counts: Vec<bool>,
     control: Arc<Control>,
-    /// Whether the measured phase has begun: the warm-up's I/Os are forgotten.
+    /// True once the measured phase has started. The I/Os of the warm-up are discarded then.
     measures: bool,
 }
 
 impl Profiled {
-    /// Groups with profilers over the files of all of them, so that these can be merged.
+    /// Wraps groups in profilers over the files of all groups, so that the profiles can be merged.
     pub(super) fn all(groups: Vec<Group>, control: &Arc<Control>, seed: u64) -> Vec<Self> {
         let files = || groups.iter().flat_map(|group| group.files());
         let files_bytes: Vec<u64> = files().map(|file| file.size_bytes).collect();
@@ -38,7 +38,8 @@ impl Profiled {
                 let counts = group.classes().iter();
                 let counts = counts.map(|class| class.group == ClassGroup::Transactional).collect();
                 let clients = group.files().len();
-                // Sequential is what follows in a file, whichever session it is of.
+                // An I/O that continues the previous one in its file is sequential, whichever
+                // session issues it.
                 let profiler = AccessProfiler::new(&files_bytes, clients, seed);
                 let own_first = first_file;
                 first_file += clients as u32;
@@ -49,12 +50,12 @@ impl Profiled {
             .collect()
     }
 
-    /// Looks on from another thread.
+    /// Returns a handle that another thread can read.
     pub(super) fn live(&self) -> LiveAccess {
         self.profiler.live()
     }
 
-    /// What was counted in the measured phase; `None` where it was not come to.
+    /// Merges the profiles of the measured phase. Returns `None` if that phase never started.
     pub(super) fn measured<'s>(all: impl Iterator<Item = &'s Self>) -> Option<AccessProfiler> {
         let mut sum: Option<AccessProfiler> = None;
         for part in all.filter(|part| part.measures) {
@@ -66,7 +67,7 @@ impl Profiled {
         sum
     }
 
-    /// Those of the close are not counted.
+    /// Counts issued I/Os, except those of the close.
     fn count(&mut self, now_ns: u64, out: &[Io]) {
         if self.control.closing(now_ns).is_some() {
             return;

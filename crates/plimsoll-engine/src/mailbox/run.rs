@@ -25,13 +25,13 @@ use crate::backend::BackendReport;
 use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
 use crate::{EngineError, barrier, defect, issue};
 
-/// Damage that is listed in the bundle; more is only counted.
+/// Maximum number of damages listed in the bundle. Further damages are only counted.
 const DAMAGE_LISTED_MAX: usize = 100;
-/// Histograms are handed over at most this often over the measured phase.
+/// Maximum number of times that a thread hands over histograms in the measured phase.
 const HISTOGRAM_INTERVALS: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.
+/// Runs all phases. Returns the home and all recorded data, even after an error.
 pub fn run(mail: MailRun<'_>) -> (Recording, Home) {
     let mut running = Running {
         stage: stage(mail.plan, mail.target, &mail.home),
@@ -71,7 +71,7 @@ impl Running<'_> {
         self.afterwards(store)
     }
 
-    /// Creates the first database, formats the logs, duplicates to the other databases.
+    /// Creates the first database, duplicates it to the other databases and formats the logs.
     fn prepare(&mut self, store: Store) -> Result<Option<Store>, EngineError> {
         let io = PhaseIo::default();
         let create = Create::new(store, io);
@@ -86,7 +86,8 @@ impl Running<'_> {
         self.machines(PhaseKind::FormatLogs, parts)
     }
 
-    /// Notes that every change is in the databases, generations included.
+    /// Marks the store as clean: every change is in the databases, and the generation maps are
+    /// durable.
     fn close(&mut self, store: &Store) -> Result<(), EngineError> {
         let directory = self.mail.home.marks_directory();
         for state in store.databases() {
@@ -96,14 +97,15 @@ impl Running<'_> {
         self.mail.home.mark(StoreState::Clean, settings::positions(store))
     }
 
-    /// The checksum of all pages, and the timed phases that the plan asks for.
+    /// Runs the phases after the load that the plan requests: soft recovery, backup and checksum of
+    /// all pages.
     fn afterwards(&mut self, store: Store) -> Result<(), EngineError> {
         let mut store = Some(store);
         let files = self.mail.mailbox.soft_recovery_log_files;
         if files > 0
             && let Some(whole) = store.take()
         {
-            // It writes pages and a log block: a kill leaves a store that was not closed.
+            // Recovery writes pages and a log block. If it is killed, the store was not closed.
             self.mail.home.mark(StoreState::InUse, settings::positions(&whole))?;
             let from = ReplayFrom::LogFiles(files);
             let parts = self.split(whole).into_iter();
@@ -145,8 +147,8 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Drives phase machines side by side and takes their store back; `None` where they did not do
-    /// all they were to do.
+    /// Drives phase machines in parallel and returns their store, or `None` if a machine did not
+    /// complete.
     pub(super) fn machines<W: Phase + Send + 'static>(
         &mut self,
         kind: PhaseKind,
@@ -211,7 +213,7 @@ impl Running<'_> {
         Ok(if complete && self.recording.is_well() { Store::join(stores) } else { None })
     }
 
-    /// How the threads issued their I/O, and what ended them.
+    /// Records how the threads issued their I/O and which errors ended them.
     pub(super) fn note_outcomes<W>(&mut self, ended: &[Ended<W>]) {
         self.recording.left_behind |= ended.iter().any(Ended::is_stuck);
         let left = |e: &Ended<W>| e.is_stuck() || e.outcome == Err(EngineError::Stopped);
@@ -221,14 +223,14 @@ impl Running<'_> {
         for Ended { outcome, .. } in ended {
             match outcome {
                 Ok(report) => self.note_backend(report),
-                // That of whoever ended it is told.
+                // The thread that caused the stop reports the error.
                 Err(EngineError::Stopped) => {}
                 Err(error) => self.fail(error),
             }
         }
     }
 
-    /// Says that the operator ended it, if that is why.
+    /// Records an interruption by the operator, if there was one.
     pub(super) fn note_interrupt(&mut self) {
         if self.mail.interrupt.load(Ordering::Relaxed) {
             let phase = self.recording.phases.last().map_or("", |phase| phase.kind.label());
@@ -237,7 +239,7 @@ impl Running<'_> {
         }
     }
 
-    /// One part per thread.
+    /// Splits the store into one part per thread.
     pub(super) fn split(&self, store: Store) -> Vec<Store> {
         let parts = spread(store.config(), self.threads);
         store.split(&parts)
@@ -268,7 +270,7 @@ impl Running<'_> {
         self.recording.fail(EndKind::Corruption, says);
     }
 
-    /// Ends the run with what poisoned a machine.
+    /// Ends the run with the failure that stopped a machine.
     pub(super) fn note_poison(&mut self, poison: &Finding) {
         if poison.is_corruption() {
             return self.note_damage(poison);
@@ -292,7 +294,7 @@ impl Running<'_> {
         self.recording.fail(kind, says);
     }
 
-    /// Where the store's parts lie, where its settings can be worked with.
+    /// Returns a locator, or `None` if the store's settings are not valid.
     fn locator(&self) -> Option<Locator> {
         let config = settings::of_manifest(&self.mail.home.manifest).ok()?;
         Some(Locator { directories: self.stage.directories.clone(), config })
@@ -330,11 +332,11 @@ impl Running<'_> {
     }
 }
 
-/// The latest interval of each thread, for progress.
+/// Latest interval of each thread, for progress reports.
 pub(super) struct Latest {
     threads: Vec<Option<Snapshot>>,
-    /// By thread and class: whether rate and latency count it. Threads differ in their classes where
-    /// they own different numbers of databases.
+    /// By thread and class: true if the class counts for rate and latency. Threads that own
+    /// different numbers of databases have different classes.
     counted: Vec<Vec<bool>>,
     rate_ops_per_s: f64,
     rate_bytes_per_s: f64,
@@ -342,7 +344,7 @@ pub(super) struct Latest {
 }
 
 impl Latest {
-    /// For threads with these classes; `counts` says of which of them rate and latency are.
+    /// Creates an entry for each thread. `counts` selects the classes for rate and latency.
     pub(super) fn new(classes: &[Vec<Class>], counts: impl Fn(&Class) -> bool) -> Self {
         let counted = |classes: &Vec<Class>| classes.iter().map(&counts).collect();
         Self {
@@ -354,7 +356,7 @@ impl Latest {
         }
     }
 
-    /// Takes a thread's interval in.
+    /// Adds an interval of a thread and updates rate and latency.
     pub(super) fn take(&mut self, snapshot: Snapshot) {
         let at = snapshot.thread as usize;
         if let Some(slot) = self.threads.get_mut(at) {
@@ -374,7 +376,7 @@ impl Latest {
         (self.rate_ops_per_s, self.rate_bytes_per_s, self.latency) = (ops, bytes, latency);
     }
 
-    /// Whether every thread says that it is ready.
+    /// Returns true if every thread has reported that it is ready.
     pub(super) fn ready(&self) -> bool {
         self.threads.iter().all(|s| s.as_ref().is_some_and(|s| s.ready))
     }
@@ -402,7 +404,7 @@ fn glance<W: Phase>(phase: &W) -> Glance {
     }
 }
 
-/// Threads: the plan's, or one per CPU and never more than databases.
+/// Returns the number of threads: the plan's, or one per CPU, and at most one per database.
 fn threads(plan: &ResolvedPlan, mailbox: &Mailbox) -> u32 {
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
     let asked = if plan.engine.workers > 0 { plan.engine.workers } else { cpus };

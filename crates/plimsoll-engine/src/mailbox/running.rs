@@ -1,4 +1,4 @@
-//! A run of the mail store, as every phase has it.
+//! State of a mail store run that all phases share.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -11,28 +11,28 @@ use super::home::Home;
 use crate::ending::Ending;
 use crate::step::Stage;
 
-/// A run of the mail store.
+/// Input of a mail store run.
 pub struct MailRun<'a> {
-    /// The plan, with one target.
+    /// Plan, with one target.
     pub plan: &'a ResolvedPlan,
-    /// That target.
+    /// Target of the plan.
     pub target: &'a Target,
-    /// The store's settings.
+    /// Settings of the store.
     pub mailbox: &'a Mailbox,
-    /// Where it lies; its files are not there yet, or as an earlier run left them clean
+    /// Directories of the store. The files do not exist yet, or an earlier run left them clean
     /// ([`Home::reuse`]).
     pub home: Home,
-    /// Turns true when the operator wants it to end.
+    /// Turns true if the operator interrupts the run.
     pub interrupt: &'a AtomicBool,
-    /// Is told how it goes.
+    /// Receives progress reports.
     pub watcher: &'a mut dyn Watcher,
-    /// Where each acknowledged durable commit is written, if anywhere.
+    /// File or pipe that receives each acknowledged durable commit, if any.
     pub witness: Option<&'a Path>,
     /// Decides when a measurement until steady ends.
     pub ending: &'a mut dyn Ending,
 }
 
-/// A run under way.
+/// Run in progress.
 pub(super) struct Running<'a> {
     pub(super) mail: MailRun<'a>,
     pub(super) recording: Recording,

@@ -9,7 +9,7 @@ use super::generation_map::{KeptGenerationMap, MappedGenerationMap, Trust};
 use super::manifest::{Manifest, Position, StoreState};
 use crate::EngineError;
 
-/// The configuration that a manifest describes.
+/// Returns the configuration that a manifest describes.
 pub fn of_manifest(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
     let config = planned::store::config(
         &manifest.mailbox,
@@ -21,7 +21,7 @@ pub fn of_manifest(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
     Ok(config)
 }
 
-/// The store that a manifest describes, with its generation maps, to be worked on.
+/// Opens the store that a manifest describes for reading and writing, with its generation maps.
 pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
     store_with(manifest, |id, pages, _| {
         let map = MappedGenerationMap::open(Path::new(&manifest.generation_maps), id, pages);
@@ -30,7 +30,7 @@ pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
     })
 }
 
-/// The same to be read alone. `in_place`: it lies where it was made.
+/// Opens the store for reading only. `in_place` is true if the store is in its original place.
 pub fn store_to_check(manifest: &Manifest, in_place: bool) -> Result<Store, EngineError> {
     store_with(manifest, |id, pages, position| {
         let trust = match position {
@@ -54,7 +54,7 @@ fn store_with(
     map: impl Fn(u32, u32, Option<&Position>) -> Result<Box<dyn GenerationMap>, EngineError>,
 ) -> Result<Store, EngineError> {
     let config = of_manifest(manifest)?;
-    // Before anything is allocated by its numbers.
+    // Validation comes first, because the numbers determine the size of allocations.
     config.validate().map_err(|error| EngineError::Config(error.to_string()))?;
     let mut states = Vec::new();
     for database in &config.databases {
@@ -70,7 +70,7 @@ fn store_with(
     Store::new(config, states).map_err(|error| EngineError::Config(error.to_string()))
 }
 
-/// Where each database stands.
+/// Returns the position of each database.
 pub fn positions(store: &Store) -> Vec<Position> {
     let position =
         |state: &DatabaseState| Position::new(state.config.id, state.pages_used, state.log);

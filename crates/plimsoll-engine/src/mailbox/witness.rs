@@ -1,11 +1,13 @@
-//! A witness that is not the store: every durable commit that is acknowledged is written to a file or
-//! pipe, where whoever watches keeps it when this process is killed.
+//! A witness outside the store. Each acknowledged durable commit is written to a file or pipe. The
+//! reader keeps it even if this process is killed.
 //!
-//! One record of 40 bytes per commit, little endian: database u32, page u32, slot u8, live u8, two zero
-//! bytes, version u32, log position u64, the store's identity u64, and eight bytes `commit2\n`. A write of
-//! so few bytes to a pipe is atomic (POSIX, `PIPE_BUF`), so that a killed process leaves whole records.
-//! Several runs may write to one file: each asks after its own. Earlier versions wrote 32 bytes without
-//! the identity, and `commit\r\n` at the end: these are asked of any store.
+//! A record has 40 bytes, little endian: database u32, page u32, slot u8, live u8, two zero bytes,
+//! version u32, log position u64, store identity u64, and eight bytes `commit2\n`. A write of this
+//! size to a pipe is atomic (POSIX, `PIPE_BUF`), so a killed process leaves whole records.
+//!
+//! Several runs may write to one file; each check selects the records of its own store. Earlier
+//! versions wrote 32 bytes without the identity, and `commit\r\n` at the end. Such records apply to
+//! any store.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,7 +25,7 @@ const MARK: &[u8; 8] = b"commit2\n";
 const OLD_RECORD_BYTES: usize = 32;
 const OLD_MARK: &[u8; 8] = b"commit\r\n";
 
-/// Writes each acknowledged commit at once.
+/// Writer that records each commit as soon as it is acknowledged.
 #[derive(Debug)]
 pub struct CommitWitness {
     file: File,
@@ -31,10 +33,10 @@ pub struct CommitWitness {
 }
 
 impl CommitWitness {
-    /// Opens the file or pipe, for the commits of one store.
+    /// Opens the file or pipe for the commits of one store.
     ///
     /// # Errors
-    /// A path that can't be opened for appending.
+    /// Fails if the path cannot be opened for appending.
     pub fn open(path: &Path, store_id: u64) -> Result<Self, EngineError> {
         let opened = open_for_appending(path).map(File::from);
         opened
@@ -45,7 +47,7 @@ impl CommitWitness {
 
 impl Witness for CommitWitness {
     fn acknowledged(&mut self, commit: &Commit) {
-        // A watcher that went away no longer wants to know.
+        // A reader that has closed the pipe is not an error.
         let _ = self.file.write_all(&encode(commit, self.store_id));
     }
 }
@@ -63,7 +65,8 @@ fn encode(commit: &Commit, store_id: u64) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// The commit at the start of `bytes`, with its store where it says so, and the bytes after it.
+/// Decodes the commit at the start of `bytes`. Returns it with its store, if recorded, and the
+/// remaining bytes.
 fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
     let u32_at =
         |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -86,21 +89,21 @@ fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
     Some((commit, store_id, &bytes[size..]))
 }
 
-/// What a witness kept.
+/// Commits in a witness's file.
 #[derive(Debug, Default)]
 pub struct Witnessed {
-    /// The commits that must be there.
+    /// Commits that must be present in the store.
     pub expected: ExpectedCommits,
-    /// How many commits of the store it saw.
+    /// Number of commits of the store.
     pub count: u64,
-    /// How many it saw of other stores, which are not asked after.
+    /// Number of commits of other stores, which the check skips.
     pub of_others: u64,
 }
 
-/// Reads what a witness kept of the commits of store `store_id`.
+/// Reads the commits of store `store_id` from a witness's file.
 ///
 /// # Errors
-/// A file that can't be read, or that holds something else.
+/// Fails if the file cannot be read or has other contents.
 pub fn read_commits(path: &Path, store_id: u64) -> Result<Witnessed, EngineError> {
     let read = || {
         let mut bytes = Vec::new();
@@ -112,7 +115,7 @@ pub fn read_commits(path: &Path, store_id: u64) -> Result<Witnessed, EngineError
     })?;
     let mut witnessed = Witnessed::default();
     let mut rest = &bytes[..];
-    // A process that was killed while it wrote to a file may leave a part of a record at the end.
+    // A process that was killed during a write to a file may leave a partial record at the end.
     while rest.len() >= RECORD_BYTES || decode(rest).is_some() {
         let Some((commit, of, after)) = decode(rest) else {
             let (path, at) = (path.display(), bytes.len() - rest.len());
@@ -153,7 +156,7 @@ mod tests {
         CommitWitness::open(&path, 78).unwrap().acknowledged(&commit);
         let witnessed = read_commits(&path, 77).unwrap();
         assert_eq!((witnessed.count, witnessed.of_others), (2, 1));
-        // As earlier versions wrote it, and with a part of a record at the end.
+        // Old format, with a partial record at the end.
         let mut old = record[..32].to_vec();
         old[24..].copy_from_slice(OLD_MARK);
         old.extend(&record[..20]);

@@ -1,4 +1,4 @@
-//! Checks a data set that a run left: every unit against what it should hold.
+//! Verifies a data set that a run left: compares every unit with its expected contents.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,31 +20,33 @@ use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, watch};
 use crate::work_dir::NOTHING;
 use crate::work_dir::find::{There, holds};
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug)]
 pub struct DataCheck {
-    /// Whether everything was read.
+    /// True if everything was read.
     pub complete: bool,
-    /// Units that were looked at.
+    /// Number of units checked.
     pub blocks_checked: u64,
-    /// Units that are not what they should be.
+    /// Number of damaged units and of missing or short files.
     pub damage_count: u64,
-    /// The first of each thread.
+    /// Missing or short files, and the first damage that each thread detected.
     pub damage: Vec<Damage>,
-    /// The first I/O error, which ended the check.
+    /// First I/O error, which ended the check.
     pub io_error: Option<String>,
 }
 
-/// Whether a data set lies at `path` or directly below it: by its manifest, also by one that can't be read.
+/// Returns true if `path`, or a directory directly below it, contains a data set's manifest. The
+/// manifest need not be readable.
 #[must_use]
 pub fn is_data_set(path: &Path) -> bool {
     holds(path, FILE)
 }
 
-/// Reads and checks the data set at `path`, with all processors.
+/// Reads and verifies the data set at `path` on all CPUs.
 ///
 /// # Errors
-/// No data set there, one in use or not closed, files that can't be opened.
+/// Fails if `path` has no data set or if a file cannot be opened. Also fails if the data set is in
+/// use or was not closed.
 pub fn check_data(
     path: &Path,
     interrupt: &AtomicBool,
@@ -61,7 +63,7 @@ pub fn check_data(
     plan.sizes_bytes = there.iter().zip(plan.sizes_bytes.iter()).map(held).collect();
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let threads = cpus.len().max(1);
-    // Checking is work for the CPU more than for the disk.
+    // Verification needs the CPU more than the disk.
     let place = |at: usize| cpus.get(at).map(|cpu| Place::on(*cpu, "a CPU for each thread"));
     let groups = (0..threads)
         .map(|at| group(&home, &there, &plan, (at, threads), place(at).unwrap_or_default()));
@@ -107,7 +109,7 @@ pub fn check_data(
     Ok(DataCheck { complete, blocks_checked, damage_count, damage, io_error })
 }
 
-/// A file that is not all there.
+/// Describes a missing or short file as damage. Returns `None` for a whole one.
 fn absent(file: &DataFile, there: There) -> Option<Damage> {
     let path = file.path.display().to_string();
     let (kind, says) = match there {
@@ -129,7 +131,7 @@ fn group(
     place: Place,
 ) -> Group<PassSource> {
     let source = |(file, there): (&DataFile, &There)| match there {
-        // Nothing is read from it.
+        // A missing file has no data to read.
         There::Missing => FileSource::read_only(NOTHING),
         There::Whole | There::Short(_) => FileSource::read_only(&file.path),
     };
@@ -140,7 +142,7 @@ fn group(
         target: Target::Files(BackendConfig {
             files,
             held: home.held.clone(),
-            // Direct I/O takes whole sectors.
+            // Direct I/O requires whole sectors.
             direct: match home.manifest.unit_bytes.is_multiple_of(512) {
                 true => Direct::Auto,
                 false => Direct::Off,
@@ -157,7 +159,7 @@ fn group(
     }
 }
 
-/// A finding as the bundle lists it.
+/// Converts a finding to an entry of the bundle.
 pub(super) fn describe(home: &DataHome, finding: &Finding) -> Damage {
     let file = home.files().get(finding.target as usize);
     let path = file.map_or(String::new(), |file| file.path.display().to_string());

@@ -1,6 +1,6 @@
-//! Conditioning: writes before the measurement that bring flash to its long-term state (SNIA SSS PTS
-//! 2.0.2). `fill-twice` writes all data in order, twice. `random-overwrite:until-steady` writes the
-//! working set at random until whoever judges says that the rate is steady, or its time is up.
+//! Conditioning: writes before the measurement that bring flash to its long-term state (SNIA SSS
+//! PTS 2.0.2). `fill-twice` writes all data in order, twice. `random-overwrite:until-steady` writes
+//! to random offsets of the working set until the rate is steady or the time limit expires.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,14 +18,14 @@ use super::running::Running;
 use crate::stream::run::{Event, watch};
 use crate::{EngineError, barrier};
 
-/// Operations that each client keeps outstanding while it conditions, where the plan has fewer: flash
-/// is brought to its long-term state sooner.
+/// Minimum number of outstanding operations per client during conditioning. Deeper queues bring
+/// flash to its long-term state sooner.
 const DEPTH_MIN: u32 = 32;
 /// Passes of `fill-twice`.
 const FILLS: u32 = 2;
 
-/// The load of `random-overwrite`: every stream of the plan as random writes to the same data, at
-/// least 32 deep, as fast as they go.
+/// Returns the load of `random-overwrite`. Each stream of the plan becomes random writes to the
+/// same data, at least 32 deep and without a rate limit.
 #[must_use]
 pub fn random_overwrite(matrix: &Matrix) -> Matrix {
     let overwrite = |stream: &Stream| Stream {
@@ -48,7 +48,7 @@ pub fn random_overwrite(matrix: &Matrix) -> Matrix {
 }
 
 impl Running<'_> {
-    /// Conditions as the plan says. `false` where it was ended before it was done.
+    /// Runs the conditioning that the plan declares. Returns false if it ended early.
     pub(super) fn condition(&mut self) -> Result<bool, EngineError> {
         if self.matrix.home.is_null {
             return Ok(true);
@@ -65,7 +65,7 @@ impl Running<'_> {
                 Ok(true)
             }
             Condition::RandomOverwrite => {
-                // The load's own streams wait while these are driven.
+                // The streams of the load are set aside during conditioning.
                 let load = std::mem::replace(&mut self.matrix.matrix, self.matrix.overwriting);
                 let done = self.overwrite();
                 self.matrix.matrix = load;
@@ -140,12 +140,12 @@ impl Running<'_> {
         Ok(self.recording.is_well())
     }
 
-    /// Bytes of each stream's data.
+    /// Returns the size of each stream's data in bytes.
     pub(super) fn sizes_bytes(&self) -> Vec<u64> {
         self.recording.instances.iter().map(|instance| instance.allocated_bytes).collect()
     }
 
-    /// Bytes that conditioning wrote.
+    /// Returns the number of bytes that conditioning wrote.
     pub(super) fn conditioned_bytes(&self) -> u64 {
         let phases = self.recording.phases.iter();
         phases.filter(|p| p.kind == PhaseKind::Condition).map(|p| p.written_bytes).sum()

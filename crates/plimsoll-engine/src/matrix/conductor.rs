@@ -1,4 +1,4 @@
-//! The calling thread's part while a load goes on: phases, rows, observation.
+//! Coordination of a running load: phases, rows, observation. It runs on the calling thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,10 +13,10 @@ use super::running::{MatrixRun, Running};
 use crate::stream::run::{Event, RunConfig, RunReport};
 use crate::{barrier, caches};
 
-/// Counters of the system are read at most this often.
+/// Minimum interval between two samples of the system's counters.
 const SAMPLE_NS_MIN: u64 = 200_000_000;
 
-/// The calling thread's part of the load: phases, rows, observation.
+/// State of the coordinating thread: phases, rows, observation.
 pub(super) struct Conductor<'r, 'a> {
     running: &'r mut Running<'a>,
     scribe: Scribe,
@@ -28,9 +28,9 @@ pub(super) struct Conductor<'r, 'a> {
     interval_ns: u64,
     next_sample_ns: u64,
     kind: PhaseKind,
-    /// Ends the load.
+    /// Set to true to end the load.
     stop: &'r AtomicBool,
-    /// Whether it ended because whoever judges said that it may, or its trace was over.
+    /// True once the ending permits the end of the measurement, or once the trace is over.
     pub(super) may_end: bool,
 }
 
@@ -70,7 +70,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         }
     }
 
-    /// Looks on at what the threads count of their operations.
+    /// Makes the threads' operation counts available to the observer.
     pub(super) fn watch_workload(&mut self, threads: Vec<LiveAccess>) {
         self.observer.watch_workload(threads);
     }
@@ -98,7 +98,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         }
     }
 
-    /// Puts the start off until the load may begin. What was waited for is none of the warm-up.
+    /// Delays the start until the load may begin. The delay does not count as warm-up.
     fn begins(&mut self, start_ns: &mut u64) {
         let running = &mut *self.running;
         let MatrixRun { watcher, interrupt, .. } = &mut running.matrix;
@@ -113,7 +113,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         page_cache.resident_bytes_before = resident.map(|r| r.0);
     }
 
-    /// Ends the warm-up where the measurement has started.
+    /// Ends the warm-up once the measurement has started.
     fn measure(&mut self, now_ns: u64) {
         let from_ns = self.phases.measure_from_ns;
         let Some(warm_up) = self.phases.warm_up else { return };
@@ -152,7 +152,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
         self.running.matrix.watcher.progress(self.kind, &progress);
     }
 
-    /// Ends the phases after a run that could not be driven.
+    /// Ends the phase after a load that failed to run.
     pub(super) fn give_up(self) {
         let now_ns = monotonic_ns();
         let phase = self.phases.measure;

@@ -1,4 +1,5 @@
-//! Making the data, and reading and checking all of it: each byte once, in order, by all threads.
+//! Creation and full verification of the data. All threads together process each byte once, in
+//! order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,26 +17,26 @@ use super::manifest::DataFile;
 use crate::EngineError;
 use crate::stream::source::{Op, Source, Wants};
 
-/// Transfers in flight of each thread.
+/// Transfers in flight per thread.
 pub const CHUNKS_IN_FLIGHT: u32 = 8;
 
-/// What a pass over the data does.
+/// Kind of a pass over the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// Writes everything for the first time.
+    /// Writes all data for the first time.
     Fill,
-    /// Reads everything and checks it, where it is followed.
+    /// Reads all data, and verifies it if generations are tracked.
     Check,
 }
 
-/// Some of the chunks of all files, one after the other.
+/// Source of consecutive chunks: one thread's part of a pass.
 #[derive(Debug)]
 pub struct PassSource {
     pass: Pass,
     sizes_bytes: Arc<[u64]>,
     contents: Arc<[Content]>,
     content_of: Arc<[usize]>,
-    /// By content; empty where nothing is checked.
+    /// Trackers by content. Empty if the pass does not verify.
     trackers: Vec<Tracker>,
     file: u32,
     offset_bytes: u64,
@@ -45,32 +46,32 @@ pub struct PassSource {
     chunk_bytes: u32,
 }
 
-/// What a pass is made from.
+/// Parameters of a pass.
 #[derive(Clone, Debug)]
 pub struct PassPlan {
-    /// What it does.
+    /// Kind of the pass.
     pub pass: Pass,
     /// Sizes of the files, by number.
     pub sizes_bytes: Arc<[u64]>,
-    /// What files hold, each kind once.
+    /// Distinct kinds of file content.
     pub contents: Arc<[Content]>,
-    /// By file, which of them it holds.
+    /// Index into `contents`, by file.
     pub content_of: Arc<[usize]>,
-    /// What each unit should hold.
+    /// Expected generation of each unit.
     pub generations: Option<Arc<[Generations]>>,
-    /// Whether zeroes are written instead of content.
+    /// True if the pass writes zeros instead of content.
     pub zeros: bool,
-    /// Counts what is done.
+    /// Bytes processed by all threads.
     pub done_bytes: Arc<AtomicU64>,
     /// Bytes of one transfer.
     pub chunk_bytes: u32,
 }
 
 impl PassPlan {
-    /// A pass over the data of `home`.
+    /// Plans a pass over the data of `home`.
     ///
     /// # Errors
-    /// Content that can't be made.
+    /// Fails if a file's content cannot be generated.
     pub fn new(home: &DataHome, pass: Pass, zeros: bool) -> Result<Self, EngineError> {
         let mut kinds: Vec<&DataFile> = Vec::new();
         let mut content_of = Vec::new();
@@ -96,7 +97,7 @@ impl PassPlan {
         })
     }
 
-    /// All bytes.
+    /// Returns the total size of the data.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.sizes_bytes.iter().sum()
@@ -106,7 +107,7 @@ impl PassPlan {
         self.sizes_bytes.iter().map(|size| size.div_ceil(self.chunk_bytes.into())).sum()
     }
 
-    /// Part `part` of `parts` of it.
+    /// Returns part `part` of `parts` of the pass.
     #[must_use]
     pub fn part(&self, part: u64, parts: u64) -> PassSource {
         let (all, parts) = (self.chunks(), parts.max(1));
@@ -140,7 +141,7 @@ impl PassPlan {
 }
 
 impl PassSource {
-    /// Goes to chunk `chunks` of all.
+    /// Advances to chunk `chunks` of the whole data.
     fn skip(&mut self, mut chunks: u64) {
         for size_bytes in self.sizes_bytes.iter() {
             let here = size_bytes.div_ceil(self.chunk_bytes.into());
@@ -153,7 +154,7 @@ impl PassSource {
         }
     }
 
-    /// What its checks came to.
+    /// Returns damage counts and the first finding of the pass.
     #[must_use]
     pub fn found(&self) -> (DamageCounts, Option<Finding>) {
         let (mut counts, mut first) = (DamageCounts::default(), None);
@@ -215,7 +216,8 @@ impl Source for PassSource {
         if op.tag != u32::MAX
             && let Some(tracker) = self.tracker(op.file)
         {
-            // Damage is counted and told at the end; the other data is checked all the same.
+            // Damage is counted here and reported at the end. The pass still verifies the remaining
+            // data.
             let _ = tracker.end_read(InFlight::from_number(op.tag), buffer);
         }
         true
@@ -230,7 +232,8 @@ impl Source for PassSource {
     }
 }
 
-/// Gives files their length without writing: reserved (`allocated`) or as one hole (`sparse`).
+/// Sets the length of the files without writing data: with reserved space (`allocated`) or as a
+/// single hole (`sparse`).
 ///
 /// # Errors
 /// The `errno` of the call, with the path.
@@ -253,7 +256,7 @@ pub fn lay_out(home: &DataHome, layout: Layout, stop: &AtomicBool) -> Result<(),
     Ok(())
 }
 
-/// Reserves a file's space; file systems that can't get its length alone.
+/// Reserves a file's space. Only sets its length if the file system cannot reserve space.
 fn reserve(fd: &std::os::fd::OwnedFd, data: &DataFile) -> Result<(), plimsoll_sys::SysError> {
     match file::allocate(fd, data.size_bytes) {
         Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
@@ -263,7 +266,7 @@ fn reserve(fd: &std::os::fd::OwnedFd, data: &DataFile) -> Result<(), plimsoll_sy
     }
 }
 
-/// Brings everything to stable storage.
+/// Flushes all files to stable storage.
 ///
 /// # Errors
 /// The `errno` of `fsync`, with the path.
@@ -276,7 +279,7 @@ pub fn sync(home: &DataHome) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// The classes of a pass over the data.
+/// Returns the classes of a pass over the data.
 #[must_use]
 pub fn pass_classes() -> Vec<Class> {
     let class = |name: &str, is_read| Class {

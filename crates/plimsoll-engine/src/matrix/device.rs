@@ -1,10 +1,16 @@
-//! What keeps a block device with somebody's data from being overwritten.
+//! Protects block devices that contain data from being overwritten.
 //!
-//! A device that is mounted, or that anything else in the kernel holds, is not written: it is opened with
-//! `O_EXCL`, which the kernel grants for a block device to one holder only (open(2)). Of any other, this
-//! is read: its first and last 8 MiB, where every label that libblkid knows lies, the further superblocks
-//! of Btrfs and XFS, and a thousand places spread over all of it. Anything but zeroes there, and the
-//! device is refused unless the operator names it in full.
+//! Plimsoll opens a device for writing with `O_EXCL`. The kernel then rejects the device if it is
+//! mounted or in exclusive use elsewhere in the kernel (open(2)).
+//!
+//! On any other device, Plimsoll reads these parts:
+//!
+//! - the first and last 8 MiB, which contain every label that libblkid recognises
+//! - the further superblocks of Btrfs and XFS
+//! - a thousand samples, spread over the whole device
+//!
+//! If any of these bytes is not zero, Plimsoll rejects the device unless the operator names it in
+//! full.
 
 mod labels;
 
@@ -23,34 +29,34 @@ use crate::open_target::follow::real_path;
 use crate::open_target::held::HeldDevice;
 use crate::work_dir::failed;
 
-/// Bytes at either end that are read whole: past VMFS's label at 2 MiB, LUKS's last header at 4 MiB and
-/// the first partition's first labels.
+/// Bytes at each end that are read completely. They include VMFS's label at 2 MiB, LUKS's last
+/// header at 4 MiB and the first labels of the first partition.
 const ENDS_BYTES: u64 = 8 << 20;
-/// Places between the ends. Data that takes one part in a hundred of a device, scattered in pieces much
-/// smaller than a thousandth of it, is missed by all of them once in e^10 = 22,000 devices.
+/// Number of samples between the ends. Assume data on 1 % of a device, scattered in pieces much
+/// smaller than a thousandth of it. All samples then miss it on one in e^10 = 22,000 devices.
 const PLACES: u64 = 1000;
-/// Bytes read at each place.
+/// Bytes of each sample.
 const PLACE_BYTES: u64 = 64 << 10;
-/// Places that the kernel is asked to read ahead of ours, so that a disk can order them.
+/// Number of samples requested ahead from the kernel, so that a disk can reorder the reads.
 const AHEAD: usize = 32;
 
-/// A device that may be used.
+/// Device that a run may use.
 #[derive(Debug)]
 pub struct Device {
-    /// Its name.
+    /// Path of the device.
     pub path: PathBuf,
-    /// Its size.
+    /// Size of the device in bytes.
     pub size_bytes: u64,
-    /// Holds it for as long as this lives.
+    /// Open handle. With `O_EXCL` it keeps other holders out until it is dropped.
     _held: OwnedFd,
 }
 
 impl Device {
-    /// Finds the node of a device, which is kept open: the device that is used is this one, whatever its
-    /// name leads to later.
+    /// Opens the node of a device and keeps it open. The run uses this device even if its path
+    /// later leads elsewhere.
     ///
     /// # Errors
-    /// What is missing, is no block device, or is not allowed.
+    /// Fails if the path is missing, is not a block device or is not allowed.
     pub(crate) fn find(
         path: &Path,
         allowed: Option<&AllowedPlaces>,
@@ -68,11 +74,12 @@ impl Device {
         Ok(node)
     }
 
-    /// Takes a device: for reading, or for writing too. What is on it may be destroyed only where
-    /// `destroy` names it. `seed` chooses the places that are looked at.
+    /// Opens a device for reading, or for reading and writing if `write` is true. Writing to a
+    /// device with data on it requires its path in `destroy`. `seed` selects the samples.
     ///
     /// # Errors
-    /// A device that can't be opened, is held, or has data on it that nobody gave up.
+    /// Fails if the device cannot be opened or is in use. Also fails if it has data and is not in
+    /// `destroy`.
     pub(crate) fn take(
         node: &HeldDevice,
         write: bool,
@@ -98,25 +105,25 @@ impl Device {
     }
 }
 
-/// Size of a device or file, by seeking to its end.
+/// Returns the size of a device or file, by seeking to its end.
 fn size_bytes(file: &File) -> std::io::Result<u64> {
     std::io::Seek::seek(&mut &*file, std::io::SeekFrom::End(0))
 }
 
-/// What is on it; `None` where only zeroes were found.
+/// Describes the data on a device. Returns `None` if all samples are zero.
 fn holds(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<String>> {
-    // The kernel is not to read on behind each place.
+    // Disables read-ahead after each sample.
     let _ = fadvise(file, 0, None, Advice::Random);
     let found = match data(file, size_bytes, seed)? {
         Some(at) => Some(name(file, size_bytes, at)?),
         None => None,
     };
-    // What was read here is in nobody's way later.
+    // Frees the page cache of the samples.
     let _ = fadvise(file, 0, None, Advice::DontNeed);
     Ok(found)
 }
 
-/// The first byte that was found to be other than zero.
+/// Returns the offset of the first non-zero byte in the samples.
 fn data(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<u64>> {
     let places = places(size_bytes, seed);
     let mut bytes = Vec::new();
@@ -133,8 +140,8 @@ fn data(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<u64>>
     Ok(None)
 }
 
-/// Where it is looked, as offset and length: the ends in MiBs, then where superblocks have their copies,
-/// then one place in each of a thousand equal parts.
+/// Returns offset and length of each sample. The order is: both ends in pieces of 1 MiB, backup
+/// superblocks, one sample in each of a thousand equal parts.
 fn places(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     const MIB: u64 = 1 << 20;
     let mut places = Vec::new();
@@ -148,13 +155,15 @@ fn places(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     let end = size_bytes.saturating_sub(ENDS_BYTES);
     (0..ENDS_BYTES / MIB).for_each(|number| add(end + number * MIB, MIB));
     BTRFS_MIRRORS.iter().for_each(|at| add(*at, PLACE_BYTES));
-    // XFS makes four allocation groups of a device that is no RAID and smaller than 4 TiB, and groups of
-    // 1 TiB of a larger one; each begins with a copy of the superblock (mkfs.xfs(8)).
+    // XFS makes four allocation groups on a device without RAID that is smaller than 4 TiB. On a
+    // larger device, groups have 1 TiB. Each group starts with a copy of the superblock
+    // (mkfs.xfs(8)).
     let group = if size_bytes < 4 << 40 { size_bytes / 4 / 4096 * 4096 } else { 1 << 40 };
     (1..4).for_each(|number| add(number * group, PLACE_BYTES));
     let part = size_bytes / PLACES;
     for number in 0..PLACES {
-        // Within its part at random, so that nothing that lies at even distances falls between all.
+        // A random offset within the part, so that data at regular intervals cannot fall between
+        // all samples.
         let room = part.saturating_sub(PLACE_BYTES) / 4096;
         let within = if room == 0 { 0 } else { mix(seed ^ mix(number)) % room * 4096 };
         add((number * part + within) / 4096 * 4096, PLACE_BYTES);
@@ -162,7 +171,7 @@ fn places(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     places
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+/// Applies the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -170,7 +179,7 @@ fn mix(value: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Names what is on a device that has a byte other than zero at `at`.
+/// Names the data on a device, given the offset `at` of a non-zero byte.
 fn name(file: &File, size_bytes: u64, at: u64) -> std::io::Result<String> {
     for label in LABELS {
         let Some(offset_bytes) = label.at.offset_bytes(size_bytes) else { continue };
@@ -199,7 +208,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("disk");
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-        // A hole: nothing of it takes space.
+        // The image is a hole and takes no space.
         file.set_len(SIZE).unwrap();
         file.write_all_at(bytes, at).unwrap();
         (directory, file)
@@ -210,7 +219,7 @@ mod tests {
         holds(&file, SIZE, 7).unwrap()
     }
 
-    /// Each label alone on an otherwise blank device is found, and named for what it is.
+    /// Each label alone on an otherwise blank device is detected and named correctly.
     #[test]
     fn every_label_is_found_where_it_lies() {
         for label in LABELS {
@@ -227,12 +236,12 @@ mod tests {
         assert_eq!(found((3 << 20) + 5, b"x").as_deref(), Some("data (at byte 3145733)"));
         let late = SIZE - (8 << 20);
         assert_eq!(found(late, b"x"), Some(format!("data (at byte {late})")));
-        // Where XFS keeps copies of its superblock, and Btrfs.
+        // Backup superblocks of XFS and Btrfs.
         assert!(found(SIZE / 2, b"XFSB").is_some());
         assert!(found((256 << 30) + 4096, b"tree").is_some());
     }
 
-    /// Whatever fills one of the thousand parts is found, wherever it begins.
+    /// Data that fills one of the thousand parts is detected at any offset.
     #[test]
     fn the_whole_device_is_looked_at() {
         let places = places(SIZE, 3);

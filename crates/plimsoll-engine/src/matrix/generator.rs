@@ -1,5 +1,5 @@
-//! What the generator says of itself: how long operations waited in it, where its threads ran, and what the
-//! kernel did for it in threads of its own.
+//! Overhead of the generator itself: waiting times of operations in it, CPUs of its threads, and
+//! work of the kernel's own threads on its behalf.
 
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::observed::{GeneratorThread, Lag};
@@ -12,7 +12,7 @@ use super::running::Running;
 use crate::stream::run::{GroupReport, RunReport};
 
 impl Running<'_> {
-    /// Notes all of it after a load.
+    /// Records all generator figures after a load.
     pub(super) fn note_generator(&mut self, report: &RunReport) {
         let groups = &report.collected.groups;
         let own =
@@ -41,8 +41,8 @@ impl Running<'_> {
         }
     }
 
-    /// Notes the waits of all groups under `tag`, and under `name` among the counters. `None` where
-    /// there was none.
+    /// Records the waits of all groups under `tag`, and under `name` in the counters. Returns
+    /// `None` if no operation waited.
     fn note_lag(
         &mut self,
         tag: &str,

@@ -1,4 +1,4 @@
-//! Where a data set lies: its directories or its device, its lock, its files, and what they should hold.
+//! Home of a data set: directories or device, lock, files and expected contents.
 
 use std::fs;
 use std::io::Write;
@@ -29,37 +29,37 @@ use crate::work_dir::{
     sys,
 };
 
-/// A data set, locked for as long as this lives.
+/// Data set, locked until this is dropped.
 #[derive(Debug)]
 pub struct DataHome {
-    /// What it is. Empty of files for the null target.
+    /// Manifest. Lists no files for the null target.
     pub manifest: Manifest,
-    /// True where the data of an earlier run was removed to make room for this.
+    /// True if the data of an earlier run was removed to make room for this one.
     pub replaced: bool,
-    /// True when its files hold what the plan says.
+    /// True once the files have the contents that the plan declares.
     pub is_made: bool,
-    /// What each unit of each file holds, where that is followed.
+    /// Generation of each unit of each file, if tracked.
     pub generations: Option<Arc<[Generations]>>,
-    /// The blocks that every run follows; `None` where the data carries no stamps.
+    /// Sample of blocks that every run tracks. `None` if the data has no stamps.
     pub sample: Option<Arc<Sample>>,
-    /// True for a target that swallows everything.
+    /// True for the null target, which discards all data.
     pub is_null: bool,
     device: Option<Device>,
-    /// Its own directories or its device, open: files are opened beneath them.
+    /// Open handles of the own directories or the device. Files are opened relative to them.
     pub held: HeldTarget,
-    /// Where the data lies on servers.
+    /// Location of data on servers, if any.
     pub remote: Option<Remote>,
-    /// The own directories in the plan's order: share `s` lies in number `s mod directories`.
+    /// Own directories in the plan's order. Share `s` is in directory `s mod directories`.
     below: Vec<PathBuf>,
     _locks: Option<Locks>,
 }
 
 impl DataHome {
-    /// Takes the target for a new data set; one that an earlier run of the same plan left there is
-    /// removed first.
+    /// Prepares the target for a new data set. Removes a data set that an earlier run of the same
+    /// plan left there.
     ///
     /// # Errors
-    /// A target that can't be used, is in use, too small, or holds something else.
+    /// Fails if the target is unusable, in use, too small, or occupied by something else.
     pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
         let HomeRequest { plan, target, matrix, .. } = *request;
         let on_servers = matches!(target.kind, TargetKind::Nfs { .. } | TargetKind::S3 { .. });
@@ -131,7 +131,7 @@ impl DataHome {
         let device = Device::take(&node, writes, request.destroy, request.data_id)?;
         let configs = streams::streams(request.matrix, request.plan.seed, Some(device.size_bytes))?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, &configs)?);
-        // The first stream says what the device holds: it is one file for all.
+        // The device is one file for all streams. The first stream determines its content.
         let sizes = configs.iter().map(|config| config.files.file_size_bytes);
         let size_bytes = sizes.max().unwrap_or(0);
         if let Some(stream) = request.matrix.streams.first() {
@@ -191,7 +191,7 @@ impl DataHome {
         };
         let made = home.manifest.write(&home.held).and_then(|()| home.make_files());
         if let Err(error) = made.and_then(|()| home.follow(request.follow, configs)) {
-            // The same: the error that made it fail is the one to tell.
+            // The caller needs the first error. An error of the removal would hide it.
             drop(home.remove());
             return Err(error);
         }
@@ -226,14 +226,15 @@ impl DataHome {
             _locks: None,
         };
         if let Err(error) = home.follow(request.follow, configs) {
-            // The error that made it fail is the one to tell.
+            // The caller needs the first error. An error of the removal would hide it.
             drop(home.remove());
             return Err(error);
         }
         Ok(home)
     }
 
-    /// Follows a sample of all blocks, and each of them where that is asked for.
+    /// Tracks a sample of all blocks. Tracks every block if `follow` is true and all files have
+    /// stamps.
     fn follow(&mut self, follow: bool, configs: &[StreamConfig]) -> Result<(), EngineError> {
         self.sample = self.sample_of(configs);
         if !follow || !self.manifest.files.iter().all(|file| file.stamps) {
@@ -263,11 +264,11 @@ impl DataHome {
         Some(Arc::new(Sample::new(units, all, self.manifest.data_id)))
     }
 
-    /// Makes the files, empty.
+    /// Creates the files, empty.
     fn make_files(&self) -> Result<(), EngineError> {
         let mut made: Option<&Path> = None;
         for data in &self.manifest.files {
-            // A tree's directories, below our own.
+            // Directories of a tree, below the data set's own directory.
             if let Some(parent) = data.path.parent().filter(|parent| made != Some(*parent)) {
                 self.held
                     .make_directories(parent)
@@ -281,19 +282,19 @@ impl DataHome {
         Ok(())
     }
 
-    /// Says that all data was laid out: each block was written once.
+    /// Records that every block was written once.
     pub fn written_once(&self) {
         self.generations.iter().flat_map(|all| all.iter()).for_each(Generations::written_once);
         self.sample.iter().for_each(|sample| sample.written_once());
     }
 
-    /// The files, by number.
+    /// Returns the files, by number.
     #[must_use]
     pub fn files(&self) -> &[DataFile] {
         &self.manifest.files
     }
 
-    /// The directories or the device, for observation.
+    /// Returns the directories or the device, for observation.
     #[must_use]
     pub fn places(&self) -> Vec<PathBuf> {
         match &self.device {
@@ -302,7 +303,7 @@ impl DataHome {
         }
     }
 
-    /// Bytes of one transfer of a pass over all data: whole units.
+    /// Returns the bytes of one transfer of a full pass: a multiple of the unit.
     #[must_use]
     pub fn chunk_bytes(&self) -> u32 {
         let most = self.remote.as_ref().map_or(CHUNK_BYTES, Remote::chunk_bytes);
@@ -310,22 +311,22 @@ impl DataHome {
         (most / unit_bytes * unit_bytes).max(unit_bytes)
     }
 
-    /// Size of the device, where it is one.
+    /// Returns the size of the device, if the target is one.
     #[must_use]
     pub fn device_bytes(&self) -> Option<u64> {
         self.device.as_ref().map(|device| device.size_bytes)
     }
 
-    /// What a file holds.
+    /// Returns the content of a file.
     ///
     /// # Errors
-    /// Content that can't be made for such units.
+    /// Fails if the content cannot be generated for this unit size.
     pub fn content(&self, file: &DataFile) -> Result<Content, EngineError> {
         content(&self.manifest, file)
     }
 
-    /// Directories and files that a stream's operations on names and attributes go to; `None` where the
-    /// data is not in directories of this host.
+    /// Returns the directories and files for a stream's operations on names and attributes. Returns
+    /// `None` if the data is not in directories of this host.
     #[must_use]
     pub fn names(&self, matrix: &Matrix, configs: &[StreamConfig], number: usize) -> Option<Names> {
         if self.below.is_empty() {
@@ -340,10 +341,10 @@ impl DataHome {
         })
     }
 
-    /// Makes the small files that the streams' clients have at their start.
+    /// Creates the small files that the streams' clients need at the start.
     ///
     /// # Errors
-    /// Files that can't be made or removed.
+    /// Fails if a file cannot be created or removed.
     pub fn reset_small(
         &mut self,
         matrix: &Matrix,
@@ -361,7 +362,7 @@ impl DataHome {
         Ok(())
     }
 
-    /// Opens a file for something that is no I/O of a workload, through the page cache.
+    /// Opens a file through the page cache, for I/O that is not part of a workload.
     ///
     /// # Errors
     /// The `errno` of `open`.
@@ -371,10 +372,11 @@ impl DataHome {
         Ok(opened.map_err(|error| EngineError::system("opening a file", error))?.fd)
     }
 
-    /// Notes in which state the data is left; with [`DataState::Clean`] also what each unit holds.
+    /// Writes the data set's new state to the manifest. [`DataState::Clean`] also stores the
+    /// generation of each unit.
     ///
     /// # Errors
-    /// A manifest or generation file that can't be written.
+    /// Fails if the manifest or a generation file cannot be written.
     pub fn mark(&mut self, state: DataState) -> Result<(), EngineError> {
         self.manifest.state = state;
         if self.is_null || self.manifest.directories.is_empty() {
@@ -413,12 +415,12 @@ impl DataHome {
         })
     }
 
-    /// Takes the data set that lies at `path`, or in the only one directly below it, for reading, with what
-    /// each unit should hold and what there is of each file. Its directories are those that are read.
+    /// Opens a data set for reading. It is at `path`, or is the only one directly below it. Returns
+    /// it with its expected contents, and with the state of each file.
     ///
     /// # Errors
-    /// No data set there, several of them, one that is in use, one that is not known to be whole, or a copy
-    /// of a part of one.
+    /// Fails if `path` has no data set or several, or if only part of a copy is there. Also fails
+    /// if the data set is in use or was not closed.
     pub(crate) fn open_at(path: &Path) -> Result<(Self, Vec<There>), EngineError> {
         let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
         let directories = settle(&manifest, &found, &manifest.directories)?;
@@ -450,11 +452,11 @@ impl DataHome {
         Ok((home, there))
     }
 
-    /// Removes the data set: its files with its own directories, and what it should hold. What was written
-    /// to a device stays there.
+    /// Removes the data set's files, its own directories and its generation files. Data written to
+    /// a device stays there.
     ///
     /// # Errors
-    /// What can't be removed, and what is there and not the data set's.
+    /// Fails if a file cannot be removed or does not belong to the data set.
     pub fn remove(self) -> Result<(), EngineError> {
         if let Some(remote) = self.remote {
             return remote.remove();
@@ -467,7 +469,7 @@ impl DataHome {
     }
 }
 
-/// Says of each file where it lies now, and looks what there is of it.
+/// Updates the manifest to the current paths and checks the size of each file.
 fn settle_files(
     manifest: &mut Manifest,
     directories: Vec<PathBuf>,
@@ -476,7 +478,7 @@ fn settle_files(
     let mut there = Vec::new();
     let mut paths = Vec::new();
     for file in &manifest.files {
-        // `Manifest::check` has seen that each lies in one of them.
+        // `Manifest::check` has verified that each file is in one of the directories.
         let Some((number, below)) = manifest.place_of(&file.path) else { continue };
         let directory = &directories[number];
         there.push(look_at(&open[number], directory, &below, file.size_bytes)?);
@@ -489,7 +491,7 @@ fn settle_files(
     Ok((there, HeldTarget::of_directories(open)))
 }
 
-/// What each unit of a file should hold.
+/// Loads the expected generation of each unit of a file.
 fn load(manifest: &Manifest, number: usize) -> Result<Generations, EngineError> {
     let units = manifest.files[number].size_bytes / u64::from(manifest.unit_bytes);
     let size_bytes = units * Generations::BYTES_PER_UNIT as u64;
@@ -505,10 +507,10 @@ fn load(manifest: &Manifest, number: usize) -> Result<Generations, EngineError> 
     Ok(Generations::load(&bytes))
 }
 
-/// What a file of a data set holds.
+/// Returns the content of a file of a data set.
 ///
 /// # Errors
-/// Content that can't be made for such units.
+/// Fails if the content cannot be generated for this unit size.
 fn content(manifest: &Manifest, file: &DataFile) -> Result<Content, EngineError> {
     let spec = plimsoll_workload::content::ContentSpec {
         compressibility: file.compressibility,
@@ -521,7 +523,7 @@ fn content(manifest: &Manifest, file: &DataFile) -> Result<Content, EngineError>
     Content::new(&spec).map_err(|error| EngineError::Config(error.to_string()))
 }
 
-/// Whether a stream's layout writes.
+/// Returns true if a stream's layout writes data.
 fn lays_out(stream: &plimsoll_plan::Stream) -> bool {
     matches!(stream.layout, Layout::Written | Layout::Zeros)
 }
@@ -536,7 +538,7 @@ fn data_file(path: PathBuf, size_bytes: u64, stream: &plimsoll_plan::Stream) -> 
     }
 }
 
-/// The files of all streams, by number; see [`Tree`].
+/// Lists the files of all streams, by number; see [`Tree`].
 fn files(matrix: &Matrix, configs: &[StreamConfig], below: &[PathBuf]) -> Vec<DataFile> {
     let mut all = Vec::new();
     for (stream, config) in matrix.streams.iter().zip(configs) {
@@ -551,14 +553,15 @@ fn files(matrix: &Matrix, configs: &[StreamConfig], below: &[PathBuf]) -> Vec<Da
     all
 }
 
-/// Memory that is available; `None` where the kernel does not tell.
+/// Returns the available memory in bytes, or `None` if the kernel does not report it.
 pub(crate) fn memory_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
     Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
 }
 
-/// Refuses what would fill the host's memory: following takes five bytes for each unit of the data.
+/// Rejects data whose tracking would need more than half of the host's memory. Each unit needs five
+/// bytes.
 fn fits_memory(
     data_bytes: u64,
     unit_bytes: u32,
@@ -581,7 +584,7 @@ mod tests {
 
     #[test]
     fn what_would_fill_the_memory_is_refused() {
-        // 1 TiB in blocks of 4 KiB: 2^28 of them, 1.25 GiB.
+        // 1 TiB in blocks of 4 KiB has 2^28 units, which need 1.25 GiB.
         assert!(fits_memory(1 << 40, 4096, Some(4 << 30)).is_ok());
         let error = fits_memory(1 << 40, 4096, Some(2 << 30)).unwrap_err().to_string();
         assert!(error.contains("1342177280 bytes of memory"), "{error}");

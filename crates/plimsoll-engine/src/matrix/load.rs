@@ -1,4 +1,4 @@
-//! The load of a matrix run: clients dealt to threads, and what the generator says of itself.
+//! The load of a matrix run: distributes clients over threads and records the results.
 
 use std::fs;
 use std::path::Path;
@@ -22,13 +22,13 @@ use crate::issue;
 use crate::stream::matrix::{MatrixSource, WriteContent};
 use crate::stream::run::{Group, RunConfig, Target, watch};
 
-/// How long before a scheduled start a thread watches the clock instead of sleeping.
+/// Time before a scheduled start in which a thread polls the clock instead of sleeping.
 const SPIN_NS: u64 = 50_000;
-/// Up to so many clients have histograms of their own.
+/// Maximum number of clients with a histogram each.
 const CLIENTS_APART_MAX: u32 = 64;
 
 impl Running<'_> {
-    /// The clients of all streams, dealt to threads.
+    /// Distributes the clients of all streams over threads.
     pub(super) fn groups(
         &self,
         configs: &[StreamConfig],
@@ -37,7 +37,7 @@ impl Running<'_> {
         let mut parts: Vec<(usize, Box<[u32]>)> = Vec::new();
         for (number, config) in configs.iter().enumerate() {
             if let Some(remote) = &self.matrix.home.remote {
-                // All clients of a share are one thread's.
+                // One thread drives all clients of a share.
                 let shares = remote.shares(number);
                 let of = threads.min(shares).min(config.clients).max(1);
                 let mine =
@@ -97,7 +97,8 @@ impl Running<'_> {
         Ok(groups)
     }
 
-    /// Files of this host, with what operations on names and attributes go to where the stream has any.
+    /// Returns the files of this host, with the names for metadata operations if the stream has
+    /// any.
     fn local_target(
         &self,
         stream: &plimsoll_plan::Stream,
@@ -209,7 +210,7 @@ impl Running<'_> {
     }
 }
 
-/// What the operations of all threads together were.
+/// Merges the access profiles of all threads.
 fn access_profile_of(sources: &[Option<MatrixSource>]) -> AccessProfile {
     let mut profilers = sources.iter().flatten().filter_map(MatrixSource::profiler);
     let Some(mut all) = profilers.next().cloned() else { return AccessProfile::default() };
@@ -217,7 +218,7 @@ fn access_profile_of(sources: &[Option<MatrixSource>]) -> AccessProfile {
     all.totals()
 }
 
-/// Sizes of all files, by their number in the file table.
+/// Returns the sizes of all files, by their number in the file table.
 fn file_sizes(configs: &[StreamConfig]) -> Vec<u64> {
     let mut sizes = Vec::new();
     for config in configs {

@@ -1,5 +1,6 @@
-//! `data.json`: what a data set on disk is, so that `plimsoll verify` knows what it should hold and a
-//! later run knows that it is ours. Each of its directories holds the same copy.
+//! `data.json`: the description of a data set on disk. `plimsoll verify` reads the expected
+//! contents from it. A later run uses it to recognise Plimsoll's own data. Each directory has the
+//! same copy.
 
 use std::path::{Path, PathBuf};
 
@@ -13,54 +14,54 @@ use crate::work_dir::{self, Manifested};
 
 /// Name of the file in each directory of a data set.
 pub const FILE: &str = "data.json";
-/// Version of the manifest's form.
+/// Version of the manifest's format.
 pub const VERSION: u32 = 1;
 
-/// In which state a data set was left.
+/// State in which a run left a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataState {
-    /// It is being made.
+    /// The data is being created.
     Creating,
-    /// It was opened for a run that did not come to its end.
+    /// A run opened the data and did not finish.
     InUse,
-    /// What each unit should hold is in the generation files.
+    /// The generation files have the expected generation of each unit.
     Clean,
 }
 
-/// One file of a data set.
+/// File of a data set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataFile {
-    /// Where it is: absolute.
+    /// Absolute path.
     pub path: PathBuf,
-    /// Its size.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// How many to one its content compresses.
+    /// Compression ratio of the content, to one.
     pub compressibility: f64,
-    /// Share of its 4 KiB blocks that are copies of others.
+    /// Share of 4 KiB blocks that are copies of others.
     pub duplicate_share: f64,
-    /// Whether its units carry stamps.
+    /// True if the units have stamps.
     pub stamps: bool,
 }
 
-/// The manifest of a data set.
+/// Manifest of a data set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this form.
+    /// Version of the format.
     pub data_version: u32,
-    /// Its number: part of all content, in every stamp.
+    /// Number of the data set, which is part of all content and of every stamp.
     pub data_id: u64,
-    /// Name of the plan that made it.
+    /// Name of the plan that created the data.
     pub plan: String,
-    /// Bytes of a unit: each carries a stamp.
+    /// Bytes of a unit. Each unit can have a stamp.
     pub unit_bytes: u32,
-    /// The directories that Plimsoll made for it: absolute.
+    /// Absolute paths of the directories that Plimsoll created for the data.
     pub directories: Vec<PathBuf>,
-    /// Its files, by number.
+    /// Files, by number.
     pub files: Vec<DataFile>,
     /// Directory of the generation files.
     pub generations: PathBuf,
-    /// How it was left.
+    /// State in which the last run left the data.
     pub state: DataState,
 }
 
@@ -111,8 +112,8 @@ impl Manifested for Manifest {
 }
 
 impl Manifest {
-    /// The directory, by number, and the name below it of a file of the data set; `None` where it lies in
-    /// none of them.
+    /// Returns the directory number of a file and its path relative to that directory. Returns
+    /// `None` if the file is in none of the directories.
     pub(crate) fn place_of(&self, path: &Path) -> Option<(usize, PathBuf)> {
         let mut directories = self.directories.iter().enumerate();
         let (number, below) = directories
@@ -120,18 +121,18 @@ impl Manifest {
         beneath::is_plain(below).then(|| (number, below.to_path_buf()))
     }
 
-    /// Reads the manifest in `directory`; `None` where there is none.
+    /// Reads the manifest in `directory`. Returns `None` if there is none.
     ///
     /// # Errors
-    /// A manifest that can't be read, or is none of ours.
+    /// Fails if the manifest cannot be read or is not valid.
     pub fn read(directory: &Path) -> Result<Option<Self>, EngineError> {
         work_dir::read_manifest(directory)
     }
 
-    /// Writes the manifest to each of the directories, which are open.
+    /// Writes the manifest to each of the open directories.
     ///
     /// # Errors
-    /// A directory that can't be written.
+    /// Fails if a directory cannot be written.
     pub(crate) fn write(&self, held: &HeldTarget) -> Result<(), EngineError> {
         work_dir::write_manifest(self, held.directories())
     }

@@ -1,10 +1,10 @@
-//! What one interval of a load says while it goes on.
+//! Current rate and latency of a running load.
 
 use plimsoll_record::collect::Interval;
 use plimsoll_record::progress::Progress;
 use plimsoll_workload::step::{Class, ClassGroup};
 
-/// The latest interval, for progress.
+/// Figures of the latest interval, for progress reports.
 pub(super) struct Pulse {
     rate_ops_per_s: f64,
     rate_bytes_per_s: f64,
@@ -46,8 +46,8 @@ impl Pulse {
     }
 }
 
-/// Operations and written bytes of a whole interval of the phase; `None` for one before it began, after
-/// the stop, or that adds to an earlier one.
+/// Returns operations and written bytes of a whole interval of the phase. Returns `None` for an
+/// interval before the start or after the stop, and for a supplement of an earlier one.
 pub(super) fn whole(row: &Interval, classes: &[Class]) -> Option<(u64, u64)> {
     if row.number < 0 || row.drain || row.supplement {
         return None;

@@ -1,6 +1,6 @@
-//! Reading back what was written, where the plan does not have all data checked: a write is worth nothing
-//! until it is read. Up to 1,024 blocks of the sample that the run wrote are read and compared, for at
-//! most ten seconds.
+//! Verification of a sample of the writes, if the plan does not verify all data. A write has no
+//! value until it can be read. This phase reads and compares up to 1,024 blocks of the sample that
+//! the run wrote. It takes at most ten seconds.
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ use crate::placement::Place;
 use crate::stream::run::{Event, Group, watch};
 use crate::stream::source::{Op, Source, UNFOLLOWED, Wants};
 
-/// Blocks to read back: damage to one in 300 is found with 95 %.
+/// Maximum number of blocks to read. Damage to one block in 300 is detected with 95 % probability.
 const BLOCKS_MAX: usize = 1024;
-/// Bytes to read for them at most, as an object is read whole.
+/// Maximum number of bytes to read. The limit matters for objects, which are read whole.
 const BYTES_MAX: u64 = 1 << 30;
-/// How long it may take.
+/// Time limit.
 const NS_MAX: u64 = 10_000_000_000;
-/// The least that is read: what direct I/O takes everywhere.
+/// Minimum size of a read, which direct I/O accepts on all devices.
 const READ_BYTES_MIN: u64 = 4096;
 
-/// Places that are read one after the other.
+/// Source of reads, one for each place to check.
 #[derive(Debug)]
 struct Places {
-    /// File, offset and size.
+    /// Remaining places: file, offset and size.
     left: std::vec::IntoIter<(u32, u64, u32)>,
-    /// By what files hold.
+    /// Samplers, by content.
     samplers: Vec<Sampler>,
-    /// By file, which of them.
+    /// Index into `samplers`, by file.
     content_of: Arc<[usize]>,
 }
 
@@ -45,7 +45,7 @@ impl Places {
         self.samplers.get_mut(*self.content_of.get(file as usize)?)
     }
 
-    /// What all checks came to.
+    /// Returns the combined result of all checks.
     fn found(&self) -> SampleCounts {
         let mut all = SampleCounts::default();
         for found in self.samplers.iter().map(Sampler::found) {
@@ -71,7 +71,7 @@ impl Source for Places {
     }
 
     fn completed(&mut self, _client: u32, op: &Op, buffer: &mut [u8]) -> bool {
-        // Damage is counted and told at the end; the other places are checked all the same.
+        // Damage is counted here and reported at the end. The other places are still checked.
         if let (Some(sampler), true) = (self.sampler(op.file), op.tag != UNFOLLOWED) {
             let _ = sampler.end_read(InFlight::from_number(op.tag), buffer);
         }
@@ -86,8 +86,8 @@ impl Source for Places {
 }
 
 impl Running<'_> {
-    /// Reads a sample of what was written back. Nothing where nothing was, or what hangs would be waited
-    /// for.
+    /// Reads back a sample of the writes. Does nothing if the run wrote nothing, or if operations
+    /// were abandoned: a hung target would block this phase too.
     pub(super) fn read_back(&mut self) -> Result<(), EngineError> {
         if self.recording.counters.get("operations_abandoned").is_some_and(|count| *count > 0) {
             return Ok(());
@@ -139,7 +139,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Where blocks of the sample lie that the run wrote; `None` where there are none.
+    /// Returns the places of sampled blocks that the run wrote, or `None` if it wrote none.
     fn written_places(&self) -> Result<Option<Places>, EngineError> {
         let home = &self.matrix.home;
         let Some(sample) = &home.sample else { return Ok(None) };

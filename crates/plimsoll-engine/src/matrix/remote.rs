@@ -1,4 +1,4 @@
-//! Data that lies on servers: NFS exports or an S3 bucket.
+//! Data on servers: NFS exports or an S3 bucket.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,8 +15,9 @@ use crate::s3::{self, S3Target};
 use crate::stream::run::{Remote as Said, Target};
 use crate::{EngineError, urgency};
 
-/// Where the XIDs of a run's client start: scattered, so that those of two clients hardly ever meet
-/// and no server takes a call for an earlier run's. (SplitMix64: Steele, Lea and Flood, 2014.)
+/// Returns the first XID of one of a run's clients. Scattered values make collisions between
+/// clients unlikely. They also keep a server from treating a call as one of an earlier run.
+/// (SplitMix64: Steele, Lea and Flood, 2014.)
 fn xid_seed(run: u64, client: u32) -> u32 {
     let mut z = run.wrapping_add(u64::from(client + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,22 +25,22 @@ fn xid_seed(run: u64, client: u32) -> u32 {
     ((z ^ (z >> 31)) >> 32) as u32
 }
 
-/// The data of a run on servers.
+/// Data of a run on servers.
 #[derive(Debug)]
 pub struct Remote {
     lies: Lies,
-    /// The data set's number.
+    /// Number of the data set.
     run: u64,
-    /// Clients made so far.
+    /// Number of NFS clients created, which scatters their XIDs.
     clients: AtomicU32,
-    /// Of each stream.
+    /// Files of each stream.
     files: Vec<FileSet>,
-    /// How each stream's durable writes are made so.
+    /// Stability level of each stream's durable writes.
     durable: Vec<Stability>,
     connections: u32,
-    /// How long a server that does not answer is waited for.
+    /// Timeout for a server that does not answer.
     outage_max_ns: u64,
-    /// A server has left a call without an answer for so long.
+    /// True if a server left a call unanswered until the timeout.
     silent: bool,
     nfs_calls: nfs::Calls,
     s3_calls: s3::Calls,
@@ -52,10 +53,11 @@ enum Lies {
 }
 
 impl Remote {
-    /// Takes the target of a plan, and makes what there is to make before the data.
+    /// Connects to the target of a plan and creates everything that must exist before the data.
     ///
     /// # Errors
-    /// A server that can't be reached or refuses; what the target can't do.
+    /// Fails if a server is unreachable or rejects a call. Also fails if the target does not
+    /// support the plan.
     pub fn create(
         request: &HomeRequest<'_>,
         configs: &[StreamConfig],
@@ -116,7 +118,7 @@ impl Remote {
         })
     }
 
-    /// True where the data of an earlier run was removed to make room.
+    /// Returns true if the data of an earlier run was removed to make room.
     #[must_use]
     pub fn replaced(&self) -> bool {
         match &self.lies {
@@ -125,19 +127,19 @@ impl Remote {
         }
     }
 
-    /// The shares of a stream.
+    /// Returns the number of shares of a stream.
     #[must_use]
     pub fn shares(&self, stream: usize) -> u32 {
         self.files.get(stream).map_or(1, |set| set.shares)
     }
 
-    /// The shares of a stream among those of all.
+    /// Returns the index range of a stream's shares among the shares of all streams.
     fn range(&self, stream: usize) -> Range<usize> {
         let before: usize = self.files.iter().take(stream).map(|set| set.shares as usize).sum();
         before..before + self.shares(stream) as usize
     }
 
-    /// Where the data lies, one for each export or bucket.
+    /// Returns the location of the data, one for each export or bucket.
     #[must_use]
     pub fn directories(&self) -> Vec<String> {
         match &self.lies {
@@ -146,7 +148,7 @@ impl Remote {
         }
     }
 
-    /// Where the servers answer.
+    /// Returns the addresses of the servers.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         match &self.lies {
@@ -155,7 +157,7 @@ impl Remote {
         }
     }
 
-    /// Where a data file lies, for messages.
+    /// Returns the name of a data file for messages.
     #[must_use]
     pub fn name_of(&self, file: u32) -> String {
         match &self.lies {
@@ -164,7 +166,7 @@ impl Remote {
         }
     }
 
-    /// What the shares of a stream that `mine` takes are to a thread.
+    /// Returns a thread's target: the shares of a stream that `mine` selects.
     #[must_use]
     pub fn target(&self, stream: usize, mine: impl Fn(u32) -> bool) -> Target {
         let range = self.range(stream);
@@ -174,7 +176,7 @@ impl Remote {
         self.target_of(first as u32, durable, takes)
     }
 
-    /// What all shares are to a thread.
+    /// Returns a thread's target with all shares.
     #[must_use]
     pub fn whole(&self) -> Target {
         self.target_of(0, Stability::DataSync, |_| true)
@@ -214,7 +216,7 @@ impl Remote {
         }
     }
 
-    /// Bytes of one transfer of a pass over all data.
+    /// Returns the bytes of one transfer of a full pass.
     #[must_use]
     pub fn chunk_bytes(&self) -> u32 {
         match &self.lies {
@@ -223,7 +225,7 @@ impl Remote {
         }
     }
 
-    /// Bytes of one read of a block of the sample: of an object all of it.
+    /// Returns the bytes of one read of a sampled block. An object is read whole.
     #[must_use]
     pub fn read_back_bytes(&self) -> u32 {
         match &self.lies {
@@ -232,10 +234,11 @@ impl Remote {
         }
     }
 
-    /// Whether the data has to be made anew for a stream: objects of another size are other objects.
+    /// Returns true if the existing data fits a stream, and false if it must be created again.
+    /// Objects of another size are removed first.
     ///
     /// # Errors
-    /// What the target can't do; objects that can't be removed.
+    /// Fails if the target does not support the stream or if an object cannot be removed.
     pub fn fit(&mut self, config: &StreamConfig) -> Result<bool, EngineError> {
         let Lies::S3(home) = &mut self.lies else { return Ok(true) };
         let object_bytes = s3::object_bytes(config).map_err(EngineError::Config)?;
@@ -249,10 +252,10 @@ impl Remote {
         Ok(false)
     }
 
-    /// Gives the files their size without writing them.
+    /// Sets the size of the files without writing them.
     ///
     /// # Errors
-    /// A call that failed, or a target whose files have no size of their own.
+    /// Fails if a call fails, or if the target's files have no size of their own.
     pub fn lay_out(&mut self) -> Result<(), EngineError> {
         match &mut self.lies {
             Lies::Nfs(home) => home.truncate(),
@@ -263,10 +266,10 @@ impl Remote {
         }
     }
 
-    /// Makes the small files that a stream's clients have at its start.
+    /// Creates the small files that a stream's clients need at the start.
     ///
     /// # Errors
-    /// A call that failed.
+    /// Fails if a call fails.
     pub fn reset_small(&mut self, stream: usize, config: &StreamConfig) -> Result<(), EngineError> {
         let (clients, names) = (config.clients, config.names_per_client);
         let (range, shares) = (self.range(stream), self.shares(stream));
@@ -276,7 +279,7 @@ impl Remote {
         }
     }
 
-    /// Takes what a thread said into account.
+    /// Adds the calls that a thread reported.
     pub fn note(&mut self, said: &Said) {
         match said {
             Said::Nfs { calls, .. } => self.nfs_calls.merge(calls),
@@ -284,13 +287,13 @@ impl Remote {
         }
     }
 
-    /// A server has left a call without an answer for as long as the plan waits.
+    /// Records that a server left a call unanswered until the timeout.
     pub fn note_silence(&mut self) {
         self.silent = true;
     }
 
-    /// Writes down what was said in all since the data was taken, and what the servers did
-    /// meanwhile; what was said up to here is not counted again.
+    /// Writes the counters of all calls since the data was created, with the servers' statistics
+    /// for that time. Resets the calls, so that none counts twice.
     pub fn counters(&mut self, into: &mut BTreeMap<String, u64>) {
         match &mut self.lies {
             Lies::Nfs(home) => {
@@ -306,11 +309,11 @@ impl Remote {
         }
     }
 
-    /// Removes everything that was made. A server that was silent to the end of the run's patience has a
-    /// moment to answer now.
+    /// Removes everything that the run created. A server that was silent until the timeout only
+    /// gets a short time to answer.
     ///
     /// # Errors
-    /// A call that failed, or that the operator did not want to wait for.
+    /// Fails if a call fails or if the operator interrupts it.
     pub fn remove(self) -> Result<(), EngineError> {
         let patience_ns = if self.silent { urgency::LAST_WORDS_NS } else { self.outage_max_ns };
         match self.lies {

@@ -1,4 +1,4 @@
-//! A trace that is replayed: laid onto the target before anything is driven, noted when the load has ended.
+//! Replay of a trace: maps it to the target before the load and records the result afterwards.
 
 use plimsoll_record::histogram::Totals;
 use plimsoll_record::replay::{Lags, note};
@@ -11,7 +11,7 @@ use crate::stream::matrix::MatrixSource;
 use crate::stream::run::RunReport;
 
 impl Running<'_> {
-    /// Lays the trace, where there is one, onto the file of its stream.
+    /// Maps the trace, if there is one, to the file of its stream.
     pub(super) fn lay_trace(&mut self, configs: &mut [StreamConfig]) -> Result<(), EngineError> {
         let plan = self.matrix.plan;
         let Some(to_replay) = self.matrix.trace.take() else { return Ok(()) };
@@ -21,7 +21,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Notes how the trace was replayed.
+    /// Records how the trace was replayed.
     pub(super) fn note_replay(&mut self, configs: &[StreamConfig], report: &RunReport) {
         let laid = configs.iter().find_map(|config| config.trace.as_ref());
         let (Some(about), Some(laid)) = (self.replay.take(), laid) else { return };
@@ -29,7 +29,7 @@ impl Running<'_> {
     }
 }
 
-/// How late the operations of all threads were, whether the target or the generator made them so.
+/// Returns the lag of the operations of all threads, caused by the target or by the generator.
 fn lags(report: &RunReport) -> Lags {
     let mut lags =
         Lags { times: Totals::new(), threads: report.groups.len() as u32, ..Lags::default() };
@@ -46,7 +46,7 @@ fn lags(report: &RunReport) -> Lags {
     lags
 }
 
-/// Whether a trace was replayed to its end.
+/// Returns true if a trace was replayed completely.
 pub(super) fn is_over(sources: &[Option<MatrixSource>], report: &RunReport) -> bool {
     let given =
         |source: &Option<MatrixSource>| source.as_ref().is_some_and(MatrixSource::is_replayed);

@@ -1,4 +1,4 @@
-//! What a data set is made from, and in which pieces.
+//! Parameters of a new data set.
 
 use std::path::{Path, PathBuf};
 
@@ -9,23 +9,23 @@ use crate::allowed::AllowedPlaces;
 /// Bytes of one transfer.
 pub const CHUNK_BYTES: u32 = 1 << 20;
 
-/// What a data set is made from.
+/// Parameters of a new data set.
 #[derive(Clone, Copy, Debug)]
 pub struct HomeRequest<'a> {
-    /// The plan. With a sweep, the whole of it: its points share the data.
+    /// Plan. With a sweep, the whole plan, because its points share the data.
     pub plan: &'a ResolvedPlan,
-    /// The target.
+    /// Target of the data.
     pub target: &'a Target,
-    /// The plan's matrix.
+    /// Matrix of the plan.
     pub matrix: &'a Matrix,
-    /// Directory in which what the data should hold is kept.
+    /// State directory, which stores the expected generations.
     pub state_directory: &'a Path,
-    /// The data set's number.
+    /// Number of the data set.
     pub data_id: u64,
-    /// Whether what each unit holds is followed, so that it can be checked.
+    /// True if the run tracks the generation of each unit, for verification.
     pub follow: bool,
     /// Devices that may be overwritten.
     pub destroy: &'a [PathBuf],
-    /// Places that the target must be in; `None` if it may be anywhere.
+    /// Places that must contain the target; `None` for no restriction.
     pub allowed: Option<&'a AllowedPlaces>,
 }

@@ -28,7 +28,7 @@ use crate::stream::run::{
 };
 use crate::{EngineError, barrier, caches, defect, issue};
 
-/// Carries the run out. Whatever happens, what was recorded up to then comes back, with the home.
+/// Runs all phases. Returns the home and all recorded data, even after an error.
 pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let places = matrix.home.places();
@@ -62,7 +62,7 @@ impl Running<'_> {
         if let (Some(remote), Some(config)) = (&mut self.matrix.home.remote, configs.first()) {
             self.matrix.home.is_made &= remote.fit(config)?;
         }
-        // What can't be driven is found before anything is written.
+        // A plan that cannot be driven fails here, before anything is written.
         let groups = self.groups(&configs)?;
         if !self.matrix.home.is_made && !self.make()? {
             return Ok(());
@@ -74,7 +74,7 @@ impl Running<'_> {
         self.matrix.home.reset_small(self.matrix.matrix, &configs)?;
         self.load(&configs, groups)?;
         if self.recording.is_well() && !self.matrix.home.is_null {
-            // How the load was issued is told, and not how the data was checked afterwards.
+            // The recording describes how the load was issued, not how verification was.
             let engine = self.recording.engine.clone();
             let checked = if plan.phases.verify { self.verify() } else { self.read_back() };
             self.recording.engine = engine;
@@ -86,7 +86,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// How long the target is waited for while it answers nothing, in a phase and after its end.
+    /// Returns the time limit for an unresponsive target, during a phase and after its end.
     fn outage_max_ns(&self) -> u64 {
         let plan = self.matrix.plan;
         let target = plan.targets.first();
@@ -100,7 +100,7 @@ impl Running<'_> {
         }
     }
 
-    /// Where the threads of so many groups run.
+    /// Returns the CPUs for the threads of a number of groups.
     pub(super) fn placed(&self, groups: usize) -> Vec<Place> {
         placement::place(&self.waits_for, groups, &self.cpus)
     }
@@ -131,9 +131,9 @@ impl Running<'_> {
         })
     }
 
-    // Making and checking data.
+    // Creation and verification of the data.
 
-    /// Makes the data. `false` where it was ended before all was there.
+    /// Creates the data. Returns false if creation ended early.
     fn make(&mut self) -> Result<bool, EngineError> {
         let layout = self.matrix.matrix.streams.first().map_or(Layout::Written, |s| s.layout);
         let on_device = self.matrix.home.device_bytes().is_some();
@@ -146,7 +146,7 @@ impl Running<'_> {
                 }
                 sources.is_some()
             }
-            // A device is what it is.
+            // A device always has its full size.
             Layout::Allocated | Layout::Sparse if on_device => true,
             Layout::Allocated | Layout::Sparse => {
                 let phase = self.recording.begin(PhaseKind::Create, monotonic_ns());
@@ -161,7 +161,7 @@ impl Running<'_> {
             }
         };
         if whole {
-            // On servers each thread committed what it wrote at its end.
+            // On servers, each thread has committed its own writes at its end.
             if self.matrix.home.remote.is_none() {
                 sync(&self.matrix.home)?;
             }
@@ -170,7 +170,7 @@ impl Running<'_> {
         Ok(whole)
     }
 
-    /// Brings the caches into the state that the plan declares. `false` where it was interrupted.
+    /// Brings the caches into the state that the plan declares. Returns false if interrupted.
     fn caches(&mut self) -> Result<bool, EngineError> {
         if self.matrix.home.is_null {
             return Ok(true);
@@ -194,7 +194,7 @@ impl Running<'_> {
         Ok(!self.is_interrupted())
     }
 
-    /// Reads and checks everything.
+    /// Reads and verifies all data.
     fn verify(&mut self) -> Result<(), EngineError> {
         if self.matrix.home.generations.is_none() {
             self.recording.checks.pages_checked = None;
@@ -213,7 +213,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Writes or reads all data once. `None` where not all of it was done.
+    /// Writes or reads all data once. Returns `None` if the pass did not complete.
     pub(super) fn pass(
         &mut self,
         kind: PhaseKind,
@@ -228,7 +228,7 @@ impl Running<'_> {
             .streams
             .first()
             .map_or(Direct::Auto, |stream| issue::direct(stream.direct));
-        // What warms the page cache has to go through it.
+        // Reads that warm the page cache must go through it.
         let direct = if kind == PhaseKind::Caches { Direct::Off } else { direct };
         let places = self.placed(threads as usize);
         let groups: Vec<Group<PassSource>> = (0..threads)
@@ -308,9 +308,9 @@ impl Running<'_> {
         }
     }
 
-    // What becomes of it.
+    // Results.
 
-    /// How the groups did, and what ended them.
+    /// Records the results of the groups and the errors that ended them.
     pub(super) fn note_report(&mut self, report: &RunReport) {
         self.note_groups(&report.groups);
         if let Some(error) = &report.error {
@@ -324,7 +324,8 @@ impl Running<'_> {
     }
 
     fn note_groups(&mut self, groups: &[GroupReport]) {
-        // What warmed the page cache went through it on purpose: that says nothing of the load.
+        // Reads that warm the page cache use it on purpose. Their mode of I/O is not that of the
+        // load.
         let warming = self.recording.phases.last().is_some_and(|p| p.kind == PhaseKind::Caches);
         for group in groups {
             if let (Some(remote), Some(said)) = (&mut self.matrix.home.remote, &group.remote) {
@@ -347,7 +348,7 @@ impl Running<'_> {
         }
     }
 
-    /// Counts the reads whose content was checked.
+    /// Counts the reads whose content was verified.
     pub(super) fn note_checked(&mut self, checks: &Checks) {
         if checks.reads > 0 {
             let sampled = self.recording.checks.sampled.get_or_insert_default();
@@ -425,7 +426,7 @@ impl Running<'_> {
         self.matrix.home.files().iter().map(|file| file.path.clone()).collect()
     }
 
-    /// One for each stream.
+    /// Returns one instance for each stream.
     fn instances(&self, configs: &[StreamConfig]) -> Vec<Instance> {
         let remote = self.matrix.home.remote.as_ref();
         let remote = remote.and_then(|remote| remote.directories().into_iter().next());

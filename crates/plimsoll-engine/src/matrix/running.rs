@@ -1,4 +1,4 @@
-//! A matrix run, as every phase has it.
+//! State of a matrix run that all phases share.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -13,35 +13,35 @@ use super::home::DataHome;
 use crate::ending::Ending;
 use crate::placement::WaitsFor;
 
-/// A run of the matrix on files, a device or nothing.
+/// Input of a matrix run on files, a device or the null target.
 pub struct MatrixRun<'a> {
-    /// The plan, with one target and one point of a sweep.
+    /// Plan, with one target and one point of a sweep.
     pub plan: &'a ResolvedPlan,
-    /// Its matrix.
+    /// Matrix of the plan.
     pub matrix: &'a Matrix,
-    /// The trace that it replays, where it replays one.
+    /// Trace to replay, if any.
     pub trace: Option<ReplayTrace>,
-    /// The data; made first where it isn't yet.
+    /// Data set. The run creates the data if it does not exist yet.
     pub home: DataHome,
-    /// Turns true when the operator wants it to end.
+    /// Turns true if the operator interrupts the run.
     pub interrupt: &'a AtomicBool,
-    /// Is told how it goes.
+    /// Receives progress reports.
     pub watcher: &'a mut dyn Watcher,
-    /// Decides when conditioning and a measurement until steady end.
+    /// Decides when conditioning ends, and when a measurement until steady ends.
     pub ending: &'a mut dyn Ending,
-    /// The load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
+    /// Load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
     pub overwriting: &'a Matrix,
 }
 
-/// A run under way.
+/// Run in progress.
 pub(super) struct Running<'a> {
     pub(super) matrix: MatrixRun<'a>,
     pub(super) recording: Recording,
-    /// What is observed.
+    /// Observed directories or device.
     pub(super) places: Vec<PathBuf>,
     pub(super) cpus: Vec<usize>,
-    /// What the driving threads wait for.
+    /// Resource that the driving threads wait for.
     pub(super) waits_for: WaitsFor,
-    /// What is known of the trace that is replayed, from when it was laid onto the target.
+    /// Description of the replayed trace, set while the trace is mapped to the target.
     pub(super) replay: Option<Replay>,
 }

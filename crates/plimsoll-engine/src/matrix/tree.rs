@@ -1,9 +1,10 @@
-//! Where a share's files lie in directories of this host.
+//! Paths of a share's files in directories of this host.
 //!
-//! A share has one of the plan's directories. Without a tree its data files lie there side by side; with
-//! one, `tree_levels` levels of directories of `tree_fan_out` each lie below a directory of the share's own,
-//! and its files are dealt over the last level in turn. Small files (operations on names) have a directory
-//! of their own beside each of these places.
+//! A share uses one of the plan's directories. Without a tree, its data files are directly in that
+//! directory. With a tree, the share has a directory of its own. Below that directory are
+//! `tree_levels` levels of directories, each with `tree_fan_out` entries. The files are distributed
+//! round-robin over the last level. Small files (operations on names) have a separate directory
+//! next to each set of data files.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -19,19 +20,19 @@ use crate::EngineError;
 use crate::open_target::HeldTarget;
 use crate::open_target::beneath::names_in;
 
-/// The places of a stream's files.
+/// Paths of a stream's files.
 #[derive(Debug)]
 pub struct Tree<'a> {
     stream: &'a Stream,
     config: &'a StreamConfig,
-    /// The data set's own directories.
+    /// Own directories of the data set.
     below: &'a [PathBuf],
-    /// `STREAM-` where the plan has several.
+    /// `STREAM-` if the plan has several streams.
     prefix: String,
 }
 
 impl<'a> Tree<'a> {
-    /// Of one of a plan's streams.
+    /// Creates the tree of one of a plan's streams.
     #[must_use]
     pub fn new(
         stream: &'a Stream,
@@ -47,7 +48,7 @@ impl<'a> Tree<'a> {
         self.below[share as usize % self.below.len().max(1)].clone()
     }
 
-    /// The directory of the last level with that number.
+    /// Returns the directory of the last level with this number.
     fn leaf(&self, share: u32, number: u32) -> PathBuf {
         let set = &self.stream.files;
         let mut path = self.share(share);
@@ -62,14 +63,14 @@ impl<'a> Tree<'a> {
         path
     }
 
-    /// A data file.
+    /// Returns the path of a data file.
     #[must_use]
     pub fn data_file(&self, share: u32, file: u32) -> PathBuf {
         let leaf = self.leaf(share, file % self.stream.files.leaves());
         leaf.join(format!("{}s{share:02}-f{file:03}.data", self.prefix))
     }
 
-    /// The directories of small files of all shares, one share after the other.
+    /// Returns the directories for small files of all shares, share by share.
     #[must_use]
     pub fn small(&self) -> Vec<PathBuf> {
         let leaves = self.stream.files.leaves();
@@ -78,10 +79,10 @@ impl<'a> Tree<'a> {
         each.map(|(share, leaf)| self.leaf(share, leaf).join(name(share))).collect()
     }
 
-    /// Makes the small files that the clients have at the start, and removes all others.
+    /// Creates the small files that the clients need at the start, and removes all others.
     ///
     /// # Errors
-    /// A file or directory that can't be made or removed.
+    /// Fails if a file or directory cannot be created or removed.
     pub(crate) fn reset_small(&self, held: &HeldTarget) -> Result<(), EngineError> {
         let config = self.config;
         let directories = self.small();
@@ -102,7 +103,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Makes a directory of small files anew, below one of ours.
+/// Removes and recreates a directory of small files below one of the data set's own directories.
 fn empty(held: &HeldTarget, directory: &Path) -> Result<(), EngineError> {
     let failed = |error: SysError| {
         EngineError::system("making a directory of small files", error.at(directory))

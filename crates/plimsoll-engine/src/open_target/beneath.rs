@@ -1,12 +1,12 @@
-//! Opening what lies in a directory that is open, and nothing else: no link is followed, no other mount is
-//! entered, and only regular files and directories are opened.
+//! Opens files and directories inside an open directory only. Rejects links, mount points and
+//! everything except regular files and directories.
 //!
-//! The kernel does the walking where it can (`openat2`, Linux 5.6); elsewhere each part of the name is
-//! opened by itself, and an other device ends the walk.
+//! The kernel resolves the name if it can (`openat2`, Linux 5.6). Otherwise each part of the name
+//! is opened separately, and a change of device ends the walk.
 //!
-//! A file that is to be written is looked up with `O_PATH` first, which opens nothing. Only a regular file
-//! with a single name is then opened, by that descriptor: another file that takes its name meanwhile is
-//! never opened, not even for a moment.
+//! A file to be written is first resolved with `O_PATH`, which does not open it. Only a regular
+//! file with a single name is then opened, by that descriptor. Another file that is renamed over it
+//! in the meantime is therefore never opened.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -20,9 +20,9 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-/// A directory as the root of a walk, for which no permission to list it is needed.
+/// Flags for a directory as the root of a walk. They need no permission to list it.
 pub(crate) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Permissions of directories of ours: nobody else writes in them, whatever the default ACL above says.
+/// Permissions of own directories. No other user may write there, whatever the default ACL permits.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
@@ -31,7 +31,7 @@ pub(crate) fn directory_in(directory: BorrowedFd<'_>, below: &Path) -> io::Resul
     open_in(directory, below, DIRECTORY, Mode::empty()).map_err(|errno| explained(errno, below))
 }
 
-/// Makes the directories of `below` that are missing, and opens the last.
+/// Creates the missing directories of `below` and opens the last one.
 pub(crate) fn make_directories(directory: BorrowedFd<'_>, below: &Path) -> io::Result<OwnedFd> {
     let mut at: Option<OwnedFd> = None;
     for part in below.iter().map(Path::new) {
@@ -42,7 +42,7 @@ pub(crate) fn make_directories(directory: BorrowedFd<'_>, below: &Path) -> io::R
     at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// Makes one directory, if it is missing.
+/// Creates one directory if it is missing.
 fn make_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
     match new_directory(directory, name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -50,7 +50,7 @@ fn make_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes one directory, which must be missing.
+/// Creates one directory, which must not exist yet.
 pub(crate) fn new_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
     if name.iter().count() != 1 || !is_plain(name) {
         return Err(no_name());
@@ -58,7 +58,7 @@ pub(crate) fn new_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Resul
     Ok(mkdirat(directory, name, DIRECTORY_MODE)?)
 }
 
-/// Names in a directory.
+/// Returns the names in a directory.
 pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listed = retry_on_intr(|| openat(directory, ".", flags, Mode::empty()))?;
@@ -72,8 +72,8 @@ pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno
     Ok(names)
 }
 
-/// Opens a regular file below `directory` for reading, with `more` flags such as `O_DIRECT`. Anything
-/// else of that name is an error, and is not waited for.
+/// Opens a regular file below `directory` for reading, with `more` flags such as `O_DIRECT`. Any
+/// other type of file is an error, and the open does not block on it.
 pub(crate) fn file_in(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -88,25 +88,25 @@ pub(crate) fn file_in(
         let says = format!("it is {}, not a file", kind_word(kind));
         return Err(io::Error::new(io::ErrorKind::InvalidInput, says));
     }
-    // Only the open was not to wait for anybody; reads may.
+    // `O_NONBLOCK` was for the open only. Reads may block.
     fcntl_setfl(&fd, more & OFlags::DIRECT)?;
     Ok((fd, stat))
 }
 
-/// Makes a file below `directory`, open for reading and writing.
+/// Creates a file below `directory` and opens it for reading and writing.
 ///
 /// # Errors
-/// `EEXIST` for anything of that name.
+/// `EEXIST` if the name exists.
 pub(crate) fn new_file(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     open_in(directory, below, flags, FILE_MODE)
 }
 
-/// Opens a regular file below `directory` with flags that may ask for writing.
+/// Opens a regular file below `directory`. The flags may include write access.
 ///
 /// # Errors
-/// `ELOOP` for a link, `EISDIR` for a directory, `ENXIO` for a pipe, socket or device, `EMLINK` for a file
-/// to be written that has other names too.
+/// `ELOOP` for a link, `EISDIR` for a directory, `ENXIO` for a pipe, socket or device. `EMLINK` for
+/// write access to a file with several names.
 pub(crate) fn existing_file(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -125,7 +125,7 @@ pub(crate) fn existing_file(
         return Err(Errno::MLINK);
     }
     match reopen(found.as_fd(), flags) {
-        // Without /proc, the name is walked again.
+        // Without /proc, the name is resolved again.
         Err(Errno::NOENT) => {
             let fd = open_in(directory, below, flags | OFlags::NONBLOCK, Mode::empty())?;
             let again = fstat(&fd)?;
@@ -139,16 +139,16 @@ pub(crate) fn existing_file(
     }
 }
 
-/// Opens the file that an `O_PATH` descriptor stands for.
+/// Opens the file behind an `O_PATH` descriptor.
 ///
 /// # Errors
-/// `ENOENT` where `/proc` is not mounted.
+/// `ENOENT` if `/proc` is not mounted.
 pub(crate) fn reopen(found: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
     let name = format!("/proc/self/fd/{}", found.as_raw_fd());
     retry_on_intr(|| rustix::fs::open(&name, flags | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// Opens a file below `directory` for reading and writing; makes it where it is missing.
+/// Opens a file below `directory` for reading and writing, and creates it if it is missing.
 pub(crate) fn file_or_new(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
     loop {
         match new_file(directory, below) {
@@ -156,14 +156,14 @@ pub(crate) fn file_or_new(directory: BorrowedFd<'_>, below: &Path) -> Result<Own
             other => return other,
         }
         match existing_file(directory, below, OFlags::RDWR) {
-            // It was removed since.
+            // The file was removed in the meantime.
             Err(Errno::NOENT) => {}
             other => return other,
         }
     }
 }
 
-/// The same, emptied.
+/// Does the same as [`file_or_new`], and truncates the file.
 pub(crate) fn emptied_file(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
     let fd = file_or_new(directory, below)?;
     ftruncate(&fd, 0)?;
@@ -196,13 +196,13 @@ fn open_in(
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::NO_XDEV;
     match retry_on_intr(|| openat2(directory, below, flags, mode, resolve)) {
-        // Kernels without it, and sandboxes that don't let it through.
+        // Older kernels lack `openat2`, and some sandboxes block it.
         Err(Errno::NOSYS | Errno::PERM) => walk(directory, below, flags, mode),
         other => other,
     }
 }
 
-/// The same, part by part.
+/// Resolves and opens the name part by part.
 fn walk(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -227,7 +227,8 @@ fn walk(
     at.ok_or(Errno::INVAL)
 }
 
-/// A link to a directory is no directory to `openat`; `openat2` says that it is a link.
+/// For a link to a directory, `openat` returns `ENOTDIR`. This converts it to the `ELOOP` of
+/// `openat2`.
 fn not_through_a_link(errno: Errno, from: BorrowedFd<'_>, part: &OsStr) -> Errno {
     let stat = rustix::fs::statat(from, part, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
     let is_link = stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Symlink);
@@ -248,7 +249,7 @@ fn explained(errno: Errno, below: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {says}", below.display()))
 }
 
-/// Whether a name consists of names of directories and a file alone: not absolute, no `..`, not empty.
+/// Returns true if a path has only normal parts: not empty, not absolute, no `..`.
 pub(crate) fn is_plain(below: &Path) -> bool {
     let mut parts = below.components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))

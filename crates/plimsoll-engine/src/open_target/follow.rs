@@ -1,8 +1,10 @@
-//! Opening a path that the operator named.
+//! Opens a path that the operator named.
 //!
-//! A target may be reached through links. The path is walked part by part, each from the directory that
-//! is open, so that nothing is looked up twice. Root follows no link of another user out of what that
-//! user owns: the owner of the link could point it anywhere at any moment.
+//! A target may be reached through links. Each part of the path is resolved once, from the
+//! directory that is already open.
+//!
+//! As root, Plimsoll follows another user's link only to targets that this user owns. The owner of
+//! the link could otherwise redirect it at any moment.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,14 +19,14 @@ use rustix::io::Errno;
 
 use super::beneath::{DIRECTORY, reopen};
 
-/// Links that are followed, as many as the kernel follows.
+/// Maximum number of links, equal to the kernel's limit.
 const LINKS_MAX: u32 = 40;
 
 /// Opens `path` with `O_PATH`: a directory, a file or a device, which is not opened for I/O.
 ///
 /// # Errors
-/// A part that is missing, too many links, or, for root, a link of another user to what that user does
-/// not own.
+/// Fails if a part is missing or if there are too many links. For root, also fails on another
+/// user's link to a target that this user does not own.
 pub(crate) fn open_named(path: &Path) -> io::Result<OwnedFd> {
     open_named_as(path, rustix::process::geteuid().is_root())
 }
@@ -48,7 +50,7 @@ fn open_named_as(path: &Path, is_root: bool) -> io::Result<OwnedFd> {
             return Err(Errno::LOOP.into());
         }
         owners.push(stat.st_uid);
-        // A link of /proc leads to what is open, whatever its text says.
+        // A link in /proc leads to the open file, regardless of its text.
         if fstatfs(&next)?.f_type == PROC_SUPER_MAGIC {
             at = openat(&at, &part, flags, Mode::empty())?;
             continue;
@@ -72,11 +74,11 @@ fn open_named_as(path: &Path, is_root: bool) -> io::Result<OwnedFd> {
     }
 }
 
-/// Opens a file, pipe or character device that the operator named, for appending; makes a file if it is
-/// missing.
+/// Opens a file, pipe or character device that the operator named, for appending. Creates a file if
+/// it is missing.
 ///
 /// # Errors
-/// As [`open_named`]; a directory or block device.
+/// Same as [`open_named`]. Also fails for a directory or block device.
 pub(crate) fn open_for_appending(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::APPEND;
     let found = match open_named(path) {
@@ -92,7 +94,7 @@ pub(crate) fn open_for_appending(path: &Path) -> io::Result<OwnedFd> {
         FileType::Directory => Err(Errno::ISDIR.into()),
         FileType::BlockDevice => Err(Errno::NXIO.into()),
         _ => match reopen(found.as_fd(), flags) {
-            // Without /proc.
+            // Without /proc, the path is opened directly.
             Err(Errno::NOENT) => {
                 let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 Ok(rustix::fs::open(path, flags, Mode::empty())?)
@@ -102,7 +104,7 @@ pub(crate) fn open_for_appending(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// The parts of a path, the last first.
+/// Returns the parts of a path in reverse order.
 fn parts(path: &Path) -> Vec<OsString> {
     let part = |part: Component<'_>| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -112,8 +114,8 @@ fn parts(path: &Path) -> Vec<OsString> {
     path.components().rev().filter_map(part).collect()
 }
 
-/// Where something that is open is now, without links; `None` where `/proc` does not tell, or it was
-/// removed.
+/// Returns the current path of an open file, without links. Returns `None` if `/proc` does not
+/// provide it or if the file was removed.
 pub(crate) fn real_path(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let path = std::fs::read_link(name).ok().filter(|path| path.is_absolute())?;
@@ -122,7 +124,7 @@ pub(crate) fn real_path(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     ((there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)).then_some(path)
 }
 
-/// The last part of a path, and what lies above it.
+/// Splits a path into its parent and its last part.
 pub(crate) fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
     let name = path.file_name().filter(|name| !name.as_bytes().is_empty());
     let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -182,11 +184,12 @@ mod tests {
         assert!(!at("elsewhere").exists());
     }
 
-    /// Another user can make links only where that user may write; root makes them here in its name.
+    /// Another user can create links only in directories that this user can write. In this test,
+    /// root creates them and changes their owner.
     #[test]
     fn root_follows_a_link_of_another_user_only_to_what_that_user_owns() {
         if !rustix::process::geteuid().is_root() {
-            // The rule is for root alone: everybody else follows every link.
+            // The restriction applies to root only. All other users follow every link.
             let root = tempfile::tempdir().unwrap();
             symlink("/", root.path().join("link")).unwrap();
             assert!(open_named_as(&root.path().join("link"), false).is_ok());

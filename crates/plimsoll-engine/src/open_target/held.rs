@@ -1,7 +1,7 @@
-//! A target's directories and its device, open for as long as a run uses them.
+//! Open directories and device of a target, kept open while a run uses them.
 //!
-//! A path is looked up once. From then on everything is opened, made and removed beneath the directory
-//! that is open: whoever renames it, or puts a link in its place, changes nothing for the run.
+//! A path is resolved once. After that, everything is opened, created and removed relative to the
+//! open directory. Renaming the directory, or replacing it by a link, does not affect the run.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,12 +20,12 @@ use super::beneath::{
 use super::follow::{open_named, real_path, split};
 use super::{NOTHING, sys};
 
-/// A directory that a plan names, open.
+/// Open directory that a plan names.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetDirectory {
-    /// Where it was when it was opened, without links.
+    /// Path at the time of opening, without links.
     pub path: PathBuf,
-    /// The directory.
+    /// Descriptor of the directory.
     pub fd: Arc<OwnedFd>,
 }
 
@@ -43,7 +43,7 @@ impl TargetDirectory {
         Ok(Self { path: real, fd: Arc::new(fd) })
     }
 
-    /// Device and inode.
+    /// Returns device and inode.
     pub fn identity(&self) -> io::Result<(u64, u64)> {
         identity(&self.fd)
     }
@@ -54,43 +54,43 @@ fn identity(fd: &OwnedFd) -> io::Result<(u64, u64)> {
     Ok((stat.st_dev, stat.st_ino))
 }
 
-/// A directory of ours, open.
+/// Open directory of Plimsoll's own.
 #[derive(Debug)]
 pub(crate) struct OwnDirectory {
-    /// Its path, as the manifest has it.
+    /// Path as recorded in the manifest.
     pub path: PathBuf,
-    /// The directory that it is in; itself if only its content is read.
+    /// Parent directory, or the directory itself if it is only opened for reading.
     pub parent: TargetDirectory,
-    /// Itself.
+    /// Descriptor of the directory.
     pub fd: OwnedFd,
 }
 
 impl OwnDirectory {
-    /// Opens the directory `path`. Its parent may be reached through links, as a target may; itself it
-    /// must be a directory, no link, and on its parent's mount.
+    /// Opens the directory `path`. Its parent may be reached through links. The directory itself
+    /// must not be a link and must be on its parent's mount.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (above, name) = split(path)?;
         Self::open_in(&TargetDirectory::open(above)?, name)
     }
 
-    /// Opens the directory `name` in a directory that is open.
+    /// Opens the directory `name` in an open directory.
     pub fn open_in(parent: &TargetDirectory, name: &OsStr) -> io::Result<Self> {
         let fd = directory_in(parent.fd.as_fd(), Path::new(name))?;
         Ok(Self { path: parent.path.join(name), parent: parent.clone(), fd })
     }
 
-    /// Opens a directory that the operator named, for reading what lies in it: it may be a mount point, and
-    /// be reached through links.
+    /// Opens a directory that the operator named, for reading its contents. It may be a mount point
+    /// and may be reached through links.
     pub fn named(path: &Path) -> io::Result<Self> {
         let parent = TargetDirectory::open(path)?;
         let fd = parent.fd.try_clone()?;
         Ok(Self { path: path.to_path_buf(), parent, fd })
     }
 
-    /// Makes the directory `name` and opens it.
+    /// Creates the directory `name` and opens it.
     ///
     /// # Errors
-    /// Something of that name, or another user's directory that took the place of the new one.
+    /// Fails if the name exists, or if another user replaced the new directory.
     pub fn make(parent: &TargetDirectory, name: &OsStr) -> io::Result<Self> {
         new_directory(parent.fd.as_fd(), Path::new(name))?;
         let own = Self::open_in(parent, name)?;
@@ -101,13 +101,14 @@ impl OwnDirectory {
         Ok(own)
     }
 
-    /// Its name in its parent.
+    /// Returns the name in the parent.
     pub fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
     }
 
-    /// Whether nobody else writes in it. File systems without owners, and servers that map root to another
-    /// user, treat a new file in it in the same way as the directory.
+    /// Returns true if no other user can write to the directory. Some file systems have no owners,
+    /// and some servers map root to another user. A new file in the directory then shows the same
+    /// owner as the directory.
     fn is_of_this_user(&self) -> io::Result<bool> {
         const OTHERS_WRITE: u32 = 0o022;
         let own = fstat(&self.fd)?;
@@ -123,19 +124,19 @@ impl OwnDirectory {
     }
 }
 
-/// A block device, open with `O_PATH`.
+/// Block device, open with `O_PATH`.
 #[derive(Debug)]
 pub(crate) struct HeldDevice {
-    /// Its name in the plan.
+    /// Path in the plan.
     pub path: PathBuf,
-    /// Its number.
+    /// Device number.
     pub number: u64,
-    /// Its node.
+    /// Descriptor of the node.
     pub node: OwnedFd,
 }
 
 impl HeldDevice {
-    /// Opens the node of the device `path`; `None` for anything but a block device.
+    /// Opens the node of the device `path`. Returns `None` if it is not a block device.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         let node = open_named(path)?;
         let stat = fstat(&node)?;
@@ -143,10 +144,10 @@ impl HeldDevice {
         Ok(is_device.then(|| Self { path: path.to_path_buf(), number: stat.st_rdev, node }))
     }
 
-    /// Opens the device itself.
+    /// Opens the device for I/O.
     pub fn reopen(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         let fd = match reopen(self.node.as_fd(), flags) {
-            // Without /proc, the name is looked up again.
+            // Without /proc, the path is resolved again.
             Err(Errno::NOENT) => {
                 rustix::fs::open(&self.path, flags | OFlags::CLOEXEC, Mode::empty())?
             }
@@ -159,8 +160,8 @@ impl HeldDevice {
     }
 }
 
-/// What a run works on, open: nothing else is opened by its paths. Empty, it opens every path, as for
-/// files that the caller made.
+/// Open directories or device of a run. Only paths inside them can be opened. An empty target opens
+/// any path, for files that the caller created.
 #[derive(Clone, Debug, Default)]
 pub struct HeldTarget(Arc<Held>);
 
@@ -179,12 +180,12 @@ impl HeldTarget {
         Self(Arc::new(Held { directories: Vec::new(), device: Some(device) }))
     }
 
-    /// The run's own directories.
+    /// Returns the run's own directories.
     pub(crate) fn directories(&self) -> &[OwnDirectory] {
         &self.0.directories
     }
 
-    /// The same, each once, whatever paths it has.
+    /// Returns each own directory once, even if it has several paths.
     pub(crate) fn each_directory(&self) -> impl Iterator<Item = &OwnDirectory> {
         let all = &self.0.directories;
         let is_first = move |at: usize, own: &OwnDirectory| {
@@ -194,7 +195,7 @@ impl HeldTarget {
         all.iter().enumerate().filter(move |(at, own)| is_first(*at, own)).map(|(_, own)| own)
     }
 
-    /// The own directory that a path is in, and its name beneath.
+    /// Returns the own directory that contains a path, and the path relative to it.
     pub(crate) fn beneath<'p>(
         &self,
         path: &'p Path,
@@ -207,7 +208,7 @@ impl HeldTarget {
     /// Opens an existing file of the run, or its device.
     ///
     /// # Errors
-    /// What is not the run's, a link, anything but a regular file.
+    /// Fails if the path is outside the run's directories, is a link, or is not a regular file.
     pub fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenFile, SysError> {
         let Held { directories, device } = &*self.0;
         let is_unbound = directories.is_empty() && device.is_none();
@@ -230,14 +231,14 @@ impl HeldTarget {
         })
     }
 
-    /// Makes a file of the run.
+    /// Creates a file of the run.
     pub(crate) fn create(&self, path: &Path) -> Result<OwnedFd, SysError> {
         let (own, below) = self.beneath(path)?;
         new_file(own.fd.as_fd(), below)
             .map_err(|errno| SysError::new("open", errno.raw_os_error()).at(path))
     }
 
-    /// Makes the directories of a path that are missing.
+    /// Creates the missing directories of a path.
     pub(crate) fn make_directories(&self, path: &Path) -> Result<OwnedFd, SysError> {
         let (own, below) = self.beneath(path)?;
         let made = if below == Path::new("") {
@@ -248,7 +249,7 @@ impl HeldTarget {
         made.map_err(|error| sys("mkdir", path, &error))
     }
 
-    /// The run's own directories for operations on names.
+    /// Returns the run's own directories, as roots for operations on names.
     pub(crate) fn roots(&self) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
         let root = |own: &OwnDirectory| Ok((own.path.clone(), own.fd.try_clone()?));
         self.0.directories.iter().map(root).collect()

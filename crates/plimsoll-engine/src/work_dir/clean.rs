@@ -1,4 +1,4 @@
-//! Removing what runs that were killed left on a target.
+//! Removal of data that killed runs left on a target.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -13,22 +13,22 @@ use crate::matrix::manifest::{DataState, Manifest as Data};
 use crate::open_target::beneath::names_in;
 use crate::open_target::held::{OwnDirectory, TargetDirectory};
 
-/// What became of data at a target.
+/// Result of cleaning a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Own directories that were removed, of runs that were killed.
+    /// Removed own directories of killed runs.
     pub removed: Vec<PathBuf>,
-    /// Removals that had been cut off and were finished.
+    /// Number of interrupted removals that were completed.
     pub finished: usize,
-    /// Own directories that stay: data that a run kept.
+    /// Own directories that stay, with data that a run kept.
     pub kept: Vec<PathBuf>,
 }
 
-/// Removes the data that killed runs left in the directory `path`, or in the own directory `path`; with
-/// `kept` also data that a run was asked to keep.
+/// Removes the data that killed runs left. `path` is a target directory or an own directory. With
+/// `kept`, also removes data that a run kept on request.
 ///
 /// # Errors
-/// A directory that is in use, can't be read, or holds something that is not ours.
+/// Fails if a directory is in use, cannot be read, or contains files that are not Plimsoll's.
 pub fn remove_data(
     path: &Path,
     state_directory: &Path,
@@ -46,7 +46,7 @@ pub fn remove_data(
             (target, own)
         }
     };
-    // A run that is under way holds the lock; one that was killed does not.
+    // A running process has the lock, a killed one does not.
     let locks = lock_all(std::slice::from_ref(&target))?;
     let finished = finish_removals(&target, None);
     maps::forget(state_directory, &finished);
@@ -64,7 +64,7 @@ pub fn remove_data(
     Ok(cleaned)
 }
 
-/// Names of our directories in `target`.
+/// Returns the names of Plimsoll's directories in `target`.
 fn own_directories(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
     let mut own = names_in(target.fd.as_fd())?;
     own.retain(|name| name.to_string_lossy().starts_with("plimsoll-") && is_ours_in(target, name));
@@ -72,7 +72,8 @@ fn own_directories(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
     Ok(own)
 }
 
-/// Whether a run closed the data, which it leaves so only where it was asked to keep it.
+/// Returns true if a run closed the data. A run only leaves closed data if the user requested to
+/// keep it.
 fn is_closed(target: &TargetDirectory, name: &OsStr) -> bool {
     let Ok(own) = OwnDirectory::open_in(target, name) else { return false };
     let mail = manifest::<Mail>(&own).is_some_and(|found| found.state == StoreState::Clean);

@@ -1,30 +1,31 @@
-//! Which names in a directory of ours are ours: only those are ever removed.
+//! Names in an own directory that belong to Plimsoll. Removal deletes no others.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-/// The names below an own directory that belong to its data. Everything else there is somebody else's.
+/// Names below an own directory that belong to its data. All other names belong to someone else.
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
-    /// Of a mail store: `db03.edb`, `db03-log/0007.log`.
+    /// Names of a mail store: `db03.edb`, `db03-log/0007.log`.
     Mail {
         /// Number of databases.
         databases: u32,
-        /// Log files of each.
+        /// Number of log files per database.
         log_files: u32,
     },
-    /// Of a data set: listed files, the trees that they lie in, and small files of operations on names.
+    /// Names of a data set: listed files, their directory trees, and small files for operations on
+    /// names.
     Data {
         /// Files, relative to the directory.
         files: HashSet<PathBuf>,
     },
 }
 
-/// How deep trees go; a plan's has at most this many levels, with its share and its small files.
+/// Maximum depth of a tree, including the share and the directory of small files.
 pub(crate) const DEPTH_MAX: usize = 16;
 
 impl Contents {
-    /// Whether a regular file of that name is ours.
+    /// Returns true if a regular file of this name belongs to the data.
     pub fn owns_file(&self, below: &Path) -> bool {
         match self {
             Self::Mail { databases, log_files } => {
@@ -42,7 +43,7 @@ impl Contents {
         }
     }
 
-    /// Whether a directory of that name is ours.
+    /// Returns true if a directory of this name belongs to the data.
     pub fn owns_directory(&self, below: &Path) -> bool {
         let Some(parts) = parts(below) else { return false };
         match self {
@@ -55,7 +56,7 @@ impl Contents {
     }
 }
 
-/// The parts of a plain relative name.
+/// Splits a plain relative name into its parts.
 fn parts(below: &Path) -> Option<Vec<&str>> {
     let part = |component| match component {
         Component::Normal(name) => name.to_str(),
@@ -64,14 +65,14 @@ fn parts(below: &Path) -> Option<Vec<&str>> {
     below.components().map(part).collect()
 }
 
-/// The number in a name that is written with so many digits, or more where it needs them.
+/// Parses the number in a name. The number is zero-padded to `digits`, or longer if necessary.
 fn number(name: &str, before: &str, after: &str, digits: usize) -> Option<u32> {
     let text = name.strip_prefix(before)?.strip_suffix(after)?;
     let number: u32 = text.parse().ok()?;
     (text == format!("{number:0digits$}")).then_some(number)
 }
 
-/// `STREAM-s00`, `s00`, `d000`, `STREAM-s00-small`, `s00-small`.
+/// Matches `STREAM-s00`, `s00`, `d000`, `STREAM-s00-small`, `s00-small`.
 fn is_tree(name: &str) -> bool {
     let share = |name: &str| {
         let last = name.rsplit('-').next().unwrap_or_default();
@@ -80,7 +81,7 @@ fn is_tree(name: &str) -> bool {
     number(name, "d", "", 3).is_some() || share(name.strip_suffix("-small").unwrap_or(name))
 }
 
-/// `m00001-0000000017` in a directory of small files.
+/// Matches `m00001-0000000017` in a directory of small files.
 fn is_small_file(below: &Path) -> bool {
     let Some(parts) = parts(below) else { return false };
     let [above @ .., directory, file] = &parts[..] else { return false };

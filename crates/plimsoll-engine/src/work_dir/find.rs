@@ -1,7 +1,7 @@
-//! The manifest at a path, and where the rest of what it describes lies now.
+//! The manifest at a path, and the current location of the remaining data.
 //!
-//! A manifest names its directories as they were when it was made. What lies at the path that was asked
-//! for is read, or nothing: a copy is never checked by reading the original.
+//! A manifest records its directories as they were at creation. Plimsoll reads the data at the
+//! requested path or none at all. It never reads the original to check a copy.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,13 +16,13 @@ use crate::EngineError;
 use crate::open_target::beneath::file_in;
 use crate::open_target::held::OwnDirectory;
 
-/// No manifest is larger.
+/// Maximum size of a manifest.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads the manifest in `directory`; `None` where there is none.
+/// Reads the manifest in `directory`. Returns `None` if there is none.
 ///
 /// # Errors
-/// A manifest that can't be read, is none of ours, or is newer than this build.
+/// Fails if the manifest cannot be read, is not valid, or is newer than this build.
 pub(crate) fn read_manifest<M: Manifested>(directory: &Path) -> Result<Option<M>, EngineError> {
     match OwnDirectory::named(directory) {
         Ok(own) => read_manifest_in(&own, directory),
@@ -34,7 +34,7 @@ pub(crate) fn read_manifest<M: Manifested>(directory: &Path) -> Result<Option<M>
     }
 }
 
-/// The same of an open directory: a regular file in it and nothing that it leads to.
+/// Reads the manifest in an open directory. The manifest must be a regular file, not a link.
 pub(crate) fn read_manifest_in<M: Manifested>(
     own: &OwnDirectory,
     directory: &Path,
@@ -76,8 +76,8 @@ pub(crate) fn read_manifest_in<M: Manifested>(
     Ok(Some(manifest))
 }
 
-/// Whether a manifest of that name, one that can't be read too, lies at `path` or in a directory of ours
-/// directly below it.
+/// Returns true if a manifest of this name is at `path` or in an own directory directly below. The
+/// manifest need not be readable.
 pub(crate) fn holds(path: &Path, manifest: &str) -> bool {
     let below = std::fs::read_dir(path).into_iter().flatten().flatten().filter(|entry| {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -88,11 +88,11 @@ pub(crate) fn holds(path: &Path, manifest: &str) -> bool {
         .any(|path| path.join(manifest).symlink_metadata().is_ok())
 }
 
-/// The manifest at `path`, or the only one in a directory of ours directly below it, with the directory
-/// that it lies in.
+/// Returns the manifest at `path` and its directory. If `path` has none, returns the only manifest
+/// in an own directory directly below.
 ///
 /// # Errors
-/// None there, several of them, or one that can't be read.
+/// Fails without a manifest, with several, or with an unreadable one.
 pub(crate) fn find_manifest<M: Manifested>(path: &Path) -> Result<(PathBuf, M), EngineError> {
     let looking = |error| {
         EngineError::system(format!("looking for a {}", M::WHAT), sys("open", path, &error))
@@ -125,11 +125,13 @@ pub(crate) fn find_manifest<M: Manifested>(path: &Path) -> Result<(PathBuf, M), 
     }
 }
 
-/// Where the directories that a manifest names lie now, in its order, given that it was found in
-/// `found`. They are where it says, or, where it names one only, in `found`.
+/// Returns the current location of a manifest's directories, in the manifest's order. `found` is
+/// the directory with the manifest. The recorded locations apply if `found` is one of them. A copy
+/// with a single directory is read from `found`.
 ///
 /// # Errors
-/// A copy of one directory of several, one that is missing, or one that holds other data.
+/// Fails if `found` is a copy of only one of several directories. Also fails if a directory is
+/// missing or contains other data.
 pub(crate) fn settle<M: Manifested>(
     manifest: &M,
     found: &Path,
@@ -175,11 +177,11 @@ pub(crate) fn settle<M: Manifested>(
     Ok(recorded.to_vec())
 }
 
-/// Opens the directories of data that is to be read, each once looked up, and sees that each holds this
-/// data.
+/// Opens the directories of data for reading, each with a single lookup, and verifies that each
+/// contains this data.
 ///
 /// # Errors
-/// A directory that can't be opened, or that holds other data since it was found.
+/// Fails if a directory cannot be opened, or if its data was replaced in the meantime.
 pub(crate) fn open_settled<M: Manifested>(
     manifest: &M,
     directories: &[PathBuf],
@@ -201,21 +203,21 @@ pub(crate) fn open_settled<M: Manifested>(
     Ok(open)
 }
 
-/// What there is of a file.
+/// State of a file on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum There {
-    /// All of it.
+    /// The file is complete.
     Whole,
-    /// It ends after so many bytes.
+    /// The file ends after this number of bytes.
     Short(u64),
-    /// It is missing.
+    /// The file is missing.
     Missing,
 }
 
-/// Looks at a file of `size_bytes` in a directory of ours.
+/// Compares a file in an own directory with its expected size, `size_bytes`.
 ///
 /// # Errors
-/// Something else of that name, such as a link, or a file that can't be opened.
+/// Fails if the file cannot be opened, or if something else has its name, such as a link.
 pub(crate) fn look_at(
     own: &OwnDirectory,
     directory: &Path,

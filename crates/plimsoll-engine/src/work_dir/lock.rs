@@ -1,4 +1,4 @@
-//! The lock that keeps runs apart: a file in each directory that a plan names.
+//! Lock that keeps runs apart: a file in each directory that a plan names.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::open_target::held::TargetDirectory;
 /// Name of the lock file.
 pub(crate) const FILE: &str = ".plimsoll.lock";
 
-/// The locks of the target's directories, with the files that hold them.
+/// Locks of the target's directories, with the open lock files.
 #[derive(Debug)]
 pub(crate) struct Locks {
     held: Vec<(TargetDirectory, OwnedFd)>,
-    /// Whether the files were made for this, and go with it.
+    /// True if the lock files were created for these locks. They are then removed on drop.
     ours: bool,
 }
 
@@ -28,13 +28,14 @@ impl Drop for Locks {
             return;
         }
         for (directory, _) in &self.held {
-            // Removed while the lock is held; a run that waits for it looks at the name again.
+            // The file is removed under the lock. A run that acquires the old file's lock checks
+            // the name again.
             let _ = unlinkat(&directory.fd, FILE, AtFlags::empty());
         }
     }
 }
 
-/// Locks directories for a run, each once, whatever names it has.
+/// Locks directories for a run. Several paths to one directory count once.
 pub(crate) fn lock_all(directories: &[TargetDirectory]) -> Result<Locks, EngineError> {
     let mut locks = Locks { held: Vec::new(), ours: true };
     for directory in each_once(directories.to_vec()) {
@@ -44,8 +45,8 @@ pub(crate) fn lock_all(directories: &[TargetDirectory]) -> Result<Locks, EngineE
     Ok(locks)
 }
 
-/// Locks directories for reading: where no lock file is, no run is, and none is made. A file system that
-/// is mounted read-only is read so too.
+/// Locks directories for reading. A missing lock file means that no run is active, so none is
+/// created. A read-only file system is therefore enough.
 pub(crate) fn lock_shared(directories: &[PathBuf]) -> Result<Locks, EngineError> {
     let mut locks = Locks { held: Vec::new(), ours: false };
     let open = directories.iter().filter_map(|path| TargetDirectory::open(path).ok());
@@ -58,7 +59,7 @@ pub(crate) fn lock_shared(directories: &[PathBuf]) -> Result<Locks, EngineError>
     Ok(locks)
 }
 
-/// The directories in one order for all runs, one of each.
+/// Removes duplicate directories and sorts the rest in the same order for all runs.
 fn each_once(directories: Vec<TargetDirectory>) -> Vec<TargetDirectory> {
     let mut all: Vec<(Option<(u64, u64)>, TargetDirectory)> =
         directories.into_iter().map(|open| (open.identity().ok(), open)).collect();
@@ -85,7 +86,7 @@ fn lock(directory: &TargetDirectory) -> Result<OwnedFd, EngineError> {
         let file = file_or_new(directory.fd.as_fd(), Path::new(FILE))
             .map_err(|errno| failed("open", &path, errno))?;
         take(&file, &path, FlockOperation::NonBlockingLockExclusive)?;
-        // Whoever held it may have removed the name before we had the lock.
+        // The previous holder may have removed the name before this process got the lock.
         let named = statat(&directory.fd, FILE, AtFlags::SYMLINK_NOFOLLOW);
         let named = named.map(|stat| (stat.st_dev, stat.st_ino)).ok();
         let held = fstat(&file).map(|stat| (stat.st_dev, stat.st_ino)).ok();

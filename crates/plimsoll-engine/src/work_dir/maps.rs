@@ -1,6 +1,6 @@
-//! What data should hold, in the state directory: one directory per store or data set, called by its
-//! identity. `places` in it names the directories of the data, so that what outlived its data is told from
-//! what is still needed.
+//! Expected contents of data, in the state directory. Each store or data set has a directory named
+//! after its identity. The file `places` in it lists the directories of the data. Plimsoll uses it
+//! to recognise maps that are no longer needed.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -20,23 +20,23 @@ use crate::open_target::held::OwnDirectory;
 
 const PLACES: &str = "places";
 
-/// The directory of the maps of `id`.
+/// Returns the directory of the maps of `id`.
 pub(crate) fn directory(state_directory: &Path, id: u64) -> PathBuf {
     state_directory.join(format!("{id:016x}"))
 }
 
-/// A directory of the data that maps are of.
+/// Directory of the data that the maps describe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
     directory: PathBuf,
-    /// Where the file system that it lies on was mounted.
+    /// Mount point of the directory's file system.
     mount: PathBuf,
 }
 
-/// Notes where the data lies that maps are of.
+/// Writes the location of the data that the maps describe.
 ///
 /// # Errors
-/// A directory that can't be made or written.
+/// Fails if a directory cannot be created or written.
 pub(crate) fn note_places(maps: &Path, directories: &[String]) -> Result<(), EngineError> {
     let places: Vec<Place> = directories
         .iter()
@@ -52,13 +52,13 @@ pub(crate) fn note_places(maps: &Path, directories: &[String]) -> Result<(), Eng
     })
 }
 
-/// Makes the directory of maps, if it is missing, and opens it.
+/// Opens the directory of maps, and creates it if it is missing.
 fn make(maps: &Path) -> std::io::Result<OwnDirectory> {
     fs::create_dir_all(maps)?;
     OwnDirectory::open(maps)
 }
 
-/// Opens a file of maps for writing, empty.
+/// Opens a file of maps for writing and truncates it.
 pub(crate) fn replace_file(maps: &OwnDirectory, name: &str) -> std::io::Result<File> {
     Ok(emptied_file(maps.fd.as_fd(), Path::new(name)).map(File::from)?)
 }
@@ -67,17 +67,17 @@ fn above(directory: &Path) -> &Path {
     directory.parent().unwrap_or(Path::new("/"))
 }
 
-/// Where the file system of `path` is mounted: the last directory above it on the same device.
+/// Returns the mount point of `path`: its topmost ancestor on the same device.
 fn mount_of(path: &Path) -> PathBuf {
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
     let of = device(path);
     path.ancestors().take_while(|above| device(above) == of).last().unwrap_or(path).to_path_buf()
 }
 
-/// Removes maps: files of theirs, and the directory where nothing else is in it.
+/// Removes the files of maps, and their directory if it is then empty.
 ///
 /// # Errors
-/// What can't be removed.
+/// Fails if a file or the directory cannot be removed.
 pub(crate) fn remove(maps: &Path) -> Result<(), EngineError> {
     let failed =
         |error: &std::io::Error| EngineError::system("removing maps", sys("unlink", maps, error));
@@ -97,14 +97,14 @@ pub(crate) fn remove(maps: &Path) -> Result<(), EngineError> {
     unlinkat(&own.parent.fd, name, AtFlags::REMOVEDIR).map_err(|errno| failed(&errno.into()))
 }
 
-/// Removes the maps of data that was removed. What stays of them is found by [`collect`].
+/// Removes the maps of removed data. [`collect`] later removes any maps that remain.
 pub(crate) fn forget(state_directory: &Path, ids: &[u64]) {
     for id in ids {
         let _ = remove(&directory(state_directory, *id));
     }
 }
 
-/// `db03.generations`, `db03.durable`, `17` and `places`.
+/// Matches `db03.generations`, `db03.durable`, `17` and `places`.
 fn is_ours(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let stem = |end| name.strip_prefix("db").and_then(|rest| rest.strip_suffix(end));
@@ -113,7 +113,8 @@ fn is_ours(name: &str) -> bool {
         || [".generations", ".durable"].iter().any(|end| stem(*end).is_some_and(digits))
 }
 
-/// Reads a regular file of exactly `size_bytes`; `None` where it is not there or is something else.
+/// Reads a regular file of exactly `size_bytes`. Returns `None` if it is missing or differs in type
+/// or size.
 pub(crate) fn read_exactly(directory: &Path, name: &str, size_bytes: u64) -> Option<Vec<u8>> {
     let own = OwnDirectory::open(directory).ok()?;
     let (fd, stat) = file_in(own.fd.as_fd(), Path::new(name), OFlags::empty()).ok()?;
@@ -125,22 +126,22 @@ pub(crate) fn read_exactly(directory: &Path, name: &str, size_bytes: u64) -> Opt
     (bytes.len() as u64 == size_bytes).then_some(bytes)
 }
 
-/// What became of maps.
+/// Result of garbage collection for one directory of maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Their data is gone: they were removed, and this many bytes are free.
+    /// The data no longer exists. Removing the maps freed this number of bytes.
     Removed(u64),
-    /// Their data is there.
+    /// The data exists at this path.
     Needed(PathBuf),
-    /// Whether their data is there can't be told: this place, or what it should lie in, can't be seen.
+    /// The data's existence is unknown, because this path or its mount point is not accessible.
     Unknown(Option<PathBuf>),
 }
 
-/// Removes maps in `state_directory` whose data is gone; with `unknown` also those of which that can't be
-/// told. Gives the directory and fate of each.
+/// Removes maps in `state_directory` whose data no longer exists. With `unknown`, also removes maps
+/// whose data may still exist. Returns the directory and the result of each.
 ///
 /// # Errors
-/// A state directory that can't be read, maps that can't be removed.
+/// Fails if the state directory cannot be read or if maps cannot be removed.
 pub fn collect(state_directory: &Path, unknown: bool) -> Result<Vec<(PathBuf, Fate)>, EngineError> {
     let mut all = Vec::new();
     let entries = match fs::read_dir(state_directory) {
@@ -174,14 +175,14 @@ pub fn collect(state_directory: &Path, unknown: bool) -> Result<Vec<(PathBuf, Fa
     Ok(all)
 }
 
-/// Why maps stay; `None`: their data is gone.
+/// Returns the reason to keep maps, or `None` if their data no longer exists.
 fn fate(maps: &Path, id: u64) -> Option<Fate> {
     let text = fs::read(maps.join(PLACES)).unwrap_or_default();
     let Ok(places) = serde_json::from_slice::<Vec<Place>>(&text) else {
         return Some(Fate::Unknown(None));
     };
     for Place { directory: place, mount } in places {
-        // A file system that is not mounted shows an empty directory, or none.
+        // An unmounted file system shows as an empty or missing directory.
         let mounted = above(&place).is_dir() && mount_of(above(&place)) == mount;
         let mail = read_manifest::<Mail>(&place).map(|m| m.map(|m| m.store_id));
         let data = read_manifest::<Data>(&place).map(|m| m.map(|m| m.data_id));

@@ -1,8 +1,8 @@
-//! Removing what is ours, and nothing else.
+//! Removal of Plimsoll's own data, and of nothing else.
 //!
-//! A removal can be cut off at any moment. It begins by giving the directory another name, under which
-//! no run looks for data, and takes the manifest last, so that what is left says what it is: the next
-//! run there, or `plimsoll clean`, goes on with it.
+//! A removal can be interrupted at any moment. It first renames the directory, so that no run finds
+//! the data. It deletes the manifest last, so that the remaining files can still be identified. The
+//! next run there, or `plimsoll clean`, completes the removal.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,29 +24,29 @@ use crate::open_target::beneath::{directory_in, names_in};
 use crate::open_target::follow::split;
 use crate::open_target::held::{OwnDirectory, TargetDirectory};
 
-/// What a directory is called while it is being removed: this before its name.
+/// Prefix of a directory's name during its removal.
 pub(crate) const REMOVING: &str = ".removing-";
 
-/// Manifests, and manifests that were being written.
+/// Manifests, and their temporary files during a write.
 const MANIFESTS: [&str; 2] = ["store.json", "data.json"];
 const UNFINISHED: [&str; 2] = [".store.json.new", ".data.json.new"];
 
-/// What file systems in user space, and NFS, call a file that was removed before its last close had arrived. A
-/// close returns before it has.
+/// Name prefixes of files that were removed before their last close arrived. File systems in user
+/// space and NFS use them. The `close` call returns before it has arrived.
 const HELD_BY_A_CLOSE: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
-/// So long such files are waited for.
+/// Time limit for such files to disappear.
 const CLOSES_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What lies under the name of an own directory.
+/// State of the name of an own directory.
 enum Look {
     Absent,
-    /// Nothing, or a manifest that was never finished.
+    /// The directory is empty or has only an unfinished manifest.
     Empty(OwnDirectory),
     Ours(OwnDirectory, Known),
 }
 
-/// What a manifest says of a directory.
+/// Identity and contents of a directory, from its manifest.
 pub(crate) struct Known {
     pub id: u64,
     pub contents: Contents,
@@ -98,7 +98,7 @@ fn look(parent: &TargetDirectory, name: &OsStr) -> Result<Look, EngineError> {
     }
 }
 
-/// What the manifest of kind `M` says, where the directory is the one that its plan would make.
+/// Reads the manifest of kind `M`. Fails if its plan does not match the name of the directory.
 fn known_in<M: Manifested>(
     own: &OwnDirectory,
     directory: &Path,
@@ -113,20 +113,20 @@ fn known_in<M: Manifested>(
     Ok(Some(Known::of(&manifest)))
 }
 
-/// Whether a directory is one of ours, with a manifest that says what is in it.
+/// Returns true if the directory is one of Plimsoll's, with a manifest.
 pub(crate) fn is_ours(directory: &Path) -> bool {
     let open = |(above, name)| TargetDirectory::open(above).map(|parent| (parent, name));
     let opened = split(directory).and_then(open);
     opened.is_ok_and(|(parent, name)| is_ours_in(&parent, name))
 }
 
-/// The same of a name in a directory that is open.
+/// Does the same as [`is_ours`] for a name in an open directory.
 pub(crate) fn is_ours_in(parent: &TargetDirectory, name: &OsStr) -> bool {
     matches!(look(parent, name), Ok(Look::Ours(..)))
 }
 
-/// Makes a store's own directory and opens it; what an earlier run of ours left there is removed. Gives
-/// also the identity of what was there.
+/// Creates and opens a store's own directory. Removes the data of an earlier run first and returns
+/// its identity.
 pub(crate) fn make_own(
     parent: &TargetDirectory,
     name: &OsStr,
@@ -134,7 +134,7 @@ pub(crate) fn make_own(
     let directory = &parent.path.join(name);
     let was = match look(parent, name)? {
         Look::Empty(own) => {
-            // It may be another user's: it is made anew.
+            // The directory may belong to another user, so it is created again.
             for name in UNFINISHED {
                 let _ = unlinkat(&own.fd, name, AtFlags::empty());
             }
@@ -153,11 +153,12 @@ pub(crate) fn make_own(
     Ok((own, was))
 }
 
-/// Removes a directory of ours, of which its manifest says what is in it. Gives the identity of what was
-/// there.
+/// Removes an own directory with the contents that its manifest lists. Returns the identity of the
+/// data.
 ///
 /// # Errors
-/// Something that is not ours: then what is ours was removed and the rest is named.
+/// Fails if the directory contains other files. Plimsoll's own files are then removed and the error
+/// names another one.
 pub(crate) fn remove_own(
     parent: &TargetDirectory,
     name: &OsStr,
@@ -172,8 +173,8 @@ pub(crate) fn remove_own(
     Ok(known.map(|known| known.id))
 }
 
-/// Goes on with removals in `directory` that were cut off, of directories that are called `name`, or of
-/// all. Gives the identities of what was removed. What is not ours stays.
+/// Completes interrupted removals in `directory`: of the directory `name`, or of all if `name` is
+/// `None`. Returns the identities of the removed data. Files of others stay.
 pub(crate) fn finish_removals(directory: &TargetDirectory, name: Option<&str>) -> Vec<u64> {
     let names: Vec<OsString> = match name {
         Some(name) => vec![format!("{REMOVING}{name}").into()],
@@ -186,17 +187,18 @@ pub(crate) fn finish_removals(directory: &TargetDirectory, name: Option<&str>) -
     names.into_iter().filter_map(|name| remove_own(directory, &name).ok().flatten()).collect()
 }
 
-/// Removes a directory of ours that is open, and in it what `contents` lists.
+/// Removes an open own directory, and in it the files that `contents` lists.
 ///
 /// # Errors
-/// Something that is not ours: then what is ours was removed and the rest is named.
+/// Fails if the directory contains other files. Plimsoll's own files are then removed and the error
+/// names another one.
 pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), EngineError> {
     let (directory, name, parent) = (&own.path, own.name(), &own.parent);
     let mut hidden = OsString::from(REMOVING);
     hidden.push(name);
     let is_hidden = name.as_bytes().starts_with(REMOVING.as_bytes());
     let renamed = !is_hidden && {
-        // What an earlier removal left under that name goes first.
+        // An earlier removal may have left a directory of that name, which must be removed first.
         let _ = remove_own(parent, &hidden);
         rustix::fs::renameat(&parent.fd, name, &parent.fd, &hidden).is_ok()
     };
@@ -228,7 +230,7 @@ fn gone(result: rustix::io::Result<()>) -> rustix::io::Result<()> {
     }
 }
 
-/// What is not ours.
+/// Files that do not belong to Plimsoll.
 #[derive(Default)]
 struct Left {
     count: u64,
@@ -254,7 +256,7 @@ impl Left {
     }
 }
 
-/// Removes what is ours in a directory that lies at `below`. Manifests stay.
+/// Removes Plimsoll's own files in the directory at `below`, except manifests.
 fn clear(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -299,8 +301,8 @@ fn is_held(name: &OsStr) -> bool {
     HELD_BY_A_CLOSE.iter().any(|stem| name.as_bytes().starts_with(stem))
 }
 
-/// Waits until the file system has let go of what was removed while a close was on its way; gives what it
-/// still holds.
+/// Waits until the file system has dropped files that were removed before their close arrived.
+/// Returns the files that remain after the time limit.
 fn held_on(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
     let mut waited = Duration::ZERO;
     loop {
@@ -330,7 +332,7 @@ mod tests {
         fs::create_dir(&own).unwrap();
         fs::write(own.join(".fuse_hidden0000000100000001"), b"").unwrap();
         let close = std::thread::spawn(move || {
-            // Once the removal has begun, as the file system does when the close arrives.
+            // Acts like the file system when the close arrives, once the removal has started.
             while !hidden.exists() {
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -1,4 +1,4 @@
-//! Free space against what a plan needs, per file system.
+//! Free and required space of a plan, per file system.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,21 +10,21 @@ use plimsoll_plan::{ResolvedPlan, Target, TargetKind};
 use super::{is_ours, own_name};
 use crate::EngineError;
 
-/// What a plan's data needs on one file system, and what there is.
+/// Required and free space on one file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// The first directory that the plan names on it.
+    /// First directory of the plan on this file system.
     pub path: PathBuf,
-    /// Bytes needed by all that it names there.
+    /// Bytes that all directories of the plan on this file system require.
     pub needed_bytes: u64,
-    /// Bytes free; `None` where that can't be seen, or the directory is not there.
+    /// Free bytes. `None` if the directory is missing or its free space is unknown.
     pub free_bytes: Option<u64>,
-    /// Bytes that an earlier data set of the same plan frees when it is replaced.
+    /// Bytes that become free if an earlier data set of the same plan is replaced.
     pub reused_bytes: u64,
 }
 
 impl Space {
-    /// Why the data does not fit, where that is known.
+    /// Returns an error if the data is known not to fit.
     #[must_use]
     pub fn lacking(&self) -> Option<EngineError> {
         let free_bytes = self.free_bytes?;
@@ -38,13 +38,14 @@ impl Space {
     }
 }
 
-/// The space of a plan's directories, one entry for each file system; nothing for targets that have none.
+/// Returns the space of a plan's directories, one entry for each file system. Returns nothing for
+/// targets without directories.
 #[must_use]
 pub fn space(plan: &ResolvedPlan, target: &Target) -> Vec<Space> {
     if !matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. }) {
         return Vec::new();
     }
-    // What is not there has no file system that it could share.
+    // A missing directory has no known file system, so it gets its own entry.
     let mut needs: BTreeMap<(u64, Option<String>), Space> = BTreeMap::new();
     for need in plan.required_bytes(target) {
         let path = PathBuf::from(&need.directory);
@@ -64,18 +65,18 @@ pub fn space(plan: &ResolvedPlan, target: &Target) -> Vec<Space> {
     needs.into_values().map(seen).collect()
 }
 
-/// Bytes free; `None` for file systems without a size of their own (ramfs), which tell nothing.
+/// Returns the free bytes. Returns `None` for file systems without a size, such as ramfs.
 fn free_bytes(path: &Path) -> Option<u64> {
     let statistics = rustix::fs::statvfs(path).ok().filter(|s| s.f_blocks > 0)?;
     Some(statistics.f_bavail.saturating_mul(statistics.f_frsize))
 }
 
-/// Refuses what can't fit.
+/// Rejects a plan whose data does not fit.
 pub(crate) fn check_space(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> {
     space(plan, target).iter().find_map(Space::lacking).map_or(Ok(()), Err)
 }
 
-/// Bytes that an earlier store of ours frees when it is replaced.
+/// Returns the bytes that become free if an earlier store is replaced.
 fn occupied_bytes(own: &Path) -> u64 {
     if !is_ours(own) {
         return 0;

@@ -1,20 +1,22 @@
-//! The labels by which file systems, volume managers, RAID sets and partition tables are known: what
-//! libblkid knows (util-linux 2.42), with where each lies.
+//! Labels of file systems, volume managers, RAID sets and partition tables, with their offsets. The
+//! list is that of libblkid (util-linux 2.42).
 //!
-//! They only name what is found: a device is refused for anything but zeroes, known or not.
+//! Labels only serve to name the data. Any non-zero byte gets a device rejected, with or without a
+//! known label.
 
-/// Where a label lies.
+/// Position of a label on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// From the start.
+    /// Offset in bytes from the start.
     Start(u64),
-    /// Before the end.
+    /// Distance in bytes from the end.
     End(u64),
-    /// So much before the end, rounded down to this beforehand, as Linux MD places its superblocks.
+    /// Distance in bytes from the end, and the unit to which the device's size is rounded down
+    /// first. Linux MD positions its superblocks like this.
     Rounded(u64, u64),
 }
 
-/// A label at a fixed place.
+/// Label at a fixed position.
 pub(super) struct Label {
     pub name: &'static str,
     pub at: At,
@@ -22,7 +24,7 @@ pub(super) struct Label {
 }
 
 impl At {
-    /// The byte on a device of this size; `None` where it is too small.
+    /// Returns the byte offset on a device of this size, or `None` if the device is too small.
     pub fn offset_bytes(self, size_bytes: u64) -> Option<u64> {
         match self {
             Self::Start(offset) => (offset < size_bytes).then_some(offset),
@@ -82,19 +84,19 @@ const VXFS: &str = "a VxFS file system";
 const XFS: &str = "an XFS file system";
 const ZFS: &str = "a ZFS pool";
 
-/// `_BHRfS_M` lies 64 bytes into a superblock.
+/// `_BHRfS_M` is 64 bytes into a superblock.
 const BTRFS_MAGIC: &[u8] = b"_BHRfS_M";
-/// The places of Btrfs's further superblocks (btrfs(5), "superblock").
+/// Offsets of Btrfs's further superblocks (btrfs(5), "superblock").
 pub(super) const BTRFS_MIRRORS: [u64; 3] = [64 << 20, 256 << 30, 1 << 50];
 
-/// The magic of the nvlist's neighbour: an uberblock, at the start of the second half of a ZFS label of
-/// 256 KiB, in the byte order of the host that wrote it.
+/// Magic number of an uberblock, at the start of the second half of a 256 KiB ZFS label. The byte
+/// order is that of the host that wrote the label.
 const ZFS_LITTLE: &[u8] = b"\x0c\xb1\xba\0";
 const ZFS_BIG: &[u8] = b"\0\xba\xb1\x0c";
 
 const MD_MAGIC: &[u8] = b"\xfc\x4e\x2b\xa9";
 
-/// All labels; where several fit, the first names what is there.
+/// All labels. If several match, the first gives the name.
 pub(super) const LABELS: &[Label] = &[
     start(LVM, 0x218, b"LVM2 001"),
     start(LVM, 0x18, b"LVM2 001"),
