@@ -149,7 +149,8 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// Falls after 25 s; each second of the lower plateau is off by up to `wobble` hundredths of it.
+    /// A fall after 25 s; each second of the lower plateau deviates by up to `wobble` hundredths of
+    /// it.
     fn falls_to(low: u64, wobble: u64) -> Bundle {
         let mut bundle = fixtures::reads();
         let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;
@@ -194,7 +195,7 @@ mod tests {
         // Seconds that are off by up to 2 % vary by 0.7 %, by up to 4 % by 1.3 %.
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 2)), Some(Outcome::Fail));
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 4)), Some(Outcome::Unknown));
-        // What is missed is caught up with, as on a busy host; not so by more than 5 %.
+        // On a busy host, later intervals catch up, but not with deviations above 5 %.
         let jitter = |bundle: &mut Bundle, low: u64, wobble: u64| {
             let late = move |t: u64| if t.is_multiple_of(2) { low / 2 } else { 0 };
             let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;
@@ -208,12 +209,12 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &busy), Some(Outcome::Fail));
         jitter(&mut busy, 1000, 20);
         assert_eq!(fixtures::outcome(&RULE, &busy), Some(Outcome::Unknown));
-        // A host that is busy does not hold a rate flat.
+        // A busy host does not cause a flat rate.
         let mut bundle = falls_to(1000, 0);
         bundle.observed.pressure.cpu_some_share = Some(0.9);
         bundle.observed.neighbours.storage_written_bytes = Some(seen::read_bytes(&bundle));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
-        // A neighbour on the device itself may have come for good.
+        // Another process may use the device from that moment on.
         bundle.observed.devices[0].read_bytes = seen::read_bytes(&bundle) / 100 * 106;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.observed.devices[0].read_bytes = seen::read_bytes(&bundle) / 100 * 104;

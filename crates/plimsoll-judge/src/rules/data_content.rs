@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.run.driver = Driver::Foreign;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
-        // Older bundles say that buffers were not said to be refilled: that is no sign of anything.
+        // Older bundles lack the counter of refilled buffers; its absence shows nothing.
         bundle.run.counters.insert("buffers_reused".into(), 1);
         bundle.observed.devices.clear();
         assert_eq!(outcome(&bundle), Outcome::Unknown);
@@ -197,7 +197,7 @@ mod tests {
         let all = bundle.observed.devices[0].written_bytes;
         bundle.observed.devices[0].written_bytes = all * 79 / 100;
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        // Buffered, the rest is in memory: another rule.
+        // With buffered writes, the rest may be in memory: another rule judges that.
         bundle.run.engine.paths[0].direct = false;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
         bundle.run.engine.paths[0].direct = true;

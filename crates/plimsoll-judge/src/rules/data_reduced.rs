@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Warn);
         bundle.plan.observe.data_reduction = Some(2.0);
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        // Nobody's data is so.
+        // No real data compresses to this share.
         bundle.observed.workload.compressed_share = Some(1.0 / 40.0);
         bundle.plan.observe.data_reduction = Some(40.0);
         assert_eq!(outcome(&bundle), Outcome::Fail);

@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(cross_checked(&bundle).outcome, Outcome::Pass, "more came after the last row");
     }
 
-    /// A store whose first writes joined pages: the thread that made them hung, and its profile
+    /// A store whose first writes joined pages; the thread that issued them hung, and its profile
     /// is missing.
     #[test]
     fn transfers_that_the_profile_did_not_see_may_be_of_other_sizes() {
@@ -256,7 +256,7 @@ mod tests {
     fn what_drained_has_rows_of_its_own() {
         let latency_ns = 2 * fixtures::LATENCY_NS;
         let mut bundle = measured();
-        // Three came back after the end, one never did and one never began.
+        // Three completed after the end, one never completed and one never started.
         let total = &mut bundle.run.classes[0];
         (total.count, total.drained, total.drained_bytes) = (total.count + 5, 5, 3 * 4096);
         (total.abandoned, total.never_started) = (Some(1), Some(1));
@@ -278,7 +278,7 @@ mod tests {
             let count = if tag.ends_with(".service") { 4 } else { 5 };
             histogram.record_n(latency_ns, count).unwrap();
         }
-        // The generator's waits are no class's.
+        // The generator's waits belong to no class.
         let lag = bundle.latency["matrix.read"].clone();
         bundle.latency.insert("generator.lag".into(), lag);
         let finding = cross_checked(&bundle);

@@ -133,7 +133,7 @@ mod tests {
         bundle.environment.devices[0].write_cache = Some("write through".into());
         bundle.observed.devices[0].flushes = Some(0);
         assert_eq!(fixtures::outcome(&RULE, &bundle), None, "there is nothing to flush");
-        // Whatever else flushes the disk.
+        // Flushes by other processes count for the disk too.
         bundle.observed.devices[0].flushes = Some(600_000);
         bundle.environment.mounts[0].options = Some("rw,fsync=volatile".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));

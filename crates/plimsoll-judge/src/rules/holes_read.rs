@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.driver = Driver::Foreign;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        // Nor do files that are empty by now tell.
+        // Files that are empty by now show nothing either.
         bundle.observed.extents = Some(Extents::default());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         let mut sparse =

@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.tier = Tier::T2;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
-        // Those of another disk are another's.
+        // Errors of another disk do not affect this run.
         bundle.observed.device_errors = Some([("sdb".to_owned(), 3)].into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }

@@ -151,8 +151,8 @@ fn judged(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let short = made_elsewhere && law.deviation < SHARE_MIN - 1.0 && !own_time;
     let guessed = bundle.run.engine.kind == foreign::TABLE_KIND;
     let advice = "the latency, the rate or the depth is wrong";
-    // What was in flight when the measurement began is counted with all of its latency, so that a stall
-    // across that moment seems to hold more than there is, by at most its own length.
+    // Operations in flight at the start count with all of their latency. A stall across that moment
+    // therefore seems to keep more operations in flight, by at most its own length.
     let classes = bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE);
     let longest_ns = classes.map(|class| class.latency_ns_max).max().unwrap_or(0);
     let edge = if made_elsewhere { 0.0 } else { longest_ns as f64 / one.duration_ns };
@@ -277,12 +277,12 @@ mod tests {
         }
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         assert_eq!(in_flight(&bundle), Some(16.0));
-        // One of them out of step is found.
+        // The rule detects one job whose figures disagree.
         bundle.run.classes[1].latency_ns_sum /= 3;
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.starts_with("job 1: "), "{}", finding.says);
-        // A depth that is not known is not guessed.
+        // The rule does not guess an unknown depth.
         bundle.run.counters.remove(&bundle_key::outstanding(1));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }

@@ -17,7 +17,7 @@ const SUSTAINED_NS_MIN: u64 = 300_000_000_000;
 /// Minimum measurement for a PASS, whatever the plan says: the length of the quickstart. Write
 /// caches, burst credit and the cache of fresh flash last for seconds.
 pub const PASS_NS_MIN: u64 = 30_000_000_000;
-/// Minimum operations for a PASS: ten of them are the slowest hundredth.
+/// Minimum operations for a PASS, so that the slowest hundredth has ten of them.
 pub const PASS_OPERATIONS_MIN: u64 = 1_000;
 
 pub const RULE: Rule = Rule {
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.classes[0].count = PASS_OPERATIONS_MIN - 1;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        // Who only measures may look for a second.
+        // A run without a requirement may measure for a second.
         bundle.plan.requirement = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }

@@ -101,7 +101,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let whole = bundle.observed.neighbours.is_whole();
     let (outcome, says, advice) = match ratio >= RATIO_FAIL {
         true if agrees => (Outcome::Fail, says, "run when the device is idle"),
-        // The file system's own journal may account for as much.
+        // The file system's own journal may explain as much.
         true if !whole => {
             let says = format!(
                 "{says}; not every process is visible, so whose they were is \

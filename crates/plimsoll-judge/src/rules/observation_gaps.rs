@@ -358,7 +358,7 @@ mod tests {
         };
         assert_eq!(with(short), Outcome::Unknown);
         assert_eq!(with(|_, result| result.about.clear()), Outcome::Unknown);
-        // A directory and a job's name stand for the files in it and after it.
+        // A directory covers the files in it, and a job's name covers the files that begin with it.
         assert_eq!(with(|_, result| result.about = vec!["/x".into()]), Outcome::Pass);
         let job = |command: &mut Command, result: &mut ResultFile| {
             command.files[0].path = "/x/job.0.0".into();
@@ -397,7 +397,7 @@ mod tests {
             (command.processes[0].moved, command.processes_seen) = (little, 5000);
         };
         assert_eq!(with(many), Outcome::Unknown);
-        // Where one without files was kept, all with files were.
+        // If the list has processes without files, it has all processes with files.
         let all = move |command: &mut Command, _: &mut ResultFile| {
             (command.processes[0].moved, command.processes_seen) = (little, 5000);
             command.processes.push(CommandProcess::default());

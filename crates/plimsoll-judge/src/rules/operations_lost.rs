@@ -179,7 +179,7 @@ mod tests {
         };
         assert_eq!(with(180 * fixtures::RATE, 180), Some(Outcome::Unknown));
         assert_eq!(with(100 * fixtures::RATE, 180), Some(Outcome::Unknown));
-        // It answered for a while, and then no more.
+        // The storage answered for a while, and then stopped.
         assert_eq!(with(80 * fixtures::RATE, 180), Some(Outcome::Fail));
         assert_eq!(with(8, 180), Some(Outcome::Fail));
         assert_eq!(with(0, 0), Some(Outcome::Fail), "nobody waited");

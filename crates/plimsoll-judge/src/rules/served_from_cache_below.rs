@@ -201,7 +201,7 @@ mod tests {
         fixtures::finding(&RULE, bundle).outcome
     }
 
-    /// Counters of a storage system, in reads.
+    /// Sets counters of a storage system, in reads.
     fn counters(bundle: &mut Bundle, sources: &[(&str, f64)]) {
         let all = seen::operations(bundle, true) as f64;
         bundle.observed.sources.reads_from =
@@ -217,7 +217,7 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Pass);
         assert_eq!(finding.declared, [seen::METRICS]);
-        // In bytes they may count as well.
+        // The counters may be in bytes as well.
         for share in bundle.observed.sources.reads_from.values_mut() {
             *share *= 4096.0;
         }
@@ -228,9 +228,9 @@ mod tests {
     fn any_counter_that_grows_is_no_evidence() {
         let mut bundle = fixtures::reads();
         let unsure: [&[(&str, f64)]; 5] = [
-            // No cache among them.
+            // None of the sources is a cache.
             &[("ssd", 1.0)],
-            // Less, more, or nothing of what was read.
+            // Counters below the reads, above them, or zero.
             &[("cache", 0.0), ("ssd", 0.8)],
             &[("cache", 0.0), ("ssd", 1.3)],
             &[("cache", 0.5), ("ssd", 3.0)],
@@ -256,7 +256,7 @@ mod tests {
         bundle.observed.workload.miss_ratio = hits(0.96);
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!((finding.outcome, finding.declared.len()), (Outcome::Pass, 1));
-        // Latencies of two kinds say that something answers nearer by, whatever is declared.
+        // Two modes of latency show that a cache answers, despite the declaration.
         let histogram = bundle.latency.get_mut("matrix.read").unwrap();
         histogram.record_n(20_000_000, 300_000).unwrap();
         assert_eq!(outcome(&bundle), Outcome::Unknown);

@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
-    /// Found by the adversary: an open loop that offers more than is carried.
+    /// An open loop above the capacity of the storage.
     #[test]
     fn what_was_never_started_moved_nothing() {
         let mut bundle = fixtures::reads();

@@ -109,7 +109,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 const DURABLE: &str = "request durable writes: `sync = \"dsync\"` or `\"fsync\"`";
 
-/// The outcome for a load that claims no durability.
+/// Returns the outcome for a load that claims no durability.
 fn without_a_flush(bundle: &Bundle) -> Outcome {
     if bundle.plan.claims.contains(&Claim::DurableWrite) { Outcome::Fail } else { Outcome::Unknown }
 }
@@ -218,7 +218,7 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// No other process of the host wrote anything.
+    /// Removes all writes by other processes of the host.
     fn alone(bundle: &mut Bundle) {
         bundle.observed.neighbours.storage_read_bytes = Some(0);
         bundle.observed.neighbours.storage_written_bytes = Some(0);
@@ -308,7 +308,7 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert!(finding.says.contains("hypervisor"), "{}", finding.says);
-        // Nor does it where the disk says that it keeps everything.
+        // A disk whose cache is declared as write-through does not fail either.
         bundle.environment.devices[0].write_cache = Some("write through".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.virtualisation = None;
