@@ -11,18 +11,18 @@ use crate::stats::{Segment, moments, segments};
 
 /// Minimum fall: a third. Volumes with credit burst at several times their base rate.
 const FALL_MIN: f64 = 1.5;
-/// Maximum variation of a level that a limit holds (measured: 0.0 % on a volume that the kernel caps,
-/// 10 % and more on a disk in use by others). As in `rate-capped`, with room for a cap whose ticks
-/// differ from the intervals.
+/// Maximum variation of a capped level. Measured: 0.0 % on a volume that the kernel caps, 10 % and
+/// more on a disk in use by others. The value is that of `rate-capped` with a margin, because the
+/// ticks of a cap may differ from the intervals.
 const HELD_MAX: f64 = 0.01;
-/// Maximum variation of a capped level on a busy host, where late operations are caught up with
-/// (measured: 4 % between seconds, 50 % between tenths of a second).
+/// Maximum variation of a capped level on a busy host, which catches up with late operations.
+/// Measured: 4 % between seconds, 50 % between tenths of a second.
 const CAUGHT_UP_MAX: f64 = 0.05;
 /// Intervals per batch.
 const TEN: usize = 10;
-/// Maximum ratio of the variance of batch means to a tenth of the variance of single intervals: 1 if
-/// intervals are independent, more on a shared device, 0.1 measured under a cap. By chance it is
-/// below 0.25 in 1.3 % of cases (chi-square, 9 degrees of freedom).
+/// Maximum ratio of the variance of batch means to a tenth of the variance of single intervals. The
+/// ratio is 1 for independent intervals and higher on a shared device. Under a cap it was 0.1
+/// (measured). By chance it is below 0.25 in 1.3 % of cases (chi-square, 9 degrees of freedom).
 const VARIANCE_RATIO_MAX: f64 = 0.25;
 /// Minimum length of a level, as a share of the phase.
 const PLATEAU_MIN: f64 = 0.1;
@@ -102,8 +102,8 @@ fn neighbour_on_device(bundle: &Bundle) -> bool {
     ratios.into_iter().flatten().any(|ratio| ratio > NEIGHBOUR_RATIO)
 }
 
-/// Returns a level without its first and last interval, which the step and the end of the phase cut.
-/// One cut interval among a hundred raised the variation to 1.4 %.
+/// Returns a level without its first and last interval, which the step and the end of the phase
+/// cut. One cut interval among a hundred raised the variation to 1.4 %.
 fn within<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     let all = &rates[plateau.start..plateau.end];
     match all {

@@ -34,7 +34,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // A model and a null target hold no data.
+    // A model and a null target store no data.
     let is_null = |target: &plimsoll_plan::Target| target.kind == TargetKind::Null;
     if bundle.run.driver == Driver::Model || bundle.plan.targets.iter().all(is_null) {
         return None;

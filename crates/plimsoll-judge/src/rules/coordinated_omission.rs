@@ -1,4 +1,4 @@
-//! Estimates what a closed loop hides of stalls.
+//! Estimates the latency during stalls that a closed loop hides.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Arrival, Workload};

@@ -12,7 +12,8 @@ use crate::finding::{Finding, Outcome};
 /// Maximum excess of the measured over the declared compression. A sample of 512 generated blocks
 /// varies by less than 5 %; LZ4 reaches the ratio that content is generated for within 10 %.
 const MORE_REDUCIBLE_MAX: f64 = 0.15;
-/// Minimum share of directly written bytes that must reach the device, as for reads from the page cache.
+/// Minimum share of directly written bytes that must reach the device, as for reads from the page
+/// cache.
 const ARRIVED_MIN: f64 = 0.8;
 /// Allowed duplicates beyond the declared share: sampled reads may overlap.
 const DUPLICATES_SLACK: f64 = 0.05;

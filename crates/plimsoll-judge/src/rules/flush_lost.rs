@@ -99,7 +99,8 @@ fn flushes(bundle: &Bundle) -> Option<u64> {
     let all = &bundle.observed.devices;
     let is_loop = |device: &&DeviceTotals| device.top && cached(device, "loop");
     if all.iter().filter(|device| device.top).all(|device| is_loop(&device)) {
-        // The disk under a loop device is flushed for other processes too, the loop device for its users only.
+        // The disk under a loop device is flushed for other processes too, the loop device for its
+        // users only.
         return most(&mut all.iter().filter(is_loop));
     }
     most(&mut all.iter().filter(|device| cached(device, "")))

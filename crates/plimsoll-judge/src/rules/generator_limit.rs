@@ -14,8 +14,8 @@ use crate::rules::balance::wire;
 /// Maximum share of the time that threads may work: fio users call a job CPU-bound above 90 % user
 /// plus system time.
 const BUSY_SHARE_MAX: f64 = 0.9;
-/// Maximum share of an operation's time spent in the generator. In a closed loop the rate is too low
-/// by this share, in an open loop the latency too high.
+/// Maximum share of an operation's time spent in the generator. In a closed loop the rate is too
+/// low by this share, in an open loop the latency too high.
 const LAG_SHARE_MAX: f64 = 0.1;
 
 pub const RULE: Rule = Rule {

@@ -61,8 +61,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("errors", counted))
 }
 
-/// Kernel-logged errors of a device that holds a watched command's files. Our own engine counts every
-/// I/O itself.
+/// Returns the kernel-logged errors of a device with files of a watched command. Our own engine
+/// counts every failed I/O itself.
 fn logged(bundle: &Bundle) -> Option<(String, u64)> {
     let errors = bundle.observed.device_errors.as_ref().filter(|_| bundle.run.tier == Tier::T2)?;
     let is_top = |name: &String| {

@@ -11,12 +11,13 @@ use crate::figures::{self, NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::little;
 
-/// Minimum shares of the depth in flight. A slow refill and latencies published with one digit leave 0.9
-/// or less; half is missing only if the latency omits time or the depth is wrong (measured: 7.99 of 8).
+/// Minimum shares of the depth in flight. A slow refill and latencies published with one digit
+/// leave 0.9 or less; half is missing only if the latency omits time or the depth is wrong
+/// (measured: 7.99 of 8).
 const SHARE_WARN: f64 = 0.9;
 const SHARE_MIN: f64 = 0.5;
-/// Maximum time that a tool at depth 1 spends between two operations: a few system calls and scheduling
-/// on a busy host (measured with fio on two shared cores: 3 to 17 us).
+/// Maximum time that a tool at depth 1 spends between two operations: a few system calls and
+/// scheduling on a busy host (measured with fio on two shared cores: 3 to 17 us).
 const BETWEEN_NS_MAX: f64 = 50_000.0;
 
 pub const RULE: Rule = Rule {
@@ -40,8 +41,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Operations that closed loops keep in flight; `None` with pauses, batches, caps or open loops, which
-/// change the number.
+/// Operations that closed loops keep in flight; `None` with pauses, batches, caps or open loops,
+/// which change the number.
 pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     let streams = seen::streams(bundle);
     let plain = |stream: &plimsoll_plan::Stream| {
@@ -84,9 +85,9 @@ impl Loop {
 
 /// The whole run.
 fn whole(bundle: &Bundle) -> Option<Loop> {
-    // Operations in flight at the stop count with their full latency. Without the time of the drain,
-    // an outage at the end would seem to have too many in flight. A durable write is already counted
-    // as a write and as a flush.
+    // Operations in flight at the stop count with their full latency. Without the time of the
+    // drain, an outage at the end would seem to have too many in flight. A durable write is already
+    // counted as a write and as a flush.
     let classes = || bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE);
     let drained = classes().any(|class| class.drained > 0);
     let close = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Close);
@@ -100,8 +101,8 @@ fn whole(bundle: &Bundle) -> Option<Loop> {
     })
 }
 
-/// Jobs of another tool's result that gives their durations. The law holds for each job, not for the sum
-/// if durations differ.
+/// Returns the jobs of another tool's result, if it states their durations. The law applies to each
+/// job, but not to the sum if durations differ.
 fn jobs(bundle: &Bundle) -> Vec<Loop> {
     let counter = |name: String| bundle.run.counters.get(&name).copied();
     let mut instances: Vec<u32> = bundle.run.classes.iter().map(|class| class.instance).collect();
@@ -260,7 +261,8 @@ mod tests {
     fn jobs_that_ran_for_different_times_are_each_held_to_the_law() {
         let mut bundle = fixtures::reads();
         bundle.run.driver = Driver::Foreign;
-        // A second job of the same rate that ran for a quarter of the time: 16 are never in flight on average.
+        // A second job of the same rate that ran for a quarter of the time: 16 are never in flight
+        // on average.
         let mut second = bundle.run.classes[0].clone();
         (second.instance, second.name) = (1, "job1.read".into());
         second.count /= 4;

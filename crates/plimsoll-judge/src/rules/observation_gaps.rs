@@ -199,7 +199,7 @@ fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         files.any(|file| result.is_about(file))
     });
     let holders: Vec<&CommandProcess> = holders.collect();
-    // An earlier step judges who had the files open; memory moves nothing.
+    // An earlier step checks which processes had the files open. Memory moves no bytes.
     if holders.is_empty() || place::memory(bundle).is_some() {
         return None;
     }

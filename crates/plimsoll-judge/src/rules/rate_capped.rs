@@ -1,4 +1,4 @@
-//! Detects a rate that a limit holds.
+//! Detects a rate that a limit caps.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Arrival;

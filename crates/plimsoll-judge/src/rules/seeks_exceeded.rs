@@ -1,4 +1,4 @@
-//! Compares random operations with what declared rotating disks can do.
+//! Compares the rate of random operations with the maximum of the declared rotating disks.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::PATTERN_NOT_STATED;

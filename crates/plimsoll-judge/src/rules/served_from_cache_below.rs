@@ -65,7 +65,7 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     }
     let all: f64 = from.values().sum();
     let share = from.get("cache").copied().unwrap_or(0.0) / all.max(f64::MIN_POSITIVE);
-    // A model knows where its reads came from; for a real system the plan names the counters.
+    // A model records the source of its reads. For a real system, the plan names the counters.
     if seen::is_real(bundle)
         && let Some(unsure) = seen::counters_unsure(bundle)
     {
@@ -127,7 +127,7 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn by_latency(bundle: &Bundle) -> Option<Finding> {
-    // A neighbour explains two modes only where this process's own bytes came from its own disks.
+    // A neighbour explains two modes only if this process's own bytes came from its own disks.
     if seen::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO)
         && by_position(bundle).outcome == Outcome::Pass
     {

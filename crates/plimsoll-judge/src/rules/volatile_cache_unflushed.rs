@@ -152,8 +152,8 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
     Finding::new(RULE.id, Outcome::Pass, format!("{flushes} flushes reached {names}"))
 }
 
-/// Returns true if enough flushes remain after those of other processes, at most one per block that they
-/// wrote. Only the target's file system uses a loop device under the target.
+/// Returns true if enough flushes remain after those of other processes, at most one per block that
+/// they wrote. Only the target's file system uses a loop device under the target.
 pub(super) fn surely_own(bundle: &Bundle, flushes: u64) -> bool {
     let mut top = bundle.observed.devices.iter().filter(|device| device.top).peekable();
     let is_loop = |name: &str| {

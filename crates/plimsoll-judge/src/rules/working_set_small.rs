@@ -111,8 +111,8 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
     if own { Some(limit) } else { host }
 }
 
-/// Returns true if storage moved what our own load read and wrote, by the counters of this process. A
-/// watched tool's counters include files that its result does not name.
+/// Returns true if storage moved the bytes that our own load read and wrote, by the counters of
+/// this process. A watched tool's counters include files that its result does not name.
 fn storage_moved_all(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Real
         && !seen::is_remote(bundle)

@@ -1,8 +1,8 @@
 //! Compares the bytes that this process's own clients (NFS, S3) report with the bytes that network
 //! interfaces counted.
 //!
-//! Interfaces count the bytes of all programs in the namespace, with headers and retransmissions.
-//! A high count therefore never proves that the load's bytes crossed the interfaces. A low count does
+//! Interfaces count the bytes of all programs in the namespace, with headers and retransmissions. A
+//! high count therefore never proves that the load's bytes crossed the interfaces. A low count does
 //! not disprove it either: a library between the client and the kernel may bypass the kernel's
 //! counters (RDMA, user-space TCP). The finding is then unknown.
 //!

@@ -10,8 +10,8 @@ use plimsoll_evidence::series::{Data, drained_class};
 
 use super::Ledgered;
 
-/// Relative error of a histogram value. The engine counts in finer buckets than the log and exports
-/// their bounds, so each value may move by one bucket of three digits.
+/// Relative error of a histogram value. The engine counts in finer buckets than the log, and
+/// exports their bounds. Each value may therefore move by one bucket of three digits.
 const BUCKET: f64 = 0.002;
 /// Maximum share of a histogram that older versions may have lost: an interval that began within
 /// the last half millisecond.
