@@ -53,7 +53,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let rates = rates(bundle);
-    // Too few intervals to divide: `not-steady` reports that.
+    // The rates are too few to divide: `not-steady` reports that.
     if rates.len() < 40 {
         return None;
     }
@@ -86,7 +86,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns the two levels if the rate rose by half or more from a level that a limit held.
+/// Returns the two levels if the rate rose by half or more from a capped level.
 pub(super) fn lifted(rates: &[f64]) -> Option<[Segment; 2]> {
     let long = ((rates.len() as f64 * PLATEAU_MIN) as usize).max(TEN);
     let plateaus = segments(rates);
@@ -102,8 +102,8 @@ fn neighbour_on_device(bundle: &Bundle) -> bool {
     ratios.into_iter().flatten().any(|ratio| ratio > NEIGHBOUR_RATIO)
 }
 
-/// Returns a level without its first and last interval, which the step and the end of the phase
-/// cut. One cut interval among a hundred raised the variation to 1.4 %.
+/// Returns a level without its first and last interval, which the step and the end of the phase cut
+/// short. One cut interval among a hundred raised the variation to 1.4 %.
 fn within<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     let all = &rates[plateau.start..plateau.end];
     match all {
@@ -112,7 +112,7 @@ fn within<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     }
 }
 
-/// Returns true if only a limit explains how constant these rates are.
+/// Returns true if only a limit explains the low variation of these rates.
 fn is_held(values: &[f64]) -> bool {
     // A rate of zero is an outage, not a limit.
     if values.iter().all(|rate| *rate == 0.0) {
@@ -131,8 +131,8 @@ fn catches_up(values: &[f64]) -> bool {
     whole.len() >= TEN && ratio.is_some_and(|ratio| ratio <= VARIANCE_RATIO_MAX)
 }
 
-/// Coefficient of variation of batches of up to ten intervals, with at least five batches, so that
-/// single intervals do not decide.
+/// Returns the coefficient of variation of batches of up to ten intervals. At least five batches
+/// are formed, so that single intervals do not decide.
 fn variation(values: &[f64]) -> f64 {
     let together = (values.len() / 5).clamp(1, TEN);
     let means: Vec<f64> = values
@@ -149,8 +149,8 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// A fall after 25 s; each second of the lower plateau deviates by up to `wobble` hundredths of
-    /// it.
+    /// Returns a run whose rate falls to `low` after 25 s. Each second of the lower plateau
+    /// deviates by up to `wobble` hundredths of it.
     fn falls_to(low: u64, wobble: u64) -> Bundle {
         let mut bundle = fixtures::reads();
         let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_from_others_by_how_flat_it_holds_the_rate() {
-        // Seconds that are off by up to 2 % vary by 0.7 %, by up to 4 % by 1.3 %.
+        // Deviations of up to 2 % mean a variation of 0.7 %, deviations of up to 4 % one of 1.3 %.
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 2)), Some(Outcome::Fail));
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 4)), Some(Outcome::Unknown));
         // On a busy host, later intervals catch up, but not with deviations above 5 %.

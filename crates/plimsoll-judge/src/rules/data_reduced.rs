@@ -87,7 +87,7 @@ fn judged(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     finding.with("reduction", ratio)
 }
 
-/// Share that our engine's data compresses to, if nothing was read back.
+/// Returns the share that our engine's data compresses to, if no data was read back.
 fn declared_share(bundle: &Bundle) -> Option<f64> {
     if bundle.run.driver != plimsoll_evidence::run::Driver::Real {
         return None;

@@ -83,7 +83,8 @@ fn kept_by_option(bundle: &Bundle) -> Option<(&str, &str)> {
     })
 }
 
-/// Flushes that reached devices with a volatile cache. Partitions and mappings count none.
+/// Returns the number of flushes that reached devices with a volatile cache. Partitions and
+/// mappings count none.
 fn flushes(bundle: &Bundle) -> Option<u64> {
     let cached = |totals: &&DeviceTotals, kind: &str| {
         let mut devices = bundle.environment.devices.iter();

@@ -8,8 +8,8 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of the files that was never written. Fully written files have none, but a file
-/// system keeps an unwritten last extent beyond the end of some.
+/// Maximum share of the files that was never written. Fully written files have none, but some file
+/// systems keep an unwritten last extent beyond the end of a file.
 const EMPTY_SHARE_MAX: f64 = 0.01;
 /// Minimum share of a loop device's reads that its disk must have moved.
 const BELOW_RATIO_MIN: f64 = 0.5;

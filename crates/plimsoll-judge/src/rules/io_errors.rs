@@ -49,7 +49,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 ),
             )
             .advise("check the kernel log (dmesg) and the storage system's log"),
-            // A row of figures has no column for errors.
+            // A published table has no column for errors.
             None if bundle.run.engine.kind == foreign::TABLE_KIND => {
                 let says = "a table does not show whether any I/O failed";
                 Finding::new(RULE.id, Outcome::Unknown, says)

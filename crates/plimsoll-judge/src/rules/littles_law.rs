@@ -12,12 +12,12 @@ use crate::finding::{Finding, Outcome};
 use crate::stats::little;
 
 /// Minimum shares of the depth in flight. A slow refill and latencies published with one digit
-/// leave 0.9 or less; half is missing only if the latency omits time or the depth is wrong
+/// leave 0.9 or less. Half is missing only if the latency omits time or the depth is wrong
 /// (measured: 7.99 of 8).
 const SHARE_WARN: f64 = 0.9;
 const SHARE_MIN: f64 = 0.5;
 /// Maximum time that a tool at depth 1 spends between two operations: a few system calls and
-/// scheduling on a busy host (measured with fio on two shared cores: 3 to 17 us).
+/// scheduling on a busy host. Measured with fio on two shared cores: 3 to 17 us.
 const BETWEEN_NS_MAX: f64 = 50_000.0;
 
 pub const RULE: Rule = Rule {
@@ -41,8 +41,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Operations that closed loops keep in flight; `None` with pauses, batches, caps or open loops,
-/// which change the number.
+/// Returns the number of operations that closed loops keep in flight. `None` with pauses, batches,
+/// caps or open loops, which change the number.
 pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     let streams = seen::streams(bundle);
     let plain = |stream: &plimsoll_plan::Stream| {
@@ -56,18 +56,18 @@ pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     Some(streams.iter().map(|s| u64::from(s.clients) * u64::from(s.queue_depth)).sum())
 }
 
-/// Operations in flight on average, by summed latency over time.
+/// Returns the average number of operations in flight: summed latency over time.
 pub(super) fn in_flight(bundle: &Bundle) -> Option<f64> {
     let jobs = jobs(bundle);
     if !jobs.is_empty() {
-        // Each over its own duration.
+        // Each job has its own duration.
         return Some(jobs.iter().map(Loop::in_flight).sum());
     }
     let law = whole(bundle)?;
     (law.latency_ns > 0.0).then(|| law.in_flight())
 }
 
-/// A closed loop: its operations over its duration.
+/// Closed loop, with its operations and its duration.
 struct Loop {
     /// Name in findings; empty for the whole run.
     name: String,
@@ -83,7 +83,7 @@ impl Loop {
     }
 }
 
-/// The whole run.
+/// Returns the whole run as one loop.
 fn whole(bundle: &Bundle) -> Option<Loop> {
     // Operations in flight at the stop count with their full latency. Without the time of the
     // drain, an outage at the end would seem to have too many in flight. A durable write is already
@@ -123,7 +123,7 @@ fn jobs(bundle: &Bundle) -> Vec<Loop> {
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // Pauses, caps, batches and open loops keep another number in flight.
+    // Pauses, caps, batches and open loops change the number in flight.
     outstanding(bundle)?;
     let jobs = jobs(bundle);
     let loops = if jobs.is_empty() { vec![whole(bundle)?] } else { jobs };
@@ -261,8 +261,8 @@ mod tests {
     fn jobs_that_ran_for_different_times_are_each_held_to_the_law() {
         let mut bundle = fixtures::reads();
         bundle.run.driver = Driver::Foreign;
-        // A second job of the same rate that ran for a quarter of the time: 16 are never in flight
-        // on average.
+        // The second job has the same rate and ran for a quarter of the time. The average in flight
+        // never reaches 16.
         let mut second = bundle.run.classes[0].clone();
         (second.instance, second.name) = (1, "job1.read".into());
         second.count /= 4;

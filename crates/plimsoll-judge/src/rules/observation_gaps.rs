@@ -44,7 +44,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// A gap that a step found; `None` if everything is accounted for.
+/// Gap that a step found; `None` if the evidence is complete.
 type Gap = Option<(Outcome, String, &'static str)>;
 
 fn fails(says: String, advice: &'static str) -> Gap {
@@ -128,7 +128,7 @@ fn of_time(result: &ResultFile) -> Gap {
     None
 }
 
-/// The files of the result that processes of the command had open.
+/// Returns the files of the result that processes of the command had open.
 fn named<'a>(command: &'a Command, result: &'a ResultFile) -> impl Iterator<Item = &'a OpenedFile> {
     command.files.iter().filter(|file| result.is_about(file))
 }
@@ -174,7 +174,7 @@ fn of_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     fails(says, advice)
 }
 
-/// Of a deleted file, only the allocated size shows its holes.
+/// Checks deleted files for holes. Only the allocated size shows the holes of a deleted file.
 fn of_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     if seen::operations(bundle, true) == 0 {
         return None;
@@ -192,7 +192,7 @@ fn of_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     fails(says, "write the file in full before reading it, and do not delete it")
 }
 
-/// Bytes that the processes moved that had the files open.
+/// Checks that the processes with the files open moved the bytes.
 fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     let holders = command.processes.iter().filter(|process| {
         let mut files = process.files.iter().filter_map(|at| command.files.get(*at as usize));
@@ -276,7 +276,7 @@ mod tests {
         fixtures::finding(&RULE, bundle).outcome
     }
 
-    /// A result under our eyes that is all accounted for.
+    /// Returns a watched run whose result the evidence explains completely.
     fn observed() -> Bundle {
         let mut bundle = fixtures::reads();
         (bundle.run.driver, bundle.run.tier) = (Driver::Foreign, Tier::T2);

@@ -14,8 +14,8 @@ use crate::rules::balance::{self, Stands};
 
 /// Maximum share of reads from a cache by the system's own counters, as for the page cache.
 const CACHE_SHARE_MAX: f64 = 0.05;
-/// Ratio of device bytes to application bytes above which another process uses the device; it
-/// then explains two modes of latency (measured: 2.03).
+/// Ratio of device bytes to application bytes above which another process uses the device
+/// (measured: 2.03). That process then explains two modes of latency.
 const NEIGHBOUR_RATIO: f64 = 1.05;
 
 pub const RULE: Rule = Rule {

@@ -25,7 +25,7 @@ pub(super) struct Modes {
     pub slow_ns: u64,
 }
 
-/// The two modes, if there are two.
+/// Returns the two modes of a distribution, if it has two.
 pub(super) fn two_modes(histogram: &Histogram<u64>) -> Option<Modes> {
     let total = histogram.len();
     if total < SAMPLES_MIN {

@@ -170,7 +170,7 @@ pub(super) fn surely_own(bundle: &Bundle, flushes: u64) -> bool {
     of_others.is_some_and(|others| flushes.saturating_sub(others) >= flushes_expected(bundle))
 }
 
-/// Minimum number of flushes that the requested durable writes need.
+/// Returns the minimum number of flushes that the requested durable writes need.
 pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
     let in_flight = match &bundle.plan.workload {
         Workload::Mailbox(store) => u64::from(store.databases),
@@ -197,7 +197,7 @@ pub(super) fn may_be_forced(bundle: &Bundle) -> bool {
         })
 }
 
-/// Writes that require a flush: those of the plan, or log writes.
+/// Returns the number of writes that require a flush: those of the plan, or log writes.
 fn durable_writes(bundle: &Bundle) -> u64 {
     match &bundle.plan.workload {
         Workload::Mailbox(_) => {
@@ -218,7 +218,7 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// Removes all writes by other processes of the host.
+    /// Sets the writes of other processes of the host to zero.
     fn alone(bundle: &mut Bundle) {
         bundle.observed.neighbours.storage_read_bytes = Some(0);
         bundle.observed.neighbours.storage_written_bytes = Some(0);

@@ -173,7 +173,8 @@ fn a_declared_reduction_is_allowed_for_up_to_what_is_believable() {
     assert_eq!(outcome(&bundle), Outcome::Fail);
 }
 
-/// Reads through a loop device on `sda`, with `resident` bytes of its file in the page cache.
+/// Returns reads through a loop device on `sda`, with `resident` bytes of its file in the page
+/// cache.
 fn through_a_loop(direct_io: bool, resident: u64) -> Bundle {
     let mut bundle = fixtures::reads();
     let sda = bundle.environment.devices[0].clone();
@@ -285,7 +286,7 @@ fn a_mapping_is_not_acquitted_by_what_others_read_below_it() {
     assert_eq!(outcome(&bundle), Outcome::Pass);
 }
 
-/// Reads through a mapping on `sda`.
+/// Returns reads through a mapping on `sda`.
 fn through_a_mapping() -> Bundle {
     let mut bundle = through_a_loop(true, 0);
     let top = &mut bundle.environment.devices[0];
@@ -363,7 +364,8 @@ fn a_server_elsewhere_is_seen_by_its_client_alone() {
     assert!(says(&bundle).contains("the network"));
 }
 
-/// Interface counters of the whole measurement: bytes received on the loopback and on a card.
+/// Returns interface counters of the whole measurement: bytes received on the loopback and on a
+/// card.
 fn links(loopback_bytes: u64, card_bytes: u64) -> Option<Links> {
     let one = |name: &str, received_bytes| Interface {
         name: name.into(),
@@ -414,7 +416,7 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
     // A counter that was reset, or no counter.
     passes(&|b| b.observed.links.as_mut().unwrap().interfaces[1].counters = None);
     passes(&|b| b.observed.links = None);
-    // I/Os as long as the measurement were in flight before it.
+    // I/Os as long as the measurement were in flight before it began.
     passes(&|b| b.run.classes[0].service_ns_max = 50 * fixtures::SECOND_NS);
     // Counters first read late in the measurement.
     passes(&|b| b.observed.links.as_mut().unwrap().from_ns = 60 * fixtures::SECOND_NS);
@@ -510,7 +512,8 @@ fn memory_and_nothing_are_told_by_another_rule() {
     assert_eq!(fixtures::outcome(&RULE, &bundle), None);
 }
 
-/// A small stream of `small_bytes` through the page cache beside a big direct one.
+/// Returns a run with a small stream of `small_bytes` through the page cache beside a big direct
+/// one.
 fn small_buffered_beside_big_direct(small_bytes: u64) -> Bundle {
     let to = "[[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nfile_size = \"1GiB\"\n\
               reads = 100\n[[workload.matrix]]\nname = \"big\"\nfile_size = \"1GiB\"\nreads = 100\n";
