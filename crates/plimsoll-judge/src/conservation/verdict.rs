@@ -176,8 +176,8 @@ impl Audit {
 }
 
 /// Returns the claims that the figures could support, and the evidence that they lack. A result
-/// file alone never shows several facts: the source of reads, a sustained rate, durability after a
-/// power loss, and the tail of an unmeasured latency.
+/// file alone never shows the source of reads, a sustained rate, durability after a power loss, or
+/// an unmeasured tail.
 fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut claims, mut ask) = (BTreeMap::new(), Vec::new());
     let mut claim =

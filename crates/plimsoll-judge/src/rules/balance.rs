@@ -177,8 +177,8 @@ impl<'a> Scale<'a> {
         Some(generator.storage_written_bytes?.saturating_sub(cancelled))
     }
 
-    /// Returns true if both bounds of the dirty bytes are known: the host's total, and the cached
-    /// bytes of the files.
+    /// Returns true if both bounds of the dirty bytes are known: the host's dirty bytes, and the
+    /// cached bytes of the files.
     fn dirty_is_known(&self) -> bool {
         let cache = self.bundle.observed.page_cache.resident_bytes_after;
         let dirty = self.bundle.observed.memory.dirty_bytes_after;
@@ -274,7 +274,7 @@ impl<'a> Scale<'a> {
     }
 
     /// Judges buffered streams that run beside direct ones. All bytes that no device moved count
-    /// against the buffered streams, because a big stream would otherwise hide a small one.
+    /// against the buffered streams. Otherwise a big stream would hide a small one.
     fn of_buffered_streams(&self, own: Option<u64>) -> Option<Stands> {
         let streams_bytes = self.stream_bytes()?;
         let reduction = self.bundle.plan.observe.data_reduction.unwrap_or(1.0);

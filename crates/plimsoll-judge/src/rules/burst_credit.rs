@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_from_others_by_how_flat_it_holds_the_rate() {
-        // Deviations of up to 2 % mean a variation of 0.7 %, deviations of up to 4 % one of 1.3 %.
+        // Deviations of up to 2 % vary by 0.7 %. Deviations of up to 4 % vary by 1.3 %.
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 2)), Some(Outcome::Fail));
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 4)), Some(Outcome::Unknown));
         // On a busy host, later intervals catch up, but not with deviations above 5 %.

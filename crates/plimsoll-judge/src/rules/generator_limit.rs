@@ -61,8 +61,8 @@ fn thread_share(bundle: &Bundle) -> Option<f64> {
     shares.reduce(f64::max).or(generator.busiest_thread_share)
 }
 
-/// Returns the share of an operation's time spent in the generator. The share is that of the mean,
-/// or in an open loop that of the 99th percentile if it is larger. `None` if it was not recorded.
+/// Returns the share of an operation's time spent in the generator, by the means. In an open loop,
+/// the share at the 99th percentile counts if it is larger. `None` if it was not recorded.
 fn lag_share(bundle: &Bundle) -> Option<f64> {
     let lag = bundle.observed.generator.lag.as_ref().filter(|lag| lag.operations > 0)?;
     let wait_ns = lag.wait_ns_sum as f64 / lag.operations as f64;
@@ -184,7 +184,8 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
-    /// The log is on a slow disk: 200 µs a write call, 200 ms a flush, 90 µs of lag each.
+    /// The log is on a slow disk. A write call takes 200 µs, a flush 200 ms, and each lags by 90
+    /// µs.
     #[test]
     fn flushes_are_operations_too() {
         let mut bundle = fixtures::reads();
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn lag_is_judged_against_the_latency_measured() {
         let mut bundle = fixtures::reads();
-        // A tenth of the 800 µs plus their lag is 89 µs.
+        // The limit is 89 µs: a tenth of the 800 µs plus the lag itself.
         bundle.observed.generator.lag = lag(88_000);
         assert!(!at_limit(&bundle));
         bundle.observed.generator.lag = lag(90_000);

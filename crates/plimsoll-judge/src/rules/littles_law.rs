@@ -12,12 +12,12 @@ use crate::finding::{Finding, Outcome};
 use crate::stats::little;
 
 /// Minimum shares of the depth in flight. A slow refill and latencies published with one digit
-/// leave 0.9 or less. Half is missing only if the latency omits time or the depth is wrong
-/// (measured: 7.99 of 8).
+/// leave 0.9 or less. Half is missing only if the latency omits time or the depth is wrong.
+/// Measured: 7.99 of 8 in flight.
 const SHARE_WARN: f64 = 0.9;
 const SHARE_MIN: f64 = 0.5;
-/// Maximum time that a tool at depth 1 spends between two operations: a few system calls and
-/// scheduling on a busy host. Measured with fio on two shared cores: 3 to 17 us.
+/// Maximum time that a tool at depth 1 spends between two operations. It covers a few system calls
+/// and scheduling on a busy host. Measured with fio on two shared cores: 3 to 17 us.
 const BETWEEN_NS_MAX: f64 = 50_000.0;
 
 pub const RULE: Rule = Rule {

@@ -49,7 +49,7 @@ pub(crate) fn is_remote_target(bundle: &Bundle) -> bool {
 }
 
 /// Returns true if all of the target's data is behind a network protocol, on another host as far as
-/// the evidence shows.
+/// visible.
 pub(crate) fn is_remote(bundle: &Bundle) -> bool {
     let servers = &bundle.observed.servers;
     if !servers.is_empty() {

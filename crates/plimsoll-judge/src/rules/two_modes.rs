@@ -78,7 +78,7 @@ mod tests {
     fn distribution(modes: &[(u64, u64)]) -> Histogram<u64> {
         let mut histogram = plimsoll_evidence::latency::histogram();
         for (middle_ns, count) in modes {
-            // A spread of a third either way, as a queue causes it.
+            // Latencies spread by a third either way, as with a queue.
             for step in 0..100 {
                 let ns = middle_ns * (67 + step * 66 / 100) / 100;
                 histogram.record_n(ns, count / 100).unwrap();

@@ -8,8 +8,8 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place::{self, Place};
 
-/// Maximum durable writes per flush that reaches the device (measured: 800 flushes for 800 writes
-/// with a flush each, 0 without). Group commits share a flush.
+/// Maximum durable writes per flush that reaches the device. Measured: 800 flushes for 800 writes
+/// with a flush each, 0 without. Group commits share a flush.
 const WRITES_PER_FLUSH_MAX: u64 = 100;
 /// The kernel merges waiting flushes: half of the operations in flight may share one.
 const SHARED_TIMES: u64 = 2;

@@ -7,8 +7,8 @@ use super::{moved, size, usable, whose};
 
 /// Tolerance for the rounding of a declared rate. A link's framing takes more than this.
 const LINK_SLACK: f64 = 0.01;
-/// Maximum rate of a single transfer: eight times a PCIe 6.0 link of 16 lanes, and twice the rate
-/// of all memory channels of a server.
+/// Maximum rate of a single transfer. It is eight times the rate of a PCIe 6.0 link of 16 lanes,
+/// and twice that of all memory channels of a server.
 const ANY_PER_S: f64 = 1e12;
 
 pub const RULE: Rule = Rule {

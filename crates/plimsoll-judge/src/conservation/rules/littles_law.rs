@@ -7,9 +7,10 @@ use plimsoll_evidence::tool_result::{
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{counter_reset, rate, usable};
 
-/// Minimum share of the stated depth that rate and latency must explain; below it the latency omits
-/// most of the time. A generator that works on each operation outside of its latency leaves 0.5 and
-/// more. Measured with buffered reads of one thread, in which half of each cycle is fio's own.
+/// Minimum share of the stated depth that rate and latency must explain. Below it, the latency
+/// omits most of the time. A generator that works on each operation outside of its latency leaves
+/// 0.5 and more. Measured with buffered reads of one thread, in which half of each cycle is fio's
+/// own.
 const SHARE_MIN: f64 = 0.5;
 /// Share by which the ends of the run may raise the mean number in flight. Figures of threads that
 /// start and stop at different times are divided by the longest of their times.

@@ -5,7 +5,7 @@ use plimsoll_evidence::tool_result::{Bin, Figure, Latency, ToolResult};
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{usable, whose};
 
-/// Allowed relative difference between the sum of a histogram and the number of operations: tools
+/// Allowed relative difference between the sum of a histogram and the number of operations. Tools
 /// omit values beyond the last bin.
 const COUNT_SLACK: f64 = 0.001;
 

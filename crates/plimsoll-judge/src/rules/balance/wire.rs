@@ -22,8 +22,8 @@ use crate::links::{bottoms, tops};
 use crate::place::{self, Place};
 use crate::rules::seen;
 
-/// Maximum age of a hardware counter: cards write counters to memory once a second
-/// (`stats-block-usecs` of ethtool(8)), and sampling adds another second.
+/// Maximum age of a hardware counter. Cards write counters to memory once a second
+/// (`stats-block-usecs` of ethtool(8)). Sampling adds another second.
 const OLD_NS_MAX: u64 = 2_000_000_000;
 /// Minimum share of the bytes that counts as most of them.
 const MOST: f64 = 0.5;
@@ -34,8 +34,8 @@ pub(crate) fn speaks_itself(bundle: &Bundle) -> bool {
 }
 
 /// Returns true if the host's link to its storage may limit the load. This applies to network file
-/// systems and protocols, to network disks, and to our own clients whose bytes left by its
-/// interfaces.
+/// systems, network protocols and network disks. It also applies to our own clients if their bytes
+/// left by the host's interfaces.
 pub(crate) fn is_over_a_network(bundle: &Bundle) -> bool {
     let environment = &bundle.environment;
     let is_far = |device: &Device| place::of(device, environment) == Place::Network;
