@@ -1,13 +1,14 @@
-//! Conservation: can the figures of a result all be true at once?
+//! Conservation: checks whether all figures of a result can be true at once.
 //!
-//! A result made elsewhere leaves no evidence but its figures. Much can still be asked of them:
-//! bandwidth is rate times size, what is in flight is rate times latency, no operation lasts longer than
-//! the run, a total is the sum of its parts. Each rule is a pure function of a
-//! [`ToolResult`](plimsoll_evidence::tool_result::ToolResult) in a file of its own; it knows no tool. A rule says
-//! which figures it needs, and where they are not there the answer is that it cannot be known.
+//! A published result has no evidence but its figures, which still permit many checks. Bandwidth is
+//! rate times size. The number in flight is rate times latency. No operation lasts longer than the
+//! run. A total is the sum of its parts. Each rule is a pure function of a
+//! [`ToolResult`](plimsoll_evidence::tool_result::ToolResult), in a file of its own, and
+//! independent of any tool. A rule names the figures that it needs. If they are missing, its answer
+//! is unknown.
 //!
-//! An accusation is an equation with its numbers. Tolerances are the rounding of the printed figures
-//! ([`Span`]); where a rule allows more, it states how much and why.
+//! A finding is an equation with its numbers. The tolerance is the rounding of the printed figures
+//! ([`Span`]). A rule that allows more states how much, and why.
 
 use plimsoll_evidence::tool_result::{MediaClass, ToolResult};
 use serde::Serialize;
@@ -26,52 +27,53 @@ pub use headline::{Headline, headline};
 pub use span::Span;
 pub use verdict::{Audit, Credibility, Unknown, audit};
 
-/// What the reader of a result declares about the system, which the result does not say.
+/// Facts about the system that the user declares because the result lacks them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Declared {
-    /// Rate of the slowest link between the load and the storage, bytes per second in each direction.
+    /// Rate of the slowest link between the load and the storage, in bytes per second and
+    /// direction.
     pub link_bytes_per_s: Option<f64>,
-    /// Drives that the data lies on.
+    /// Number of drives that hold the data.
     pub drives: Option<f64>,
-    /// What they are.
+    /// Class of the drives.
     pub media: Option<MediaClass>,
     /// Operations in flight, all clients together.
     pub outstanding: Option<f64>,
-    /// Caches of the storage system, bytes.
+    /// Total size of the storage system's caches in bytes.
     pub cache_bytes: Option<f64>,
-    /// Memory of the hosts, bytes, all together.
+    /// Total memory of the hosts in bytes.
     pub memory_bytes: Option<f64>,
 }
 
-/// How much a finding weighs.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Gravity {
-    /// Not all of the figures can be true.
+    /// The figures contradict each other.
     Impossible,
-    /// They can, but the storage that the result names did not do the work.
+    /// The figures can be true, but the named storage did not do the work.
     Invalid,
-    /// They can, but do not show what they seem to show.
+    /// The figures can be true, but do not show the claimed result.
     Doubtful,
 }
 
-/// What a rule found against a result.
+/// Finding of a rule on a result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// Identifier of the rule.
+    /// Rule identifier.
     pub rule: String,
-    /// How much it weighs.
+    /// Severity.
     pub gravity: Gravity,
-    /// The sentence with the arithmetic in it.
+    /// Sentence with the arithmetic.
     pub says: String,
-    /// The fields that it rests on; the ones that are likeliest to be wrong first.
+    /// Fields behind the finding; the one most likely to be wrong comes first.
     pub fields: Vec<String>,
-    /// What would settle it.
+    /// Evidence that would settle it.
     pub ask: String,
 }
 
 impl Finding {
-    /// A finding of nothing but its sentence.
+    /// Creates a finding with no more than its sentence.
     pub fn new(gravity: Gravity, says: impl Into<String>) -> Self {
         Self {
             rule: String::new(),
@@ -82,14 +84,14 @@ impl Finding {
         }
     }
 
-    /// Names the fields.
+    /// Sets the fields.
     #[must_use]
     pub fn of(mut self, fields: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.fields = fields.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Says what would settle it.
+    /// Sets the evidence that would settle the finding.
     #[must_use]
     pub fn ask(mut self, ask: impl Into<String>) -> Self {
         self.ask = ask.into();
@@ -97,33 +99,33 @@ impl Finding {
     }
 }
 
-/// What a rule saw: how many times it could be applied, and what it found.
+/// Outcome of one rule: the number of its checks, and its findings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// Times that the figures that it needs were there.
+    /// Number of times that the required figures were present.
     pub checked: usize,
-    /// What it found.
+    /// Findings.
     pub findings: Vec<Finding>,
 }
 
 impl Seen {
-    /// Counts one check, and keeps what it found.
+    /// Counts one check and keeps its finding.
     pub fn check(&mut self, finding: Option<Finding>) {
         self.checked += 1;
         self.findings.extend(finding);
     }
 }
 
-/// One rule of conservation.
+/// Rule of conservation.
 pub struct Rule {
     /// Identifier.
     pub id: &'static str,
-    /// What it asks, in one line.
+    /// Question that the rule answers, in one line.
     pub asks: &'static str,
-    /// The law, its source, its tolerance, and what a failure means.
+    /// The law, its source, its tolerance, and the meaning of a failure.
     pub explains: &'static str,
-    /// The figures that it needs, as the reader is told where they are not there.
+    /// Figures that the rule needs, in words for a reader whose result lacks them.
     pub needs: &'static str,
-    /// Looks at a result.
+    /// Checks a result.
     pub check: fn(&ToolResult, &Declared) -> Seen,
 }

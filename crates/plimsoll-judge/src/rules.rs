@@ -1,8 +1,8 @@
-//! The audit: each rule is a pure function of the evidence in a file of its own.
+//! The audit. Each rule is a pure function of the evidence, in a file of its own.
 //!
-//! A rule has an identifier, the claims that it bears on and whether it is mandatory for them, and
-//! the text that `plimsoll audit --explain` prints. Its outcome is pass, warn, fail or unknown, with
-//! the numbers it rests on. A rule that does not apply to a run says nothing at all.
+//! A rule has an identifier, the claims that it affects, and its weight for each of them. It also
+//! has the text that `plimsoll audit --explain` prints. Its outcome is pass, warn, fail or unknown,
+//! with the numbers behind it. A rule that does not apply to a run returns no finding.
 
 use plimsoll_evidence::Bundle;
 
@@ -76,50 +76,50 @@ pub mod working_set_stated;
 pub mod write_cache;
 pub mod zero_data;
 
-/// Whether a rule decides over a claim.
+/// Influence of a rule on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// A failure refutes the claim, unknown leaves it not shown.
+    /// A failure refutes the claim. Unknown leaves the claim unproven.
     Mandatory,
-    /// A failure refutes the claim; unknown decides nothing.
+    /// A failure refutes the claim. Unknown decides nothing.
     Refuting,
-    /// It is worth saying, and decides nothing.
+    /// The finding is reported and decides nothing.
     Advisory,
 }
 
-/// One audit rule.
+/// Audit rule.
 #[derive(Clone, Copy)]
 pub struct Rule {
     /// Identifier, as in `verdict.json`.
     pub id: &'static str,
-    /// What it asks, in one line.
+    /// Question that the rule answers, in one line.
     pub asks: &'static str,
-    /// What it means, how it is found, what to do: for `audit --explain`.
+    /// Meaning, method and remedy, for `audit --explain`.
     pub explains: &'static str,
-    /// The claims it bears on.
+    /// Claims that the rule affects.
     pub bears_on: &'static [(Claim, Weight)],
-    /// Looks at the evidence; `None` where the rule does not apply to this run.
+    /// Judges the evidence; `None` if the rule does not apply to this run.
     pub check: fn(&Bundle) -> Option<Finding>,
 }
 
 impl Rule {
-    /// Whether a failure of it refutes `claim`.
+    /// Returns true if a failure of this rule refutes `claim`.
     pub fn refutes(&self, claim: Claim) -> bool {
         self.mandatory_for(claim) || self.bears_on.contains(&(claim, Weight::Refuting))
     }
 
-    /// Whether it decides over `claim`, by what it does not know as well.
+    /// Returns true if both failure and unknown decide `claim`.
     pub fn mandatory_for(&self, claim: Claim) -> bool {
         self.bears_on.contains(&(claim, Weight::Mandatory))
     }
 
-    /// Whether it bears on `claim` at all.
+    /// Returns true if the rule affects `claim`.
     pub fn bears_on(&self, claim: Claim) -> bool {
         self.bears_on.iter().any(|(of, _)| *of == claim)
     }
 }
 
-/// All rules, in the order they are reported where equally bad.
+/// All rules, in the order of their report at equal severity.
 pub const ALL: &[Rule] = &[
     io_errors::RULE,
     server_outage::RULE,
@@ -185,11 +185,11 @@ pub const ALL: &[Rule] = &[
     replay::left_out::RULE,
 ];
 
-/// Rules of earlier versions, with those that ask the same now.
+/// Rules of earlier versions, each with its successor.
 const RETIRED: [(&str, &str); 2] =
     [("page-cache-served", "bytes-balance"), ("write-back-left-out", "bytes-balance")];
 
-/// The rule of that identifier, or the one that took its place.
+/// Returns the rule with this identifier, or the successor of a retired one.
 pub fn find(id: &str) -> Option<&'static Rule> {
     let id = RETIRED.iter().find(|(old, _)| *old == id).map_or(id, |(_, now)| now);
     ALL.iter().find(|rule| rule.id == id)

@@ -1,32 +1,32 @@
-//! An equation between figures, and which figure is wrong where it fails.
+//! Equations between figures, and the figure that is wrong if one fails.
 
 use plimsoll_evidence::tool_result::Figure;
 
 use super::{Finding, Gravity, Span, words};
 
-/// Both sides of an equation, and the figures in it.
+/// Both sides of an equation, and its figures.
 pub struct Equation<'r> {
-    /// The left side as it is written, with numbers: `99,507 /s × 4 KiB`.
+    /// Left side with numbers, such as `99,507 /s × 4 KiB`.
     pub left_says: String,
-    /// Its value.
+    /// Value of the left side.
     pub left: Span,
-    /// What the right side is: `the bandwidth`.
+    /// Name of the right side, such as `the bandwidth`.
     pub right_says: String,
-    /// Its value.
+    /// Value of the right side.
     pub right: Span,
-    /// A value in words, in the unit of both sides.
+    /// Formats a value in the unit of both sides.
     pub in_words: words::InWords,
     /// Figures of both sides.
     pub figures: Vec<&'r Figure>,
 }
 
-/// A ratio by which a slip of units puts a figure off.
+/// Ratio by which a mistaken unit changes a figure.
 struct Slip {
     ratio: f64,
     says: &'static str,
 }
 
-/// Slips between names of units that people and scripts confuse.
+/// Ratios of units that people and scripts confuse.
 const SLIPS: &[Slip] = &[
     Slip { ratio: 8.0, says: "bits taken for bytes" },
     Slip { ratio: 1.024, says: "1000 taken for 1024" },
@@ -46,21 +46,21 @@ const SLIPS: &[Slip] = &[
 ];
 
 impl Equation<'_> {
-    /// True where values in the spans fulfil it.
+    /// Returns true if values within the spans satisfy the equation.
     pub fn holds(&self) -> bool {
         self.left.meets(self.right)
     }
 
-    /// The greater side over the less.
+    /// Returns the larger side divided by the smaller.
     fn ratio(&self) -> f64 {
         let (a, b) = (self.left.value, self.right.value);
         if a > b { a / b } else { b / a }
     }
 
-    /// The slip of units that explains it, if one does.
+    /// Returns the mistaken unit that explains the failure, if one does.
     pub fn slip(&self) -> Option<&'static str> {
         let fits = |slip: &&Slip| {
-            // Where the figures are coarse, a slip that is small cannot be told from chance.
+            // With coarse figures, a small ratio may fit by chance.
             let coarse = self.left.coarseness().max(self.right.coarseness());
             let told = coarse < (slip.ratio - 1.0).min(1.0) / 4.0;
             let meets = |factor: f64| self.left.scaled(factor).meets(self.right);
@@ -69,7 +69,7 @@ impl Equation<'_> {
         SLIPS.iter().find(fits).map(|slip| slip.says)
     }
 
-    /// What is wrong, in a sentence with the numbers.
+    /// Returns the finding on a failed equation, with the numbers.
     pub fn failure(&self) -> Finding {
         let mut says = format!(
             "{} = {}, but {} is {}",
@@ -89,8 +89,8 @@ impl Equation<'_> {
     }
 }
 
-/// The findings of those equations that fail. A figure that stands in equations that fail and in none that
-/// holds is the likeliest to be wrong, and is named first.
+/// Returns the findings on the equations that fail. A figure that is in failing equations and in no
+/// holding one is the most likely to be wrong. It is named first.
 pub fn failures(equations: &[Equation<'_>]) -> Vec<Finding> {
     let holding: Vec<&str> = equations
         .iter()

@@ -1,15 +1,15 @@
-//! The figures that stand for a result in a table.
+//! The main figures of a result, for tables.
 
 use plimsoll_evidence::tool_result::{Kind, Operation, Part, ToolResult};
 use serde::Serialize;
 
 use super::rules::{bandwidth, rate, usable, window};
 
-/// Share by which the times of parts may differ that ran side by side.
+/// Maximum relative difference between the times of parts that ran side by side.
 const TIMES_APART: f64 = 0.1;
 
-/// Rate, bandwidth and latency of a whole result; `None` where it has no one figure: phases that ran one
-/// after the other have no common rate.
+/// Rate, bandwidth and latency of a whole result. A field is `None` if no single figure describes
+/// the result: consecutive phases have no common rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Headline {
     /// Operations per second, all kinds together.
@@ -20,7 +20,7 @@ pub struct Headline {
     pub latency_ns: Option<f64>,
 }
 
-/// The figures that stand for a result.
+/// Returns the main figures of a result.
 pub fn headline(reported: &ToolResult) -> Headline {
     let totals: Vec<&Part> = reported.parts.iter().filter(|part| part.is_total).collect();
     let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
@@ -30,7 +30,7 @@ pub fn headline(reported: &ToolResult) -> Headline {
         _ if side_by_side(&parts) => parts,
         _ => return Headline::default(),
     };
-    // Where reads and writes are told of, what stands beside them is a sum of them or something else.
+    // If reads and writes have figures of their own, other kinds are their sum or unrelated.
     let whole = |o: &Operation| matches!(o.kind, Kind::Other(_) | Kind::All);
     let divided = parts.iter().flat_map(|part| &part.operations).any(|o| o.kind.moves_data());
     let every = || parts.iter().flat_map(|part| part.operations.iter().map(move |o| (*part, o)));
@@ -55,7 +55,7 @@ pub fn headline(reported: &ToolResult) -> Headline {
     }
 }
 
-/// True for parts of one name that took about as long: jobs and ranks of one run.
+/// Returns true if all parts took about equally long and are jobs or ranks of one run.
 fn side_by_side(parts: &[&Part]) -> bool {
     let Some((first, rest)) = parts.split_first() else { return false };
     let length = |part: &Part| {

@@ -1,9 +1,9 @@
-//! Results that repeat each other, and what two sides of them say of a difference.
+//! Results that repeat each other, and the difference between two sides of them.
 //!
-//! Results repeat each other where the same tool did the same: parts of the same names, kinds, sizes, order of
-//! addresses, depth and threads. Within one study their files have to lie alike too, up to numbers in their
-//! paths (`run-1/randread.json`, `run-2/randread.json`): whose systems they are, no result says. What a result
-//! does not say of itself cannot set it apart.
+//! Results repeat each other if the same tool did the same work: parts of the same names, kinds,
+//! sizes, access pattern, depth and threads. Within one study, their paths must also match, except
+//! for numbers (`run-1/randread.json`, `run-2/randread.json`), because no result names the system
+//! under test. Settings that a result does not state cannot distinguish it.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::{Audit, Credibility, Headline, headline, words};
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::stats::{Repeats, repeats};
 
-/// Confidence of the interval of a ratio.
+/// Confidence level of the interval of a ratio.
 const CONFIDENCE: f64 = 0.95;
 
-/// A figure of results that repeat each other.
+/// Figure of results that repeat each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Of {
@@ -30,7 +30,7 @@ pub enum Of {
 }
 
 impl Of {
-    /// All of them; where a rate is told, a bandwidth beside it says the same.
+    /// All figures. If a result has both a rate and a bandwidth, they carry the same information.
     const ALL: [Self; 3] = [Self::RatePerS, Self::BandwidthBytesPerS, Self::LatencyNsMean];
 
     fn value(self, figures: &Headline) -> Option<f64> {
@@ -41,7 +41,7 @@ impl Of {
         }
     }
 
-    /// True where more of it is better.
+    /// Returns true if more of this figure is better.
     pub fn more_is_better(self) -> bool {
         self != Self::LatencyNsMean
     }
@@ -50,26 +50,26 @@ impl Of {
 /// Results that repeat each other.
 #[derive(Clone, Debug)]
 pub struct Group<'r> {
-    /// What was done, in words.
+    /// Description of the work.
     pub label: String,
-    /// The results.
+    /// Results of the group.
     pub results: Vec<&'r ToolResult>,
-    /// Where each of them stands among those that were given.
+    /// Index of each result in the given list.
     pub at: Vec<usize>,
 }
 
-/// What results that repeat each other say of one figure.
+/// Statistics of one figure over results that repeat each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// Of which figure.
+    /// The figure.
     pub of: Of,
     /// One value for each result that has one.
     pub values: Vec<f64>,
-    /// Their mean, its interval and their spread.
+    /// Mean of the values, with its interval and their spread.
     pub repeats: Repeats,
 }
 
-/// Groups of two or more results of a study that repeat each other.
+/// Groups results of a study that repeat each other, two or more to a group.
 pub fn groups<'r>(results: impl IntoIterator<Item = &'r ToolResult>) -> Vec<Group<'r>> {
     let mut groups: BTreeMap<(String, String), Vec<(usize, &ToolResult)>> = BTreeMap::new();
     for (at, result) in results.into_iter().enumerate() {
@@ -92,7 +92,7 @@ pub fn groups<'r>(results: impl IntoIterator<Item = &'r ToolResult>) -> Vec<Grou
 }
 
 impl Group<'_> {
-    /// The spread of each figure that all of them have.
+    /// Returns the spread of each figure that all of the results have.
     pub fn spreads(&self) -> Vec<Spread> {
         let told: Vec<Headline> = self.results.iter().map(|result| headline(result)).collect();
         Of::ALL.iter().filter_map(|of| spread(*of, &told)).collect()
@@ -106,7 +106,7 @@ fn spread(of: Of, told: &[Headline]) -> Option<Spread> {
     Some(Spread { of, values, repeats })
 }
 
-/// Paths without their numbers: repeats are told apart by them.
+/// Replaces each number in a path by `#`, because repeats differ in numbers.
 pub(super) fn without_numbers(text: &str) -> String {
     let mut short = String::new();
     for letter in text.chars() {
@@ -118,7 +118,7 @@ pub(super) fn without_numbers(text: &str) -> String {
     short
 }
 
-/// Names without long numbers, which are times and process numbers.
+/// Replaces long numbers in a name, which are times and process numbers.
 fn name(text: &str) -> String {
     let is_long = |word: &str| word.len() >= 5 && word.bytes().all(|b| b.is_ascii_digit());
     let words = text.split_inclusive(|c: char| !c.is_ascii_digit());
@@ -135,7 +135,7 @@ fn name(text: &str) -> String {
         .collect()
 }
 
-/// What was done, as far as a result says so: equal for results that repeat each other.
+/// Returns a description of the work that is equal for results that repeat each other.
 fn key(result: &ToolResult) -> String {
     let mut parts: Vec<String> =
         result.parts.iter().filter(|part| !part.is_total).map(part_key).collect();
@@ -143,7 +143,8 @@ fn key(result: &ToolResult) -> String {
     format!("{}|{}", result.source.tool, parts.join("\n"))
 }
 
-/// A size as its digits tell it: one that was made of other figures differs from run to run by their rounding.
+/// Formats a size for the key. Sizes derived from other figures vary from run to run by their
+/// rounding.
 fn size(figure: &Figure) -> String {
     format!("{:.3e}", figure.value)
 }
@@ -169,7 +170,7 @@ fn part_key(part: &Part) -> String {
     )
 }
 
-/// `randread: read of 4 KiB, 32 in flight`.
+/// Returns a label such as `randread: read of 4 KiB, 32 in flight`.
 fn label(result: Option<&ToolResult>) -> String {
     let Some(result) = result else { return String::new() };
     let parts: Vec<&Part> = result.parts.iter().filter(|part| !part.is_total).collect();
@@ -193,62 +194,62 @@ fn label(result: Option<&ToolResult>) -> String {
     label
 }
 
-/// What a figure of two sides says.
+/// Outcome of comparing one figure of two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
-    /// The second side is better, by more than the runs scatter.
+    /// The second side is better, by more than the scatter of the runs.
     Better,
-    /// The second side is worse, by more than the runs scatter.
+    /// The second side is worse, by more than the scatter of the runs.
     Worse,
-    /// The difference is within what the runs scatter.
+    /// The difference is within the scatter of the runs.
     NotShown,
-    /// There are too few runs to tell.
+    /// The sides have too few runs to decide.
     TooFew,
-    /// A result of one side is impossible: nothing follows from it.
+    /// A result of one side is impossible, so the comparison is void.
     Impossible,
 }
 
 /// One figure of results on two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
-    /// Of which figure.
+    /// The figure.
     pub of: Of,
-    /// A value for each result, first side and second side.
+    /// One value for each result, first side and second side.
     pub values: [Vec<f64>; 2],
     /// Mean of each side.
     pub means: [f64; 2],
-    /// Largest less least over the mean, of each side with more than one result.
+    /// Maximum minus minimum over the mean, for each side with more than one result.
     pub spreads: [Option<f64>; 2],
-    /// Second over first, with its 95 % interval where each side has two results.
+    /// Second side over first.
     pub ratio: f64,
-    /// The interval.
+    /// 95 % interval of the ratio, if each side has two results.
     pub ratio_interval: Option<(f64, f64)>,
-    /// What follows.
+    /// Outcome of the comparison.
     pub says: Difference,
 }
 
 /// The same work on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What was done, in words.
+    /// Description of the work.
     pub label: String,
-    /// Its figures.
+    /// Figures of the work.
     pub pairs: Vec<Pair>,
 }
 
-/// Two sides of results.
+/// Comparison of two sides of results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sides {
     /// Work that both sides did.
     pub rows: Vec<Row>,
-    /// What only one side did, with the number of the side.
+    /// Work that only one side did, with the number of the side.
     pub alone: Vec<(usize, String)>,
     /// Results whose figures are impossible.
     pub impossible: Vec<String>,
 }
 
-/// Compares results of two sides: those that did the same, each with the scatter of its repeats.
+/// Compares the results of two sides that did the same work, each with the scatter of its repeats.
 pub fn compare(sides: [&[(&ToolResult, Audit)]; 2]) -> Sides {
     type Side<'s> = Vec<&'s (&'s ToolResult, Audit)>;
     let mut work: BTreeMap<String, [Side<'_>; 2]> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The rules, one a file.
+//! The rules, each in a file of its own.
 
 use plimsoll_evidence::tool_result::{Figure, Operation, Part};
 
@@ -30,7 +30,7 @@ pub mod stalls;
 pub mod steady;
 pub mod stragglers;
 
-/// All rules over one result, in the order in which they are told where equally bad.
+/// All rules over one result, in the order of their report at equal severity.
 pub const ALL: &[Rule] = &[
     says_invalid::RULE,
     nothing_done::RULE,
@@ -58,27 +58,27 @@ pub const ALL: &[Rule] = &[
     rate_limit::RULE,
 ];
 
-/// The rule of that identifier.
+/// Returns the rule with this identifier.
 pub fn find(id: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.id == id)
 }
 
-/// The time that an operation's figures are divided by.
+/// Returns the time that an operation's figures are divided by.
 pub(super) fn window<'r>(part: &'r Part, operation: &'r Operation) -> Option<&'r Figure> {
     operation.window_ns.as_ref().or(part.window_ns.as_ref()).filter(|w| usable(w) && w.value > 0.0)
 }
 
-/// A figure that arithmetic can be done with.
+/// Returns true if a figure is usable and not negative.
 pub(super) fn usable(figure: &Figure) -> bool {
     figure.is_usable() && figure.most >= 0.0
 }
 
-/// The first figure of a list that can be used.
+/// Returns the first usable figure of a list.
 fn first(figures: &[Figure]) -> Option<&Figure> {
     figures.iter().find(|figure| usable(figure))
 }
 
-/// Operations per second: as stated, or count over time.
+/// Returns operations per second: as stated, or count over time.
 pub(super) fn rate(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     if let Some(rate) = first(&operation.rate_per_s) {
         return Some((rate.into(), vec![rate.field.clone()]));
@@ -88,7 +88,7 @@ pub(super) fn rate(part: &Part, operation: &Operation) -> Option<(Span, Vec<Stri
     Some((rate, vec![count.field.clone(), window.field.clone()]))
 }
 
-/// Bytes per second: as stated, or bytes over time.
+/// Returns bytes per second: as stated, or bytes over time.
 pub(super) fn bandwidth(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     if let Some(bandwidth) = first(&operation.bandwidth_per_s) {
         return Some((bandwidth.into(), vec![bandwidth.field.clone()]));
@@ -98,7 +98,7 @@ pub(super) fn bandwidth(part: &Part, operation: &Operation) -> Option<(Span, Vec
     Some((rate, vec![bytes.field.clone(), window.field.clone()]))
 }
 
-/// Bytes per second: as stated, bytes over time, or rate times the stated size.
+/// Returns bytes per second: as stated, bytes over time, or rate times the stated size.
 fn moved(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     bandwidth(part, operation).or_else(|| {
         let size = operation.size_bytes.as_ref().filter(|size| usable(size))?;
@@ -108,7 +108,7 @@ fn moved(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     })
 }
 
-/// Bytes of one operation: as stated, or bytes over count.
+/// Returns the bytes of one operation: as stated, or bytes over count.
 fn size(operation: &Operation) -> Option<Span> {
     if let Some(size) = operation.size_bytes.as_ref().filter(|size| usable(size)) {
         return Some(size.into());
@@ -117,7 +117,7 @@ fn size(operation: &Operation) -> Option<Span> {
     Span::from(bytes).over(count.into())
 }
 
-/// `reads of job a: `, or nothing where the result has one part.
+/// Returns a prefix such as `reads of job a: `; empty if the result has one part.
 fn whose(part: &Part, operation: &Operation) -> String {
     let mut whose = operation.kind.word().to_owned();
     let of = [&part.name, part.host.as_deref().unwrap_or(""), part.rank.as_deref().unwrap_or("")];
@@ -129,7 +129,7 @@ fn whose(part: &Part, operation: &Operation) -> String {
     whose
 }
 
-/// `99,507 /s`.
+/// Formats a rate, such as `99,507 /s`.
 fn per_s(rate: f64) -> String {
     format!("{}/s", words::number(rate))
 }

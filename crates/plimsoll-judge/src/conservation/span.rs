@@ -1,19 +1,19 @@
-//! Arithmetic on figures that stand for a span of values.
+//! Arithmetic on figures that represent a span of values.
 //!
-//! A printed `1.2` is anything from 1.15 to 1.25. Sums and products of such figures are spans too, and an
-//! equation fails only where no values in the spans fulfil it: the tolerance of a rule is the rounding of
-//! what it reads, and nothing is added to it that is not stated.
+//! A printed `1.2` is any value from 1.15 to 1.25. Sums and products of such figures are spans too.
+//! An equation fails only if no values in the spans satisfy it. The tolerance of a rule is
+//! therefore the rounding of its figures, unless the rule states more.
 
 use plimsoll_evidence::tool_result::Figure;
 
-/// A span of values that are not negative, with the value that was printed.
+/// Span of values that are not negative, with the printed value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// As printed, or as it follows from printed values.
+    /// Value as printed, or derived from printed values.
     pub value: f64,
-    /// Least value that it may stand for.
+    /// Minimum of the span.
     pub least: f64,
-    /// Greatest value that it may stand for.
+    /// Maximum of the span.
     pub most: f64,
 }
 
@@ -25,12 +25,12 @@ impl From<&Figure> for Span {
 }
 
 impl Span {
-    /// One value.
+    /// Returns a span of one value.
     pub fn exact(value: f64) -> Self {
         Self { value, least: value, most: value }
     }
 
-    /// Product.
+    /// Returns the product.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
         Self {
@@ -40,13 +40,13 @@ impl Span {
         }
     }
 
-    /// Product with a number that is not negative.
+    /// Returns the product with a number that is not negative.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         self.times(Self::exact(factor))
     }
 
-    /// Quotient; `None` where the divisor may be nothing.
+    /// Returns the quotient; `None` if the divisor may be zero.
     pub fn over(self, other: Self) -> Option<Self> {
         (other.least > 0.0).then(|| Self {
             value: self.value / other.value,
@@ -55,7 +55,7 @@ impl Span {
         })
     }
 
-    /// Sum.
+    /// Returns the sum.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -65,30 +65,30 @@ impl Span {
         }
     }
 
-    /// Wider on both sides by this share.
+    /// Widens the span on both sides by this share.
     #[must_use]
     pub fn widened(self, share: f64) -> Self {
         Self { least: self.least * (1.0 - share), most: self.most * (1.0 + share), ..self }
     }
 
-    /// True where some value of one is also one of the other, within what doubles can tell.
+    /// Returns true if the spans overlap, within the precision of doubles.
     pub fn meets(self, other: Self) -> bool {
         const DOUBLES: f64 = 1e-9;
         let slack = DOUBLES * self.most.abs().max(other.most.abs());
         self.least <= other.most + slack && other.least <= self.most + slack
     }
 
-    /// True where each value of this is greater than each of the other.
+    /// Returns true if each value of this span is greater than each of the other.
     pub fn is_above(self, other: Self) -> bool {
         !self.meets(other) && self.least > other.most
     }
 
-    /// Width of the span as a share of its value.
+    /// Returns the width of the span as a share of its value.
     pub fn coarseness(self) -> f64 {
         if self.value > 0.0 { (self.most - self.least) / self.value } else { f64::INFINITY }
     }
 
-    /// Sum of spans; `None` of none.
+    /// Returns the sum of spans; `None` if there are none.
     pub fn sum(spans: impl IntoIterator<Item = Self>) -> Option<Self> {
         spans.into_iter().reduce(Self::plus)
     }
@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn rounding_is_the_tolerance() {
-        // 10,000 a second of 4 KiB are 40.96 MB/s: printed as 41 that fits, printed as 41.0 it does not.
+        // 10,000 operations a second of 4 KiB are 40.96 MB/s: a printed 41 fits, a printed 41.0
+        // does not.
         let product = Span::exact(10_000.0).scaled(4096.0);
         assert!(product.meets(rounded(41e6, 1e6)));
         assert!(!product.meets(rounded(41e6, 0.1e6 / 2.0)));

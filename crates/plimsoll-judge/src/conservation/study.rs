@@ -1,4 +1,5 @@
-//! Rules over all results of a study: what one of them alone cannot show, such as that it is the best of its repeats.
+//! Rules over all results of a study. They show facts that no single result shows, such as that a
+//! figure is the best of its repeats.
 
 use plimsoll_evidence::tool_result::ToolResult;
 
@@ -8,23 +9,23 @@ use super::{Audit, Declared, Finding, audit};
 mod best_of_repeats;
 mod repeats_missing;
 
-/// A rule over the results of a study.
+/// Rule over the results of a study.
 pub struct StudyRule {
     /// Identifier.
     pub id: &'static str,
-    /// What it asks, in one line.
+    /// Question that the rule answers, in one line.
     pub asks: &'static str,
-    /// How it is found, its tolerance, and what a failure means.
+    /// Method, tolerance, and the meaning of a failure.
     pub explains: &'static str,
-    /// Looks at all results and the groups among them that repeat each other; each finding with the place of the result
-    /// that it is told of.
+    /// Checks all results and the groups of repeats among them. Each finding has the index of its
+    /// result.
     check: fn(&[&ToolResult], &[Group<'_>]) -> Vec<(usize, Finding)>,
 }
 
-/// All of them.
+/// All rules.
 pub const ALL: &[StudyRule] = &[best_of_repeats::RULE, repeats_missing::RULE];
 
-/// Judges all results of a study, each by itself and among the others; in the order in which they are given.
+/// Judges all results of a study, each by itself and among the others, in the given order.
 pub fn audits(results: &[&ToolResult], declared: &Declared) -> Vec<Audit> {
     let mut audits: Vec<Audit> = results.iter().map(|result| audit(result, declared)).collect();
     let groups = groups(results.iter().copied());
@@ -38,17 +39,17 @@ pub fn audits(results: &[&ToolResult], declared: &Declared) -> Vec<Audit> {
     audits
 }
 
-/// The directory of a result's file.
+/// Returns the directory of a result's file.
 fn directory(result: &ToolResult) -> &str {
     result.source.file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// Results as the tests of these rules need them.
+/// Results for the tests of these rules.
 #[cfg(test)]
 mod fixtures {
     use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Source, ToolResult};
 
-    /// Reads of 4 KiB at that rate, printed as whole numbers.
+    /// Returns reads of 4 KiB at that rate, printed as whole numbers.
     pub(super) fn reads(tool: &str, file: &str, rate: f64) -> ToolResult {
         let operation = Operation {
             rate_per_s: vec![Figure::rounded(rate, 1.0, "iops")],
@@ -61,7 +62,7 @@ mod fixtures {
         ToolResult { parts, ..ToolResult::new(source) }
     }
 
-    /// Repeats of one run in directories of their own.
+    /// Returns repeats of one run, each in a directory of its own.
     pub(super) fn repeats(rates: &[f64]) -> Vec<ToolResult> {
         let each = rates.iter().enumerate();
         each.map(|(n, rate)| reads("fio", &format!("sut/run{}/r.json", n + 1), *rate)).collect()

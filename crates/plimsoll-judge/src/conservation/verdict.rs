@@ -1,4 +1,4 @@
-//! The judgement of a result that states no requirement.
+//! Judgement of a result that states no requirement.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use serde::Serialize;
 
 use super::{Declared, Finding, Gravity, rules};
 
-/// Whether the figures of a result can be believed.
+/// Credibility of the figures of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Credibility {
-    /// Not all of its figures can be true.
+    /// The figures contradict each other.
     Impossible,
-    /// They can be, but the storage that the result names did not do the work.
+    /// The figures can be true, but the named storage did not do the work.
     Invalid,
-    /// They can be, but do not show what they seem to, or nothing could be checked.
+    /// The figures can be true, but do not show the claimed result, or no rule could check them.
     Doubtful,
-    /// Everything that could be checked fits.
+    /// Everything that could be checked agrees.
     Consistent,
 }
 
 impl Credibility {
-    /// In capitals, as shown.
+    /// Returns the verdict in capitals, as shown.
     pub fn label(self) -> &'static str {
         match self {
             Self::Impossible => "IMPOSSIBLE",
@@ -34,31 +34,31 @@ impl Credibility {
     }
 }
 
-/// A rule that could not be applied.
+/// Rule that could not be applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unknown {
-    /// Identifier of the rule.
+    /// Rule identifier.
     pub rule: &'static str,
-    /// The figures that it needs.
+    /// Figures that the rule needs.
     pub needs: &'static str,
 }
 
-/// The audit of one result.
+/// Audit of one result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Audit {
-    /// The judgement.
+    /// Verdict.
     pub verdict: Credibility,
-    /// The one sentence why.
+    /// Reason for the verdict, in one sentence.
     pub reason: String,
-    /// What was found, worst first.
+    /// Findings, worst first.
     pub findings: Vec<Finding>,
-    /// Rules that were applied, with how many times, and found nothing.
+    /// Rules without a finding, with the number of their checks.
     pub held: BTreeMap<&'static str, usize>,
     /// Rules that could not be applied.
     pub unknown: Vec<Unknown>,
-    /// What the figures could be used to claim, if the rest is shown; and what each claim lacks.
+    /// Claims that the figures could support, each with the evidence that it lacks.
     pub claims: BTreeMap<String, String>,
-    /// What to ask whoever published it, most telling first.
+    /// Questions to the publisher, the most revealing first.
     pub ask: Vec<String>,
     /// Warnings of the tool itself, which the reason repeats.
     #[serde(skip)]
@@ -163,7 +163,7 @@ impl Audit {
         }
     }
 
-    /// Identifiers of the rules that found something, each once, worst first.
+    /// Returns the identifiers of the rules with findings, each once, worst first.
     pub fn hits(&self) -> Vec<&str> {
         let mut hits: Vec<&str> = Vec::new();
         for finding in &self.findings {
@@ -175,8 +175,9 @@ impl Audit {
     }
 }
 
-/// What the figures could be used for, and what is missing for it. A result file alone never shows where
-/// reads came from, what lasts, what survives a loss of power, or the tail of what was not measured.
+/// Returns the claims that the figures could support, and the evidence that they lack. A result
+/// file alone never shows the source of reads, a sustained rate, durability after a power loss, or
+/// an unmeasured tail.
 fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut claims, mut ask) = (BTreeMap::new(), Vec::new());
     let mut claim =

@@ -1,9 +1,9 @@
-//! Figures in sentences.
+//! Formatting of figures for sentences.
 
-/// Writes a value of one unit.
+/// Function that formats a value of one unit.
 pub type InWords = fn(f64) -> String;
 
-/// A number with about four digits and commas between thousands.
+/// Formats a number with about four digits and commas between thousands.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
@@ -51,25 +51,25 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     }
 }
 
-/// A time in ns.
+/// Formats a time in ns.
 pub fn time(ns: f64) -> String {
     scaled(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
 }
 
-/// Bytes.
+/// Formats bytes.
 pub fn bytes(bytes: f64) -> String {
     let units = [(1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes")];
     scaled(bytes, &units)
 }
 
-/// Bytes per second.
+/// Formats bytes per second.
 pub fn bytes_per_s(rate: f64) -> String {
     let units =
         [(1e15, "PB/s"), (1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
     scaled(rate, &units)
 }
 
-/// Size of a transfer, in powers of 1024 where it is one of those.
+/// Formats the size of a transfer, in powers of 1024 if it is a multiple of one.
 pub fn transfer(bytes: f64) -> String {
     for (factor, unit) in [(1048576.0, "MiB"), (1024.0, "KiB")] {
         if bytes >= factor && (bytes / factor).fract() == 0.0 {
@@ -79,18 +79,18 @@ pub fn transfer(bytes: f64) -> String {
     format!("{} bytes", number(bytes))
 }
 
-/// A share as percent.
+/// Formats a share as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))
 }
 
-/// A quantile as people call it: `p99.9`, `the median`.
+/// Formats a quantile by its usual name: `p99.9`, `the median`.
 pub fn quantile(quantile: f64) -> String {
     let percent = (quantile * 100.0 * 1e6).round() / 1e6;
     format!("p{percent}")
 }
 
-/// `1.64 times`.
+/// Formats a ratio, such as `1.64 times`.
 pub fn times(ratio: f64) -> String {
     format!("{} times", number((ratio * 1000.0).round() / 1000.0))
 }

@@ -1,16 +1,19 @@
-//! The balance of bytes: what was asked of the target against what the devices below it moved for this
-//! process. A cache, a hole or a compressing layer answers without moving what was asked.
+//! Balance of bytes: compares the bytes that the load requested with the bytes that devices moved
+//! for this process. A cache, a hole or a compressing layer answers without moving them.
 //!
-//! It is drawn at the top, between the process and the devices that the target lies on, and at each layer
-//! from there down to the disks. Others' I/O is told apart, so that it never stands in for ours:
+//! The balance compares the process with the devices under the target's file system. It then
+//! compares each layer below with the next, down to the disks. Other processes' I/O must never
+//! count as ours:
 //!
-//! - at the top by the process's own counters (`/proc/PID/io`): reads are counted where they are handed
-//!   to a block device, writes where they go past the page cache or make a page dirty. A page that is dirty
-//!   already is not counted again, so that what was counted, less what is still dirty, reached the
-//!   device at least;
-//! - over a network, where this process speaks its protocol itself, by what the interfaces counted (`wire`);
-//! - further down by what came in from beside (other partitions and volumes), and, under a loop device, by
-//!   the counters of the kernel's own threads, which do its work, and of other processes.
+//! - At the top, the process's own counters (`/proc/PID/io`) separate it. The kernel counts reads
+//!   when   it submits them to a block device. It counts writes when they bypass the page cache or
+//!   make a page   dirty, but not if the page is dirty already. The counter less the bytes that are
+//!   still dirty is   therefore the least that reached the device.
+//! - If this process speaks the network protocol itself, the interfaces' counters are used
+//!   (`wire`).
+//! - Further down, traffic from other partitions and volumes is subtracted. Under a loop device,
+//!   the   counters of the kernel's own threads, which do its work, and of other processes separate
+//!   it.
 
 mod layers;
 mod server;
@@ -25,73 +28,74 @@ use plimsoll_plan::{DirectIo, SyncKind, Workload};
 use super::seen;
 use crate::figures::{NS_PER_S, measured};
 
-/// Devices that moved less than this share of what was asked left the rest to something else: measured
-/// 0.001 from a warm page cache, 0.87 from a cold one, 1.00 with direct I/O.
+/// Minimum share of the requested bytes that devices must move; less means that something else
+/// answered. Measured: 0.001 from a warm page cache, 0.87 from a cold one, 1.00 with direct I/O.
 pub const SHARE_MIN: f64 = 0.8;
-/// A result file alone does not tell whose a device's bytes were: within this share above what was asked
-/// they are taken for the job's.
+/// Maximum ratio of device bytes to requested bytes up to which all of them count as the job's. A
+/// result file alone does not show which process caused them.
 const ALONE_MAX: f64 = 1.25;
-/// Reductions beyond this are not believed, declared or not: what makers of arrays guarantee for mixed data is
-/// 3:1 to 5:1.
+/// Maximum credible data reduction, declared or not. Array makers guarantee 3:1 to 5:1 for mixed
+/// data.
 pub const REDUCTION_MAX: f64 = 5.0;
-/// Less than this says nothing against a target: its metadata is of this size.
+/// Minimum requested bytes for a finding against a target: its metadata is of this size.
 const ASKED_MIN: u64 = 1 << 20;
-/// Less time than this says nothing against a target: the counters are read for the first time some milliseconds after
-/// the measurement began (measured on a busy host: a quarter of what was written in 49 ms came before).
+/// Minimum measured time for a finding against a target. The counters are first read some
+/// milliseconds after the measurement begins. On a busy host, a quarter of the bytes written in 49
+/// ms preceded that reading (measured).
 const MEASURED_NS_MIN: u64 = 250_000_000;
-/// Counters that were read first after more than this share of the measurement leave too much out: half of what
-/// [`SHARE_MIN`] lets pass, as load is not even.
+/// Maximum delay of the first counter reading, as a share of the measurement. It is half of the
+/// margin that [`SHARE_MIN`] leaves, because load is uneven.
 const LATE_SHARE: f64 = 0.1;
-/// File systems on block devices that hand I/O on in the process that asks for it.
+/// File systems on block devices that submit I/O in the process that requests it.
 const ON_DEVICES: [&str; 10] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "jfs", "overlay"];
 
-/// Counters and operations may differ by this share of all bytes: what completes around the ends of
-/// the measurement is counted by one and not by the other.
+/// Allowed difference between counters and operations, as a share of all bytes. I/O that completes
+/// around the ends of the measurement is in only one of them.
 const TIMING_SLACK: f64 = 0.02;
 
-/// Bytes that one direction asked for through the page cache, and past it.
+/// Bytes of one direction that were requested through the page cache, and past it.
 #[derive(Clone, Copy, Debug, Default)]
 struct StreamBytes {
     buffered_bytes: u64,
     direct_bytes: u64,
 }
 
-/// How the bytes stand.
+/// Result of the balance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stands {
-    /// The devices moved what was asked.
+    /// The devices moved the requested bytes.
     Moved,
-    /// Too little was moved, whoever moved it.
+    /// The devices moved too little, for all processes together.
     Short(String),
-    /// It cannot be told.
+    /// The evidence does not decide it.
     Open(String),
 }
 
-/// One direction, drawn up.
+/// Balance of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     /// `read` or `written`.
     pub(crate) word: &'static str,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub(crate) asked: u64,
-    /// Bytes that the process itself handed on; `None`: not known.
+    /// Bytes that the process itself submitted to the storage; `None` if unknown.
     pub(crate) own: Option<u64>,
-    /// Bytes that the devices that the target lies on moved, for everybody.
+    /// Bytes that the devices under the target's file system moved, for all processes.
     pub(crate) top: Option<u64>,
-    /// Bytes that network interfaces moved for everybody, where this process speaks to its target over them by
-    /// itself; `None`: not so, or not known.
+    /// Bytes that network interfaces moved, for all processes. `None` if unknown, or if this
+    /// process does not speak to its target over them itself.
     pub(crate) wire: Option<u64>,
-    /// What follows.
+    /// Result.
     pub(crate) stands: Stands,
 }
 
-/// Both directions, where there is something to weigh.
+/// Returns the balance of each direction that has requested bytes.
 pub(crate) fn sides(bundle: &Bundle) -> Vec<Side> {
     [true, false].into_iter().filter_map(|is_read| side(bundle, is_read)).collect()
 }
 
-/// One direction; `None` where nothing was asked.
+/// Returns the balance of one direction; `None` if no bytes were requested.
 pub(crate) fn side(bundle: &Bundle, is_read: bool) -> Option<Side> {
     let scale = Scale::of(bundle, is_read)?;
     let (own, top, wire) = (scale.own(), scale.top(), scale.by_interfaces());
@@ -99,7 +103,7 @@ pub(crate) fn side(bundle: &Bundle, is_read: bool) -> Option<Side> {
     Some(Side { word, asked: scale.asked, own, top, wire, stands: scale.weigh() })
 }
 
-/// Share of the reads that no device moved for this process; `None` where that cannot be told.
+/// Returns the share of reads that no device moved for this process; `None` if unknown.
 pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
     let scale = Scale::of(bundle, true).filter(|scale| scale.late_ns().is_none())?;
     let moved = match (scale.own().filter(|_| scale.counts_own()), scale.top()) {
@@ -109,20 +113,20 @@ pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
     Some(1.0 - (moved as f64 / scale.asked as f64).min(1.0))
 }
 
-/// Least that the process has to have handed on of what was asked of files; `None` where nothing was asked,
-/// or where its counters do not tell.
+/// Returns the minimum bytes that the process must have submitted, of those requested from files.
+/// `None` if no bytes were requested, or if its counters do not show it.
 pub(crate) fn least_own(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let scale = Scale::of(bundle, is_read)?;
     let counts = scale.counts_own() && scale.late_ns().is_none();
     (counts && scale.asked >= ASKED_MIN).then_some(scale.least)
 }
 
-/// What one direction is weighed with.
+/// Inputs to the balance of one direction.
 struct Scale<'a> {
     bundle: &'a Bundle,
     is_read: bool,
     asked: u64,
-    /// Bytes that have to be moved.
+    /// Minimum bytes that must be moved.
     least: u64,
 }
 
@@ -147,15 +151,15 @@ impl<'a> Scale<'a> {
         if self.is_read { "read" } else { "written" }
     }
 
-    /// Bytes that the process handed on: of writes at least those that are not dirty any more; `None` where
-    /// nothing tells what may be.
+    /// Returns the bytes that the process submitted. Writes that may still be dirty are subtracted.
+    /// `None` if their amount is unknown.
     fn own(&self) -> Option<u64> {
         let most = self.own_at_most()?;
         if self.is_read {
             return Some(most);
         }
         let dirty = self.bundle.observed.memory.dirty_bytes_after;
-        // What is dirty of the target's files is part of what the cache holds of them.
+        // The target's dirty bytes are at most the bytes of its files in the cache.
         let held = match (self.bundle.observed.page_cache.resident_bytes_after, dirty) {
             (Some(resident), Some(dirty)) => resident.min(dirty),
             (one, other) => one.or(other)?,
@@ -163,7 +167,7 @@ impl<'a> Scale<'a> {
         Some(most.saturating_sub(held))
     }
 
-    /// The same with what may still be dirty.
+    /// Returns the bytes that the process submitted, including writes that may still be dirty.
     fn own_at_most(&self) -> Option<u64> {
         let generator = &self.bundle.observed.generator;
         if self.is_read {
@@ -173,7 +177,8 @@ impl<'a> Scale<'a> {
         Some(generator.storage_written_bytes?.saturating_sub(cancelled))
     }
 
-    /// Whether both bounds of what is dirty are known: the host's sum, and what is cached of the files.
+    /// Returns true if both bounds of the dirty bytes are known: the host's dirty bytes, and the
+    /// cached bytes of the files.
     fn dirty_is_known(&self) -> bool {
         let cache = self.bundle.observed.page_cache.resident_bytes_after;
         let dirty = self.bundle.observed.memory.dirty_bytes_after;
@@ -185,17 +190,17 @@ impl<'a> Scale<'a> {
         Some(devices.iter().map(|device| self.totals(device)).sum())
     }
 
-    /// What the tool itself says that the device moved, where somebody watched beside it.
+    /// Returns the device bytes that the tool itself reports, if an observer also watched the run.
     fn said(&self) -> Option<u64> {
         let said = &self.bundle.observed.reported_devices;
         (!said.is_empty()).then(|| said.iter().map(|device| self.totals(device)).sum())
     }
 
-    /// Whether the process's counters are those of what reached a block device.
+    /// Returns true if the process's counters count bytes that reached a block device.
     fn counts_own(&self) -> bool {
         let environment = &self.bundle.environment;
         let known = |mount: &&Mount| match mount.file_system.as_deref() {
-            // A block device.
+            // A block device without a file system.
             None => !mount.on.is_empty() || !mount.devices.is_empty(),
             Some(kind) => ON_DEVICES.contains(&kind),
         };
@@ -243,15 +248,15 @@ impl<'a> Scale<'a> {
         is_ours && measured(self.bundle).is_some_and(|phase| phase.duration_ns < MEASURED_NS_MIN)
     }
 
-    /// For how long nobody counted after the measurement began, where that may be what is missing.
+    /// Returns the delay of the first counter reading, if it may explain the missing bytes.
     fn late_ns(&self) -> Option<u64> {
         let (phase, from_ns) = (measured(self.bundle)?, self.bundle.observed.counted_from_ns?);
         let late_ns = from_ns.saturating_sub(phase.start_ns);
         (late_ns as f64 > phase.duration_ns as f64 * LATE_SHARE).then_some(late_ns)
     }
 
-    /// Bytes of this direction that streams asked for through the page cache and past it; `None`
-    /// unless there are both.
+    /// Returns the bytes of this direction that streams requested through the page cache and past
+    /// it. `None` unless there are both.
     fn stream_bytes(&self) -> Option<StreamBytes> {
         let streams = seen::streams(self.bundle);
         let classes = self.bundle.run.classes.iter();
@@ -268,8 +273,8 @@ impl<'a> Scale<'a> {
             .then_some(streams_bytes)
     }
 
-    /// Buffered streams beside direct ones: what no device moved is theirs, however little it is of
-    /// all bytes. The operations of a small stream would otherwise hide behind the bytes of a big one.
+    /// Judges buffered streams that run beside direct ones. All bytes that no device moved count
+    /// against the buffered streams. Otherwise a big stream would hide a small one.
     fn of_buffered_streams(&self, own: Option<u64>) -> Option<Stands> {
         let streams_bytes = self.stream_bytes()?;
         let reduction = self.bundle.plan.observe.data_reduction.unwrap_or(1.0);
@@ -326,13 +331,13 @@ impl<'a> Scale<'a> {
                     self.verb()
                 ));
             }
-            // Of files that are written directly, what the cache holds need not be dirty, and what is
-            // dirty on this host may be another's: that accuses nobody.
+            // Cached bytes of directly written files need not be dirty, and the host's dirty pages
+            // may belong to another process. They prove nothing against the target.
             let direct = seen::buffered_paths(self.bundle).is_empty();
             if !self.is_read && direct && self.own_at_most() >= Some(self.least) {
                 return self.by_the_others();
             }
-            // A journal takes each write that is flushed, and its pages stay dirty meanwhile.
+            // A journal absorbs each flushed write, and its pages remain dirty meanwhile.
             if self.is_read || !(self.journals_data() && flushes(self.bundle)) {
                 return Stands::Short(self.says_own(own));
             }
@@ -352,7 +357,8 @@ impl<'a> Scale<'a> {
         format!("of {asked} {}, this process had {moved} {cause} a device: {why}", self.verb())
     }
 
-    /// Where the process's own counters do not tell: the device's, less what others may have moved.
+    /// Judges by the devices' counters, less the bytes that others may have moved, if the process's
+    /// own counters decide nothing.
     fn by_the_others(&self) -> Stands {
         let Some(top) = self.top() else {
             let why = seen::storage_unseen(self.bundle).map_or("no device shows", |u| &u.why);
@@ -384,7 +390,7 @@ impl<'a> Scale<'a> {
         ))
     }
 
-    /// What other processes moved, on any device; `None` where not all of them show.
+    /// Returns the bytes that other processes moved, on any device; `None` if some are not visible.
     fn others(&self) -> Option<u64> {
         let others = &self.bundle.observed.neighbours;
         let bytes =
@@ -392,7 +398,7 @@ impl<'a> Scale<'a> {
         bytes.filter(|_| others.is_whole())
     }
 
-    /// A network mount's own counters: what went over the wire.
+    /// Judges by a network mount's own counters of the bytes on the wire.
     fn by_the_wire(&self) -> Option<Stands> {
         let mounts = &self.bundle.observed.network_mounts;
         if mounts.is_empty() {
@@ -415,7 +421,8 @@ impl<'a> Scale<'a> {
         })
     }
 
-    /// Whether a file system beneath takes the flag for direct I/O and buffers all the same.
+    /// Returns true if an underlying file system accepts the flag for direct I/O but buffers
+    /// anyway.
     fn journals_data(&self) -> bool {
         let mounts = &self.bundle.environment.mounts;
         let systems = &self.bundle.observed.file_systems;
@@ -431,7 +438,7 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// Whether every writer makes its writes durable within the measurement.
+/// Returns true if every writer makes its writes durable within the measurement.
 fn flushes(bundle: &Bundle) -> bool {
     match &bundle.plan.workload {
         Workload::Mailbox(_) => true,

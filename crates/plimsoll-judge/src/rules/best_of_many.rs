@@ -9,7 +9,8 @@ use crate::finding::{Finding, Outcome};
 
 /// Number of earlier runs alike from which a figure counts as one of many.
 const EARLIER_MIN: u64 = 5;
-/// Minimum age of the ledger at the start of a run. A day is enough for a hundred runs of ten minutes.
+/// Minimum age of the ledger at the start of a run. A day is enough for a hundred runs of ten
+/// minutes.
 const AGE_NS_MIN: u64 = 86_400_000_000_000;
 
 pub const RULE: Rule = Rule {

@@ -11,18 +11,18 @@ use crate::stats::{Segment, moments, segments};
 
 /// Minimum fall: a third. Volumes with credit burst at several times their base rate.
 const FALL_MIN: f64 = 1.5;
-/// Maximum variation of a level that a limit holds (measured: 0.0 % on a volume that the kernel caps,
-/// 10 % and more on a disk in use by others). As in `rate-capped`, with room for a cap whose ticks
-/// differ from the intervals.
+/// Maximum variation of a capped level. Measured: 0.0 % on a volume that the kernel caps, 10 % and
+/// more on a disk in use by others. The value is that of `rate-capped` with a margin, because the
+/// ticks of a cap may differ from the intervals.
 const HELD_MAX: f64 = 0.01;
-/// Maximum variation of a capped level on a busy host, where late operations are caught up with
-/// (measured: 4 % between seconds, 50 % between tenths of a second).
+/// Maximum variation of a capped level on a busy host, which catches up with late operations.
+/// Measured: 4 % between seconds, 50 % between tenths of a second.
 const CAUGHT_UP_MAX: f64 = 0.05;
 /// Intervals per batch.
 const TEN: usize = 10;
-/// Maximum ratio of the variance of batch means to a tenth of the variance of single intervals: 1 if
-/// intervals are independent, more on a shared device, 0.1 measured under a cap. By chance it is
-/// below 0.25 in 1.3 % of cases (chi-square, 9 degrees of freedom).
+/// Maximum ratio of the variance of batch means to a tenth of the variance of single intervals. The
+/// ratio is 1 for independent intervals and higher on a shared device. Under a cap it was 0.1
+/// (measured). By chance it is below 0.25 in 1.3 % of cases (chi-square, 9 degrees of freedom).
 const VARIANCE_RATIO_MAX: f64 = 0.25;
 /// Minimum length of a level, as a share of the phase.
 const PLATEAU_MIN: f64 = 0.1;
@@ -53,7 +53,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let rates = rates(bundle);
-    // Too few intervals to divide: `not-steady` reports that.
+    // The rates are too few to divide: `not-steady` reports that.
     if rates.len() < 40 {
         return None;
     }
@@ -86,7 +86,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns the two levels if the rate rose by half or more from a level that a limit held.
+/// Returns the two levels if the rate rose by half or more from a capped level.
 pub(super) fn lifted(rates: &[f64]) -> Option<[Segment; 2]> {
     let long = ((rates.len() as f64 * PLATEAU_MIN) as usize).max(TEN);
     let plateaus = segments(rates);
@@ -102,8 +102,8 @@ fn neighbour_on_device(bundle: &Bundle) -> bool {
     ratios.into_iter().flatten().any(|ratio| ratio > NEIGHBOUR_RATIO)
 }
 
-/// Returns a level without its first and last interval, which the step and the end of the phase cut.
-/// One cut interval among a hundred raised the variation to 1.4 %.
+/// Returns a level without its first and last interval, which the step and the end of the phase cut
+/// short. One cut interval among a hundred raised the variation to 1.4 %.
 fn within<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     let all = &rates[plateau.start..plateau.end];
     match all {
@@ -112,7 +112,7 @@ fn within<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     }
 }
 
-/// Returns true if only a limit explains how constant these rates are.
+/// Returns true if only a limit explains the low variation of these rates.
 fn is_held(values: &[f64]) -> bool {
     // A rate of zero is an outage, not a limit.
     if values.iter().all(|rate| *rate == 0.0) {
@@ -131,8 +131,8 @@ fn catches_up(values: &[f64]) -> bool {
     whole.len() >= TEN && ratio.is_some_and(|ratio| ratio <= VARIANCE_RATIO_MAX)
 }
 
-/// Coefficient of variation of batches of up to ten intervals, with at least five batches, so that
-/// single intervals do not decide.
+/// Returns the coefficient of variation of batches of up to ten intervals. At least five batches
+/// are formed, so that single intervals do not decide.
 fn variation(values: &[f64]) -> f64 {
     let together = (values.len() / 5).clamp(1, TEN);
     let means: Vec<f64> = values
@@ -149,7 +149,8 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// Falls after 25 s; each second of the lower plateau is off by up to `wobble` hundredths of it.
+    /// Returns a run whose rate falls to `low` after 25 s. Each second of the lower plateau
+    /// deviates by up to `wobble` hundredths of it.
     fn falls_to(low: u64, wobble: u64) -> Bundle {
         let mut bundle = fixtures::reads();
         let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;
@@ -191,10 +192,10 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_from_others_by_how_flat_it_holds_the_rate() {
-        // Seconds that are off by up to 2 % vary by 0.7 %, by up to 4 % by 1.3 %.
+        // Deviations of up to 2 % vary by 0.7 %. Deviations of up to 4 % vary by 1.3 %.
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 2)), Some(Outcome::Fail));
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 4)), Some(Outcome::Unknown));
-        // What is missed is caught up with, as on a busy host; not so by more than 5 %.
+        // On a busy host, later intervals catch up, but not with deviations above 5 %.
         let jitter = |bundle: &mut Bundle, low: u64, wobble: u64| {
             let late = move |t: u64| if t.is_multiple_of(2) { low / 2 } else { 0 };
             let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;
@@ -208,12 +209,12 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &busy), Some(Outcome::Fail));
         jitter(&mut busy, 1000, 20);
         assert_eq!(fixtures::outcome(&RULE, &busy), Some(Outcome::Unknown));
-        // A host that is busy does not hold a rate flat.
+        // A busy host does not cause a flat rate.
         let mut bundle = falls_to(1000, 0);
         bundle.observed.pressure.cpu_some_share = Some(0.9);
         bundle.observed.neighbours.storage_written_bytes = Some(seen::read_bytes(&bundle));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
-        // A neighbour on the device itself may have come for good.
+        // Another process may use the device from that moment on.
         bundle.observed.devices[0].read_bytes = seen::read_bytes(&bundle) / 100 * 106;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.observed.devices[0].read_bytes = seen::read_bytes(&bundle) / 100 * 104;

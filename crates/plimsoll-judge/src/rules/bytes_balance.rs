@@ -1,4 +1,4 @@
-//! Checks that the devices moved, for this process, the bytes that the load requested.
+//! Checks that the devices moved the requested bytes for this process.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;

@@ -1,4 +1,4 @@
-//! Compares the state of the caches with the one that the plan declares.
+//! Compares the state of the caches with the state that the plan declares.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::CacheState;
@@ -8,11 +8,10 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of the files in a page cache that counts as dropped. Reading extent maps and
-/// first
+/// Maximum cached share of the files after the caches were dropped. Reading extent maps and first
 /// blocks brings a little back.
 const DROPPED_MAX: f64 = 0.05;
-/// Minimum share in a page cache that counts as warm.
+/// Minimum cached share of the files for a warm cache.
 const WARM_MIN: f64 = 0.95;
 
 pub const RULE: Rule = Rule {

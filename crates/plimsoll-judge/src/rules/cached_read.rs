@@ -1,4 +1,4 @@
-//! Checks that a cache answered the reads of a claimed cache figure.
+//! Checks that a cache answered the reads, if the plan claims cached reads.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,7 +7,7 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::rules::balance;
 
-/// Minimum share of reads from a cache.
+/// Minimum share of reads that a cache answered.
 const CACHE_SHARE_MIN: f64 = 0.95;
 
 pub const RULE: Rule = Rule {

@@ -34,7 +34,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // A model and a null target hold no data.
+    // A model and a null target store no data.
     let is_null = |target: &plimsoll_plan::Target| target.kind == TargetKind::Null;
     if bundle.run.driver == Driver::Model || bundle.plan.targets.iter().all(is_null) {
         return None;
@@ -64,7 +64,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("failed_checks", checks.errors))
 }
 
-/// What was checked although the plan turns the final check off.
+/// Judges the checks that ran although the plan turns the final check off.
 fn without_the_end(bundle: &Bundle) -> Finding {
     let sampled = bundle.run.checks.sampled.unwrap_or_default();
     let is_store = bundle.plan.workload.mailbox().is_some();
@@ -123,7 +123,7 @@ mod tests {
         // Operations on names move no data.
         bundle.run.classes.iter_mut().for_each(|class| class.count = 0);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
-        // Who only measures is told.
+        // A run without a claim gets a remark.
         let mut bundle = fixtures::reads();
         bundle.run.checks.sampled = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));

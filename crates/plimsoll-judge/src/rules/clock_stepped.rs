@@ -6,8 +6,8 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum jump of the wall clock that slewing (at most 500 ppm) and the reading of two clocks do not
-/// explain.
+/// Minimum jump of the wall clock. Slewing (at most 500 ppm) and the time between reading two
+/// clocks explain smaller ones.
 const STEP_NS_MIN: u64 = 100_000_000;
 
 pub const RULE: Rule = Rule {

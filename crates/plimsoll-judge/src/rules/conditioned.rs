@@ -10,7 +10,7 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::place;
 
-/// Writes before the measurement in working sets: two (SNIA SSS PTS 2.0.2).
+/// Minimum writes before the measurement, in multiples of the working set (SNIA SSS PTS 2.0.2).
 const TIMES_WRITTEN_MIN: f64 = 2.0;
 
 pub const RULE: Rule = Rule {
@@ -78,7 +78,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("times_written", times))
 }
 
-/// Bytes of the data that the run works on.
+/// Returns the bytes of the data that the run works on.
 fn data_bytes(bundle: &Bundle) -> Option<u64> {
     let files = bundle.observed.extents.as_ref().map(|extents| extents.size_bytes);
     let databases: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();

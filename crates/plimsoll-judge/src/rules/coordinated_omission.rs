@@ -1,4 +1,4 @@
-//! Estimates what a closed loop hides of stalls.
+//! Estimates the latency that a closed loop hides during stalls.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Arrival, Workload};
@@ -84,7 +84,7 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     )
 }
 
-/// The plan field that makes this workload an open loop.
+/// Returns the advice that makes this workload an open loop, with the plan field.
 fn open_loop(bundle: &Bundle) -> &'static str {
     if foreign(bundle) {
         return "let the tool issue at a fixed rate, independent of completions";
@@ -95,14 +95,14 @@ fn open_loop(bundle: &Bundle) -> &'static str {
     }
 }
 
-/// Returns true if the load had a rate, so that operations held back were due.
+/// Returns true if the load had a rate, so that delayed operations were due.
 fn at_a_rate(bundle: &Bundle) -> bool {
     seen::streams(bundle).iter().any(|stream| {
         stream.arrival.is_open() || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
     })
 }
 
-/// Mean time between two operations of one slot.
+/// Returns the mean time between two operations of one slot.
 fn interval_ns(bundle: &Bundle, operations: u64) -> Option<u64> {
     let places = match littles_law::outstanding(bundle) {
         Some(places) => places,
@@ -117,7 +117,8 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// One client at 1,000 a second; a stall of 2 s in 20.
+    /// Sets the latencies of one client at 1,000 operations a second, with a stall of 2 s in every
+    /// 20.
     fn stalled(bundle: &mut Bundle) {
         let mut histogram = plimsoll_evidence::latency::histogram();
         histogram.record_n(200_000, 58_000).unwrap();
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
-    /// `arrival` is a field of streams: a plan for a mail store that has it is refused.
+    /// `arrival` is a field of streams. Plimsoll rejects a mail store's plan that has it.
     #[test]
     fn the_advice_fits_the_workload() {
         let mut bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 1");

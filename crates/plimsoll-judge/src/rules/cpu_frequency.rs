@@ -6,7 +6,7 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum ratio of the lowest to the highest sample. Below it the host throttled or saved power.
+/// Minimum ratio of the lowest to the highest sample. Below it, the host throttled or saved power.
 const SHARE_MIN: f64 = 0.8;
 
 pub const RULE: Rule = Rule {

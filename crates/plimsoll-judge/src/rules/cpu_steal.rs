@@ -8,11 +8,11 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Share of stolen CPU time. Conventions of this project; an idle virtual machine has 0.06 %
-/// (measured).
+/// Limits on the share of stolen CPU time, conventions of this project. An idle virtual machine has
+/// 0.06 % (measured).
 const STEAL_FAIL: f64 = 0.10;
 const STEAL_WARN: f64 = 0.02;
-/// Share of time throttled by a CPU quota.
+/// Limit on the share of time throttled by a CPU quota.
 const THROTTLED_WARN: f64 = 0.01;
 
 pub const RULE: Rule = Rule {

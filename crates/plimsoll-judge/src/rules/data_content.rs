@@ -10,9 +10,10 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
 /// Maximum excess of the measured over the declared compression. A sample of 512 generated blocks
-/// varies by less than 5 %; LZ4 reaches the ratio that content is generated for within 10 %.
+/// varies by less than 5 %. LZ4 compresses generated content to within 10 % of the declared ratio.
 const MORE_REDUCIBLE_MAX: f64 = 0.15;
-/// Minimum share of directly written bytes that must reach the device, as for reads from the page cache.
+/// Minimum share of directly written bytes that must reach the device. The limit for reads from the
+/// page cache is the same.
 const ARRIVED_MIN: f64 = 0.8;
 /// Allowed duplicates beyond the declared share: sampled reads may overlap.
 const DUPLICATES_SLACK: f64 = 0.05;
@@ -103,8 +104,8 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
     )
 }
 
-/// Judges data that was not sampled: our engine's is known; another tool's shows only if the device
-/// received less of it.
+/// Judges data that was not sampled. The content of our engine's data is known. Another tool's data
+/// proves reducible only if the device received fewer bytes.
 fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
     if bundle.run.driver == Driver::Real {
         return declared(ratio, duplicates);
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.run.driver = Driver::Foreign;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
-        // Older bundles say that buffers were not said to be refilled: that is no sign of anything.
+        // Older bundles lack the counter of refilled buffers; its absence shows nothing.
         bundle.run.counters.insert("buffers_reused".into(), 1);
         bundle.observed.devices.clear();
         assert_eq!(outcome(&bundle), Outcome::Unknown);
@@ -197,7 +198,7 @@ mod tests {
         let all = bundle.observed.devices[0].written_bytes;
         bundle.observed.devices[0].written_bytes = all * 79 / 100;
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        // Buffered, the rest is in memory: another rule.
+        // With buffered writes, the rest may be in memory: another rule judges that.
         bundle.run.engine.paths[0].direct = false;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
         bundle.run.engine.paths[0].direct = true;

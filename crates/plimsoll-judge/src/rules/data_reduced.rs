@@ -87,7 +87,7 @@ fn judged(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     finding.with("reduction", ratio)
 }
 
-/// Share that our engine's data compresses to, if nothing was read back.
+/// Returns the share that our engine's data compresses to, if no data was read back.
 fn declared_share(bundle: &Bundle) -> Option<f64> {
     if bundle.run.driver != plimsoll_evidence::run::Driver::Real {
         return None;
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Warn);
         bundle.plan.observe.data_reduction = Some(2.0);
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        // Nobody's data is so.
+        // No real data compresses to this share.
         bundle.observed.workload.compressed_share = Some(1.0 / 40.0);
         bundle.plan.observe.data_reduction = Some(40.0);
         assert_eq!(outcome(&bundle), Outcome::Fail);

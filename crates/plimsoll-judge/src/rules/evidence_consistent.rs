@@ -15,7 +15,7 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Contradictions that a finding names.
+/// Maximum number of contradictions in a finding.
 const NAMED_MAX: usize = 10;
 
 pub const RULE: Rule = Rule {
@@ -43,7 +43,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// The comparisons and their contradictions.
+/// Comparisons and their contradictions.
 #[derive(Default)]
 struct Ledgered {
     checks: u64,
@@ -125,7 +125,7 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// Reads whose totals are those of the series and the histograms.
+    /// Returns reads whose totals are those of the series and the histograms.
     fn measured() -> Bundle {
         let mut bundle = fixtures::reads();
         let latency_ns = fixtures::LATENCY_NS;
@@ -222,8 +222,8 @@ mod tests {
         assert_eq!(cross_checked(&bundle).outcome, Outcome::Pass, "more came after the last row");
     }
 
-    /// A store whose first writes joined pages: the thread that made them hung, and its profile
-    /// is missing.
+    /// The first writes of this store joined pages. The thread that issued them hung, and its
+    /// profile is missing.
     #[test]
     fn transfers_that_the_profile_did_not_see_may_be_of_other_sizes() {
         let with = |seen: u64, bytes: u64| {
@@ -256,7 +256,7 @@ mod tests {
     fn what_drained_has_rows_of_its_own() {
         let latency_ns = 2 * fixtures::LATENCY_NS;
         let mut bundle = measured();
-        // Three came back after the end, one never did and one never began.
+        // Three completed after the end, one never completed and one never started.
         let total = &mut bundle.run.classes[0];
         (total.count, total.drained, total.drained_bytes) = (total.count + 5, 5, 3 * 4096);
         (total.abandoned, total.never_started) = (Some(1), Some(1));
@@ -278,7 +278,7 @@ mod tests {
             let count = if tag.ends_with(".service") { 4 } else { 5 };
             histogram.record_n(latency_ns, count).unwrap();
         }
-        // The generator's waits are no class's.
+        // The generator's waits belong to no class.
         let lag = bundle.latency["matrix.read"].clone();
         bundle.latency.insert("generator.lag".into(), lag);
         let finding = cross_checked(&bundle);

@@ -31,7 +31,7 @@ pub struct ExperimentRule {
 pub const ALL: &[ExperimentRule] =
     &[plan_changed::RULE, copied::RULE, working_set_grows::RULE, few_runs::RULE, spread::RULE];
 
-/// Findings on these runs, worst first.
+/// Returns the findings on these runs, worst first.
 pub fn findings(runs: &[&Bundle]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = ALL.iter().filter_map(|rule| (rule.check)(runs)).collect();
     findings.sort_by_key(|finding| finding.outcome);

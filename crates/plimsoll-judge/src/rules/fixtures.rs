@@ -1,4 +1,4 @@
-//! Evidence that the rules' tests change a little: honest runs of a minute.
+//! Evidence that the rules' tests vary a little: honest runs of a minute.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::finding::{Finding, Outcome};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) const SECONDS: u64 = 60;
-/// Operations per second of the honest runs, and their latency: eight in flight.
+/// Operations per second of the honest runs, with eight in flight.
 pub(crate) const RATE: u64 = 10_000;
 pub(crate) const LATENCY_NS: u64 = 800_000;
 
@@ -30,23 +30,23 @@ pub(crate) const PLAN: &str = "version = 1\nname = \"made-up\"\n[target]\npath =
     [workload.matrix]\nfile_size = \"1GiB\"\nreads = 100\nqueue_depth = 8\n[phases]\n\
     warm_up = \"5s\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
 
-/// Random reads of 4 KiB past the page cache, all from the device.
+/// Returns random reads of 4 KiB past the page cache, all from the device.
 pub(crate) fn reads() -> Bundle {
     bundle(PLAN, "matrix.read", true)
 }
 
-/// Random writes of 4 KiB past the page cache, all to the device.
+/// Returns random writes of 4 KiB past the page cache, all to the device.
 pub(crate) fn writes() -> Bundle {
     bundle(&PLAN.replace("reads = 100", "reads = 0"), "matrix.write", false)
 }
 
-/// The same run under a plan with something replaced.
+/// Returns the reads, with `from` replaced by `to` in the plan.
 pub(crate) fn reads_with(from: &str, to: &str) -> Bundle {
     assert!(PLAN.contains(from), "{from}");
     bundle(&PLAN.replace(from, to), "matrix.read", true)
 }
 
-/// Writes under such a plan.
+/// Returns the writes, with `from` replaced by `to` in the plan.
 pub(crate) fn writes_with(from: &str, to: &str) -> Bundle {
     let plan = PLAN.replace("reads = 100", "reads = 0");
     assert!(plan.contains(from), "{from}");
@@ -93,12 +93,12 @@ fn bundle(plan: &str, class: &str, is_read: bool) -> Bundle {
         ]),
         seal_sha256: None,
     };
-    // A little movement, so that the samples are not all alike.
+    // Vary the rate a little, so that the samples differ.
     rates(&mut bundle, |tenth| (RATE / 10 + tenth * 7 % 11, LATENCY_NS));
     bundle
 }
 
-/// The histogram of the whole, spread evenly over its seconds.
+/// Returns the intervals of a class, with the whole histogram spread evenly over its seconds.
 pub(crate) fn spans(class: &str, whole: &hdrhistogram::Histogram<u64>) -> Vec<Interval> {
     let mut second = plimsoll_evidence::latency::histogram();
     for bucket in whole.iter_recorded() {
@@ -272,13 +272,13 @@ fn observed(bytes: u64, is_read: bool) -> Observed {
     }
 }
 
-/// What a rule finds; a test fails where it does not apply.
+/// Returns the finding of a rule. The test fails if the rule does not apply.
 #[track_caller]
 pub(crate) fn finding(rule: &Rule, bundle: &Bundle) -> Finding {
     advised((rule.check)(bundle).unwrap_or_else(|| panic!("{} does not apply", rule.id)))
 }
 
-/// The finding; a test fails where it warns, and does not say what the user can do.
+/// Returns the finding. The test fails if a warning has no advice.
 #[track_caller]
 fn advised(finding: Finding) -> Finding {
     let silent = finding.outcome == Outcome::Warn && finding.advice.trim().is_empty();
@@ -286,7 +286,7 @@ fn advised(finding: Finding) -> Finding {
     finding
 }
 
-/// Its outcome; `None` where it does not apply.
+/// Returns the outcome of a rule; `None` if it does not apply.
 #[track_caller]
 pub(crate) fn outcome(rule: &Rule, bundle: &Bundle) -> Option<Outcome> {
     (rule.check)(bundle).map(|finding| advised(finding).outcome)

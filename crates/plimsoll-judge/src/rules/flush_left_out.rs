@@ -1,4 +1,4 @@
-//! Does the write latency leave the flush out that makes the write durable?
+//! Checks whether the write latency excludes the flush that makes the write durable.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::ClassTotals;
@@ -9,10 +9,9 @@ use crate::claim::Claim;
 use crate::figures;
 use crate::finding::{Finding, Outcome};
 
-/// A flush that adds less than this share to the write is no matter.
+/// Minimum latency that a flush adds, as a share of the write's latency.
 const ADDED_MIN: f64 = 0.1;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "flush-left-out",
     asks: "does the write latency leave out the flushes that made the writes durable?",

@@ -83,7 +83,8 @@ fn kept_by_option(bundle: &Bundle) -> Option<(&str, &str)> {
     })
 }
 
-/// Flushes that reached devices with a volatile cache. Partitions and mappings count none.
+/// Returns the number of flushes that reached devices with a volatile cache. Partitions and
+/// mappings count none.
 fn flushes(bundle: &Bundle) -> Option<u64> {
     let cached = |totals: &&DeviceTotals, kind: &str| {
         let mut devices = bundle.environment.devices.iter();
@@ -99,7 +100,8 @@ fn flushes(bundle: &Bundle) -> Option<u64> {
     let all = &bundle.observed.devices;
     let is_loop = |device: &&DeviceTotals| device.top && cached(device, "loop");
     if all.iter().filter(|device| device.top).all(|device| is_loop(&device)) {
-        // The disk under a loop device is flushed for other processes too, the loop device for its users only.
+        // The disk under a loop device is flushed for other processes too, the loop device for its
+        // users only.
         return most(&mut all.iter().filter(is_loop));
     }
     most(&mut all.iter().filter(|device| cached(device, "")))
@@ -133,7 +135,7 @@ mod tests {
         bundle.environment.devices[0].write_cache = Some("write through".into());
         bundle.observed.devices[0].flushes = Some(0);
         assert_eq!(fixtures::outcome(&RULE, &bundle), None, "there is nothing to flush");
-        // Whatever else flushes the disk.
+        // Flushes by other processes count for the disk too.
         bundle.observed.devices[0].flushes = Some(600_000);
         bundle.environment.mounts[0].options = Some("rw,fsync=volatile".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));

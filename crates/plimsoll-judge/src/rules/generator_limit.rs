@@ -11,11 +11,11 @@ use crate::finding::{Finding, Outcome};
 use crate::links::{self, FULL_SHARE, Speed};
 use crate::rules::balance::wire;
 
-/// Maximum share of the time that threads may work: fio users call a job CPU-bound above 90 % user
+/// Maximum share of the time that threads may work. fio users call a job CPU-bound above 90 % user
 /// plus system time.
 const BUSY_SHARE_MAX: f64 = 0.9;
-/// Maximum share of an operation's time spent in the generator. In a closed loop the rate is too low
-/// by this share, in an open loop the latency too high.
+/// Maximum share of an operation's time spent in the generator. In a closed loop, the rate is too
+/// low by this share. In an open loop, the latency is too high by it.
 const LAG_SHARE_MAX: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
@@ -38,7 +38,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Share of its CPUs that the generator used, clock polling excluded; `None` if unknown.
+/// Returns the share of its CPUs that the generator used, without clock polling; `None` if unknown.
 pub fn busy_share(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
     let spun_ns: u64 = generator.threads.iter().filter_map(|thread| thread.spun_ns).sum();
@@ -48,7 +48,8 @@ pub fn busy_share(bundle: &Bundle) -> Option<f64> {
     Some(used_ns as f64 / (measured(bundle)?.duration_ns as f64 * cpus as f64))
 }
 
-/// Largest share of the time that one thread of the generator worked; `None` if unknown.
+/// Returns the largest share of the time that one thread of the generator worked; `None` if
+/// unknown.
 fn thread_share(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
     let duration_ns = measured(bundle)?.duration_ns as f64;
@@ -60,8 +61,8 @@ fn thread_share(bundle: &Bundle) -> Option<f64> {
     shares.reduce(f64::max).or(generator.busiest_thread_share)
 }
 
-/// Share of an operation's time spent in the generator: the mean, or in an open loop the 99th
-/// percentile if that is larger. `None` if it was not recorded.
+/// Returns the share of an operation's time spent in the generator, by the means. In an open loop,
+/// the share at the 99th percentile counts if it is larger. `None` if it was not recorded.
 fn lag_share(bundle: &Bundle) -> Option<f64> {
     let lag = bundle.observed.generator.lag.as_ref().filter(|lag| lag.operations > 0)?;
     let wait_ns = lag.wait_ns_sum as f64 / lag.operations as f64;
@@ -76,7 +77,7 @@ fn lag_share(bundle: &Bundle) -> Option<f64> {
     Some(of(wait_ns, latency_ns).max(p99))
 }
 
-/// Operations that were due and never started although slots were free.
+/// Returns the number of due operations that never started although slots were free.
 fn missed_starts(bundle: &Bundle) -> u64 {
     let generator = &bundle.observed.generator;
     let held = generator.held.as_ref().is_some_and(|held| held.operations > 0);
@@ -118,7 +119,7 @@ fn fault(bundle: &Bundle) -> Option<String> {
     ))
 }
 
-/// Use of the links that may have carried the load.
+/// Returns the use of the links that may have transported the load.
 fn link(bundle: &Bundle) -> Option<Speed> {
     wire::is_over_a_network(bundle).then(|| links::speed(bundle))?
 }
@@ -183,7 +184,8 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
     }
 
-    /// A log on a slow disk: 200 µs a write call, 200 ms a flush, 90 µs of lag each.
+    /// The log is on a slow disk. A write call takes 200 µs, a flush 200 ms, and each lags by 90
+    /// µs.
     #[test]
     fn flushes_are_operations_too() {
         let mut bundle = fixtures::reads();
@@ -210,7 +212,7 @@ mod tests {
         generator.lag = lag(2_000);
         assert!(!at_limit(&bundle));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        // The same CPU time without a near start to wait for.
+        // The same CPU time without polling for a start in the near future.
         bundle.observed.generator.threads = vec![thread(60, 3)];
         assert!(at_limit(&bundle));
     }
@@ -218,7 +220,7 @@ mod tests {
     #[test]
     fn lag_is_judged_against_the_latency_measured() {
         let mut bundle = fixtures::reads();
-        // A tenth of the 800 µs and their lag together are 89 µs.
+        // The limit is 89 µs: a tenth of the 800 µs plus the lag itself.
         bundle.observed.generator.lag = lag(88_000);
         assert!(!at_limit(&bundle));
         bundle.observed.generator.lag = lag(90_000);

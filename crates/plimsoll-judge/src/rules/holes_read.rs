@@ -8,8 +8,8 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of the files that was never written. Fully written files have none, but a file system
-/// keeps an unwritten last extent beyond the end of some.
+/// Maximum share of the files that was never written. Fully written files have none, but some file
+/// systems keep an unwritten last extent beyond the end of a file.
 const EMPTY_SHARE_MAX: f64 = 0.01;
 /// Minimum share of a loop device's reads that its disk must have moved.
 const BELOW_RATIO_MIN: f64 = 0.5;
@@ -79,7 +79,7 @@ fn files(bundle: &Bundle) -> Option<Finding> {
         return unseen(bundle);
     }
     let Some(extents) = &bundle.observed.extents else { return unseen(bundle) };
-    // A file that is empty now is not the file that was read.
+    // A file without data now cannot be the file that the run read.
     let Some(empty) = seen::empty_share(extents) else { return unseen(bundle) };
     let (holes, unwritten) = (extents.hole_bytes, extents.unwritten_bytes);
     let finding = if empty > EMPTY_SHARE_MAX {
@@ -124,7 +124,7 @@ fn unseen(bundle: &Bundle) -> Option<Finding> {
     Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle)))
 }
 
-/// Judges loop devices whose backing file has holes by what the underlying disks moved.
+/// Judges loop devices whose backing file has holes, by the bytes that the underlying disks moved.
 fn backing(bundle: &Bundle) -> Option<Finding> {
     let extents = bundle.observed.backing.as_ref()?;
     let empty = seen::empty_share(extents).filter(|share| *share > EMPTY_SHARE_MAX)?;
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.driver = Driver::Foreign;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        // Nor do files that are empty by now tell.
+        // Files that are empty by now show nothing either.
         bundle.observed.extents = Some(Extents::default());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         let mut sparse =

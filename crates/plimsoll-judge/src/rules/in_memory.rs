@@ -1,4 +1,4 @@
-//! Checks that a target claimed to be in memory is.
+//! Checks that a target claimed to be in memory is in memory.
 
 use plimsoll_evidence::Bundle;
 

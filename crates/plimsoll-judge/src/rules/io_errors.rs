@@ -49,7 +49,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 ),
             )
             .advise("check the kernel log (dmesg) and the storage system's log"),
-            // A row of figures has no column for errors.
+            // A published table has no column for errors.
             None if bundle.run.engine.kind == foreign::TABLE_KIND => {
                 let says = "a table does not show whether any I/O failed";
                 Finding::new(RULE.id, Outcome::Unknown, says)
@@ -61,8 +61,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("errors", counted))
 }
 
-/// Kernel-logged errors of a device that holds a watched command's files. Our own engine counts every
-/// I/O itself.
+/// Returns the kernel-logged errors of a device with files of a watched command. Our own engine
+/// counts every failed I/O itself.
 fn logged(bundle: &Bundle) -> Option<(String, u64)> {
     let errors = bundle.observed.device_errors.as_ref().filter(|_| bundle.run.tier == Tier::T2)?;
     let is_top = |name: &String| {
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.tier = Tier::T2;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
-        // Those of another disk are another's.
+        // Errors of another disk do not affect this run.
         bundle.observed.device_errors = Some([("sdb".to_owned(), 3)].into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }

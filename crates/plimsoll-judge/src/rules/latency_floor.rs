@@ -7,8 +7,8 @@ use super::{Rule, Weight, reads, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum latency of any storage. The fastest (3D XPoint on NVMe) takes 7 to 10 us through the kernel,
-/// a copy from the page cache 1 to 3 us.
+/// Minimum latency of any storage. The fastest (3D XPoint on NVMe) takes 7 to 10 us through the
+/// kernel. A copy from the page cache takes 1 to 3 us.
 const ANY_FLOOR_NS: u64 = 5_000;
 /// Reading a NAND page takes 20 to 100 us (manufacturers' data sheets).
 const FLASH_FLOOR_NS: u64 = 15_000;

@@ -7,7 +7,7 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Rounding of a declared rate. Framing costs more than this.
+/// Tolerance for the rounding of a declared rate. Framing costs more than this.
 const SLACK: f64 = 0.01;
 
 pub const RULE: Rule = Rule {

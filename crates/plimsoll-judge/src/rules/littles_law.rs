@@ -11,12 +11,13 @@ use crate::figures::{self, NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::little;
 
-/// Minimum shares of the depth in flight. A slow refill and latencies published with one digit leave 0.9
-/// or less; half is missing only if the latency omits time or the depth is wrong (measured: 7.99 of 8).
+/// Minimum shares of the depth in flight. A slow refill and latencies published with one digit
+/// leave 0.9 or less. Half is missing only if the latency omits time or the depth is wrong.
+/// Measured: 7.99 of 8 in flight.
 const SHARE_WARN: f64 = 0.9;
 const SHARE_MIN: f64 = 0.5;
-/// Maximum time that a tool at depth 1 spends between two operations: a few system calls and scheduling
-/// on a busy host (measured with fio on two shared cores: 3 to 17 us).
+/// Maximum time that a tool at depth 1 spends between two operations. It covers a few system calls
+/// and scheduling on a busy host. Measured with fio on two shared cores: 3 to 17 us.
 const BETWEEN_NS_MAX: f64 = 50_000.0;
 
 pub const RULE: Rule = Rule {
@@ -40,8 +41,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Operations that closed loops keep in flight; `None` with pauses, batches, caps or open loops, which
-/// change the number.
+/// Returns the number of operations that closed loops keep in flight. `None` with pauses, batches,
+/// caps or open loops, which change the number.
 pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     let streams = seen::streams(bundle);
     let plain = |stream: &plimsoll_plan::Stream| {
@@ -55,18 +56,18 @@ pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     Some(streams.iter().map(|s| u64::from(s.clients) * u64::from(s.queue_depth)).sum())
 }
 
-/// Operations in flight on average, by summed latency over time.
+/// Returns the average number of operations in flight: summed latency over time.
 pub(super) fn in_flight(bundle: &Bundle) -> Option<f64> {
     let jobs = jobs(bundle);
     if !jobs.is_empty() {
-        // Each over its own duration.
+        // Each job has its own duration.
         return Some(jobs.iter().map(Loop::in_flight).sum());
     }
     let law = whole(bundle)?;
     (law.latency_ns > 0.0).then(|| law.in_flight())
 }
 
-/// A closed loop: its operations over its duration.
+/// Closed loop, with its operations and its duration.
 struct Loop {
     /// Name in findings; empty for the whole run.
     name: String,
@@ -82,11 +83,11 @@ impl Loop {
     }
 }
 
-/// The whole run.
+/// Returns the whole run as one loop.
 fn whole(bundle: &Bundle) -> Option<Loop> {
-    // Operations in flight at the stop count with their full latency. Without the time of the drain,
-    // an outage at the end would seem to have too many in flight. A durable write is already counted
-    // as a write and as a flush.
+    // Operations in flight at the stop count with their full latency. Without the time of the
+    // drain, an outage at the end would seem to have too many in flight. A durable write is already
+    // counted as a write and as a flush.
     let classes = || bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE);
     let drained = classes().any(|class| class.drained > 0);
     let close = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Close);
@@ -100,8 +101,8 @@ fn whole(bundle: &Bundle) -> Option<Loop> {
     })
 }
 
-/// Jobs of another tool's result that gives their durations. The law holds for each job, not for the sum
-/// if durations differ.
+/// Returns the jobs of another tool's result, if it states their durations. The law applies to each
+/// job, but not to the sum if durations differ.
 fn jobs(bundle: &Bundle) -> Vec<Loop> {
     let counter = |name: String| bundle.run.counters.get(&name).copied();
     let mut instances: Vec<u32> = bundle.run.classes.iter().map(|class| class.instance).collect();
@@ -122,7 +123,7 @@ fn jobs(bundle: &Bundle) -> Vec<Loop> {
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // Pauses, caps, batches and open loops keep another number in flight.
+    // Pauses, caps, batches and open loops change the number in flight.
     outstanding(bundle)?;
     let jobs = jobs(bundle);
     let loops = if jobs.is_empty() { vec![whole(bundle)?] } else { jobs };
@@ -151,8 +152,8 @@ fn judged(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let short = made_elsewhere && law.deviation < SHARE_MIN - 1.0 && !own_time;
     let guessed = bundle.run.engine.kind == foreign::TABLE_KIND;
     let advice = "the latency, the rate or the depth is wrong";
-    // What was in flight when the measurement began is counted with all of its latency, so that a stall
-    // across that moment seems to hold more than there is, by at most its own length.
+    // Operations in flight at the start count with all of their latency. A stall across that moment
+    // therefore seems to keep more operations in flight, by at most its own length.
     let classes = bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE);
     let longest_ns = classes.map(|class| class.latency_ns_max).max().unwrap_or(0);
     let edge = if made_elsewhere { 0.0 } else { longest_ns as f64 / one.duration_ns };
@@ -260,7 +261,8 @@ mod tests {
     fn jobs_that_ran_for_different_times_are_each_held_to_the_law() {
         let mut bundle = fixtures::reads();
         bundle.run.driver = Driver::Foreign;
-        // A second job of the same rate that ran for a quarter of the time: 16 are never in flight on average.
+        // The second job has the same rate and ran for a quarter of the time. The average in flight
+        // never reaches 16.
         let mut second = bundle.run.classes[0].clone();
         (second.instance, second.name) = (1, "job1.read".into());
         second.count /= 4;
@@ -277,12 +279,12 @@ mod tests {
         }
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         assert_eq!(in_flight(&bundle), Some(16.0));
-        // One of them out of step is found.
+        // The rule detects one job whose figures disagree.
         bundle.run.classes[1].latency_ns_sum /= 3;
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
         assert!(finding.says.starts_with("job 1: "), "{}", finding.says);
-        // A depth that is not known is not guessed.
+        // The rule does not guess an unknown depth.
         bundle.run.counters.remove(&bundle_key::outstanding(1));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }

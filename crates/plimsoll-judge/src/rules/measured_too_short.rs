@@ -9,7 +9,7 @@ use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 use crate::words::span;
 
-/// Minimum measurement for a sustained claim unless the plan says otherwise: shorter runs show
+/// Minimum measurement for a sustained claim, unless the plan states another. Shorter runs show
 /// neither full caches nor background work. IO500 requires 300 s of every write phase, SNIA and
 /// Jetstress hours.
 const SUSTAINED_NS_MIN: u64 = 300_000_000_000;
@@ -17,7 +17,7 @@ const SUSTAINED_NS_MIN: u64 = 300_000_000_000;
 /// Minimum measurement for a PASS, whatever the plan says: the length of the quickstart. Write
 /// caches, burst credit and the cache of fresh flash last for seconds.
 pub const PASS_NS_MIN: u64 = 30_000_000_000;
-/// Minimum operations for a PASS: ten of them are the slowest hundredth.
+/// Minimum operations for a PASS, so that the slowest hundredth has ten of them.
 pub const PASS_OPERATIONS_MIN: u64 = 1_000;
 
 pub const RULE: Rule = Rule {
@@ -66,13 +66,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("measured_ns", measured_ns).with("operations", operations))
 }
 
-/// Time that the operations required for a PASS take at the observed rate.
+/// Returns the time that the operations required for a PASS take at the observed rate.
 fn needed_ns(measured_ns: u64, operations: u64) -> Option<u64> {
     let wanted = u128::from(measured_ns) * u128::from(PASS_OPERATIONS_MIN);
     u64::try_from(wanted.checked_div(operations.into())?).ok()
 }
 
-/// The finding on a measured phase that was too short.
+/// Returns the finding on a measured phase that was too short.
 fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
     let foreign = bundle.run.driver == Driver::Foreign;
     let own_ns = bundle.plan.evidence.min_measure_ns;
@@ -90,7 +90,7 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
         (if bundle.plan.requirement.is_some() { PASS_NS_MIN } else { 0 }, "a PASS requires"),
     ];
     let (limit_ns, who) = limits.into_iter().max_by_key(|(ns, _)| *ns)?;
-    // A phase ends on its first completion after the time is up, and never early; a millisecond
+    // A phase ends on its first completion after the time is up, and never early. A millisecond
     // covers the rounding of its ends.
     if measured_ns + 1_000_000 >= limit_ns {
         return None;
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.classes[0].count = PASS_OPERATIONS_MIN - 1;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        // Who only measures may look for a second.
+        // A run without a requirement may measure for a second.
         bundle.plan.requirement = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }

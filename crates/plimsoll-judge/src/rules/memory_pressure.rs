@@ -6,7 +6,7 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum share of time spent waiting for memory that affects the figures: our choice.
+/// Minimum share of time spent waiting for memory at which the figures suffer: our choice.
 const SHARE_WARN: f64 = 0.05;
 
 pub const RULE: Rule = Rule {

@@ -37,8 +37,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if seen::is_null(bundle) {
-        // A measurement of our load generator claims nothing; another tool's figure claims to be
-        // storage.
+        // A run of our load generator without claims states nothing. Another tool's figure claims
+        // to be storage.
         if bundle.plan.claims.is_empty() && bundle.run.driver != Driver::Foreign {
             return None;
         }
@@ -161,7 +161,7 @@ mod tests {
             bundle.environment.devices[0].transport = Some(transport);
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{transport:?}");
         }
-        // Where another machine holds it, `storage-unseen` says so.
+        // `storage-unseen` judges storage on another machine.
         for transport in [T::Iscsi, T::Sas, T::Virtio] {
             bundle.environment.devices[0].transport = Some(transport);
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass), "{transport:?}");
@@ -189,7 +189,7 @@ mod tests {
         for near in ["10.0.0.7", "10.0.0.7:3260"] {
             bundle.observed.servers = vec![serves(near)];
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{near}");
-            // What that disk moved is what was asked of it, and no other disk moved anything.
+            // The disk moved the requested bytes, and no other disk moved anything.
             bundle.observed.other_disks = Some(plimsoll_evidence::observed::OtherDisks::default());
             let balance = super::super::bytes_balance::RULE;
             assert_eq!(fixtures::outcome(&balance, &bundle), Some(Outcome::Fail), "{near}");

@@ -10,7 +10,7 @@ use crate::finding::{Finding, Outcome};
 const BLOCK_BYTES: u64 = 4096;
 /// Maximum share of misaligned transfers.
 const SHARE_MAX: f64 = 0.01;
-/// Maximum device requests per request of the application; more means that requests are split.
+/// Maximum device requests per request of the application; a higher ratio means split requests.
 const SPLIT_MAX: f64 = 1.2;
 
 pub const RULE: Rule = Rule {
@@ -52,8 +52,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("misaligned_share", share))
 }
 
-/// Device requests per operation; `None` unless transfers are of one block and no other process
-/// used the device.
+/// Returns the device requests per operation. `None` unless each transfer fits one block and no
+/// other process used the device.
 fn split(bundle: &Bundle) -> Option<f64> {
     let ratio = seen::read_ratio(bundle)?;
     let small = bundle.observed.workload.size_bytes_max? <= BLOCK_BYTES;

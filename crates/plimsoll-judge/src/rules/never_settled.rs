@@ -59,7 +59,7 @@ mod tests {
         bundle.plan.phases.round_ns = 10 * fixtures::SECOND_NS;
         bundle.plan.phases.measure_ns = bundle.run.measure().unwrap().duration_ns;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        // A driver that had to end before its last rows came.
+        // A driver that ended before its last rows arrived.
         let mut cut = bundle.clone();
         for phase in &mut cut.run.phases {
             (phase.reached, phase.note) = (false, "never became steady: too few values".into());

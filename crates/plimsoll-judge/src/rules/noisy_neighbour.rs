@@ -7,12 +7,12 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Ratio of device bytes to application bytes: 1.00 alone, 2.03 with a neighbour that halved the
-/// rate (measured). Reads of the file system itself stay below this.
+/// Maximum ratio of device bytes to read bytes. Measured: 1.00 alone, 2.03 with a neighbour that
+/// halved the rate. Reads of the file system itself stay below this limit.
 const READ_RATIO_WARN: f64 = 1.05;
-/// Writes cause journal and metadata writes, up to a quarter.
+/// The same limit for writes, which cause up to a quarter more for the journal and metadata.
 const WRITE_RATIO_WARN: f64 = 1.5;
-/// From here on other processes take a third of the device.
+/// Ratio from which other processes use a third of the device.
 const RATIO_FAIL: f64 = 1.5;
 /// Minimum share of the excess that other processes' counters must account for.
 const AGREES_MIN: f64 = 0.5;
@@ -101,7 +101,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let whole = bundle.observed.neighbours.is_whole();
     let (outcome, says, advice) = match ratio >= RATIO_FAIL {
         true if agrees => (Outcome::Fail, says, "run when the device is idle"),
-        // The file system's own journal may account for as much.
+        // The file system's own journal may explain as much.
         true if !whole => {
             let says = format!(
                 "{says}; not every process is visible, so whose they were is \

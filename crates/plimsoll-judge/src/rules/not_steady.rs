@@ -38,7 +38,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Rates of equal intervals of the measured phase; empty without a series.
+/// Returns the rates of equal intervals of the measured phase; empty without a series.
 pub(super) fn rates(bundle: &Bundle) -> Vec<f64> {
     let known = bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }));
     let Some(phase) = measured(bundle).filter(|_| known) else { return Vec::new() };
@@ -86,7 +86,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("rise", rise).advise("measure longer, after a longer warm-up"))
 }
 
-/// Rise of the least-squares line from the first interval to the last.
+/// Returns the rise of the least-squares line from the first interval to the last.
 fn rise(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let (middle, mean) = ((n - 1.0) / 2.0, values.iter().sum::<f64>() / n);

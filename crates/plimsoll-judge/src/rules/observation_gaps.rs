@@ -44,7 +44,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// A gap that a step found; `None` if everything is accounted for.
+/// Gap that a step found; `None` if the evidence is complete.
 type Gap = Option<(Outcome, String, &'static str)>;
 
 fn fails(says: String, advice: &'static str) -> Gap {
@@ -128,7 +128,7 @@ fn of_time(result: &ResultFile) -> Gap {
     None
 }
 
-/// The files of the result that processes of the command had open.
+/// Returns the files of the result that processes of the command had open.
 fn named<'a>(command: &'a Command, result: &'a ResultFile) -> impl Iterator<Item = &'a OpenedFile> {
     command.files.iter().filter(|file| result.is_about(file))
 }
@@ -174,7 +174,7 @@ fn of_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     fails(says, advice)
 }
 
-/// Of a deleted file, only the allocated size shows its holes.
+/// Checks deleted files for holes. Only the allocated size shows the holes of a deleted file.
 fn of_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     if seen::operations(bundle, true) == 0 {
         return None;
@@ -192,14 +192,14 @@ fn of_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     fails(says, "write the file in full before reading it, and do not delete it")
 }
 
-/// Bytes that the processes moved that had the files open.
+/// Checks that the processes with the files open moved the bytes.
 fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     let holders = command.processes.iter().filter(|process| {
         let mut files = process.files.iter().filter_map(|at| command.files.get(*at as usize));
         files.any(|file| result.is_about(file))
     });
     let holders: Vec<&CommandProcess> = holders.collect();
-    // An earlier step judges who had the files open; memory moves nothing.
+    // An earlier step checks which processes had the files open. Memory moves no bytes.
     if holders.is_empty() || place::memory(bundle).is_some() {
         return None;
     }
@@ -276,7 +276,7 @@ mod tests {
         fixtures::finding(&RULE, bundle).outcome
     }
 
-    /// A result under our eyes that is all accounted for.
+    /// Returns a watched run whose result the evidence explains completely.
     fn observed() -> Bundle {
         let mut bundle = fixtures::reads();
         (bundle.run.driver, bundle.run.tier) = (Driver::Foreign, Tier::T2);
@@ -358,7 +358,7 @@ mod tests {
         };
         assert_eq!(with(short), Outcome::Unknown);
         assert_eq!(with(|_, result| result.about.clear()), Outcome::Unknown);
-        // A directory and a job's name stand for the files in it and after it.
+        // A directory covers the files in it, and a job's name covers the files that begin with it.
         assert_eq!(with(|_, result| result.about = vec!["/x".into()]), Outcome::Pass);
         let job = |command: &mut Command, result: &mut ResultFile| {
             command.files[0].path = "/x/job.0.0".into();
@@ -397,7 +397,7 @@ mod tests {
             (command.processes[0].moved, command.processes_seen) = (little, 5000);
         };
         assert_eq!(with(many), Outcome::Unknown);
-        // Where one without files was kept, all with files were.
+        // If the list has processes without files, it has all processes with files.
         let all = move |command: &mut Command, _: &mut ResultFile| {
             (command.processes[0].moved, command.processes_seen) = (little, 5000);
             command.processes.push(CommandProcess::default());

@@ -7,7 +7,7 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::words::many;
 
-/// Minimum runs per side for a significant difference: with four per side the smallest possible p
+/// Minimum runs per side for a significant difference. With four per side, the smallest possible p
 /// is 0.03 (Mann-Whitney), with three 0.10.
 const RUNS_MIN: u32 = 4;
 

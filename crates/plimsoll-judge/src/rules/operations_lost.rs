@@ -12,8 +12,7 @@ use crate::finding::{Finding, Outcome};
 /// Counters of the driver, for older bundles whose latencies omit these operations.
 const ABANDONED: &str = "operations_abandoned";
 const NEVER_STARTED: &str = "operations_never_started";
-/// Minimum share of the measured rate at which storage that works through a backlog keeps
-/// answering.
+/// Minimum rate of storage that works through a backlog, as a share of the measured rate.
 const WORKS_OFF_MIN: f64 = 0.5;
 /// Counter of merged intervals.
 const MERGED: &str = "intervals_merged";
@@ -47,7 +46,7 @@ pub const RULE: Rule = Rule {
 struct Lost {
     abandoned: u64,
     never_started: u64,
-    /// True if latencies include them, with the time that they had waited.
+    /// True if the latencies include these operations, with the time that they had waited.
     in_latencies: bool,
     /// True if the storage kept answering during the whole wait.
     works_off: bool,
@@ -74,12 +73,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Classes of operations, without durable writes, which count as a write and a flush already.
+/// Returns the classes of operations without durable writes, which already count as a write and a
+/// flush.
 fn operations(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
     bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE)
 }
 
-/// Counts from the classes, or in older bundles from the driver; `None` without either.
+/// Returns the counts from the classes, or in older bundles from the driver; `None` without either.
 fn lost(bundle: &Bundle) -> Option<Lost> {
     let sum = |of: fn(&ClassTotals) -> Option<u64>| operations(bundle).map(of).sum::<Option<u64>>();
     let of_classes = sum(|class| class.abandoned).zip(sum(|class| class.never_started));
@@ -179,7 +179,7 @@ mod tests {
         };
         assert_eq!(with(180 * fixtures::RATE, 180), Some(Outcome::Unknown));
         assert_eq!(with(100 * fixtures::RATE, 180), Some(Outcome::Unknown));
-        // It answered for a while, and then no more.
+        // The storage answered for a while, and then stopped.
         assert_eq!(with(80 * fixtures::RATE, 180), Some(Outcome::Fail));
         assert_eq!(with(8, 180), Some(Outcome::Fail));
         assert_eq!(with(0, 0), Some(Outcome::Fail), "nobody waited");

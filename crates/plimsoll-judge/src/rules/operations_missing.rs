@@ -94,7 +94,8 @@ fn missing(bundle: &Bundle, reads: u64, writes: u64) -> Option<String> {
     None
 }
 
-/// The declared read share of a single stream; several streams run at different rates.
+/// Returns the declared read share of a single stream. Several streams run at different rates, so
+/// their share is unknown.
 fn declared_share(bundle: &Bundle) -> Option<f64> {
     let Workload::Matrix(matrix) = &bundle.plan.workload else { return None };
     match &matrix.streams[..] {

@@ -7,8 +7,8 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of consecutive operations in random I/O (measured on block traces: 0.000 random,
-/// 0.969 sequential).
+/// Maximum share of consecutive operations in random I/O. Measured on block traces: 0.000 random,
+/// 0.969 sequential.
 const RANDOM_SHARE_MAX: f64 = 0.2;
 /// Minimum share of consecutive operations in sequential I/O.
 const SEQUENTIAL_SHARE_MIN: f64 = 0.8;
@@ -77,7 +77,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }))
 }
 
-/// `None` for patterns that are neither random nor sequential.
+/// Returns true for random streams, false for sequential ones, and `None` for other patterns.
 fn is_random(stream: &Stream) -> Option<bool> {
     match stream.pattern {
         Pattern::Random | Pattern::Permutation => {

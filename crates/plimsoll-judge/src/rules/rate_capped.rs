@@ -1,4 +1,4 @@
-//! Detects a rate that a limit holds.
+//! Detects a rate that is capped by a limit.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Arrival;

@@ -1,4 +1,4 @@
-//! Latencies of the reads or writes of a run, whatever its classes are called.
+//! Latencies of the reads or writes of a run, independent of class names.
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
@@ -8,12 +8,12 @@ fn classes(bundle: &Bundle, is_read: bool) -> impl Iterator<Item = &ClassTotals>
     bundle.run.classes.iter().filter(move |c| c.is_read == is_read && c.size_bytes > 0)
 }
 
-/// Latencies of all reads, merged; `None` without any.
+/// Returns the latencies of all reads, merged; `None` without any.
 pub(super) fn histogram(bundle: &Bundle) -> Option<Histogram<u64>> {
     merged(bundle, true)
 }
 
-/// Latencies of all reads or writes.
+/// Returns the latencies of all reads or writes, merged.
 pub(super) fn merged(bundle: &Bundle, is_read: bool) -> Option<Histogram<u64>> {
     let mut merged = plimsoll_evidence::latency::histogram();
     for class in classes(bundle, is_read) {
@@ -24,7 +24,7 @@ pub(super) fn merged(bundle: &Bundle, is_read: bool) -> Option<Histogram<u64>> {
     (!merged.is_empty()).then_some(merged)
 }
 
-/// Median, or mean where no histogram is known.
+/// Returns the median, or the mean without a histogram.
 pub(super) fn typical_ns(bundle: &Bundle, is_read: bool) -> Option<u64> {
     if let Some(histogram) = merged(bundle, is_read) {
         return Some(histogram.value_at_quantile(0.5));

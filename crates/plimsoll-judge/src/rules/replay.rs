@@ -15,31 +15,32 @@ use crate::verdict::{Check, Quantity};
 /// Maximum deviation of rate, mix and bytes from the trace.
 pub const SLACK: f64 = 0.02;
 
-/// The trace that the plan names.
+/// Returns the trace that the plan names.
 fn planned(bundle: &Bundle) -> Option<&TraceSource> {
     bundle.plan.workload.trace()
 }
 
-/// The started part of the trace, if the measured phase finished.
+/// Returns the started part of the trace, if the measured phase finished.
 fn begun(bundle: &Bundle) -> Option<(&Replay, &TraceBegun)> {
     measured(bundle).filter(|phase| phase.reached)?;
     let replay = bundle.observed.replay.as_deref()?;
     Some((replay, replay.begun.as_ref()?))
 }
 
-/// A number of operations over a time.
+/// Returns operations per second; `None` for a time of zero.
 fn rate_per_s(operations: u64, ns: u64) -> Option<f64> {
     (ns > 0).then(|| operations as f64 / (ns as f64 / 1e9))
 }
 
-/// The rate of the trace at the pace of the replay, and the rate at which its operations started.
+/// Returns the rate of the trace at the pace of the replay, and the rate at which its operations
+/// started.
 fn rates_per_s(replay: &Replay, begun: &TraceBegun) -> Option<(f64, f64)> {
     let due = &replay.due;
     let asked = rate_per_s(due.operations + due.flushes, due.span_ns)?;
     Some((asked, rate_per_s(begun.operations, begun.took_ns?)?))
 }
 
-/// Checks of a replay at the times of the trace; none for one at full speed.
+/// Returns the checks of a replay at the times of the trace; none for one at full speed.
 pub fn checks(bundle: &Bundle) -> Vec<Check> {
     let Some(source) = planned(bundle).filter(|source| source.speed.is_some()) else {
         return Vec::new();
@@ -67,7 +68,7 @@ pub fn checks(bundle: &Bundle) -> Vec<Check> {
     checks
 }
 
-/// A time with its unit.
+/// Formats a time with its unit.
 fn time(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{:.0} µs", ns as f64 / 1e3),

@@ -1,4 +1,4 @@
-//! Compares random operations with what declared rotating disks can do.
+//! Compares the rate of random operations with the maximum of the declared rotating disks.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
@@ -10,9 +10,10 @@ use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
 /// Minimum time of a random operation on a rotating disk. Half a revolution at 15,000 rpm takes 2
-/// ms; a queue sorted by head position does better, but never twice as well.
+/// ms. A queue sorted by head position does better, but never twice as well.
 const OPERATION_NS: f64 = 1_000_000.0;
-/// Busy disks that deserve a warning; at the 2 ms that a disk really takes it is twice as many.
+/// Number of busy disks for a warning, computed with 1 ms an operation. A real disk takes 2 ms, so
+/// twice as many would be busy.
 const DISKS_WARN: f64 = 200.0;
 /// Maximum plausible number of busy disks. Published systems of rotating disks have some thousand
 /// disks at most.
@@ -54,7 +55,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let operations = seen::operations(bundle, true) + seen::operations(bundle, false);
     let rate = operations as f64 / seconds;
     let disks = rate * OPERATION_NS / NS_PER_S;
-    // With reads only, no more disks can be busy than operations are in flight.
+    // With reads only, the number of busy disks cannot exceed the operations in flight.
     let reads_alone = seen::operations(bundle, false) == 0;
     let depth = super::littles_law::outstanding(bundle).filter(|_| reads_alone);
     let depth = depth.map(|count| count as f64);

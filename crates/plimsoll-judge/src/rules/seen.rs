@@ -1,4 +1,4 @@
-//! Readings of the evidence that several rules share. `None` is unknown.
+//! Evidence that several rules read. `None` means unknown.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::ObservationGap;
@@ -8,21 +8,21 @@ use plimsoll_plan::{Matrix, Stream, Target, TargetKind, Workload};
 
 use crate::figures::measured;
 
-/// Bytes below which a ratio of bytes says nothing: read-ahead and metadata are of this size.
+/// Minimum bytes for a ratio of bytes: read-ahead and metadata have this size.
 const RATIO_BYTES_MIN: u64 = 8 << 20;
 
-/// True where the load went to real storage, by our engine or a foreign one.
+/// Returns true if the load ran on real storage, by our engine or a foreign one.
 pub(crate) fn is_real(bundle: &Bundle) -> bool {
     bundle.run.driver != Driver::Model
 }
 
-/// True where the load went to nothing (`null = true`).
+/// Returns true if the load ran on a null target (`null = true`).
 pub(crate) fn is_null(bundle: &Bundle) -> bool {
     let targets = &bundle.plan.targets;
     !targets.is_empty() && targets.iter().all(|target| target.kind == TargetKind::Null)
 }
 
-/// File systems whose data another machine holds, or a hypervisor's host.
+/// File systems whose data is on another machine, or on a hypervisor's host.
 const REMOTE_FILE_SYSTEMS: [&str; 14] = [
     "nfs",
     "nfs4",
@@ -40,7 +40,7 @@ const REMOTE_FILE_SYSTEMS: [&str; 14] = [
     "fuse.sshfs",
 ];
 
-/// True where the plan's target is spoken to over a network by this process itself.
+/// Returns true if this process itself accesses the plan's target over a network.
 pub(crate) fn is_remote_target(bundle: &Bundle) -> bool {
     let far =
         |target: &Target| matches!(target.kind, TargetKind::Nfs { .. } | TargetKind::S3 { .. });
@@ -48,7 +48,8 @@ pub(crate) fn is_remote_target(bundle: &Bundle) -> bool {
     !targets.is_empty() && targets.iter().all(far)
 }
 
-/// True where all of the target's data lies behind a network's protocol, on another host as far as shows.
+/// Returns true if all of the target's data is behind a network protocol, on another host as far as
+/// visible.
 pub(crate) fn is_remote(bundle: &Bundle) -> bool {
     let servers = &bundle.observed.servers;
     if !servers.is_empty() {
@@ -64,7 +65,7 @@ pub(crate) fn is_remote(bundle: &Bundle) -> bool {
     !mounts.is_empty() && mounts.iter().all(|mount| is_far(&mount.file_system))
 }
 
-/// Advice for what was not observed: our own runs lack privileges, other tools an observer.
+/// Returns advice for unobserved facts: our own runs lack privileges, other tools an observer.
 pub(crate) fn how_to_observe(bundle: &Bundle) -> &'static str {
     match bundle.run.driver {
         Driver::Real | Driver::Model => {
@@ -74,12 +75,12 @@ pub(crate) fn how_to_observe(bundle: &Bundle) -> &'static str {
     }
 }
 
-/// The matrix's streams; none for a mail store.
+/// Returns the matrix's streams; none for a mail store.
 pub(crate) fn streams(bundle: &Bundle) -> &[Stream] {
     matrix(bundle).map_or(&[], |matrix| &matrix.streams)
 }
 
-/// The matrix, if that is the workload.
+/// Returns the matrix, if that is the workload.
 pub(crate) fn matrix(bundle: &Bundle) -> Option<&Matrix> {
     match &bundle.plan.workload {
         Workload::Matrix(matrix) => Some(matrix),
@@ -87,38 +88,39 @@ pub(crate) fn matrix(bundle: &Bundle) -> Option<&Matrix> {
     }
 }
 
-/// Classes that move data: flushes and operations on names have no bytes.
+/// Returns the classes that move data. Flushes and operations on names have no bytes.
 fn data_classes(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
     bundle.run.classes.iter().filter(|class| class.size_bytes > 0)
 }
 
-/// Bytes that the application read in the measured phase.
+/// Returns the bytes that the application read in the measured phase.
 pub(crate) fn read_bytes(bundle: &Bundle) -> u64 {
     data_classes(bundle).filter(|c| c.is_read).map(|c| c.size_bytes).sum()
 }
 
-/// Bytes that it wrote.
+/// Returns the bytes that the application wrote.
 pub(crate) fn written_bytes(bundle: &Bundle) -> u64 {
     data_classes(bundle).filter(|c| !c.is_read).map(|c| c.size_bytes).sum()
 }
 
-/// Its writes, and the reads where `reads`.
+/// Returns the number of reads, or of writes if `reads` is false.
 pub(crate) fn operations(bundle: &Bundle, reads: bool) -> u64 {
     data_classes(bundle).filter(|c| c.is_read == reads).map(|c| c.count).sum()
 }
 
-/// Those of them that moved no bytes: they never came back, or were never given to the target.
+/// Returns the number of operations that moved no bytes. They never completed, or were never
+/// submitted.
 pub(crate) fn unfinished(bundle: &Bundle) -> u64 {
     data_classes(bundle).filter_map(ClassTotals::unfinished).sum()
 }
 
-/// The devices that the target's file systems lie on; `None` where none is known.
+/// Returns the devices directly under the target's file systems; `None` if none is known.
 pub(crate) fn top_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
     let devices: Vec<_> = bundle.observed.devices.iter().filter(|device| device.top).collect();
     (!devices.is_empty()).then_some(devices)
 }
 
-/// The devices with nothing below them, where they are others than the top ones.
+/// Returns the disks at the bottom, unless they are the top devices themselves.
 pub(crate) fn bottom_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
     let known = &bundle.environment.devices;
     let is_bottom = |device: &&DeviceTotals| {
@@ -129,34 +131,35 @@ pub(crate) fn bottom_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
     (!devices.is_empty()).then_some(devices)
 }
 
-/// Why what the storage did was not seen, and what would show it.
+/// Returns the gap that explains why the storage's work was not observed, and how to observe it.
 pub(crate) fn storage_unseen(bundle: &Bundle) -> Option<&ObservationGap> {
     bundle.observed.unknown.iter().find(|unknown| unknown.what.starts_with("what the storage"))
 }
 
-/// Device bytes over application bytes, reads: 0.001 is the page cache, 1.00 direct, 2.03 somebody
-/// else on the disk (measured). `None` where too little was read, or no device is known.
+/// Returns device bytes over application bytes for reads. Measured: 0.001 from the page cache, 1.00
+/// with direct I/O, 2.03 with another process on the disk. `None` if too few bytes were read, or if
+/// no device is known.
 pub(crate) fn read_ratio(bundle: &Bundle) -> Option<f64> {
     let app = read_bytes(bundle);
     let device: u64 = top_devices(bundle)?.iter().map(|device| device.read_bytes).sum();
     (app >= RATIO_BYTES_MIN).then(|| device as f64 / app as f64)
 }
 
-/// The same of writes.
+/// Returns device bytes over application bytes for writes.
 pub(crate) fn write_ratio(bundle: &Bundle) -> Option<f64> {
     let app = written_bytes(bundle);
     let device: u64 = top_devices(bundle)?.iter().map(|device| device.written_bytes).sum();
     (app >= RATIO_BYTES_MIN).then(|| device as f64 / app as f64)
 }
 
-/// What a finding rests on that takes a storage system's own counters for what the plan says they are.
+/// Assumption of findings that rely on a storage system's own counters, as the plan declares them.
 pub(super) const METRICS: &str = "what the metrics of the plan mean";
 
-/// Counters may be off by this much, and by what happens between two readings.
+/// Allowed relative error of the counters, in addition to changes between two readings.
 const COUNTERS_SLACK: f64 = 0.1;
 
-/// Why the counters of where reads came from say nothing; `None` where they can be believed, as declared.
-/// They are in reads or in bytes.
+/// Returns the reason why the counters of read sources are unusable; `None` if they agree with the
+/// load. They count reads or bytes.
 pub(super) fn counters_unsure(bundle: &Bundle) -> Option<String> {
     let from = &bundle.observed.sources.reads_from;
     if !from.contains_key("cache") {
@@ -180,19 +183,19 @@ pub(super) fn counters_unsure(bundle: &Bundle) -> Option<String> {
     ))
 }
 
-/// Holes and unwritten extents over size; `None` for an empty file.
+/// Returns the share of holes and unwritten extents; `None` for an empty file.
 pub(crate) fn empty_share(extents: &Extents) -> Option<f64> {
     let empty = extents.hole_bytes + extents.unwritten_bytes.unwrap_or(0);
     (extents.size_bytes > 0).then(|| empty as f64 / extents.size_bytes as f64)
 }
 
-/// Paths whose I/O goes through the page cache.
+/// Returns the paths whose I/O passes through the page cache.
 pub(crate) fn buffered_paths(bundle: &Bundle) -> Vec<&str> {
     let paths = bundle.run.engine.paths.iter().filter(|path| !path.direct);
     paths.map(|path| path.path.as_str()).collect()
 }
 
-/// Bytes in the unit that people read, powers of 1024.
+/// Formats bytes with a binary unit (powers of 1024).
 pub(crate) fn size(bytes: u64) -> String {
     let (kib, mib, gib) = (1u64 << 10, 1u64 << 20, 1u64 << 30);
     let of = |unit: u64| bytes as f64 / unit as f64;
@@ -204,7 +207,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// A share as a percentage, with a decimal where it is small.
+/// Formats a share as a percentage, with one decimal if it is below 10 %.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent.abs() < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }

@@ -14,8 +14,8 @@ use crate::rules::balance::{self, Stands};
 
 /// Maximum share of reads from a cache by the system's own counters, as for the page cache.
 const CACHE_SHARE_MAX: f64 = 0.05;
-/// Ratio of device bytes to application bytes above which another process uses the device; it
-/// then explains two modes of latency (measured: 2.03).
+/// Ratio of device bytes to application bytes above which another process uses the device
+/// (measured: 2.03). That process then explains two modes of latency.
 const NEIGHBOUR_RATIO: f64 = 1.05;
 
 pub const RULE: Rule = Rule {
@@ -65,7 +65,7 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     }
     let all: f64 = from.values().sum();
     let share = from.get("cache").copied().unwrap_or(0.0) / all.max(f64::MIN_POSITIVE);
-    // A model knows where its reads came from; for a real system the plan names the counters.
+    // A model records the source of its reads. For a real system, the plan names the counters.
     if seen::is_real(bundle)
         && let Some(unsure) = seen::counters_unsure(bundle)
     {
@@ -127,7 +127,7 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn by_latency(bundle: &Bundle) -> Option<Finding> {
-    // A neighbour explains two modes only where this process's own bytes came from its own disks.
+    // A neighbour explains two modes only if this process's own bytes came from its own disks.
     if seen::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO)
         && by_position(bundle).outcome == Outcome::Pass
     {
@@ -201,7 +201,7 @@ mod tests {
         fixtures::finding(&RULE, bundle).outcome
     }
 
-    /// Counters of a storage system, in reads.
+    /// Sets counters of a storage system, in reads.
     fn counters(bundle: &mut Bundle, sources: &[(&str, f64)]) {
         let all = seen::operations(bundle, true) as f64;
         bundle.observed.sources.reads_from =
@@ -217,7 +217,7 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Pass);
         assert_eq!(finding.declared, [seen::METRICS]);
-        // In bytes they may count as well.
+        // The counters may be in bytes as well.
         for share in bundle.observed.sources.reads_from.values_mut() {
             *share *= 4096.0;
         }
@@ -228,9 +228,9 @@ mod tests {
     fn any_counter_that_grows_is_no_evidence() {
         let mut bundle = fixtures::reads();
         let unsure: [&[(&str, f64)]; 5] = [
-            // No cache among them.
+            // None of the sources is a cache.
             &[("ssd", 1.0)],
-            // Less, more, or nothing of what was read.
+            // Counters below the reads, above them, or zero.
             &[("cache", 0.0), ("ssd", 0.8)],
             &[("cache", 0.0), ("ssd", 1.3)],
             &[("cache", 0.5), ("ssd", 3.0)],
@@ -256,7 +256,7 @@ mod tests {
         bundle.observed.workload.miss_ratio = hits(0.96);
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!((finding.outcome, finding.declared.len()), (Outcome::Pass, 1));
-        // Latencies of two kinds say that something answers nearer by, whatever is declared.
+        // Two modes of latency show that a cache answers, despite the declaration.
         let histogram = bundle.latency.get_mut("matrix.read").unwrap();
         histogram.record_n(20_000_000, 300_000).unwrap();
         assert_eq!(outcome(&bundle), Outcome::Unknown);

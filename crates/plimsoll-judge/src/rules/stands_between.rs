@@ -1,4 +1,4 @@
-//! Did anything stand between the load and the kernel, which could have answered in its place?
+//! Checks whether a layer between the load and the kernel could have answered in its place.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Tier;
@@ -7,7 +7,6 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "stands-between",
     asks: "did anything stand between the load and the kernel that could answer in its place?",

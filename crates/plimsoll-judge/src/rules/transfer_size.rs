@@ -10,8 +10,8 @@ use crate::finding::{Finding, Outcome};
 
 /// Tolerance for rounding and random mixes of sizes.
 const SLACK: f64 = 0.05;
-/// Tolerance for results of other tools: rates may include a few per cent of operations on names,
-/// and megabytes may be of either kind.
+/// Tolerance for results of other tools. Their rates may include a few per cent of operations on
+/// names, and their megabytes may be of either kind.
 const SLACK_FOREIGN: f64 = 0.12;
 
 pub const RULE: Rule = Rule {
@@ -59,7 +59,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("mean_bytes", mean).with("stated_bytes", stated))
 }
 
-/// The size of all transfers; `None` if sizes are mixed.
+/// Returns the size of all transfers; `None` if sizes are mixed.
 fn stated(stream: &Stream) -> Option<f64> {
     match (&stream.sizes[..], &stream.write_sizes[..]) {
         ([only], []) => Some(only.size_bytes as f64),
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
-    /// Found by the adversary: an open loop that offers more than is carried.
+    /// An open loop above the capacity of the storage.
     #[test]
     fn what_was_never_started_moved_nothing() {
         let mut bundle = fixtures::reads();

@@ -25,7 +25,7 @@ pub(super) struct Modes {
     pub slow_ns: u64,
 }
 
-/// The two modes, if there are two.
+/// Returns the two modes of a distribution, if it has two.
 pub(super) fn two_modes(histogram: &Histogram<u64>) -> Option<Modes> {
     let total = histogram.len();
     if total < SAMPLES_MIN {
@@ -78,7 +78,7 @@ mod tests {
     fn distribution(modes: &[(u64, u64)]) -> Histogram<u64> {
         let mut histogram = plimsoll_evidence::latency::histogram();
         for (middle_ns, count) in modes {
-            // A spread of a third either way, as a queue gives it.
+            // Latencies spread by a third either way, as with a queue.
             for step in 0..100 {
                 let ns = middle_ns * (67 + step * 66 / 100) / 100;
                 histogram.record_n(ns, count / 100).unwrap();
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn one_device_is_one() {
         assert_eq!(two_modes(&distribution(&[(100_000, 100_000)])), None);
-        // A tail of two percent is a tail.
+        // Two per cent of slow operations are a tail, not a mode.
         assert_eq!(two_modes(&distribution(&[(100_000, 98_000), (5_000_000, 2_000)])), None);
-        // Twice as slow is a queue.
+        // A ratio of two can come from a queue.
         assert_eq!(two_modes(&distribution(&[(100_000, 50_000), (200_000, 50_000)])), None);
     }
 }

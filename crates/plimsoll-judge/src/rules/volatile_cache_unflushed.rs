@@ -8,8 +8,8 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::place::{self, Place};
 
-/// Maximum durable writes per flush that reaches the device (measured: 800 flushes for 800 writes
-/// with a flush each, 0 without). Group commits share a flush.
+/// Maximum durable writes per flush that reaches the device. Measured: 800 flushes for 800 writes
+/// with a flush each, 0 without. Group commits share a flush.
 const WRITES_PER_FLUSH_MAX: u64 = 100;
 /// The kernel merges waiting flushes: half of the operations in flight may share one.
 const SHARED_TIMES: u64 = 2;
@@ -109,7 +109,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 const DURABLE: &str = "request durable writes: `sync = \"dsync\"` or `\"fsync\"`";
 
-/// The outcome for a load that claims no durability.
+/// Returns the outcome for a load that claims no durability.
 fn without_a_flush(bundle: &Bundle) -> Outcome {
     if bundle.plan.claims.contains(&Claim::DurableWrite) { Outcome::Fail } else { Outcome::Unknown }
 }
@@ -152,8 +152,8 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
     Finding::new(RULE.id, Outcome::Pass, format!("{flushes} flushes reached {names}"))
 }
 
-/// Returns true if enough flushes remain after those of other processes, at most one per block that they
-/// wrote. Only the target's file system uses a loop device under the target.
+/// Returns true if enough flushes remain after those of other processes, at most one per block that
+/// they wrote. Only the target's file system uses a loop device under the target.
 pub(super) fn surely_own(bundle: &Bundle, flushes: u64) -> bool {
     let mut top = bundle.observed.devices.iter().filter(|device| device.top).peekable();
     let is_loop = |name: &str| {
@@ -170,7 +170,7 @@ pub(super) fn surely_own(bundle: &Bundle, flushes: u64) -> bool {
     of_others.is_some_and(|others| flushes.saturating_sub(others) >= flushes_expected(bundle))
 }
 
-/// Minimum number of flushes that the requested durable writes need.
+/// Returns the minimum number of flushes that the requested durable writes need.
 pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
     let in_flight = match &bundle.plan.workload {
         Workload::Mailbox(store) => u64::from(store.databases),
@@ -197,7 +197,7 @@ pub(super) fn may_be_forced(bundle: &Bundle) -> bool {
         })
 }
 
-/// Writes that require a flush: those of the plan, or log writes.
+/// Returns the number of writes that require a flush: those of the plan, or log writes.
 fn durable_writes(bundle: &Bundle) -> u64 {
     match &bundle.plan.workload {
         Workload::Mailbox(_) => {
@@ -218,7 +218,7 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// No other process of the host wrote anything.
+    /// Sets the writes of other processes of the host to zero.
     fn alone(bundle: &mut Bundle) {
         bundle.observed.neighbours.storage_read_bytes = Some(0);
         bundle.observed.neighbours.storage_written_bytes = Some(0);
@@ -308,7 +308,7 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert!(finding.says.contains("hypervisor"), "{}", finding.says);
-        // Nor does it where the disk says that it keeps everything.
+        // A disk whose cache is declared as write-through does not fail either.
         bundle.environment.devices[0].write_cache = Some("write through".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.virtualisation = None;

@@ -98,13 +98,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("stopped_ns", stopped_ns))
 }
 
-/// Total length of the listed stops, inside and outside the measured phase.
+/// Returns the total length of the listed stops, inside and outside the measured phase.
 fn listed_ns(bundle: &Bundle) -> u64 {
     let stops = bundle.observed.clock.pauses.iter().filter(|pause| pause.kind.is_stop());
     stops.map(|pause| pause.duration_ns).fold(0, u64::saturating_add)
 }
 
-/// A pause with its share of the phase; for another tool, the phase is its whole command.
+/// Returns a pause with its share of the phase. For another tool, the phase is its whole command.
 fn part(pause: &Pause, phase: &Phase) -> Option<(Pause, u64)> {
     let end_ns = phase.start_ns.saturating_add(phase.duration_ns);
     if pause.kind == PauseKind::Suspended {

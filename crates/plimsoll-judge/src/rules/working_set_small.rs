@@ -1,4 +1,4 @@
-//! Was the working set smaller than what can hold it nearer by?
+//! Checks whether a cache nearer to the load could have held the working set.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{DeviceTotals, OpenedFile};
@@ -10,18 +10,18 @@ use super::{Rule, Weight, seen};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Buffered I/O on less than so many times the host's memory lets the page cache answer a share.
-/// MLPerf Storage v2.0 asks for data of five times the memory.
+/// Multiple of the host's memory below which the page cache answers a share of buffered I/O. MLPerf
+/// Storage v2.0 requires data of five times the memory.
 const MEMORY_TIMES: u64 = 5;
 
-/// Share of what was asked that storage must move, so that memory answered next to nothing.
+/// Minimum share of the requested bytes that storage must move, so that memory answered almost
+/// none.
 const MOVED_SHARE_MIN: f64 = 0.95;
-/// Share of sequential reads from which a load uses what is read ahead for it.
+/// Minimum share of sequential reads of a load that uses its read-ahead.
 const SEQUENTIAL_SHARE: f64 = 0.95;
-/// The device's reads may be this much larger than the load's, on average.
+/// Maximum ratio of the device's mean read size to the load's.
 const READ_SIZE_SLACK: f64 = 1.1;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "working-set-small",
     asks: "was the working set smaller than the memory, cache or tier that it is said to exceed?",
@@ -48,7 +48,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let profile = &bundle.observed.workload;
     let touched = match (profile.working_set_read_bytes, profile.working_set_written_bytes) {
-        // Reads and writes may go to the same blocks: the larger is what is known to be distinct.
+        // Reads and writes may use the same blocks: only the larger of the two is distinct for
+        // certain.
         (Some(read), Some(written)) => Some(read.max(written)),
         (one, other) => one.or(other),
     };
@@ -95,9 +96,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("working_set_bytes", touched))
 }
 
-/// Memory that can cache the load's data: the host's, or what the control group leaves. Pages that
-/// others brought into the cache are charged to them, so that a group's limit counts only if no more
-/// than that was cached of the files.
+/// Returns the memory that can cache the load's data: the host's, or the control group's limit.
+/// Pages that other groups brought into the cache are charged to those groups. The limit therefore
+/// counts only if the cache never held more of the files.
 fn memory_bytes(bundle: &Bundle) -> Option<u64> {
     let host = bundle.environment.memory_bytes;
     let limit = bundle.observed.limits.as_ref().and_then(|limits| limits.memory_bytes);
@@ -110,8 +111,8 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
     if own { Some(limit) } else { host }
 }
 
-/// Returns true if storage moved what our own load read and wrote, by the counters of this process. A
-/// watched tool's counters include files that its result does not name.
+/// Returns true if storage moved the bytes that our own load read and wrote, by the counters of
+/// this process. A watched tool's counters include files that its result does not name.
 fn storage_moved_all(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Real
         && !seen::is_remote(bundle)
@@ -125,11 +126,12 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
     let written = generator
         .storage_written_bytes
         .map(|bytes| bytes.saturating_sub(generator.storage_cancelled_bytes.unwrap_or(u64::MAX)));
-    // Writes that were each made durable leave nothing dirty behind.
+    // Writes that were each made durable leave no dirty pages.
     let own = if !is_read && each_durable(bundle) { written } else { side.own };
     let least = side.asked as f64 * MOVED_SHARE_MIN;
     let moved = own.is_some_and(|own| own as f64 >= least);
-    // The balance takes dirty pages away that may be another process's: none are the load's here.
+    // The balance subtracts dirty pages that may be another process's. The load itself has none
+    // here.
     let durable = !is_read && each_durable(bundle);
     let reached = match side.top.filter(|_| durable) {
         Some(top) => top as f64 >= least,
@@ -138,7 +140,7 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
     moved && reached && !(is_read && may_read_ahead(bundle))
 }
 
-/// Whether each write of each stream is durable before the next.
+/// Returns true if each stream makes each write durable before the next.
 fn each_durable(bundle: &Bundle) -> bool {
     let mut writers = seen::streams(bundle).iter().filter(|stream| stream.read_percent < 100.0);
     writers.all(|stream| match stream.sync.kind {
@@ -148,8 +150,8 @@ fn each_durable(bundle: &Bundle) -> bool {
     })
 }
 
-/// Whether storage may have moved more for a read than the read asked for, which hides others that
-/// memory answered. A sequential reader uses what was read ahead.
+/// Returns true if read-ahead may have hidden reads that memory answered. Storage then moves more
+/// per read than the load requested. A sequential reader uses the data that was read ahead.
 fn may_read_ahead(bundle: &Bundle) -> bool {
     let sequential = bundle.observed.workload.read_sequential_share;
     if sequential.is_some_and(|share| share >= SEQUENTIAL_SHARE) {
@@ -168,7 +170,8 @@ fn may_read_ahead(bundle: &Bundle) -> bool {
     device > load * READ_SIZE_SLACK || !alone
 }
 
-/// Sizes of the files and devices that a watched command worked on, by its result: no working set is larger.
+/// Returns the total size of the files and devices of a watched command, by its result. It is an
+/// upper bound of the working set.
 fn files_bytes(bundle: &Bundle) -> Option<u64> {
     let command = bundle.observed.command.as_ref()?;
     let result = command.result.as_ref()?;
@@ -181,7 +184,7 @@ fn files_bytes(bundle: &Bundle) -> Option<u64> {
         false => file.size_bytes,
     };
     let all: Option<u64> = files.map(size).sum();
-    // All that were seen to be opened are listed.
+    // The list must have all files that were opened.
     let listed = command.files_seen <= command.files.len() as u64;
     all.filter(|bytes| *bytes > 0 && listed)
 }
@@ -245,7 +248,7 @@ mod tests {
         assert_eq!(seen("/dev/sda", vec![file("/dev/sda", true, None)]).0, Outcome::Fail);
     }
 
-    /// A buffered run whose data fits the host's memory.
+    /// Returns a buffered run whose data fits the host's memory.
     fn buffered(mut bundle: Bundle) -> Bundle {
         bundle.run.engine.paths[0].direct = false;
         bundle.observed.neighbours.storage_read_bytes = Some(0);
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Fail, "more than the host has");
         bundle.observed.limits = Some(limits(None));
         assert_eq!(outcome(&bundle), Outcome::Fail, "no limit");
-        // Another process had brought the files into the cache, at its own expense.
+        // Another process brought the files into the cache, charged to its own group.
         bundle.observed.limits = Some(limits(Some(128 << 20)));
         bundle.observed.page_cache.resident_bytes_before = Some(1 << 30);
         assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -285,10 +288,10 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Fail, "a tenth came from memory");
         bundle.observed.generator.storage_read_bytes = None;
         assert_eq!(outcome(&bundle), Outcome::Fail, "not counted");
-        // The device moved as much, but for others.
+        // The device moved as much, but for other processes.
         bundle.observed.generator.storage_read_bytes = Some(0);
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        // Reading ahead moved twice as much per read, and memory answered every other one.
+        // Read-ahead doubled the bytes per read, and memory answered every other read.
         let mut bundle = buffered(fixtures::reads());
         bundle.observed.devices[0].reads /= 2;
         assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -303,7 +306,7 @@ mod tests {
     fn writes_that_were_synced_are_written() {
         let to = "queue_depth = 8\nsync = \"fdatasync\"";
         let mut bundle = buffered(fixtures::writes_with("queue_depth = 8", to));
-        // Dirty pages of other processes, and the files are cached.
+        // Dirty pages of other processes, while the files are cached.
         bundle.observed.memory.dirty_bytes_after = Some(4 << 30);
         bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
         assert_eq!(outcome(&bundle), Outcome::Pass);

@@ -1,17 +1,16 @@
-//! Did more come over a link than it carries, or did an operation come faster than any link?
+//! Checks that no link carried more than its rate, and no operation was faster than any link.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Stage, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{moved, size, usable, whose};
 
-/// Rounding of a declared rate. A link's framing takes more than this.
+/// Tolerance for the rounding of a declared rate. A link's framing takes more than this.
 const LINK_SLACK: f64 = 0.01;
-/// No single transfer is faster: eight times a PCIe 6.0 link of 16 lanes, and twice what all memory
-/// channels of a server carry.
+/// Maximum rate of a single transfer. It is eight times the rate of a PCIe 6.0 link of 16 lanes,
+/// and twice that of all memory channels of a server.
 const ANY_PER_S: f64 = 1e12;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "beyond-any-link",
     asks: "did more come over the link than it carries, or an operation faster than any link?",
@@ -31,7 +30,7 @@ fn check(reported: &ToolResult, declared: &Declared) -> Seen {
     }
     for (part, operation) in reported.operations().filter(|(_, o)| o.kind.moves_data()) {
         let Some(size) = size(operation) else { continue };
-        // Neither a submission nor a completion alone is an operation's life: where a file is cached, the
+        // A submission or a completion alone does not cover an operation. If a file is cached, the
         // submission moves the data, and the completion takes no time.
         let submits = operation.latencies.iter().any(|l| l.stage == Stage::Submission);
         let whole = |stage: Stage| match stage {
@@ -49,7 +48,7 @@ fn check(reported: &ToolResult, declared: &Declared) -> Seen {
     seen
 }
 
-/// The sum over all parts, each direction by itself.
+/// Compares the sum over all parts with the link, each direction by itself.
 fn totals(seen: &mut Seen, reported: &ToolResult, link: f64) {
     for kind in [Kind::Read, Kind::Write, Kind::All] {
         let of = |total: bool| {
@@ -66,7 +65,7 @@ fn totals(seen: &mut Seen, reported: &ToolResult, link: f64) {
     }
 }
 
-/// What is not divided may be reads and writes, each of which has a direction of its own.
+/// Judges one sum. A sum without a kind may consist of reads and writes, which use both directions.
 fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
     let ways = if *kind == Kind::All { 2.0 } else { 1.0 };
     let carries = link * ways;

@@ -1,11 +1,10 @@
-//! Does a figure say something was done, and another that it was not?
+//! Checks that no figure contradicts another on whether any work was done.
 
 use plimsoll_evidence::tool_result::{Figure, Operation, Part, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{usable, whose};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "contradiction",
     asks: "does one figure say that something was done and another that it was not?",

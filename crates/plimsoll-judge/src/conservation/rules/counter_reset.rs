@@ -1,19 +1,19 @@
 //! Operations that were in flight when a tool reset its counters.
 //!
-//! fio resets its counters when a ramp ends and at each step of a latency search. Operations in flight at
-//! that moment are counted in the bytes and missing in the number of operations. Their latencies began
-//! before the run that the figures are divided by.
+//! fio resets its counters at the end of a ramp and at each step of a latency search. Operations in
+//! flight at that moment are in the bytes, but not in the number of operations. Their latencies
+//! began before the run that the figures are divided by.
 
 use plimsoll_evidence::tool_result::{CounterReset, Operation, Part};
 
 use super::super::Span;
 use super::{first, usable};
 
-/// Operations below which the amounts show that nothing was in flight.
+/// Number of operations in flight below which a reset had no effect.
 const WHOLE: f64 = 0.5;
 
-/// Least and greatest number of operations that were in flight at a reset; zero if the counters ran
-/// through. The greatest is infinite if the depth is unknown.
+/// Returns the minimum and maximum number of operations in flight at a reset. Both are zero if the
+/// tool never resets its counters. The maximum is infinite if the depth is unknown.
 pub fn in_flight(part: &Part, operation: &Operation) -> Span {
     let may_reset = part.setting.counter_reset != CounterReset::Never
         || part.setting.warm_up_ns.as_ref().is_some_and(|ramp| ramp.most > 0.0);
@@ -29,7 +29,7 @@ pub fn in_flight(part: &Part, operation: &Operation) -> Span {
     Span { value: least.min(depth), least: least.min(depth), most: most.min(depth) }
 }
 
-/// Bytes over size less the number of operations, as a range.
+/// Returns the range of bytes over size, minus the number of operations.
 fn uncounted(operation: &Operation) -> Option<(f64, f64)> {
     let size = operation.size_bytes.as_ref().filter(|size| usable(size) && size.least > 0.0)?;
     if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
@@ -39,7 +39,8 @@ fn uncounted(operation: &Operation) -> Option<(f64, f64)> {
     Some((bytes.least / size.most - count.most, bytes.most / size.least - count.least))
 }
 
-/// True if an operation may have begun before the run, so that its latency may exceed the run.
+/// Returns true if an operation may have begun before the run, so that its latency may exceed the
+/// run.
 pub fn may_begin_before(part: &Part, operation: &Operation) -> bool {
     in_flight(part, operation).most >= WHOLE
 }

@@ -1,4 +1,4 @@
-//! Can drives of that kind do what is said of them?
+//! Compares figures with the limits of drives of the stated class.
 
 use plimsoll_evidence::tool_result::{
     Kind, Latency, MediaClass, Operation, Part, Pattern, Stage, ToolResult,
@@ -7,20 +7,20 @@ use plimsoll_evidence::tool_result::{
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{moved, rate, size, usable};
 
-/// What no drive of a class exceeds, above the best data sheets of 2026.
+/// Limits that no drive of a class exceeds, above the best data sheets of 2026.
 struct Limits {
     word: &'static str,
-    /// Random operations of 512 bytes or more a second.
+    /// Random operations of 512 bytes or more per second.
     reads_per_s: f64,
     writes_per_s: f64,
-    /// Bytes a second, either way.
+    /// Bytes per second in either direction.
     bytes_per_s: f64,
-    /// Median of random reads from the media, ns.
+    /// Minimum of the median latency of random reads from the media, ns.
     read_ns: f64,
 }
 
-/// Two actuators, a short stroke and a deep queue: 700/s (data sheets: 220 to 450). Half a turn at 15,000
-/// rpm is 2 ms; a deep queue shortens the seek and not the turn.
+/// Two actuators, a short stroke and a deep queue: 700/s (data sheets: 220 to 450). Half a turn at
+/// 15,000 rpm takes 2 ms. A deep queue shortens the seek but not the turn.
 const HDD: Limits = Limits {
     word: "disk",
     reads_per_s: 1_000.0,
@@ -28,7 +28,8 @@ const HDD: Limits = Limits {
     bytes_per_s: 0.6e9,
     read_ns: 1_000_000.0,
 };
-/// 24G SAS (PM7: 720,000 reads and 355,000 writes a second, 4.2 GB/s); a NAND page takes 20 to 100 us.
+/// 24G SAS (PM7: 720,000 reads and 355,000 writes a second, 4.2 GB/s). Reading a NAND page takes 20
+/// to 100 us.
 const SSD: Limits = Limits {
     word: "SAS or SATA SSD",
     reads_per_s: 1.2e6,
@@ -36,8 +37,8 @@ const SSD: Limits = Limits {
     bytes_per_s: 4.6e9,
     read_ns: 15_000.0,
 };
-/// Four lanes of PCIe 6.0 (9650: 5.5 million reads and 0.9 million writes a second, 28 GB/s); writes of
-/// 3D XPoint reach 2 million.
+/// Four lanes of PCIe 6.0 (9650: 5.5 million reads and 0.9 million writes a second, 28 GB/s).
+/// Writes of 3D XPoint reach 2 million a second.
 const NVME: Limits = Limits {
     word: "NVMe drive",
     reads_per_s: 10e6,
@@ -46,7 +47,6 @@ const NVME: Limits = Limits {
     read_ns: 5_000.0,
 };
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "device-floor",
     asks: "can drives of that kind and number do what is said of them?",
@@ -71,7 +71,7 @@ fn limits(media: MediaClass) -> &'static Limits {
 fn check(reported: &ToolResult, declared: &Declared) -> Seen {
     let mut seen = Seen::default();
     let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
-    // Jobs on one device share it: what is held against the drives is the sum over all that work on them.
+    // Jobs on one device share it. The limits apply to the sum over all of its jobs.
     let mut targets: Vec<Option<&str>> =
         parts.iter().map(|part| part.setting.target.as_deref()).collect();
     targets.sort_unstable();
@@ -121,9 +121,9 @@ fn amounts(
     let random = all.iter().all(|(part, _)| part.setting.pattern == Some(Pattern::Random));
     let rates: Vec<_> = all.iter().filter_map(|(part, o)| rate(part, o)).collect();
     let bandwidths: Vec<_> = all.iter().filter_map(|(part, o)| moved(part, o)).collect();
-    // Small transfers; larger ones are held to the bandwidth.
+    // The rates apply to small transfers. The bandwidth limits larger ones.
     let small = all.iter().all(|(_, o)| size(o).is_none_or(|size| size.value <= 65_536.0));
-    // What is not divided may be all of the faster kind, and both ways of a link.
+    // Operations without a kind may all be of the faster kind, and use both directions of a link.
     let (per_drive, bytes_per_s, word) = match kind {
         Kind::Read => (limits.reads_per_s, limits.bytes_per_s, "reads"),
         Kind::Write => (limits.writes_per_s, limits.bytes_per_s, "writes"),
@@ -168,7 +168,7 @@ fn amounts(
     }
 }
 
-/// Reads from the media take their time, each by itself.
+/// Compares the median latency of random reads with the minimum of the media.
 fn medians(seen: &mut Seen, group: &[&Part], limits: &Limits, past_page_cache: bool) {
     if !past_page_cache {
         return;
@@ -194,7 +194,7 @@ fn medians(seen: &mut Seen, group: &[&Part], limits: &Limits, past_page_cache: b
     }
 }
 
-/// The median, or the mean where there is none.
+/// Returns the median, or the mean without a median.
 fn typical(latency: &Latency) -> Option<(&'static str, &plimsoll_evidence::tool_result::Figure)> {
     let median = latency.percentiles.iter().find(|p| p.quantile == 0.5).map(|p| ("median", &p.ns));
     median

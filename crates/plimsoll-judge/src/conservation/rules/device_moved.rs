@@ -1,18 +1,17 @@
-//! Did the device move what the tool says that it read?
+//! Checks that the device moved the bytes that the tool reports as read.
 
 use plimsoll_evidence::tool_result::{DeviceCounts, Figure, Kind, Part, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{first, usable, window};
 
-/// Share of the bytes below which the device cannot have served the reads.
+/// Minimum share of the bytes that the device must have moved to have served the reads.
 const SHARE_MIN: f64 = 0.5;
-/// Greatest request of Linux's block layer, with room (`max_sectors_kb` is 32,767 at most).
+/// Maximum request of Linux's block layer, with a margin (`max_sectors_kb` is 32,767 at most).
 const REQUEST_BYTES_MAX: f64 = 32.0 * 1024.0 * 1024.0;
-/// Run time below which counters that are sampled may miss most of the run.
+/// Run time below which sampled counters may miss most of the run.
 const WINDOW_NS_MIN: f64 = 2e9;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "device-moved",
     asks: "did the device move what the tool says that it read?",
@@ -53,7 +52,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     seen
 }
 
-/// What all parts read.
+/// Reads of all parts.
 struct Reads {
     bytes: f64,
     count: Option<f64>,
@@ -91,7 +90,7 @@ impl Reads {
     }
 }
 
-/// Sum over devices and the field of the first; `None` if any device lacks the counter.
+/// Returns the sum over devices and the field of the first; `None` if any device lacks the counter.
 fn total(
     devices: &[&DeviceCounts],
     of: impl Fn(&DeviceCounts) -> Option<&Figure>,

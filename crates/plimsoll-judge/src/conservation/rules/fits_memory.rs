@@ -1,11 +1,10 @@
-//! Could memory have held all that was read?
+//! Checks whether memory could have held all data that was read.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Part, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "fits-memory",
     asks: "is the data that was read larger than the memory that could have held it?",
@@ -37,7 +36,8 @@ fn check(reported: &ToolResult, declared: &Declared) -> Seen {
     seen
 }
 
-/// True for a part that read; samples of a training are read.
+/// Returns true for a part that read. Other kinds of operations count, such as samples of a
+/// training.
 fn reads(part: &Part) -> bool {
     part.operations.iter().any(|o| matches!(o.kind, Kind::Read | Kind::All | Kind::Other(_)))
 }

@@ -1,14 +1,13 @@
-//! Did an interval do more than the whole run?
+//! Checks that no interval did more than the whole run.
 
 use plimsoll_evidence::tool_result::{Quantity, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{first, per_s};
 
-/// Share by which an interval may exceed the total: it ends a little later than it says.
+/// Share by which an interval may exceed the total: it ends a little later than stated.
 const SLACK: f64 = 0.1;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "interval-within-total",
     asks: "did an interval do more than the whole run?",
@@ -23,7 +22,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for part in &reported.parts {
         for series in part.series.iter().filter(|s| s.quantity == Quantity::RatePerS) {
-            // Intervals of a warm-up are not in the total.
+            // The total excludes intervals of a warm-up.
             let Some(interval_s) =
                 series.interval_s.filter(|_| !series.partial || series.understates)
             else {

@@ -1,11 +1,10 @@
-//! Did an operation last longer than the run that it is counted in?
+//! Checks that no operation lasted longer than its run.
 
 use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{bandwidth, counter_reset, first, rate, usable, whose, window};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "latency-within-run",
     asks: "did an operation last longer than the run that it is counted in?",
@@ -23,11 +22,13 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     for (part, operation) in reported.operations() {
         let Some(window) = window(part, operation) else { continue };
-        // A generator that stops issuing at the end of the run still counts the requests that end later.
+        // A generator that stops issuing at the end of the run still counts the requests that end
+        // later.
         let whole = operation.latencies.iter().filter(|l| l.stage != Stage::Request);
         let longest = whole.filter_map(longest);
         if let Some((figure, word)) = longest.max_by(|a, b| a.0.least.total_cmp(&b.0.least)) {
-            // The length of an unstated warm-up is unknown, and so is when the operation began.
+            // If the tool does not state a warm-up, its length is unknown, and so is the start of
+            // the operation.
             if part.setting.warm_up_ns.is_none()
                 && counter_reset::may_begin_before(part, operation)
                 && figure.least > window.most
@@ -40,7 +41,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     seen
 }
 
-/// The longest latency that is told of, and what it is.
+/// Returns the longest stated latency and its name.
 fn longest(latency: &Latency) -> Option<(&Figure, String)> {
     let tail = latency.percentiles.iter().map(|p| (&p.ns, words::quantile(p.quantile)));
     let mean = latency.mean_ns.as_ref().map(|mean| (mean, "mean".to_owned()));

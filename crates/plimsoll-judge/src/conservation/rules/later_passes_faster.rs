@@ -1,17 +1,16 @@
-//! Were later passes over the same data faster than the first?
+//! Checks whether later passes over the same data were faster than the first.
 
 use plimsoll_evidence::tool_result::{Figure, Pass, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
 
-/// Share by which the mean of the later passes may exceed the first. Of 662 training results of MLPerf
-/// Storage 1.0, half are within 1 % and nine in ten within 4 %.
+/// Share by which the mean of the later passes may exceed the first. Of 662 training results of
+/// MLPerf Storage 1.0, half are within 1 % and nine in ten within 4 %.
 const FASTER_MAX: f64 = 0.10;
-/// Points of busy time that passes of one speed may differ by.
+/// Difference in percentage points of busy time between passes of the same speed.
 const BUSY_POINTS: f64 = 2.0;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "later-passes-faster",
     asks: "were later passes over the same data faster than the first?",
@@ -53,7 +52,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     seen
 }
 
-/// Passes with what they did per second, or one over their time.
+/// Returns the passes with their rates, or with one over their time.
 fn speeds(passes: &[Pass]) -> Vec<(&Pass, &Figure, f64)> {
     let positive = |figure: &&Figure| usable(figure) && figure.value > 0.0;
     let by_rate = |pass| -> Option<(&Pass, &Figure, f64)> {

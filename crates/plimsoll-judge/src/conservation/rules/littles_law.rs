@@ -1,4 +1,4 @@
-//! Do rate, latency and the number of operations in flight fit each other?
+//! Checks that rate, latency and the number of operations in flight agree.
 
 use plimsoll_evidence::tool_result::{
     Durability, Figure, Kind, Latency, Operation, Part, Stage, ToolResult,
@@ -7,17 +7,17 @@ use plimsoll_evidence::tool_result::{
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{counter_reset, rate, usable};
 
-/// Share of what is kept in flight below which the latency leaves out most of the time. A generator that
-/// works on each operation outside of its latency leaves 0.5 and more (measured with buffered reads of one
-/// thread, where half of each cycle is fio's own).
+/// Minimum share of the stated depth that rate and latency must explain. Below it, the latency
+/// omits most of the time. A generator that works on each operation outside of its latency leaves
+/// 0.5 and more. Measured with buffered reads of one thread, in which half of each cycle is fio's
+/// own.
 const SHARE_MIN: f64 = 0.5;
-/// Share by which the ends of the run may put the mean number in flight up: figures of threads that did not
-/// begin and end together are divided by the longest of their times.
+/// Share by which the ends of the run may raise the mean number in flight. Figures of threads that
+/// start and stop at different times are divided by the longest of their times.
 const ENDS: f64 = 0.01;
-/// Operations for each place in flight from which on their beginning and end weigh little.
+/// Minimum operations per slot in flight for which start and end effects are small.
 const ROUNDS_MIN: f64 = 10.0;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "littles-law",
     asks: "do rate, latency and the number of operations in flight fit each other?",
@@ -56,7 +56,7 @@ fn check(reported: &ToolResult, declared: &Declared) -> Seen {
             }
         }
     }
-    // What is declared holds for the whole result, and only where it says nothing itself.
+    // A declared depth applies to the whole result, and only if the result states none.
     if let Some(most) = declared.outstanding.filter(|_| !stated) {
         let most = Figure::exact(most, "--outstanding");
         if let Some(flight) = Flight::of(reported.parts.iter().filter(|part| !part.is_total)) {
@@ -66,13 +66,14 @@ fn check(reported: &ToolResult, declared: &Declared) -> Seen {
     seen
 }
 
-/// Splits a part whose reads and writes did not run at the same time, such as writes and their verification.
+/// Splits a part whose reads and writes did not run at the same time, such as writes and their
+/// verification.
 fn phases(part: &Part) -> Vec<Part> {
     let moves: Vec<&Operation> = part.operations.iter().filter(|o| o.kind.moves_data()).collect();
     let windows: Vec<Span> =
         moves.iter().filter_map(|o| super::window(part, o)).map(Span::from).collect();
     let alike = windows.iter().all(|a| windows.iter().all(|b| a.widened(ENDS).meets(*b)));
-    // A job that only writes has reads if it verifies: after the writes.
+    // A write-only job that verifies has reads too, after its writes.
     let of_one = part.setting.read_percent.as_ref();
     let of_one = of_one.is_some_and(|percent| percent.value <= 0.0 || percent.value >= 100.0);
     if moves.len() < 2 || alike && !of_one {
@@ -86,24 +87,25 @@ fn phases(part: &Part) -> Vec<Part> {
     moves.iter().map(of).collect()
 }
 
-/// Operations in flight on average, with the terms of the sum.
+/// Average number of operations in flight, with the terms of the sum.
 struct Flight {
     mean: Span,
     says: Vec<String>,
     fields: Vec<String>,
-    /// True where the latencies cover all of an operation's life.
+    /// True if the latencies cover all of an operation's life.
     whole: bool,
     longest_share: f64,
     /// True if operations may have begun before the run, in a warm-up.
     began_before: bool,
-    /// Mean number of flushes in progress, and whether flushes are part of the load without a figure.
+    /// Mean number of flushes in progress.
     flushing: f64,
+    /// True if flushes are part of the load but have no figure.
     flushes_unknown: bool,
-    /// Operations of all parts, where they are counted.
+    /// Operations of all parts, if they are counted.
     count: Option<f64>,
 }
 
-/// The latency whose mean counts all of an operation's life, or else the longest part of it.
+/// Returns the latency whose mean covers the whole operation, or else the longest part of it.
 fn mean(operation: &Operation) -> Option<(&Latency, &Figure)> {
     let of = |stage: Stage| {
         let mut latencies =
@@ -129,8 +131,8 @@ impl Flight {
         for part in parts {
             flight.take_flushes(part);
             let divided = part.operations.iter().any(|o| o.kind.moves_data() && mean(o).is_some());
-            // A flush waits for others: it has no place of its own among what was let in flight.
-            // What is told of all together holds reads and writes that are told of alone.
+            // A flush waits for other operations, so it has no slot of its own in flight. If reads
+            // and writes have figures of their own, those for all operations include them.
             let counts = |o: &&Operation| o.kind != Kind::Sync && !(divided && o.kind == Kind::All);
             for operation in part.operations.iter().filter(counts) {
                 let Some((latency, mean)) = mean(operation) else { continue };
@@ -160,7 +162,8 @@ impl Flight {
         (!flight.says.is_empty()).then_some(flight)
     }
 
-    /// A thread that flushes after its writes has no operation of its own in flight meanwhile.
+    /// Adds the time spent in flushes. A thread that flushes after its writes has no operation of
+    /// its own in flight meanwhile.
     fn take_flushes(&mut self, part: &Part) {
         let flushes: Vec<f64> = part
             .operations
@@ -186,7 +189,7 @@ impl Flight {
         }
     }
 
-    /// Against the depth of one issuer, of which there may have been any number.
+    /// Compares the sum with the depth of one issuer. The number of issuers is unknown.
     fn against_each(&self, each: &Figure) -> Option<Finding> {
         self.mean.is_above(Span::from(each).scaled(1.0 + ENDS)).then(|| {
             let says = format!(
@@ -225,7 +228,8 @@ impl Flight {
         }
         let busy = self.mean.plus(Span::exact(self.flushing));
         let short = Span::from(most).scaled(SHARE_MIN).is_above(busy) && !self.flushes_unknown;
-        // A few operations of each begin and end apart: that is no load that was kept up.
+        // With few operations per slot, start and end effects dominate: the load never was
+        // constant.
         let few = self.count.is_some_and(|count| count < most.value * ROUNDS_MIN);
         (kept && self.whole && short && !few).then(|| {
             let says = format!(
@@ -312,7 +316,7 @@ mod tests {
             }],
             ..Operation::of(Kind::Read)
         };
-        // What stands beside reads for all of them together is not counted twice.
+        // Figures for all operations are not added to those for reads.
         let all = Operation { kind: Kind::All, ..operation.clone() };
         let gravity = |each: f64| {
             let mut part =

@@ -1,14 +1,13 @@
-//! Are all ranks, hosts and jobs there?
+//! Checks that no rank, host or job is missing.
 
 use plimsoll_evidence::tool_result::ToolResult;
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
 
-/// Names that a finding lists at most.
+/// Maximum number of names in a finding.
 const SHOWN_MAX: usize = 5;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "lost-parts",
     asks: "are as many ranks, hosts and jobs there as the result says?",

@@ -1,19 +1,19 @@
-//! Can the mean, the extremes, the deviation and the percentiles be of the same latencies?
+//! Checks that mean, extremes, deviation and percentiles can describe the same latencies.
 
 use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{first, usable, whose};
 
-/// Operations below which bounds by ranks are not used: each percentile may be a rank off, by the
-/// convention of whoever made it.
+/// Minimum operations for bounds by ranks. Each percentile may be a rank off, because conventions
+/// differ between tools.
 const COUNT_MIN: f64 = 20.0;
-/// Share by which a mean may lie off its bounds: sums of rounded bins.
+/// Share by which a mean may exceed its bounds, for sums of rounded bins.
 const SLACK: f64 = 0.005;
-/// The same for sums of the stages' means, which some engines take at slightly different moments.
+/// Tolerance for sums of the stages' means. Some engines measure the stages at slightly different
+/// moments.
 const STAGES_SLACK: f64 = 0.02;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "mean-within-extremes",
     asks: "can mean, extremes, deviation and percentiles be of the same latencies?",
@@ -53,13 +53,13 @@ fn stage(stage: Stage) -> &'static str {
     }
 }
 
-/// What is stated of one latency.
+/// Figures stated for one latency.
 struct Stated<'r> {
     min: Option<&'r Figure>,
     mean: Option<&'r Figure>,
     max: Option<&'r Figure>,
     stddev: Option<&'r Figure>,
-    /// By rising quantile.
+    /// Percentiles by rising quantile.
     percentiles: Vec<(f64, &'r Figure)>,
     count: Option<f64>,
 }
@@ -76,7 +76,7 @@ impl<'r> Stated<'r> {
             .collect();
         percentiles.sort_by(|a, b| a.0.total_cmp(&b.0));
         let count = latency.count.as_ref().or_else(|| {
-            // Where the latencies are of all operations their number is that of the operations.
+            // Latencies of all operations are as many as the operations.
             first(&operation.count).filter(|_| !latency.sampled)
         });
         Self {
@@ -89,7 +89,7 @@ impl<'r> Stated<'r> {
         }
     }
 
-    /// How far a rank more or less moves a bound on the mean.
+    /// Returns the effect of one rank on a bound on the mean.
     fn rank_ns(&self) -> Option<f64> {
         let count = self.count.filter(|count| *count >= COUNT_MIN)?;
         let top = self.max.or(self.percentiles.last().map(|(_, figure)| *figure))?;
@@ -97,7 +97,7 @@ impl<'r> Stated<'r> {
     }
 }
 
-/// Something that has to be at most something else.
+/// Inequality: `less` must not exceed `more`.
 struct Bound<'r> {
     less_says: String,
     less: Span,
@@ -181,7 +181,7 @@ fn by_count<'r>(stated: &Stated<'r>) -> Option<Bound<'r>> {
     })
 }
 
-/// The mean between its least and its greatest possible value under these percentiles.
+/// Returns the minimum and maximum of the mean that these percentiles allow.
 fn by_percentiles<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
     let (Some(mean), Some(rank_ns)) = (stated.mean, stated.rank_ns()) else { return Vec::new() };
     if stated.percentiles.is_empty() {
@@ -230,7 +230,7 @@ fn by_percentiles<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
 fn by_deviation<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
     let (Some(mean), Some(stddev)) = (stated.mean, stated.stddev) else { return Vec::new() };
     let mut bounds = Vec::new();
-    // A sample's deviation is greater than the population's by this.
+    // Ratio of a sample's deviation to the population's.
     let sample = stated.count.map_or(2.0, |n| if n > 1.0 { n / (n - 1.0) } else { 2.0 }).sqrt();
     if let Some((min, max)) = stated.min.zip(stated.max) {
         let (above, under) = ((max.most - mean.least).max(0.0), (mean.most - min.least).max(0.0));
@@ -246,11 +246,11 @@ fn by_deviation<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
     }
     let Some(count) = stated.count.filter(|count| *count >= COUNT_MIN) else { return bounds };
     for (quantile, figure) in &stated.percentiles {
-        // One rank, by whichever convention.
+        // Allow one rank, because conventions differ.
         let (low, high) = (quantile - 1.0 / count, quantile + 1.0 / count);
         let word = words::quantile(*quantile);
         if low > 0.0 {
-            // At least 1 - q lie at the percentile or above it.
+            // At least a share of 1 - q is at or above the percentile.
             let factor = (high.min(1.0 - 1.0 / count) / (1.0 - high).max(1.0 / count)).sqrt();
             bounds.push(Bound {
                 less_says: word.clone(),
@@ -276,7 +276,7 @@ fn by_deviation<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
     bounds
 }
 
-/// The mean of the whole is the sum of the means of its stages.
+/// Checks that the mean of the whole is the sum of the means of its stages.
 fn stages(seen: &mut Seen, part: &Part, operation: &Operation) {
     let of = |stage: Stage| operation.latencies.iter().find(|l| l.stage == stage);
     let (Some(submission), Some(completion), Some(total)) =

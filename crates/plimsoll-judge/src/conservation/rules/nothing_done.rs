@@ -1,10 +1,9 @@
-//! Did the tool do anything at all?
+//! Checks that the tool did any work.
 
 use plimsoll_evidence::tool_result::{Figure, Operation, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "nothing-done",
     asks: "did the tool do anything at all?",

@@ -1,4 +1,4 @@
-//! Is each total made of its parts?
+//! Checks that each total follows from its parts.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Claim, Figure, Formula, Population, ToolResult, Unit,
@@ -7,7 +7,6 @@ use plimsoll_evidence::tool_result::{
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::usable;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "parts-and-totals",
     asks: "is each total the sum, mean or extreme of its parts, as it claims to be?",
@@ -37,7 +36,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     for population in &reported.populations {
         for claim in population.claims.iter().filter(|claim| usable(&claim.total)) {
             let Some(made) = of_values(&population.values, claim.formula) else { continue };
-            // Values are read as doubles, and sums of them differ with their order.
+            // Values are doubles, whose sums depend on their order.
             let made = made.widened(claim.slack.max(DOUBLES));
             let fits = made.meets(Span::from(&claim.total));
             seen.check((!fits).then(|| of_population(population, claim, made)));
@@ -46,7 +45,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     seen
 }
 
-/// Share by which sums of doubles differ with their order.
+/// Share by which sums of doubles depend on their order.
 const DOUBLES: f64 = 1e-9;
 
 fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
@@ -72,7 +71,7 @@ fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
             let (least, most) = (extreme(f64::min)?, extreme(f64::max)?);
             Some(Span { value: f64::midpoint(least, most), least, most })
         }
-        // By whichever convention, it lies between the ranks beside it.
+        // In every convention, the percentile is between the neighbouring ranks.
         Formula::Percentile(quantile) => {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
@@ -123,7 +122,7 @@ fn noun(formula: Formula) -> &'static str {
     }
 }
 
-/// The span of values that the parts make.
+/// Returns the span of values that the parts allow.
 fn made(combined: &Aggregate) -> Option<Span> {
     let parts: Vec<Span> = combined.of.iter().map(Span::from).collect();
     let count = parts.len() as f64;
@@ -157,7 +156,7 @@ fn extreme(a: Span, b: Span, of: fn(f64, f64) -> f64) -> Span {
     Span { value: of(a.value, b.value), least: of(a.least, b.least), most: of(a.most, b.most) }
 }
 
-/// From the population's deviation to the sample's: tools print either.
+/// Returns the span from the population's deviation to the sample's: tools print either.
 fn deviation(parts: &[Figure]) -> Option<Span> {
     let count = parts.len() as f64;
     let mean = parts.iter().map(|part| part.value).sum::<f64>() / count;
@@ -259,7 +258,7 @@ mod tests {
                 );
             }
         }
-        // A population's deviation is a deviation as well.
+        // The population's deviation is acceptable as well.
         assert_eq!(findings(Formula::Stddev, 8.2, &[10.0, 20.0, 30.0]), 0);
     }
 }

@@ -1,15 +1,14 @@
-//! Is a percentile of all operations the mean of percentiles?
+//! Checks whether a percentile of all operations is a mean of percentiles.
 
 use plimsoll_evidence::tool_result::{Aggregate, Formula, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::usable;
 
-/// Parts further apart than this make a mean of percentiles a figure of its own; nearer ones make all ways
-/// of merging them the same.
+/// Minimum spread of the parts at which a mean of percentiles differs from a merged percentile.
+/// With less spread, all ways of merging give the same figure.
 const SPREAD_MIN: f64 = 0.02;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "percentiles-averaged",
     asks: "was a percentile of several parts made by averaging theirs?",
@@ -59,7 +58,8 @@ fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
     }
     let mean = Span::sum(parts.iter().copied())?.scaled(1.0 / parts.len() as f64);
     let spread = (most - least) / mean.value.max(f64::MIN_POSITIVE);
-    // Near the mean by chance: as wide as the rounding of the printed figures, and no wider.
+    // A figure may be near the mean by chance. The tolerance is only the rounding of the printed
+    // figures.
     let is_mean = mean.meets(total) && total.coarseness() < spread / 4.0;
     if spread < SPREAD_MIN || !is_mean {
         return None;

@@ -1,15 +1,14 @@
-//! Do percentiles rise, and does the histogram say the same?
+//! Checks that percentiles rise, and that the histogram agrees.
 
 use plimsoll_evidence::tool_result::{Bin, Figure, Latency, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{usable, whose};
 
-/// Share by which the sum of a histogram may miss the number of operations: tools leave out what fell
-/// beyond its last bin.
+/// Allowed relative difference between the sum of a histogram and the number of operations. Tools
+/// omit values beyond the last bin.
 const COUNT_SLACK: f64 = 0.001;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "percentiles-in-order",
     asks: "do percentiles rise with their rank, and agree with the histogram?",
@@ -122,7 +121,7 @@ mod tests {
         let p = |quantile, ns| Percentile { quantile, ns: Figure::rounded(ns, 2.0, "p") };
         let of = |percentiles| Latency { percentiles, ..Latency::default() };
         assert_eq!(findings(of(vec![p(0.5, 10.0), p(0.9, 10.0), p(0.99, 30.0)]), 9.0), 0);
-        // Bins touch: 10 may be as low as 9 and 8 as high as 9.
+        // The bins touch: 10 may be as low as 9 and 8 as high as 9.
         assert_eq!(findings(of(vec![p(0.5, 10.0), p(0.9, 8.0)]), 9.0), 0);
         assert_eq!(findings(of(vec![p(0.9, 7.0), p(0.5, 10.0)]), 9.0), 1);
     }

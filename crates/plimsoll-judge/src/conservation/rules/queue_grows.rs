@@ -1,17 +1,16 @@
-//! Does the queue grow through the run?
+//! Checks whether the queue grows during the run.
 
 use plimsoll_evidence::tool_result::{Part, Quantity, Series, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 
-/// Points below which a trend is not told from chance.
+/// Minimum number of points that distinguish a trend from chance.
 const POINTS_MIN: usize = 20;
-/// Times by which the last quarter exceeds the first.
+/// Minimum ratio of the last quarter to the first.
 const GROWTH_MIN: f64 = 2.0;
-/// Rank correlation of latency with time.
+/// Minimum rank correlation of latency with time.
 const TREND_MIN: f64 = 0.8;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "queue-grows",
     asks: "did operations wait longer and longer through the run?",
@@ -68,7 +67,7 @@ fn finding(part: &Part, series: &Series) -> Option<Finding> {
     )
 }
 
-/// Spearman's rank correlation of the values with their order.
+/// Returns Spearman's rank correlation of the values with their order.
 fn rank_correlation(values: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));

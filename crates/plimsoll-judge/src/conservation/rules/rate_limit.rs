@@ -1,14 +1,13 @@
-//! Was more done than was asked for?
+//! Checks that the rate did not exceed the requested limit.
 
 use plimsoll_evidence::tool_result::{Part, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
 use super::{bandwidth, rate, usable};
 
-/// Share by which tools overshoot a limit that they keep.
+/// Share by which tools may exceed a limit that they enforce.
 const OVERSHOOT: f64 = 0.05;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "rate-limit",
     asks: "was more done than the limit that was set?",

@@ -1,4 +1,4 @@
-//! Do rate, size, bandwidth, amounts and time fit each other?
+//! Checks that rate, size, bandwidth, amounts and time agree.
 
 use plimsoll_evidence::tool_result::{Figure, Operation, Part, ToolResult};
 
@@ -7,7 +7,6 @@ use super::super::words::InWords;
 use super::super::{Declared, Rule, Seen, Span, words};
 use super::{counter_reset, first, per_s, usable, whose, window};
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "rate-size-bandwidth",
     asks: "do rate, size, bandwidth, amounts and time fit each other?",
@@ -107,7 +106,7 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &
     let transfer = words::transfer(size.value);
     let uncounted = counter_reset::in_flight(part, operation).most;
     let seconds = window(part, operation).map(|window| window.least / 1e9);
-    // Without a length of the run the rate may be off by any number of operations.
+    // Without a length of the run, the rate may be off by any number of operations.
     let uncounted_per_s = match seconds.filter(|seconds| *seconds > 0.0) {
         Some(seconds) => uncounted / seconds,
         None if uncounted > 0.0 => f64::INFINITY,

@@ -1,11 +1,10 @@
-//! Does the tool itself call its result invalid?
+//! Checks whether the tool itself declares its result invalid.
 
 use plimsoll_evidence::tool_result::{ToolResult, Weight};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "says-invalid",
     asks: "does the tool itself report errors, or call its result invalid?",

@@ -1,4 +1,4 @@
-//! Do the intervals make the mean that is printed?
+//! Checks that the intervals average to the printed mean.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,13 @@ use plimsoll_evidence::tool_result::{Figure, Operation, Part, Quantity, Series, 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{first, usable, window};
 
-/// Share by which the mean of the intervals may differ from the printed one: the first and last interval
-/// are cut.
+/// Allowed relative difference between the mean of the intervals and the printed one: the first and
+/// last interval are cut.
 const MEAN_SLACK: f64 = 0.10;
-/// Share of the run that the intervals have to cover.
+/// Minimum share of the run that the intervals must cover.
 const COVERED_MIN: f64 = 0.9;
 const INTERVALS_MIN: usize = 5;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "series-agrees",
     asks: "do the intervals of the run make the mean that is printed?",
@@ -51,7 +50,7 @@ struct Intervals {
     field: String,
 }
 
-/// Values of the intervals; those of several logs of one part are summed.
+/// Returns the values of the intervals, summed over several logs of one part.
 fn intervals(part: &Part, operation: &Operation, quantity: Quantity) -> Option<Intervals> {
     let window_s = window(part, operation).filter(|w| usable(w))?.value / 1e9;
     let alike = |series: &&Series| {
@@ -87,7 +86,7 @@ fn against(stated: &Figure, intervals: &Intervals, quantity: Quantity) -> Option
     };
     let fields = [stated.field.clone(), intervals.field.clone()];
     let word = quantity.word();
-    // A log that may be too low says nothing against a figure that is higher.
+    // A log that may be too low does not contradict a higher figure.
     if intervals.understates && stated.value >= mean {
         return None;
     }

@@ -1,18 +1,17 @@
-//! Does a log cover the run that the figures are of?
+//! Checks that a log covers the run that the figures describe.
 
 use plimsoll_evidence::tool_result::{Part, Series, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::usable;
 
-/// Share of the run that a log may miss at its end, or go on after it.
+/// Share of the run by which a log may end early or late.
 const MISSED_MAX: f64 = 0.1;
-/// Intervals by which the same holds where they are long.
+/// The same limit in intervals, for long intervals.
 const INTERVALS_MAX: f64 = 2.5;
-/// Seconds by which the same holds where the run is short.
+/// The same limit in seconds, for short runs.
 const SECONDS_MAX: f64 = 1.5;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "series-covers-run",
     asks: "does the log beside a result cover the run that its figures are of?",

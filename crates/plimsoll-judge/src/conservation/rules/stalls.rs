@@ -1,15 +1,14 @@
-//! Did the load stop during the run?
+//! Checks whether the load stopped during the run.
 
 use plimsoll_evidence::tool_result::{Quantity, Series, ToolResult};
 
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 
-/// Intervals below which a series shows no stall.
+/// Minimum number of intervals in which a series can show a stall.
 const INTERVALS_MIN: usize = 10;
-/// Share of empty intervals from which on the mean no longer describes the run.
+/// Minimum share of empty intervals at which the mean no longer describes the run.
 const EMPTY_SHARE: f64 = 0.1;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "load-stalls",
     asks: "did the load stop during the run?",
@@ -30,12 +29,12 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
                 .iter()
                 .filter(|s| s.quantity == quantity && s.interval_s.is_some())
                 .collect();
-            // Several logs are of clones: one may rest while the others work.
+            // Several logs belong to clones: one may pause while the others work.
             if let [only] = all[..] { Some(only) } else { None }
         };
         let series = of(Quantity::RatePerS).or_else(|| of(Quantity::BandwidthPerS));
         let Some(series) = series.filter(|s| s.points.len() >= INTERVALS_MIN) else { continue };
-        // fio's averaged logs may be too low by their own doing.
+        // fio's averaged logs may be too low because of the averaging.
         if series.understates {
             continue;
         }

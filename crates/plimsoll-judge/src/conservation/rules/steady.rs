@@ -1,4 +1,4 @@
-//! Was the run steady?
+//! Checks whether the run was steady.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,13 @@ use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 
 /// Rounds of the steady-state window (SNIA SSS PTS 2.0.2, 2.1.24).
 const ROUNDS: usize = 5;
-/// Intervals that a round needs, so that its mean is one.
+/// Minimum number of intervals for the mean of a round.
 const INTERVALS_MIN: usize = 4;
-/// Greatest less least round over their mean, at most (SNIA SSS PTS 2.0.2, 2.1.24).
+/// Maximum excursion: maximum minus minimum round over their mean (SNIA SSS PTS 2.0.2, 2.1.24).
 const EXCURSION_MAX: f64 = 0.20;
-/// Rise of the least-squares line over the window over their mean, at most (same).
+/// Maximum rise of the least-squares line over the window, as a share of the mean (same source).
 const SLOPE_MAX: f64 = 0.10;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "not-steady",
     asks: "was the rate steady through the run?",
@@ -30,7 +29,7 @@ pub const RULE: Rule = Rule {
 
 fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
-    // Jobs of one name ran together. Their sum is what was carried; a single one may stall.
+    // Jobs of one name ran together. Their sum is the load of the run; a single job may stall.
     let mut together: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();
     for part in &reported.parts {
         together.entry(&part.name).or_default().extend(&part.series);
@@ -54,7 +53,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     seen
 }
 
-/// Sums of the values in each fifth of the time.
+/// Returns the mean of the values in each fifth of the time.
 fn rounds(logs: &[&Series]) -> Option<([f64; ROUNDS], String)> {
     let end = logs.iter().flat_map(|log| &log.points).map(|p| p.at_s).fold(0.0, f64::max);
     let longest = logs.iter().map(|log| log.points.len()).max()?;
@@ -66,7 +65,7 @@ fn rounds(logs: &[&Series]) -> Option<([f64; ROUNDS], String)> {
     let mut counts = [0.0f64; ROUNDS];
     for log in logs {
         for point in &log.points {
-            // A point is of the interval that ends at its time.
+            // A point describes the interval that ends at its time.
             let middle = (point.at_s - interval / 2.0).max(0.0);
             let round = ((middle / end * ROUNDS as f64) as usize).min(ROUNDS - 1);
             sums[round] += point.value;

@@ -1,4 +1,4 @@
-//! Did all parts work at the same time and at the same speed?
+//! Checks that all parts worked at the same time and at the same speed.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,16 @@ use plimsoll_evidence::tool_result::{Kind, Operation, Part, Population, ToolResu
 use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
 use super::{rate, usable, window};
 
-/// Parts of a kind below which there is no usual one.
+/// Minimum number of parts of a kind for a usual value.
 const PARTS_MIN: usize = 4;
-/// Times the median that the slowest part may take. Ranks that share a file system differ by a third
-/// where all is well (IO500 submissions).
+/// Maximum time of the slowest part, in multiples of the median. Ranks of a healthy shared file
+/// system differ by a third (IO500 submissions).
 const TIME_MAX: f64 = 1.5;
-/// Share of the median rate that the slowest part may have.
+/// Minimum rate of the slowest part, as a share of the median.
 const RATE_MIN: f64 = 0.5;
-/// Share of the time in which any part ran that all of them should have run in.
+/// Minimum share of the total time in which all parts must have run together.
 const OVERLAP_MIN: f64 = 0.8;
 
-/// The rule.
 pub const RULE: Rule = Rule {
     id: "stragglers",
     asks: "did all ranks, hosts and jobs work at the same time and about as fast?",
@@ -32,7 +31,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let mut seen = Seen::default();
     let mut alike: BTreeMap<String, Vec<(&Part, &Operation)>> = BTreeMap::new();
     for (part, operation) in reported.operations().filter(|(part, _)| !part.is_total) {
-        // Only parts that were asked for the same can be compared.
+        // Only parts with the same settings can be compared.
         let asked = format!(
             "{}|{:?}|{:?}|{:?}",
             operation.kind.word(),
@@ -59,7 +58,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     seen
 }
 
-/// One of many that took far longer, or was far slower, than half of them.
+/// Returns a finding on one value of many that is far slower than half of them.
 fn of_many(population: &Population) -> Option<Finding> {
     let usual = median(&population.values);
     let by_time = population.unit == Unit::Ns;
@@ -158,7 +157,7 @@ fn rates(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
     }));
 }
 
-/// Parts whose rates are summed have to have run at the same time.
+/// Checks that parts whose rates are summed ran at the same time.
 fn together(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
     let of = |(part, operation): &(&Part, &Operation)| {
         let window = window(part, operation).filter(|w| usable(w))?;

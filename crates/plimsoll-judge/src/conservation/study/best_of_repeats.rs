@@ -1,4 +1,4 @@
-//! Is a figure the best of its repeats, or the mean of the best of them?
+//! Checks whether a figure is the best of its repeats, or the mean of the best of them.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, ToolResult};
 
@@ -7,15 +7,14 @@ use super::super::rules::{usable, window};
 use super::super::{Finding, Gravity, Span, words};
 use super::{StudyRule, directory};
 
-/// Repeats below which no choice can be told from the whole.
+/// Minimum number of repeats at which a selection differs from the whole.
 const REPEATS_MIN: usize = 3;
-/// How far the best have to lie above the mean of all: nearer ones make no difference.
+/// Minimum distance of the best from the mean of all. A smaller one makes no difference.
 const ABOVE_MIN: f64 = 0.01;
-/// A figure tells the best from the whole where its rounding is finer than that distance by so much, for each of the choices
-/// that it is held against.
+/// Minimum ratio of that distance to the rounding of the figure, for each selection that is
+/// compared with it.
 const FINER: f64 = 8.0;
 
-/// The rule.
 pub const RULE: StudyRule = StudyRule {
     id: "best-of-repeats",
     asks: "is a figure that is printed beside its repeats that of all of them, or of the best?",
@@ -45,7 +44,7 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
             .map(|(at, result)| (at, *result))
             .collect();
         for (at, result) in &others {
-            // Rows that list the repeats are no choice among them.
+            // Rows that list all repeats are not a selection of them.
             let same_file: Vec<&ToolResult> = others
                 .iter()
                 .filter(|(other, r)| other != at && r.source.file == result.source.file)
@@ -57,7 +56,7 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
     findings
 }
 
-/// A figure of which more is better: as it is stated, or the amount that over the time makes it.
+/// Quantity of which more is better: as stated, or as an amount over the time.
 struct Measure {
     stated: fn(&Operation) -> &[Figure],
     amount: fn(&Operation) -> &[Figure],
@@ -70,7 +69,7 @@ const MEASURES: [Measure; 2] = [
 ];
 
 impl Measure {
-    /// The figure with the most digits, and its field.
+    /// Returns the figure with the most digits, and its field.
     fn of(&self, part: &Part, operation: &Operation) -> Option<(Span, String)> {
         let stated = (self.stated)(operation).iter().filter(|figure| usable(figure));
         let stated = stated.map(|figure| (Span::from(figure), figure.field.clone()));
@@ -115,31 +114,32 @@ fn per_s(rate: f64) -> String {
     format!("{}/s", words::number(rate))
 }
 
-/// The one part that a result is of; nothing where it is divided.
+/// Returns the only part of a result; `None` if it has several.
 fn only(result: &ToolResult) -> Option<&Part> {
     let mut parts = result.parts.iter().filter(|part| !part.is_total);
     let first = parts.next()?;
     parts.next().is_none().then_some(first)
 }
 
-/// Whether two operations may be of one kind and size, as far as both say so.
+/// Returns true if two operations may be of one kind and size, as far as both are stated.
 fn same(one: &Operation, other: &Operation) -> bool {
     let kinds = one.kind == other.kind || one.kind == Kind::All || other.kind == Kind::All;
     let sizes = one.size_bytes.as_ref().zip(other.size_bytes.as_ref());
     kinds && sizes.is_none_or(|(a, b)| Span::from(a).meets(b.into()))
 }
 
-/// The mean of some values.
+/// Returns the mean of some values.
 fn mean(values: &[Span]) -> Span {
     let sum = Span::sum(values.iter().copied()).unwrap_or(Span::exact(0.0));
     sum.scaled(1.0 / values.len().max(1) as f64)
 }
 
-/// How many of the best make the figure, which all of them do not; values are sorted, the best first.
+/// Returns the number of best values whose mean is the figure; `None` if the figure also fits all
+/// values. The values are sorted, best first.
 fn best(figure: Span, values: &[Span]) -> Option<usize> {
     let (all, count) = (mean(values), values.len());
     let median = mean(&[values[count / 2], values[(count - 1) / 2]]);
-    // Without the best and the least is a way to treat outliers that favours neither.
+    // Leaving out the best and the worst value treats outliers without bias.
     let trimmed = mean(&values[1..count - 1]);
     let whole = [all, median, trimmed, values[count - 1]];
     let readings = readings(figure);
@@ -157,8 +157,8 @@ fn best(figure: Span, values: &[Span]) -> Option<usize> {
     })
 }
 
-/// MB that may be 10⁶ or 2²⁰ bytes, as a table's heading leaves open, span both: each is a reading of its own, as fine as its
-/// digits.
+/// Returns the possible readings of a figure in MB. A table's heading may leave open whether an MB
+/// is 10⁶ or 2²⁰ bytes. Each reading is as precise as its digits.
 fn readings(figure: Span) -> Vec<Span> {
     const MIB: f64 = 1.048_576;
     let digits = figure.most / figure.least / MIB;
@@ -208,7 +208,7 @@ mod tests {
 
     const RATES: [f64; 5] = [10_012.0, 10_640.0, 9_700.0, 10_233.0, 9_415.0];
 
-    /// What is said of figures that stand in `sut/table.csv` beside five repeats.
+    /// Returns the findings on figures in `sut/table.csv`, next to five repeats.
     fn says(printed: &[f64]) -> Vec<String> {
         let mut all = repeats(&RATES);
         all.extend(printed.iter().map(|rate| reads("", "sut/table.csv", *rate)));
@@ -257,7 +257,7 @@ mod tests {
         coarse.parts[0].operations[0].rate_per_s = vec![Figure::rounded(11_000.0, 1_000.0, "iops")];
         coarse.parts[0].operations[0].bandwidth_per_s.clear();
         assert!(!found(coarse));
-        // MB of 10⁶ or 2²⁰ bytes, of which the second is that of the best.
+        // An MB may be 10⁶ or 2²⁰ bytes. The second reading equals the best repeat.
         let mut either = reads("", "table.csv", 10_640.0);
         let (least, most) = (10_640.0 * 4096.0 / 1.048_576 - 2e4, 10_640.0 * 4096.0 + 2e4);
         either.parts[0].operations[0].rate_per_s.clear();

@@ -1,4 +1,4 @@
-//! Are all repeats there that were numbered?
+//! Checks that no numbered repeat is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,16 @@ use super::super::repeats::{Group, without_numbers};
 use super::super::{Finding, Gravity};
 use super::StudyRule;
 
-/// Words before a number that make it the number of a repeat.
+/// Words that make the number after them the number of a repeat.
 const WORDS: [&str; 9] =
     ["run", "iter", "iteration", "repeat", "rep", "repetition", "trial", "attempt", "round"];
-/// Repeats from which on a gap is one.
+/// Minimum number of repeats for a finding.
 const REPEATS_MIN: usize = 2;
-/// Numbers above this are dates, sizes or process numbers.
+/// Maximum number of a repeat. Larger numbers are dates, sizes or process numbers.
 const NUMBER_MAX: u64 = 999;
-/// Numbers that are named at most.
+/// Maximum number of repeats that a finding names.
 const SHOWN_MAX: usize = 6;
 
-/// The rule.
 pub const RULE: StudyRule = StudyRule {
     id: "repeats-missing",
     asks: "are all repeats there that the numbers of the others tell of?",
@@ -30,7 +29,7 @@ pub const RULE: StudyRule = StudyRule {
 };
 
 fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
-    // A repeat that is there and did something else is not missing.
+    // A repeat that is present but did other work is not missing.
     let mut there: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for file in results.iter().map(|result| &result.source.file) {
         there.entry(without_numbers(file)).or_default().extend(number(file));
@@ -41,7 +40,7 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
 fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(usize, Finding)> {
     let first = *group.at.first()?;
     let files: Vec<&str> = group.results.iter().map(|r| r.source.file.as_str()).collect();
-    // A repeat has one file of a kind: what shares a number with another is told apart by something else.
+    // A repeat has one file of a kind. Files with the same number differ in something else.
     let numbers: Vec<u64> = files.iter().map(|file| number(file)).collect::<Option<_>>()?;
     let present: BTreeSet<u64> = numbers.iter().copied().collect();
     if present.len() != numbers.len() || present.len() < REPEATS_MIN {
@@ -52,7 +51,7 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
     let others = there.get(&without_numbers(files.first()?));
     let is_there = |n: &u64| present.contains(n) || others.is_some_and(|others| others.contains(n));
     let missing: Vec<u64> = (begins..last).filter(|n| !is_there(n)).collect();
-    // More gaps than repeats: the numbers are of something else.
+    // If more numbers are missing than present, they do not number repeats.
     if missing.is_empty() || missing.len() > present.len() || last > NUMBER_MAX {
         return None;
     }
@@ -72,7 +71,7 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
     Some((first, finding))
 }
 
-/// The number behind a word for a repeat; `None` where there is none, or more than one.
+/// Returns the number after a word for a repeat; `None` without such a number, or with several.
 fn number(file: &str) -> Option<u64> {
     let mut found = None;
     let lower = file.to_ascii_lowercase();

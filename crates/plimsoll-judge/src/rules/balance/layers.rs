@@ -1,4 +1,4 @@
-//! Each layer between the top and the disks against the one below it.
+//! Compares each layer between the top and the disks with the layer below it.
 
 use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::{BackingFile, DeviceTotals};
@@ -6,9 +6,10 @@ use plimsoll_evidence::observed::{BackingFile, DeviceTotals};
 use super::{Scale, Stands};
 use crate::place;
 
-/// Counters of layers are read one after the other: so much of a busy device's bytes may fall between.
+/// Allowed difference between layers, as a share of a busy device's bytes. Their counters are read
+/// one after the other.
 const SKEW: f64 = 0.01;
-/// A backing file that the page cache holds less of than this was read and written past it.
+/// Maximum cached share of a backing file whose I/O bypassed the page cache.
 const RESIDENT_MAX: f64 = 0.05;
 
 impl Scale<'_> {
@@ -16,7 +17,7 @@ impl Scale<'_> {
         self.bundle.observed.devices.iter().find(|device| device.name == name)
     }
 
-    /// Each layer against the one below it.
+    /// Compares each layer with the one below it.
     pub(super) fn further_down(&self) -> Vec<Stands> {
         let devices = self.bundle.environment.devices.iter();
         let resting = devices.filter(|device| !device.below.is_empty());
@@ -25,7 +26,7 @@ impl Scale<'_> {
 
     fn layer(&self, device: &Device) -> Option<Stands> {
         let upper = self.totals(self.counted(&device.name)?);
-        // A device that carried little of it has little to answer for.
+        // A device that moved little of the load cannot explain missing bytes.
         if upper < self.asked - self.asked.min(self.least) {
             return None;
         }
@@ -37,7 +38,7 @@ impl Scale<'_> {
             device.below.iter().filter_map(|name| self.counted(name)).collect()
         };
         if below.is_empty() {
-            // An old bundle may name layers that it did not count.
+            // An old bundle may name layers without their counters.
             let unseen = is_file && backing.is_some();
             return unseen.then(|| {
                 let says = format!("what {}'s file rests on cannot be seen", device.name);
@@ -59,7 +60,7 @@ impl Scale<'_> {
         Some(if is_file { self.through_a_file(&step) } else { self.through_a_mapping(&step) })
     }
 
-    /// The devices that hold a loop device's file.
+    /// Returns the devices that hold a loop device's file.
     fn under_file(&self, device: &Device) -> Vec<String> {
         let below = &self.bundle.environment.below;
         let of_file = below.iter().find(|mount| device.below.contains(&mount.path));
@@ -69,7 +70,7 @@ impl Scale<'_> {
             below.iter().find(|mount| mount.path == file.path)
         };
         of_file.or_else(of_backing).map_or_else(
-            // A bundle from before this was looked at: the disks.
+            // Older bundles do not record the devices under the file: use the disks.
             || {
                 let disks = place::disks(self.bundle);
                 disks.into_iter().map(|(disk, _)| disk.name.clone()).collect()
@@ -78,7 +79,7 @@ impl Scale<'_> {
         )
     }
 
-    /// What may be missing between two layers.
+    /// Returns the bytes that may be missing between two layers.
     fn slack(&self, upper: u64) -> u64 {
         (self.asked - self.asked.min(self.least)) + (upper as f64 * SKEW) as u64
     }
@@ -88,7 +89,7 @@ impl Scale<'_> {
         if missing <= self.slack(step.upper) {
             return self.others_beside(step);
         }
-        // What others asked of the upper device may be what is missing below it.
+        // The missing bytes may be those that other processes requested from the upper device.
         let others = self.own().filter(|_| self.counts_own());
         let others = others.map_or(step.upper, |own| step.upper.saturating_sub(own));
         if missing > self.slack(step.upper) + others {
@@ -97,8 +98,8 @@ impl Scale<'_> {
         Stands::Open(format!("{}; whose it was is not known", step.says(self)))
     }
 
-    /// Whether the lower devices moved enough without what other processes can have asked of them
-    /// directly: those that did not go through the upper device.
+    /// Subtracts the bytes that other processes may have requested from the lower devices directly,
+    /// without the upper device. Returns `Open` if the rest is too little.
     fn others_beside(&self, step: &Step<'_>) -> Stands {
         let through = self.own().filter(|_| self.counts_own());
         let through = through.map_or(0, |own| step.upper.saturating_sub(own));
@@ -125,7 +126,8 @@ impl Scale<'_> {
         if step.lower < self.least {
             return Stands::Short(step.says(self));
         }
-        // The kernel's own threads do the work of loop devices: what they did not move, it did not.
+        // The kernel's own threads do the work of loop devices. Bytes that they did not move did
+        // not come from the file.
         let kernel = self.bundle.observed.kernel.map(|moved| self.pick(moved));
         let kernel = kernel.map(|moved| moved.saturating_sub(step.dirtied(self.is_read)));
         if let Some(kernel) = kernel.filter(|kernel| *kernel < self.least) {
@@ -143,7 +145,8 @@ impl Scale<'_> {
         let others = self.others().map(|others| others.saturating_add(beside));
         let surely = others.map(|others| step.lower.saturating_sub(others));
         let missing = surely.map(|surely| step.upper.saturating_sub(surely));
-        // A device that says it has no cache is believed only for bytes that were not another process's.
+        // A loop device's claim to bypass the cache counts only if the kernel threads' bytes are
+        // known.
         let past_cache = step.is_past_cache() && kernel.is_some();
         if missing.is_some_and(|missing| missing <= self.slack(step.upper)) || past_cache {
             return Stands::Moved;
@@ -158,13 +161,13 @@ impl Scale<'_> {
     }
 }
 
-/// A layer and the one below.
+/// Layer and the layer below it.
 struct Step<'a> {
     device: &'a Device,
     backing: Option<&'a BackingFile>,
     upper: u64,
     lower: u64,
-    /// Bytes of the devices below that came from beside the upper one, and are not in `lower`.
+    /// Bytes that reached the lower devices without passing the upper one; not in `lower`.
     beside: u64,
     names: String,
 }
@@ -181,14 +184,15 @@ impl Step<'_> {
         )
     }
 
-    /// What was written into the page cache under a loop device and is there still.
+    /// Returns the bytes written into the page cache under a loop device that are still dirty.
     fn dirtied(&self, is_read: bool) -> u64 {
         let Some(backing) = self.backing.filter(|_| !is_read) else { return 0 };
         let after = backing.dirty_bytes_after.unwrap_or(0);
         after.saturating_sub(backing.dirty_bytes_before.unwrap_or(0))
     }
 
-    /// Whether the loop device goes past the page cache, as its flag and the cache both say.
+    /// Returns true if both the loop device's flag and the cache show that it bypasses the page
+    /// cache.
     fn is_past_cache(&self) -> bool {
         let Some(backing) = self.backing else { return false };
         let resident = backing.resident_bytes_before.max(backing.resident_bytes_after);
@@ -199,7 +203,7 @@ impl Step<'_> {
     }
 }
 
-/// Copies that a mapping writes of each byte, where it says so.
+/// Returns the number of copies that a mapping writes of each byte, if it is known.
 fn copies(device: &Device) -> u64 {
     match device.mapping.as_deref() {
         Some("raid1") => device.below.len().max(1) as u64,

@@ -1,4 +1,4 @@
-//! Where servers of this host answer: what they moved.
+//! Balance for targets that a server on this host serves.
 
 use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::IoBytes;
@@ -8,7 +8,8 @@ use super::{Scale, Stands, wire};
 use crate::place;
 
 impl Scale<'_> {
-    /// What answers where that is no device; its bytes must have gone over this host's interfaces.
+    /// Judges targets that a server answers instead of a device. The bytes must also have passed
+    /// this host's interfaces.
     pub(super) fn server(&self) -> Option<Stands> {
         match self.served()? {
             Stands::Moved => Some(self.missed_by_interfaces().unwrap_or(Stands::Moved)),
@@ -16,7 +17,8 @@ impl Scale<'_> {
         }
     }
 
-    /// What the interfaces counted, where this process speaks to its target over them by itself.
+    /// Returns the bytes that the interfaces counted, if this process speaks to its target over
+    /// them itself.
     pub(super) fn by_interfaces(&self) -> Option<u64> {
         let counted = wire::speaks_itself(self.bundle).then(|| wire::counted(self.bundle))?;
         counted.map(|counted| self.pick(counted))
@@ -36,7 +38,7 @@ impl Scale<'_> {
         })
     }
 
-    /// Servers of this host must have moved the bytes themselves.
+    /// Judges by the bytes that servers on this host moved to or from storage.
     fn served(&self) -> Option<Stands> {
         let servers = &self.bundle.observed.servers;
         if servers.is_empty() {
@@ -48,7 +50,7 @@ impl Scale<'_> {
             return Some(Stands::Open(says));
         }
         if servers.iter().any(|server| server.local == Some(false) || server.relays) {
-            // What other hosts do does not show here.
+            // The work of other hosts is not visible here.
             return Some(self.by_the_wire().unwrap_or(Stands::Moved));
         }
         let names: Vec<&str> =
@@ -59,7 +61,8 @@ impl Scale<'_> {
         let known =
             all.map(|all| self.pick(all.into_iter().fold(IoBytes::default(), IoBytes::plus)));
         let (moved, who) = match (known, disks) {
-            // A server's writes are counted when they are dirty: its disks must have taken them.
+            // The kernel counts a server's writes when they become dirty: the disks must have
+            // written them.
             (Some(own), Some(disks)) => (own.min(disks), names.join(", ")),
             (None, Some(disks)) if disks < self.least => {
                 (disks, "all disks of this host".to_owned())
@@ -108,10 +111,10 @@ impl Scale<'_> {
         })
     }
 
-    /// What all of this host's disks moved.
+    /// Returns the bytes that all disks of this host moved.
     fn all_disks(&self) -> Option<u64> {
         let elsewhere = self.bundle.observed.other_disks?;
-        // What a network's disk moved went over the network, whoever answered.
+        // The bytes of a network disk crossed the network, whichever host answered.
         let near = |d: &Device| place::of(d, &self.bundle.environment) != place::Place::Network;
         let bottom = self.bundle.observed.devices.iter().filter(|device| {
             let is_disk = |d: &Device| d.below.is_empty() && d.kind == "disk" && near(d);

@@ -1,13 +1,15 @@
-//! What clients of this process itself (NFS, S3) say that they moved, against what the network interfaces counted.
+//! Compares the bytes that this process's own clients (NFS, S3) report with the bytes that network
+//! interfaces counted.
 //!
-//! Interfaces count what all programs of the namespace move, with headers and what was sent again, so that they show
-//! more than the load's bytes, and never acquit it for certain. Less than the load's bytes is not shown to be false:
-//! a library between the client and the kernel may go past the kernel's counters (RDMA, user-space TCP). It leaves
-//! open how the bytes came.
+//! Interfaces count the bytes of all programs in the namespace, with headers and retransmissions. A
+//! high count therefore never proves that the load's bytes crossed the interfaces. A low count does
+//! not disprove it either: a library between the client and the kernel may bypass the kernel's
+//! counters (RDMA, user-space TCP). The finding is then unknown.
 //!
-//! Which interfaces count: those with no other of the namespace beneath them, as a bridge, a bond or a VLAN counts
-//! the bytes of what it lies on again. Where those on top count more (a synthetic interface over a virtual
-//! function), theirs. Where it is not known what lies on what, all count, which is too much and accuses nobody.
+//! Only interfaces without another interface of the namespace below them count, because a bridge, a
+//! bond or a VLAN counts the same bytes again. If the interfaces on top count more (a synthetic
+//! interface over a virtual function), their count is used. If the stacking is unknown, all
+//! interfaces count. That is too much, and produces no finding against the target.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Device;
@@ -20,19 +22,20 @@ use crate::links::{bottoms, tops};
 use crate::place::{self, Place};
 use crate::rules::seen;
 
-/// Counters of hardware may be as old as this: cards write them to memory once a second (`stats-block-usecs` of
-/// ethtool(8)), and a second of ours.
+/// Maximum age of a hardware counter. Cards write counters to memory once a second
+/// (`stats-block-usecs` of ethtool(8)). Sampling adds another second.
 const OLD_NS_MAX: u64 = 2_000_000_000;
-/// More than this share is most.
+/// Minimum share of the bytes that counts as most of them.
 const MOST: f64 = 0.5;
 
-/// Whether a real load spoke to its target over a network by itself.
+/// Returns true if a real load spoke to its target over a network itself.
 pub(crate) fn speaks_itself(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Real && seen::is_remote_target(bundle)
 }
 
-/// Whether a host's link to its storage may hold it back: a network's file system or protocol, a disk of a network, or
-/// clients of our own whose bytes left by its interfaces.
+/// Returns true if the host's link to its storage may limit the load. This applies to network file
+/// systems, network protocols and network disks. It also applies to our own clients if their bytes
+/// left by the host's interfaces.
 pub(crate) fn is_over_a_network(bundle: &Bundle) -> bool {
     let environment = &bundle.environment;
     let is_far = |device: &Device| place::of(device, environment) == Place::Network;
@@ -40,7 +43,7 @@ pub(crate) fn is_over_a_network(bundle: &Bundle) -> bool {
     is_remote || environment.devices.iter().any(is_far)
 }
 
-/// Bytes that came and went over interfaces while the load was measured, at most; `None` where that is not known.
+/// Returns the maximum bytes that crossed interfaces during the measurement; `None` if unknown.
 pub(crate) fn counted(bundle: &Bundle) -> Option<IoBytes> {
     let servers = &bundle.observed.servers;
     let is_far = !servers.is_empty()
@@ -48,8 +51,7 @@ pub(crate) fn counted(bundle: &Bundle) -> Option<IoBytes> {
     over(bundle.observed.links.as_ref()?, !is_far)
 }
 
-/// Whether the interfaces other than the loopback moved most of what the load did: it went over them, whoever is at
-/// the other end.
+/// Returns true if interfaces other than the loopback moved most of the load's bytes.
 pub(crate) fn goes_out(bundle: &Bundle) -> bool {
     let outward = bundle.observed.links.as_ref().and_then(|links| over(links, false));
     let Some(outward) = outward.filter(|_| speaks_itself(bundle)) else { return false };
@@ -58,13 +60,13 @@ pub(crate) fn goes_out(bundle: &Bundle) -> bool {
     asked >= ASKED_MIN && moved as f64 > asked as f64 * MOST
 }
 
-/// Bytes of one direction that completed within the measured phase.
+/// Returns the bytes of one direction that completed within the measured phase.
 fn within(bundle: &Bundle, is_read: bool) -> u64 {
     let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);
     classes.map(ClassTotals::bytes_within).fold(0, u64::saturating_add)
 }
 
-/// Bytes over a namespace's interfaces, with those of its loopback or without.
+/// Returns the bytes over a namespace's interfaces, with or without the loopback.
 fn over(links: &Links, with_loopback: bool) -> Option<IoBytes> {
     let outward = sum(bottoms(links))?;
     let tops = sum(tops(links))?;
@@ -86,9 +88,9 @@ fn moved(counters: &LinkCounters) -> IoBytes {
     IoBytes { read_bytes: counters.received_bytes, written_bytes: counters.sent_bytes }
 }
 
-/// Bytes of one direction that have to show at the interfaces. What completed in the measured phase may have come
-/// before the counters were read, as far as an I/O takes; what came after its end is left out; a card's counters may
-/// be old. `None` where that leaves nothing to say.
+/// Returns the minimum bytes of one direction that the interfaces must show. The measured bytes are
+/// reduced for three reasons. I/O may have started before the counters were read. Bytes after the
+/// end of the phase are left out. A card's counters may be old. `None` if no bytes remain.
 pub(crate) fn least(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let (phase, links) = (measured(bundle)?, bundle.observed.links.as_ref()?);
     let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);
@@ -160,7 +162,8 @@ mod tests {
         assert_eq!(received(vec![one("eth0", &[], 10), beneath], false), Some(10));
         let blind = |name, bytes| Interface { below: None, ..one(name, &[], bytes) };
         assert_eq!(received(vec![blind("br0", 10), blind("eth0", 10)], false), Some(20));
-        // A container that came: its bytes passed eth0 too, but whatever it moved is not known.
+        // A container with an interface of its own: its bytes crossed eth0 too, but their number is
+        // not known.
         assert_eq!(
             received(vec![one("br0", &["eth0", "eth1"], 9), one("eth0", &[], 9), lost], false),
             None

@@ -33,7 +33,7 @@ fn a_device_that_moved_little_convicts_the_cache_direct_or_not() {
 #[test]
 fn others_never_stand_in_for_this_process() {
     for mut bundle in [fixtures::reads(), fixtures::writes()] {
-        // The device moved it all, and more, and this process next to nothing of it.
+        // The devices moved more than all requested bytes, and this process almost none of them.
         let own = &mut bundle.observed.generator;
         (own.storage_read_bytes, own.storage_written_bytes) = (Some(1 << 20), Some(1 << 20));
         let device = &mut bundle.observed.devices[0];
@@ -60,18 +60,18 @@ fn what_is_dirty_yet_has_not_reached_the_device() {
     assert_eq!(outcome(&bundle), Outcome::Pass);
     bundle.observed.memory.dirty_bytes_after = Some(1 << 30);
     assert_eq!(outcome(&bundle), Outcome::Fail);
-    // What is dirty of others' files is not ours.
+    // Dirty bytes of other files do not belong to this load.
     bundle.observed.page_cache.resident_bytes_after = Some(0);
     assert_eq!(outcome(&bundle), Outcome::Pass);
-    // Files that were written directly may be cached, and others' pages dirty, at the same time.
+    // Files that were written directly may be cached while other processes have dirty pages.
     bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
     bundle.run.engine.paths[0].direct = true;
     assert_ne!(outcome(&bundle), Outcome::Fail);
     bundle.run.engine.paths[0].direct = false;
-    // Whose it is may not show.
+    // The owner of the dirty bytes may be unknown.
     bundle.observed.page_cache.resident_bytes_after = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
-    // Nor whether anything is dirty at all.
+    // The number of dirty bytes may be unknown too.
     bundle.observed.memory.dirty_bytes_after = None;
     assert_eq!(outcome(&bundle), Outcome::Unknown);
 }
@@ -123,7 +123,7 @@ fn little_is_not_much_to_go_by() {
     assert_eq!(outcome(&bundle), Outcome::Unknown);
 }
 
-/// The counters are read for the first time a little after the measurement began.
+/// The counters are first read a little after the measurement began.
 #[test]
 fn a_moment_is_not_much_to_go_by() {
     let mut bundle = fixtures::reads();
@@ -138,7 +138,7 @@ fn a_moment_is_not_much_to_go_by() {
     assert_eq!(outcome(&bundle), Outcome::Fail, "its counters are its own affair");
 }
 
-/// A process that was stopped reads the counters late: what was moved before is in none of them.
+/// A stopped process reads the counters late: they lack the bytes moved before that.
 #[test]
 fn what_was_moved_before_anybody_counted_is_held_against_nobody() {
     let mut bundle = fixtures::reads();
@@ -173,7 +173,8 @@ fn a_declared_reduction_is_allowed_for_up_to_what_is_believable() {
     assert_eq!(outcome(&bundle), Outcome::Fail);
 }
 
-/// Reads through a loop device on `sda`, whose file the page cache holds `resident` of.
+/// Returns reads through a loop device on `sda`, with `resident` bytes of its file in the page
+/// cache.
 fn through_a_loop(direct_io: bool, resident: u64) -> Bundle {
     let mut bundle = fixtures::reads();
     let sda = bundle.environment.devices[0].clone();
@@ -226,7 +227,8 @@ fn the_page_cache_under_a_loop_device_is_seen_from_below() {
 fn others_do_not_acquit_the_page_cache_under_a_loop_device() {
     let mut bundle = through_a_loop(false, 1 << 30);
     let all = bundle.observed.devices[0].read_bytes;
-    // Somebody reads as much from the disk, and the kernel's threads hardly anything for the loop device.
+    // Another process reads as much from the disk, and the kernel's threads hardly anything for the
+    // loop device.
     bundle.observed.neighbours.storage_read_bytes = Some(all);
     bundle.observed.kernel = Some(IoBytes { read_bytes: all / 10, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -239,7 +241,7 @@ fn a_busy_disk_does_not_accuse_a_loop_device_that_goes_past_the_cache() {
     let mut bundle = through_a_loop(true, 0);
     let all = bundle.observed.devices[0].read_bytes;
     bundle.observed.devices[1].read_bytes = all * 3;
-    // What others were counted for is more than what the disk took of them.
+    // Other processes' counters exceed the bytes that the disk moved for them.
     bundle.observed.neighbours.storage_read_bytes = Some(all * 4);
     assert_eq!(outcome(&bundle), Outcome::Pass);
     bundle.observed.backing_files[0].resident_bytes_after = Some(1 << 29);
@@ -271,11 +273,11 @@ fn a_mapping_is_not_acquitted_by_what_others_read_below_it() {
     assert_eq!(outcome(&bundle), Outcome::Pass, "too little to hide anything");
     bundle.observed.neighbours.storage_read_bytes = Some(all);
     assert_eq!(outcome(&bundle), Outcome::Unknown, "another process read the disk itself");
-    // It read through another volume, which is counted beside.
+    // The other process read through another volume, which is counted separately.
     bundle.observed.devices[1].read_bytes = all * 2;
     bundle.observed.devices[1].beside = Some(IoBytes { read_bytes: all, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Pass);
-    // It read the same volume: all of it went through the mapping.
+    // The other process read the same volume: all bytes passed through the mapping.
     let mut bundle = through_a_mapping();
     for device in &mut bundle.observed.devices {
         device.read_bytes *= 2;
@@ -284,7 +286,7 @@ fn a_mapping_is_not_acquitted_by_what_others_read_below_it() {
     assert_eq!(outcome(&bundle), Outcome::Pass);
 }
 
-/// Reads through a mapping on `sda`.
+/// Returns reads through a mapping on `sda`.
 fn through_a_mapping() -> Bundle {
     let mut bundle = through_a_loop(true, 0);
     let top = &mut bundle.environment.devices[0];
@@ -301,7 +303,7 @@ fn a_mapping_that_answers_by_itself_is_seen_from_below() {
     let all = bundle.observed.devices[0].read_bytes;
     bundle.observed.devices[1].read_bytes = all / 2;
     assert_eq!(outcome(&bundle), Outcome::Fail);
-    // Another volume on the same disk does not make up for it.
+    // Another volume on the same disk does not supply the missing bytes.
     bundle.observed.devices[1].read_bytes = all * 2;
     bundle.observed.devices[1].beside = Some(IoBytes { read_bytes: all * 3 / 2, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -362,7 +364,8 @@ fn a_server_elsewhere_is_seen_by_its_client_alone() {
     assert!(says(&bundle).contains("the network"));
 }
 
-/// The interfaces' counters of the whole measurement: received, of the loopback and of a card.
+/// Returns interface counters of the whole measurement: bytes received on the loopback and on a
+/// card.
 fn links(loopback_bytes: u64, card_bytes: u64) -> Option<Links> {
     let one = |name: &str, received_bytes| Interface {
         name: name.into(),
@@ -410,18 +413,18 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
         change(&mut bundle);
         assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
     };
-    // A counter that was set back, or none at all.
+    // A counter that was reset, or no counter.
     passes(&|b| b.observed.links.as_mut().unwrap().interfaces[1].counters = None);
     passes(&|b| b.observed.links = None);
-    // I/Os that take as long as the measurement were under way before it.
+    // I/Os as long as the measurement were in flight before it began.
     passes(&|b| b.run.classes[0].service_ns_max = 50 * fixtures::SECOND_NS);
-    // Counters that were first read when most of it was over.
+    // Counters first read late in the measurement.
     passes(&|b| b.observed.links.as_mut().unwrap().from_ns = 60 * fixtures::SECOND_NS);
-    // Counters of a card that are old, in a measurement that is short.
+    // Old counters of a card in a short measurement.
     passes(&|b| b.run.phases[1].duration_ns = 2 * fixtures::SECOND_NS);
-    // Bytes that came after its end.
+    // Bytes that arrived after the end.
     passes(&|b| b.run.classes[0].drained_bytes = b.run.classes[0].size_bytes - 100);
-    // A mount of the kernel's is held to its own counters, a model to none.
+    // A kernel mount is judged by its own counters. A model has none.
     passes(&|b| {
         let server_read_bytes = b.run.classes[0].size_bytes;
         b.observed.network_mounts =
@@ -509,7 +512,8 @@ fn memory_and_nothing_are_told_by_another_rule() {
     assert_eq!(fixtures::outcome(&RULE, &bundle), None);
 }
 
-/// A small stream of `small_bytes` through the page cache beside a big direct one.
+/// Returns a run with a small stream of `small_bytes` through the page cache beside a big direct
+/// one.
 fn small_buffered_beside_big_direct(small_bytes: u64) -> Bundle {
     let to = "[[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nfile_size = \"1GiB\"\n\
               reads = 100\n[[workload.matrix]]\nname = \"big\"\nfile_size = \"1GiB\"\nreads = 100\n";
@@ -526,21 +530,21 @@ fn small_buffered_beside_big_direct(small_bytes: u64) -> Bundle {
 
 #[test]
 fn a_small_cached_stream_does_not_hide_behind_a_big_direct_one() {
-    // The device moved what the big stream asked, which is nine tenths of all.
+    // The device moved the bytes of the big stream, nine tenths of the total.
     let big_bytes = fixtures::reads().run.classes[0].size_bytes;
     let mut bundle = small_buffered_beside_big_direct(big_bytes / 9);
     assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
     assert!(says(&bundle).contains("buffered streams"), "{}", says(&bundle));
-    // Its honest twin reads from the device as well.
+    // In the honest variant, the small stream reads from the device as well.
     let all = big_bytes / 9 + big_bytes;
     bundle.observed.devices[0].read_bytes = all;
     bundle.observed.generator.storage_read_bytes = Some(all);
     assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
-    // Half of it from the cache is not what the device does, either.
+    // A stream with half of its reads from the cache does not show the device's rate either.
     bundle.observed.devices[0].read_bytes = all - big_bytes / 18;
     bundle.observed.generator.storage_read_bytes = Some(all - big_bytes / 18);
     assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
-    // Other processes' reads acquit no stream.
+    // Other processes' reads do not excuse the buffered stream.
     bundle.observed.devices[0].read_bytes = 2 * all;
     assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
 }

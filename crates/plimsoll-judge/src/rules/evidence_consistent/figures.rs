@@ -1,4 +1,4 @@
-//! The same I/Os in totals, rows, histograms and phases.
+//! Compares the same I/Os in totals, rows, histograms and phases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,16 @@ use plimsoll_evidence::series::{Data, drained_class};
 
 use super::Ledgered;
 
-/// The engine counts in finer buckets than the log has, and hands them over by their bounds: each value
-/// may move by one bucket of three digits.
+/// Relative error of a histogram value. The engine counts in finer buckets than the log, and
+/// exports their bounds. Each value may therefore move by one bucket of three digits.
 const BUCKET: f64 = 0.002;
-/// What older versions may have lost of a histogram: an interval that began within its last half
-/// millisecond.
+/// Maximum share of a histogram that older versions may have lost: an interval that began within
+/// the last half millisecond.
 const SHORT: f64 = 0.01;
-/// What the tags of the generator's own histograms begin with.
+/// Prefix of the tags of the generator's own histograms.
 const GENERATOR: &str = "generator";
-/// Rows are cut on a grid that a thread meets at its next completion. That of a foreign tool is its own affair, and
-/// that of a run which did not come to its end may be met late.
+/// Interval of the rows. A thread closes a row at its next completion after the interval ends. The
+/// intervals of foreign tools are unknown, and a run that did not complete may close rows late.
 const GRID_NS: u64 = 1_000_000_000;
 
 pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
@@ -33,7 +33,7 @@ pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
         of_rows(class, within, rows.drained.get(class.name.as_str()), held);
         of_histograms(bundle, class, held);
     }
-    // What could not be driven to its end leaves rows without totals.
+    // A run whose threads hung leaves rows without totals.
     if !bundle.run.classes.is_empty() {
         let all = rows.measured.keys().chain(rows.drained.keys());
         for name in all.filter(|name| !names.contains(**name)) {
@@ -50,7 +50,7 @@ pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
     bytes_of_phases(bundle, &rows, held);
 }
 
-/// Phases follow each other, within the run.
+/// Checks that phases follow each other within the run.
 fn phases(bundle: &Bundle, held: &mut Ledgered) {
     let mut end_ns = 0;
     for phase in &bundle.run.phases {
@@ -68,13 +68,13 @@ fn phases(bundle: &Bundle, held: &mut Ledgered) {
 /// Sums of rows.
 #[derive(Default)]
 struct Rows<'a> {
-    /// Of the measured phase, by class.
+    /// Sums of the measured phase, by class.
     measured: BTreeMap<&'a str, Sums>,
-    /// Of what belongs to it and came after its end, by class.
+    /// Sums of operations of the measured phase that completed after its end, by class.
     drained: BTreeMap<&'a str, Sums>,
     /// Bytes of each phase, by its index.
     bytes: BTreeMap<u32, u64>,
-    /// Rows of phases that the run does not have, or that lie outside of the measured phase.
+    /// Rows of phases that the run does not have, or rows outside the measured phase.
     astray: u64,
 }
 
@@ -125,20 +125,20 @@ fn rows(bundle: &Bundle) -> Rows<'_> {
     rows
 }
 
-/// How far from its phase a row may begin.
+/// Returns the maximum distance of a row's start from its phase.
 fn grid_ns(bundle: &Bundle) -> u64 {
     let is_ours = bundle.run.driver != Driver::Foreign;
     let is_whole = bundle.run.end.kind == EndKind::Completed;
     if is_ours && is_whole { GRID_NS.min(bundle.plan.evidence.interval_ns) } else { GRID_NS }
 }
 
-/// Whether so many latencies, none above `max_ns`, can have this sum.
+/// Returns true if `count` latencies, none above `max_ns`, can have the sum `sum_ns`.
 fn possible(count: u64, sum_ns: u64, max_ns: u64) -> bool {
     let most = u128::from(count) * (u128::from(max_ns) + 1);
     max_ns <= sum_ns.saturating_add(1) && u128::from(sum_ns) <= most
 }
 
-/// A class's own figures.
+/// Checks the figures of one class.
 fn of_class(class: &ClassTotals, held: &mut Ledgered) {
     let name = &class.name;
     held.hold(class.drained <= class.count && class.drained_bytes <= class.size_bytes, || {
@@ -156,8 +156,8 @@ fn of_class(class: &ClassTotals, held: &mut Ledgered) {
     held.hold(service, || format!("{name}: the service times are longer than the latencies"));
 }
 
-/// The totals against the series' rows. What drained after the end has rows of its own; older versions left
-/// it out.
+/// Compares the totals with the rows of the series. Operations that drained after the end have rows
+/// of their own, which older versions left out.
 fn of_rows(class: &ClassTotals, rows: Option<&Sums>, drained: Option<&Sums>, held: &mut Ledgered) {
     let name = &class.name;
     let mut rows = rows.copied().unwrap_or_default();
@@ -192,7 +192,7 @@ fn of_rows(class: &ClassTotals, rows: Option<&Sums>, drained: Option<&Sums>, hel
     });
 }
 
-/// The totals against the histograms.
+/// Compares the totals with the histograms.
 fn of_histograms(bundle: &Bundle, class: &ClassTotals, held: &mut Ledgered) {
     let both = [
         (class.name.clone(), class.count, class.latency_ns_sum, class.latency_ns_max),
@@ -211,14 +211,15 @@ fn of_histograms(bundle: &Bundle, class: &ClassTotals, held: &mut Ledgered) {
             held.same(&what, ("the histogram", count), ("the total", total));
             histogram.filter(|histogram| histogram.len() == total)
         } else {
-            // Older versions took in what the close wrote, where it began in the same millisecond.
+            // Histograms of older versions include writes of the close that began in the same
+            // millisecond.
             let enough = count as f64 >= total as f64 * (1.0 - SHORT);
             held.hold(enough, || format!("{what}: the histogram says {count}, the total {total}"));
             None
         };
         let Some(histogram) = histogram else { continue };
         let (low, high) = bounds(histogram);
-        // Longer ones are counted as the longest that is told apart.
+        // A histogram clamps longer latencies to its maximum.
         let told_apart = max_ns < LATENCY_NS_MAX;
         held.hold(!told_apart || (low..=high).contains(&(sum_ns as f64)), || {
             format!("latencies of {tag}: the total says {sum_ns} ns, the histogram {low:.0} to {high:.0} ns")
@@ -233,7 +234,7 @@ fn of_histograms(bundle: &Bundle, class: &ClassTotals, held: &mut Ledgered) {
     }
 }
 
-/// Between which bounds the sum of a histogram's values lies.
+/// Returns the minimum and maximum sum of a histogram's values.
 fn bounds(histogram: &Histogram<u64>) -> (f64, f64) {
     let (mut low, mut high) = (0.0, 0.0);
     for bucket in histogram.iter_recorded() {
@@ -241,12 +242,12 @@ fn bounds(histogram: &Histogram<u64>) -> (f64, f64) {
         low += count * histogram.lowest_equivalent(value) as f64;
         high += count * histogram.highest_equivalent(value) as f64;
     }
-    // A latency of 0 is counted as the least that is told apart.
+    // A histogram counts a latency of 0 as its smallest value.
     let least = histogram.len() as f64;
     (low * (1.0 - BUCKET) - least, high * (1.0 + BUCKET) + least)
 }
 
-/// The bytes of the phases against the series, and those of the measurement against the totals.
+/// Compares the bytes of the phases with the series, and those of the measurement with the totals.
 fn bytes_of_phases(bundle: &Bundle, rows: &Rows<'_>, held: &mut Ledgered) {
     held.hold(rows.astray == 0, || {
         format!("{} rows of the series lie outside of the phases", rows.astray)

@@ -1,4 +1,4 @@
-//! What the system beneath, the store and the model counted, against the same in another place.
+//! Compares counters of the host, the store and the model with other records of the same I/Os.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,12 @@ use plimsoll_plan::{ResolvedPlan, Workload};
 use super::Ledgered;
 use crate::figures::measured;
 
-/// Devices count in sectors of this size (Documentation/block/stat.rst of Linux).
+/// Sector size of device counters (Documentation/block/stat.rst of Linux).
 const SECTOR_BYTES: u64 = 512;
-/// Two places that read the same counter at slightly different moments may differ by this share.
+/// Allowed relative difference between two readings of one counter at slightly different moments.
 const SHARE: f64 = 0.02;
-/// Counters of devices and CPUs go on in ticks, and are read a little late.
+/// Allowed delay of counters of devices and CPUs, which advance in ticks and are read a little
+/// late.
 const LATE_NS: u64 = 2_000_000_000;
 
 pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
@@ -30,7 +31,7 @@ pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
     sizes(bundle, held);
 }
 
-/// Of each gauge's rows in the measured phase the sum and the largest.
+/// Returns the sum and the maximum of each gauge's rows in the measured phase.
 fn gauges<'a>(bundle: &'a Bundle, measure: &Phase) -> BTreeMap<&'a str, (f64, f64)> {
     let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
     let mut gauges: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
@@ -42,7 +43,8 @@ fn gauges<'a>(bundle: &'a Bundle, measure: &Phase) -> BTreeMap<&'a str, (f64, f6
     gauges
 }
 
-/// A network interface's totals against the series of the same counters, which end a moment before them.
+/// Compares a network interface's totals with the series of the same counters. The series ends a
+/// moment before the totals are read.
 fn links(bundle: &Bundle, gauges: &BTreeMap<&str, (f64, f64)>, held: &mut Ledgered) {
     let Some(links) = &bundle.observed.links else { return };
     for one in &links.interfaces {
@@ -60,15 +62,15 @@ fn links(bundle: &Bundle, gauges: &BTreeMap<&str, (f64, f64)>, held: &mut Ledger
     }
 }
 
-/// A device's totals against the series of the same counter, and against what a device can do.
+/// Compares a device's totals with the series of the same counter, and with the limits of a device.
 fn devices(
     bundle: &Bundle,
     measure: &Phase,
     gauges: &BTreeMap<&str, (f64, f64)>,
     held: &mut Ledgered,
 ) {
-    // A run that did not come to its end, for a thread that hung, reads the totals later. So does one whose operations
-    // were waited for after the end.
+    // A run with a hung thread reads the totals later. So does a run that drained operations after
+    // its end.
     let whole = bundle.run.end.kind == EndKind::Completed;
     let drained = bundle.run.classes.iter().any(|class| class.drained > 0);
     let longest_ns = match whole && !drained {
@@ -88,7 +90,7 @@ fn devices(
             else {
                 continue;
             };
-            // The totals are read after the last row: what came between is in no row.
+            // The totals are read after the last row, so no row has the bytes in between.
             let total = total as f64;
             held.hold(
                 *sum <= total * (1.0 + SHARE)
@@ -113,7 +115,8 @@ fn possible(device: &DeviceTotals, longest_ns: u64, held: &mut Ledgered) {
     });
 }
 
-/// Shares lie between 0 and 1, and the generator had no more time than the host's CPUs.
+/// Checks that shares are between 0 and 1. The generator cannot use more time than the host's CPUs
+/// have.
 fn shares(bundle: &Bundle, measure: &Phase, held: &mut Ledgered) {
     let cpu = &bundle.observed.cpu;
     let of = [cpu.busy_min, cpu.busy_avg, cpu.busy_max];
@@ -136,7 +139,8 @@ fn shares(bundle: &Bundle, measure: &Phase, held: &mut Ledgered) {
     }
 }
 
-/// Figures that two counters, started and stopped a little apart, may differ by: what was in flight.
+/// Returns true if two counters differ by no more than the operations in flight. They start and
+/// stop a little apart.
 fn near(bundle: &Bundle, a: u64, b: u64) -> bool {
     let drained: u64 = bundle.run.classes.iter().map(|class| class.drained).sum();
     let in_flight =
@@ -144,8 +148,8 @@ fn near(bundle: &Bundle, a: u64, b: u64) -> bool {
     a.abs_diff(b) <= in_flight + (a.max(b) as f64 * SHARE) as u64 + 2
 }
 
-/// As [`near`], of what was asked for against what was done. An open loop that asks for more than it gets
-/// leaves any number waiting.
+/// Compares requested with completed operations as [`near`] does. An open loop above the capacity
+/// leaves any number of operations waiting.
 fn near_asked(bundle: &Bundle, asked: u64, done: u64) -> bool {
     near(bundle, asked, done) || !bundle.run.engine.closed_loop && asked > done
 }
@@ -154,7 +158,7 @@ fn count(bundle: &Bundle, takes: impl Fn(&ClassTotals) -> bool) -> u64 {
     bundle.run.sum(takes, |class| class.count)
 }
 
-/// The operations as the access profile counts them.
+/// Compares the operations with those of the access profile.
 fn access_profile(bundle: &Bundle, held: &mut Ledgered) {
     let profile = &bundle.observed.workload;
     for (what, counted, is_read) in
@@ -168,8 +172,8 @@ fn access_profile(bundle: &Bundle, held: &mut Ledgered) {
     }
 }
 
-/// The largest transfer that a plan asks for: one that the access profile did not see may have been larger than all
-/// that it saw, as a mail store joins neighbouring pages in one write.
+/// Returns the largest transfer that a plan requests. The access profile may have missed larger
+/// transfers than it saw: a mail store joins neighbouring pages in one write.
 fn planned_bytes_max(plan: &ResolvedPlan) -> u64 {
     match &plan.workload {
         Workload::Mailbox(store) => store.coalesce_max_bytes,
@@ -180,8 +184,8 @@ fn planned_bytes_max(plan: &ResolvedPlan) -> u64 {
     }
 }
 
-/// Bytes of a class against the sizes of its transfers. A thread that hung handed its intervals over, and not its
-/// part of the profile.
+/// Compares the bytes of a class with the sizes of its transfers. A thread that hung delivered its
+/// intervals, but not its part of the profile.
 fn sizes(bundle: &Bundle, held: &mut Ledgered) {
     let profile = &bundle.observed.workload;
     let (Some(least), Some(most)) = (profile.size_bytes_min, profile.size_bytes_max) else {
@@ -190,7 +194,7 @@ fn sizes(bundle: &Bundle, held: &mut Ledgered) {
     let largest = planned_bytes_max(&bundle.plan);
     for class in bundle.run.classes.iter().filter(|c| c.group == "transactional" && c.errors == 0) {
         let ClassTotals { name, size_bytes, .. } = class;
-        // What did not come to an end is counted and moved nothing.
+        // Unfinished operations are counted and moved no bytes.
         let count = class.count.saturating_sub(class.unfinished().unwrap_or(0));
         let profiled = if class.is_read { profile.reads } else { profile.writes };
         let total =
@@ -205,7 +209,7 @@ fn sizes(bundle: &Bundle, held: &mut Ledgered) {
     }
 }
 
-/// The mail store's own counters.
+/// Compares the totals with the mail store's own counters.
 fn store(bundle: &Bundle, held: &mut Ledgered) {
     let counters = &bundle.run.counters;
     let of = |name: &str, takes: &dyn Fn(&ClassTotals) -> bool, held: &mut Ledgered| {
@@ -223,7 +227,7 @@ fn store(bundle: &Bundle, held: &mut Ledgered) {
     of("log_writes", &|class| class.group == "log" && !class.is_read, held);
 }
 
-/// What a model says entered it.
+/// Compares the totals with the operations that entered a model.
 fn inside(bundle: &Bundle, held: &mut Ledgered) {
     let Some(inside) = &bundle.observed.inside else { return };
     for (what, is_read) in [("reads", true), ("writes", false)] {

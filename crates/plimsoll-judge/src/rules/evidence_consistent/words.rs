@@ -1,4 +1,4 @@
-//! Words that go together: what carried the load, on what, and how it ended.
+//! Checks fields that must agree: the driver, the engine, the target and the end of the run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, PhaseKind, Tier};
@@ -7,7 +7,7 @@ use plimsoll_plan::TargetKind;
 
 use super::Ledgered;
 
-/// Kinds of engine that are Plimsoll's alone: other tools have an `io_uring`, a `null` and an `nfs` too.
+/// Engine kinds that only Plimsoll has. Other tools have an `io_uring`, a `null` and an `nfs` too.
 const OWN_ENGINES: [&str; 3] = ["threads", "s3", "model"];
 
 pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {

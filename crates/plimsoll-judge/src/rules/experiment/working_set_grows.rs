@@ -10,8 +10,8 @@ use crate::finding::{Finding, Outcome};
 
 /// Minimum ratio of working sets, or of declared caches, for a comparison.
 const APART_MIN: f64 = 1.5;
-/// Gain that only a cache explains. On a rotating disk a small working set saves long seeks, 8 ms
-/// of about 12, and no more than half of the total.
+/// Gain that only a cache explains. On a rotating disk, a small working set saves long seeks. They
+/// take 8 ms of about 12, and the saving is at most half of the total.
 const GAIN_FAIL: f64 = 2.0;
 /// Gain beyond noise: repeats on shared hosts agree within 10 %.
 const GAIN_MAX: f64 = 1.25;
@@ -121,7 +121,7 @@ mod tests {
     use super::super::super::fixtures;
     use super::*;
 
-    /// A run on a working set that is so much faster than the honest one.
+    /// Returns a run on this working set at `percent` of the honest run's rate.
     fn run(working_set_bytes: u64, percent: u64) -> Bundle {
         let mut bundle = fixtures::reads();
         bundle.observed.workload.working_set_read_bytes = Some(working_set_bytes);
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(outcome(&run(1 << 30, 126), &far), Some(Outcome::Unknown));
         assert_eq!(outcome(&run(1 << 30, 199), &far), Some(Outcome::Unknown));
         assert_eq!(outcome(&run(1 << 30, 201), &far), Some(Outcome::Fail));
-        // Slower on less data is something else.
+        // A slower run on less data has another cause.
         assert_eq!(outcome(&run(1 << 30, 50), &far), Some(Outcome::Pass));
     }
 

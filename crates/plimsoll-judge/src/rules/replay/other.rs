@@ -114,14 +114,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Why the mapping put too many places of the trace on too few of the target.
+/// Returns a finding if the mapping put too many addresses of the trace on too few of the target.
 fn folded(replay: &Replay) -> Option<(Outcome, String)> {
     let mapping = &replay.mapping;
     if mapping.folded == 0 || mapping.touched_bytes == 0 {
         return None;
     }
     let touched = mapping.touched_bytes;
-    // No more than the target can remain distinct, whatever the rule of the mapping.
+    // At most the size of the target can remain distinct, whichever mapping is used.
     let mapped = mapping.mapped_bytes.unwrap_or(touched.min(mapping.target_bytes));
     let share = mapped as f64 / touched as f64;
     let of_operations = mapping.folded as f64 / replay.operations.max(1) as f64;

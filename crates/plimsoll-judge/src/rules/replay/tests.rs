@@ -13,7 +13,7 @@ use crate::verdict::VerdictKind;
 
 const MS: u64 = 1_000_000;
 
-/// A minute of reads that a trace asked for, each a moment after its time.
+/// Returns a minute of reads from a trace, each started a moment after its time.
 fn replayed(pace: &str) -> Bundle {
     let operations = RATE * SECONDS;
     let plan = format!(
@@ -221,7 +221,8 @@ fn a_trace_that_is_folded_onto_few_places_is_not_replayed() {
         assert!(finding.says.contains("100.00 GiB"), "{}", finding.says);
         assert_eq!(judge(&bundle).verdict, VerdictKind::Invalid, "{rule}");
     }
-    // Bundles of earlier versions do not say how much was reached: no more than the target.
+    // Bundles of earlier versions do not record the mapped bytes: assume the size of the target at
+    // most.
     let earlier = mapped("wrap", 100 * GIB, 8 * GIB, None);
     assert_eq!(outcomes(&earlier)[1], Some(Outcome::Fail));
     let earlier = mapped("scale", 7 * GIB, 8 * GIB, None);
