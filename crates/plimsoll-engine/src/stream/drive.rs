@@ -1,10 +1,10 @@
 //! Loop of a driving thread: take a completion, record it, start every operation that is due, hand
 //! it over. The thread waits if no completion has arrived and no start is due.
 //!
-//! The device must never be idle because of this thread, so operations it waited for are handled
-//! one by one. The loop takes one completion, starts the next operation in its place and hands it
-//! over before it takes the next completion. If operations are back at once, the loop takes them in
-//! batches (`Batch`). The call that waits also hands over the last operation before the wait.
+//! The device must never be idle because of this thread. After a wait, the loop therefore takes one
+//! completion, starts the next operation in its place and hands it over before it takes the next
+//! completion. If operations are back at once, the loop takes them in batches (`Batch`). The call
+//! that waits also hands over the last operation before the wait.
 //!
 //! The loop reads the clock when it looks for completions and just before each call. In a closed
 //! loop, latency begins just before the operation's own call and ends when the loop first saw the
@@ -421,7 +421,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 }
                 pacing.completed(place as u32, ready_ns);
             });
-            // The ring's own timer counts too, although it is no operation: the next completion is
+            // The count includes the ring's own timer, which completes no operation: the next one is
             // younger than those taken.
             self.seen -= most;
             // The look must precede the next start in that place.

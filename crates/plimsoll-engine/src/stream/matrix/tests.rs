@@ -122,7 +122,7 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
 fn a_sample_is_checked_without_following_everything() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f");
-    // The operations reach few units, and each of them is sampled.
+    // The operations reach few units, so the sample contains every one.
     let sample = Arc::new(Sample::new([UNITS as u64].into_iter(), 64, 7));
     let sampled = || WriteContent::Sampled { content: made(true), sample: Arc::clone(&sample) };
     let whole = config(0.0, Pattern::Sequential, 1 << 20);
