@@ -42,8 +42,8 @@ fn on_a_thread<T: Send + 'static>(
     }
 }
 
-/// Runs `work` on `what`, without a time limit. After the operator has requested a stop, waits for
-/// `patience` more, and only a moment if the stop is urgent.
+/// Runs `work` on `what`, without a time limit at first. Abandons it `patience` after the
+/// operator's request to stop, and sooner if the stop is urgent.
 ///
 /// # Errors
 /// [`EngineError::Stuck`] if the work was abandoned, [`EngineError::Defect`] if it panicked.
@@ -62,7 +62,7 @@ pub fn patiently<T: Send + 'static>(
 }
 
 /// Runs `work` that only adds information to a run. Returns `None` if it does not finish within
-/// `patience`.
+/// `patience`, or within the shorter timeout after the operator's request to stop.
 pub fn at_most<T: Send + 'static>(
     patience: Duration,
     work: impl FnOnce() -> Option<T> + Send + 'static,

@@ -13,9 +13,9 @@ use plimsoll_sys::clock::monotonic_ns;
 /// Interval between requests for permission.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 
-/// Returns when a phase begins that is ready from `ready_ns` on. The start is never earlier. If the
-/// operator requests the end of the run, it is now and not `ready_ns`: after a wait of ten seconds,
-/// all operations of these would be due at once.
+/// Returns when a phase begins that is ready from `ready_ns` on. The start is never earlier than
+/// `ready_ns`. If the operator requests the end of the run, the phase begins now. A start at
+/// `ready_ns`, perhaps ten seconds ago, would make all operations of these seconds due at once.
 fn begins_at(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -53,8 +53,7 @@ pub(crate) fn put_off(
     is_late
 }
 
-/// Waits like [`begins_at`], for a phase that begins as soon as it is driven. Returns when its time
-/// has come.
+/// Waits until a phase may begin that starts as soon as it is driven. Returns the start.
 pub(crate) fn wait(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,

@@ -1,6 +1,6 @@
 //! Urgency of ending a run. The state is process-wide, like the signals that set it.
 //!
-//! | signals so far | a run |
+//! | received signals | a run |
 //! |---|---|
 //! | none | continues |
 //! | one | stops its load, closes in order, removes its data; abandons requests after some seconds without an answer |
@@ -55,7 +55,7 @@ pub fn hurried() -> bool {
 }
 
 /// Returns the timeout for a silent target, counted from its last answer or from the operator's
-/// request. Returns `otherwise_ns` without a request.
+/// request. Returns `otherwise_ns` without a request, and never more than that.
 #[must_use]
 pub fn patience_ns(otherwise_ns: u64) -> u64 {
     let patience = match (hurried(), asked()) {
@@ -74,8 +74,8 @@ pub fn counted_from_ns(since_ns: u64) -> u64 {
     since_ns.max(asked_ns)
 }
 
-/// Returns true if a request of that age has timed out: the operator has requested a stop, and the
-/// timeout has passed since both.
+/// Returns true if the run must abandon a request of that age: the operator has requested a stop,
+/// and the timeout has passed since then and since the request.
 #[must_use]
 pub fn is_over(age_ns: u64) -> bool {
     if !asked() {

@@ -109,7 +109,7 @@ fn answer_one_by_one(
     while !told.over.load(Ordering::Relaxed) {
         calls.recv_timeout(LOOK).into_iter().for_each(&mut answer);
     }
-    // The call is kept until now: a worker whose answer can't come any longer continues.
+    // Dropped only now: a worker continues once its answer can no longer come.
     drop(starved);
     let abandoned = u64::from(starves);
     Answered { operations, abandoned, longest: abandoned_after.unwrap_or(longest) }

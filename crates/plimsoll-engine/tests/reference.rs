@@ -4,9 +4,9 @@
 //! The delays of a busy machine are unknown, so these tests have no time limits. Instead, the
 //! device records when each operation arrived and when it was done. Its queue records when the
 //! driver pushed and took it. The reported latency of each operation must be between the two, and
-//! therefore each percentile too, on any machine. It is no shorter than the device's time, and no
-//! longer than the driver's. In virtual time no other program takes the processor, and the reported
-//! and drawn times are equal (`src/stream/drive/tests/drawn.rs`, `src/step/driver/tests.rs`).
+//! therefore each percentile too, on any machine. The latency is at least the device's time, and at
+//! most the driver's. In virtual time no other program takes the processor, and the reported and
+//! drawn times are equal (`src/stream/drive/tests/drawn.rs`, `src/step/driver/tests.rs`).
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/law.rs"]

@@ -26,8 +26,8 @@ const YIELD_NS: u64 = 2_000;
 /// Longest gap between two clock readings that counts as polling. In a longer gap another thread
 /// had the CPU.
 const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
-/// Every this many waits, the thread polls for the full time, whatever the mean: a wake-up may be
-/// most of the mean.
+/// Number of waits after which the thread polls once for the full time, even if the mean is too
+/// long: a wake-up may be most of the mean.
 const PROBE_WAITS: u32 = 64;
 
 /// Polling time of a thread, and the waits that set it.

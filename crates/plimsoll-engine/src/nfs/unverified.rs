@@ -2,9 +2,10 @@
 //!
 //! A server loses acknowledged unstable writes if it restarts before they are committed (RFC 1813,
 //! 3.3.7). The client notices this from the write verifier of the next COMMIT, and sends them
-//! again. Until then a read may return the earlier content, which is no damage. A lost connection
-//! is the first sign of a restart. From then on the queue commits every file with unstable writes
-//! at once. It does not check reads that were handed over before the last of these COMMITs.
+//! again. Until then a read may return the earlier content, and this is not damage. A lost
+//! connection is the first sign of a restart. From then on the queue commits every file with
+//! unstable writes at once. It does not check reads that were handed over before the last of these
+//! COMMITs.
 
 /// Files with unstable writes, and whether the server may still have lost some of them.
 #[derive(Clone, Debug, Default)]

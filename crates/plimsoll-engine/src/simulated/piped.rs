@@ -2,9 +2,9 @@
 //!
 //! Each operation passes through a pipe of constant length and leaves it one after the other: this
 //! limits the capacity. The device delays its completion interrupts, as disks and hypervisors do,
-//! so that many operations come back together. The thread needs time to prepare an operation, and
-//! so does the kernel in the call that hands it over. The operations of one call reach the device
-//! when the kernel has worked on all of them, as behind the block layer's plug.
+//! and many operations come back together. The thread needs time to prepare an operation, and so
+//! does the kernel in the call that hands it over. The operations of one call reach the device when
+//! the kernel has worked on all of them, as behind the block layer's plug.
 
 use super::{Costs, Device, Simulated, World};
 

@@ -6,8 +6,8 @@
 //! if operations are back at once.
 //!
 //! Without a schedule, the latency of an I/O starts just before the call that hands it over. Its
-//! wait in this thread is the generator's lag. The lag starts when the completion that led to the
-//! I/O was first seen, or at the time that the workload waited for.
+//! delay in this thread is the generator's lag. The lag starts when the thread first saw the
+//! completion that led to the I/O, or at the end of the workload's timed wait.
 
 use std::sync::mpsc::Sender;
 

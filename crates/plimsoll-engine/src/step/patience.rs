@@ -44,8 +44,9 @@ impl Patience {
         }
     }
 
-    /// Aborts stalled threads, or all threads after a panic. Returns true once their time to leave
-    /// is over: the stage then abandons the missing ones.
+    /// Aborts the threads if one is stalled, if a close makes no progress, after a panic, or if the
+    /// stop is urgent. Returns true once their time to leave is over: the stage then abandons the
+    /// missing ones.
     pub(super) fn is_over(
         &mut self,
         control: &Control,

@@ -179,7 +179,7 @@ fn thread_name(index: usize) -> String {
 }
 
 impl<W> Crew<W> {
-    /// Returns true if no thread is left to wait for.
+    /// Collects finished parts. Returns true once the others have used up their time to leave.
     fn is_over(&mut self) -> bool {
         for (index, ended) in self.results.try_iter() {
             self.ended[index] = Some(ended);

@@ -367,8 +367,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     }
 
     /// Returns when a place whose operation was taken at `now_ns` is ready for its next one. With a
-    /// schedule, that is when the operation was taken. Otherwise it is when the completion was
-    /// first seen: since then it waited for this thread, which handled earlier completions.
+    /// schedule, that is when the thread took the operation. Otherwise it is when the thread first
+    /// saw the completion: any later delay is this thread's, which handled earlier completions.
     #[inline(always)]
     fn ready_ns(&self, now_ns: u64) -> u64 {
         if self.scheduled { now_ns } else { self.seen_ns }

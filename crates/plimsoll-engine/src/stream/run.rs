@@ -223,8 +223,8 @@ pub fn watch<S: Source + Send + 'static>(
     Ok((report, sources))
 }
 
-/// Waits until all threads have opened their targets, and returns true then. Returns false a moment
-/// after the operator requested a stop, without waiting for the others.
+/// Waits until all threads have opened their targets, and returns true then. Returns false if one
+/// of them failed, or a moment after the operator requested a stop.
 fn are_ready<L: Send + 'static>(
     ready: &Receiver<bool>,
     threads: usize,

@@ -25,7 +25,7 @@ impl Source for Same {
     }
 }
 
-/// Lets the thread run on any CPU: it inherits the driver's pinning.
+/// Allows the thread to run on any CPU: it inherits the driver's pinning.
 fn unpin() {
     let mut all = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));

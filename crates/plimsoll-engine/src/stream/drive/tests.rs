@@ -198,8 +198,8 @@ fn constant(rate_per_s: f64) -> Open<plimsoll_workload::arrival::Arrivals> {
 
 #[test]
 fn a_stall_is_in_the_latencies_of_all_that_it_made_wait() {
-    // 20 s at 1,000/s with one stall of 2 s. The slowest 1 % of 20,000 operations are those that
-    // the first 200 ms of the stall delayed, so p99 is 2 s - 0.01 × 20 s = 1.8 s.
+    // 20 s at 1,000/s with one stall of 2 s. The first 200 ms of the stall delay the slowest 1 % of
+    // 20,000 operations. So p99 is 2 s - 0.01 × 20 s = 1.8 s.
     let world = World::default();
     let mut queue = Served::queue(&world, 10_000, 100_000);
     queue.device.stall = (9 * SECOND, 11 * SECOND);
