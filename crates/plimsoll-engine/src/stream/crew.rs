@@ -100,9 +100,9 @@ impl<L: Send + 'static> Crew<L> {
 }
 
 impl<L> Crew<L> {
-    /// Collects results. Returns true if no thread is left to wait for: all are back, or the others
-    /// have used up their time to leave. An urgent stop by the operator and a panic in any thread
-    /// cut operations in flight short.
+    /// Collects results. Returns true if all threads are back, or the others have used up their
+    /// time to leave. A panic in any thread cuts operations in flight short, and so does the
+    /// operator's request to stop after its timeout.
     pub fn is_over(&mut self) -> bool {
         for (index, left) in self.results.try_iter() {
             self.left[index] = Some(left);
