@@ -38,6 +38,7 @@ pub enum FileSource {
     Fd {
         /// Path for messages.
         path: PathBuf,
+        /// Descriptor of the file.
         fd: OwnedFd,
         /// True if it was opened with `O_DIRECT`.
         direct: bool,

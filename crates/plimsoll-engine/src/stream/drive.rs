@@ -81,6 +81,7 @@ pub struct Stop<'a> {
 /// First operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
+    /// Operation that failed.
     pub op: Op,
     /// Client of the operation.
     pub client: u32,

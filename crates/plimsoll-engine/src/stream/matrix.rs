@@ -59,6 +59,7 @@ pub enum SourceError {
     Content {
         /// Name of the stream.
         stream: String,
+        /// Reason why the content does not fit.
         source: ContentError,
     },
     /// The stream has operations on names or attributes.

@@ -53,6 +53,7 @@ pub enum Target {
 /// Clients that one thread drives.
 #[derive(Debug)]
 pub struct Group<S> {
+    /// Name of the group.
     pub name: String,
     /// CPU placement of the thread.
     pub place: Place,

@@ -14,6 +14,7 @@ use crate::{nfs, s3};
 /// Report of one group.
 #[derive(Clone, Debug)]
 pub struct GroupReport {
+    /// Name of the group.
     pub name: String,
     /// CPU placement of the thread, with the reason.
     pub place: Place,
