@@ -86,7 +86,7 @@ fn the_device_never_waits_for_the_thread() {
 #[test]
 fn what_is_reported_is_what_was_drawn() {
     for law in LAWS {
-        // As many servers as operations in flight, and a quarter of them.
+        // A server for each operation in flight, then for a quarter of them.
         for servers in [8, 2] {
             let (queue, took_ns) = Drawn::queue(&World::default(), 8, law, servers);
             let reported = run(queue, 8, 1, 600 * SECOND);

@@ -19,7 +19,7 @@ fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize 
 #[test]
 fn a_closed_loop_reports_what_was_drawn() {
     for law in LAWS {
-        // As many servers as operations in flight, and a quarter of them.
+        // A server for each operation in flight, then for a quarter of them.
         for servers in [8, 2] {
             check(law, servers, 1, Closed::new(&[8], 0));
         }
