@@ -1,12 +1,13 @@
-//! What counting the operations costs: the same streams with it and without it, in turns.
+//! Cost of counting the operations: the same streams with it and without it, in turns.
 //!
 //! ```console
 //! $ cargo run --release -p plimsoll-engine --example observe_cost -- [FILE] [PAIRS] [SECONDS]
 //! ```
 //!
-//! Without a file: on the null target, in nanoseconds an operation. With a file of 256 MiB or more: buffered
-//! random reads of it, which the page cache answers, as a share of the rate. Both are told twice: by the clock,
-//! and by the CPU time that the process used, which others on the same core do not lengthen.
+//! Without a file, the program uses the null target and prints nanoseconds an operation. With a
+//! file of 256 MiB or more, it uses buffered random reads from the page cache and prints a share of
+//! the rate. It prints both by the clock and by the CPU time of the process, which other programs
+//! on the same core do not lengthen.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ use plimsoll_workload::planned::streams;
 
 const DEPTH: u32 = 32;
 
-/// Operations per second, and CPU time of each in nanoseconds.
+/// Runs once. Returns operations per second, and CPU time per operation in nanoseconds.
 fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> (f64, f64) {
     let size = if file.is_some() { "256MiB" } else { "1GiB" };
     let text = format!(
@@ -82,7 +83,7 @@ fn main() {
     let (pairs, seconds): (u64, u64) = (number(7), number(2));
     let (mut by_clock, mut by_cpu) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
-        // In turns, and each goes first as often.
+        // In turns; each goes first equally often.
         let first = pair % 2 == 0;
         let (a, b) = (once(file.as_ref(), first, seconds), once(file.as_ref(), !first, seconds));
         let ((on, on_ns), (off, off_ns)) = if first { (a, b) } else { (b, a) };

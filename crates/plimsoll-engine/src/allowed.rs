@@ -1,4 +1,4 @@
-//! Places that a run may work on, where an operator limits what others may run on this host.
+//! Targets that a run may use, if an operator limits them on this host.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,23 +13,24 @@ use crate::open_target::beneath::new_directory;
 use crate::open_target::follow::split;
 use crate::open_target::held::TargetDirectory;
 
-/// Directories, devices and NFS exports that a run may work on. A directory is compared after it was
-/// opened, so that what was compared is what is used.
+/// Directories, devices and NFS exports that a run may use. The check of a directory follows its
+/// opening, so that the run uses exactly the directory that was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedPlaces {
-    /// Directories below which it may write, without links.
+    /// Directories below which the run may write, without links.
     pub directories: Vec<PathBuf>,
-    /// Block devices that it may use, without links.
+    /// Block devices that the run may use, without links.
     pub devices: Vec<PathBuf>,
-    /// Exports below which it may write, with the options of its calls.
+    /// Exports below which the run may write, with the options of its calls.
     pub exports: Vec<NfsUrl>,
 }
 
 impl AllowedPlaces {
-    /// Whether a directory may be used. `named` is its path in the plan, `real` where it is.
+    /// Checks that a directory may be used. `named` is its path in the plan, `real` its resolved
+    /// path.
     ///
     /// # Errors
-    /// A directory outside of what is allowed.
+    /// The directory is outside the allowed ones.
     pub fn check_directory(&self, named: &str, real: &Path) -> Result<(), EngineError> {
         if self.directories.iter().any(|allowed| real.starts_with(allowed)) {
             return Ok(());
@@ -44,11 +45,11 @@ impl AllowedPlaces {
         }))
     }
 
-    /// Whether a directory that a plan names may be used. If it is missing in one that may be used, it may
-    /// be made: `makes` makes it.
+    /// Checks that a directory of a plan may be used. If it is missing inside an allowed one, it
+    /// may be created: `makes` creates it.
     ///
     /// # Errors
-    /// A directory outside of what is allowed, or one that can't be opened or made.
+    /// The directory is outside the allowed ones, or can't be opened or created.
     pub fn admit_directory(&self, named: &str, makes: bool) -> Result<(), EngineError> {
         let path = Path::new(named);
         let failed = |error: &io::Error| EngineError::Config(format!("{named}: {error}"));
@@ -58,7 +59,8 @@ impl AllowedPlaces {
                 let (above, name) = split(path).map_err(|_| failed(&error))?;
                 let above = TargetDirectory::open(above).map_err(|_| failed(&error))?;
                 self.check_directory(named, &above.path.join(name))?;
-                // The new directory must be in an allowed one, and a link to nowhere is no missing name.
+                // The new directory must be in an allowed one. A dangling link is not a missing
+                // name.
                 let is_within = self.directories.iter().any(|d| above.path.starts_with(d));
                 let is_missing = statat(&above.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
                 if !is_within || !is_missing {
@@ -71,10 +73,10 @@ impl AllowedPlaces {
         }
     }
 
-    /// Whether a device may be used. `named` is its path in the plan, `real` its node.
+    /// Checks that a device may be used. `named` is its path in the plan, `real` its node.
     ///
     /// # Errors
-    /// A device that is not allowed.
+    /// The device is not allowed.
     pub fn check_device(&self, named: &Path, real: &Path) -> Result<(), EngineError> {
         if self.devices.iter().any(|allowed| real == allowed) {
             return Ok(());
@@ -83,11 +85,11 @@ impl AllowedPlaces {
         Err(EngineError::Config(format!("{named} is not allowed: no --allow-device names it")))
     }
 
-    /// The address of an export with the port, user and group of the allow-list. `uid` and `gid` are the
-    /// plan's; 0 if it gives none.
+    /// Returns the address of an export with the port, user and group of the allow-list. `uid` and
+    /// `gid` are the plan's; 0 if it has none.
     ///
     /// # Errors
-    /// An export that is not allowed, or options that differ from those that are allowed.
+    /// The export is not allowed, or its options differ from the allowed ones.
     pub fn export(&self, export: &str, uid: u32, gid: u32) -> Result<String, EngineError> {
         let asked =
             NfsUrl::parse(export).map_err(|error| EngineError::Config(error.to_string()))?;
@@ -107,7 +109,7 @@ impl AllowedPlaces {
     }
 }
 
-/// Whether an export is `allowed` or below it: their hosts and paths are compared.
+/// Returns true if an export is `allowed` or below it. Compares hosts and paths.
 fn is_below(asked: &NfsUrl, allowed: &NfsUrl) -> bool {
     let path = asked.export.trim_end_matches('/');
     let rest = path.strip_prefix(allowed.export.trim_end_matches('/'));
@@ -116,7 +118,7 @@ fn is_below(asked: &NfsUrl, allowed: &NfsUrl) -> bool {
         && path.split('/').all(|part| part != ".." && part != ".")
 }
 
-/// The name of an option that a plan gives and that is not the allowed one.
+/// Returns the name of an option in the plan that differs from the allowed one.
 fn differing_option(
     asked: &NfsUrl,
     (uid, gid): (u32, u32),
@@ -136,7 +138,7 @@ fn differing_option(
     options.into_iter().find(|(_, differs)| *differs).map(|(name, _)| name)
 }
 
-/// The export of `asked` with the options of `allowed`.
+/// Returns the export of `asked` with the options of `allowed`.
 fn address(asked: &NfsUrl, allowed: &NfsUrl) -> String {
     let host = match asked.host.contains(':') {
         true => format!("[{}]", asked.host),

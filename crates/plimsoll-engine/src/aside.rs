@@ -1,5 +1,5 @@
-//! System calls that may never return, made on a thread of their own: on a frozen file system, or one whose
-//! server is gone, a single `stat` or `unlink` waits for ever, and nothing can end it.
+//! System calls that may never return, on a thread of their own. On a frozen file system, or one
+//! with a lost server, a single `stat` or `unlink` waits for ever and can't be cancelled.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -9,11 +9,11 @@ use plimsoll_sys::clock::monotonic_ns;
 
 use crate::{EngineError, defect, urgency};
 
-/// How often it is looked whether to go on waiting.
+/// Polling interval of the wait.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Does something on `what`, and waits for it for as long as `is_over` does not say otherwise: it is
-/// given the time so far, in ns. What is not waited for goes on by itself, and what it comes to is lost.
+/// Runs `work` on `what` and waits for it until `is_over` returns true. `is_over` receives the
+/// elapsed time in ns. Abandoned work continues by itself, and its result is lost.
 fn on_a_thread<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -21,7 +21,7 @@ fn on_a_thread<T: Send + 'static>(
 ) -> Result<T, EngineError> {
     let (sender, receiver) = channel();
     let all = move || {
-        // Whoever no longer waits no longer listens.
+        // If the caller has stopped waiting, the receiver is gone.
         let _ = sender.send(defect::caught(work));
     };
     let thread = std::thread::Builder::new().name("aside".to_owned()).spawn(all);
@@ -42,11 +42,11 @@ fn on_a_thread<T: Send + 'static>(
     }
 }
 
-/// Does something on `what`, however long it takes. Once the operator has asked, it is waited for
-/// `patience` more, and for a moment once they are in a hurry.
+/// Runs `work` on `what`, without a time limit at first. Abandons it `patience` after the
+/// operator's request to stop, and sooner if the stop is urgent.
 ///
 /// # Errors
-/// [`EngineError::Stuck`] where it was left behind, [`EngineError::Defect`] where it panicked.
+/// [`EngineError::Stuck`] if the work was abandoned, [`EngineError::Defect`] if it panicked.
 pub fn patiently<T: Send + 'static>(
     what: &str,
     patience: Duration,
@@ -61,8 +61,8 @@ pub fn patiently<T: Send + 'static>(
     })
 }
 
-/// Looks at something that only tells more of a run: where it does not answer within `patience`, it is not
-/// known.
+/// Runs `work` that only adds information to a run. Returns `None` if it does not finish within
+/// `patience`, or within the shorter timeout after the operator's request to stop.
 pub fn at_most<T: Send + 'static>(
     patience: Duration,
     work: impl FnOnce() -> Option<T> + Send + 'static,

@@ -1,5 +1,5 @@
-//! How operations reach files: a queue of operations in flight over a table of open files and one
-//! arena of buffers, in one of two forms with the same semantics.
+//! Backends: a queue of operations in flight over a table of open files and one arena of buffers. A
+//! backend takes one of two forms with the same semantics.
 //!
 //! - **Ring**: io_uring, one system call per batch (see `plimsoll_sys::ring`).
 //! - **Threads**: `preadv2`/`pwritev2` on worker threads, inline at depth 1 (`plimsoll_sys::pool`).
@@ -10,11 +10,11 @@
 //! will drive it. The loop is:
 //!
 //! ```text
-//! let mut backend = Backend::open(config)?;            // says how in backend.describe()
+//! let mut backend = Backend::open(config)?;            // backend.describe() reports the form
 //! loop {
 //!     for io in &out {
 //!         backend.push(io)?;                            // no system call; Full beyond the depth
-//!         backend.hand_over()?;                         // one system call: what is waited for goes one by one
+//!         backend.hand_over()?;                         // one system call
 //!     }
 //!     if backend.arrived() == 0 {
 //!         backend.submit_and_wait(1, Some(timeout_ns))?; // one system call: hand over, wait for ≥ 1
@@ -26,17 +26,17 @@
 //! }
 //! ```
 //!
-//! - [`Backend`] is the workload's [`Arena`]: `bytes` answers `None` for a range that an operation in
-//!   flight uses, or that lies outside.
-//! - Times are nanoseconds of `CLOCK_MONOTONIC` ([`Backend::now_ns`] is its cheap reading).
-//!   `submitted_ns` is read just before the call that hands the operation over, `completed_ns` when its
-//!   completion is seen.
-//! - Short transfers are continued and interrupted ones retried; a short count in a completion is the
-//!   end of the file, and an `Err` is a positive `errno`. [`Backend::failure`] turns a bad completion
-//!   into an [`EngineError`] with path and offset.
-//! - `submit_and_wait` may return before `min_complete` completions are there: at the timeout, at a
-//!   signal, or when a short transfer must be continued. Reap, look, call again.
-//! - Dropping a backend waits up to a second for operations in flight, then leaves their memory behind.
+//! - [`Backend`] is the workload's [`Arena`]: `bytes` returns `None` for a range that an operation
+//!   in flight uses, or that is outside the arena.
+//! - Times are nanoseconds of `CLOCK_MONOTONIC` ([`Backend::now_ns`] is its cheap reading). The
+//!   backend reads `submitted_ns` just before the call that hands the operation over, and
+//!   `completed_ns` when it sees the completion.
+//! - The backend continues short transfers and retries interrupted ones. A short count in a
+//!   completion is the end of the file, and an `Err` is a positive `errno`. [`Backend::failure`]
+//!   turns a bad completion into an [`EngineError`] with path and offset.
+//! - `submit_and_wait` may return with fewer than `min_complete` completions: at the timeout, at a
+//!   signal, or to continue a short transfer. Reap the completions and call it again.
+//! - Dropping a backend waits up to a second for operations in flight, then leaks their memory.
 
 use std::path::{Path, PathBuf};
 
@@ -65,9 +65,9 @@ pub use queue::{AnyQueue, NullQueue, Queue};
 pub use report::{BackendKind, BackendReport, FileReport};
 pub use spin::{SPIN_NS_MAX, Spin, polling};
 
-/// How often a queue that settles looks at the time, in ns.
+/// Interval at which [`Backend::settle`] reads the clock, in ns.
 const SETTLE_TICK_NS: u64 = 100_000_000;
-/// Completions that it takes at a time.
+/// Completions that [`Backend::settle`] reaps at a time.
 const SETTLED_MAX: usize = 64;
 
 /// An operation between push and completion.
@@ -86,7 +86,7 @@ pub struct Backend<Q = AnyQueue, T = Clock> {
     clock: T,
     in_flight: Box<[InFlight]>,
     free: Vec<u32>,
-    /// Slots pushed since the last submission, which get their time there.
+    /// Slots pushed since the last submission. They get their time at the next one.
     fresh: Vec<u32>,
     spin: Spin,
 }
@@ -95,15 +95,15 @@ impl Backend {
     /// Opens the files and sets the queue up on the calling thread.
     ///
     /// # Errors
-    /// [`EngineError`] with the path: a file that can't be opened, made or grown; direct I/O or
-    /// io_uring required and not to be had; no memory for the arena.
+    /// [`EngineError`] with the path: a file can't be opened, created or grown, direct I/O or
+    /// io_uring is required and unavailable, or memory for the arena is missing.
     pub fn open(config: BackendConfig) -> Result<Self, EngineError> {
         let spin = Spin::new(config.spin_ns);
         let (queue, paths, report) = open(config)?;
         Ok(Self { spin, ..Self::around(queue, paths, report, Clock::new()) })
     }
 
-    /// The files' descriptors, in the order of the table.
+    /// Returns the files' descriptors, in the order of the table.
     #[must_use]
     pub fn fds(&self) -> &[std::os::fd::OwnedFd] {
         self.queue.files()
@@ -111,7 +111,7 @@ impl Backend {
 }
 
 impl<Q: Queue, T: Timer> Backend<Q, T> {
-    /// A queue of the caller's own, on the caller's clock: targets whose behaviour is known.
+    /// Creates a backend over the caller's queue and clock, for targets of known behaviour.
     #[must_use]
     pub fn over(queue: Q, clock: T) -> Self {
         let why = "the caller brought its own queue";
@@ -134,36 +134,36 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         }
     }
 
-    /// Gives the queue back.
+    /// Returns the queue.
     pub fn into_queue(self) -> Q {
         self.queue
     }
 
-    /// Which form was taken and why, and how each file is open.
+    /// Returns the form of the backend, the reason for it, and how each file is open.
     #[must_use]
     pub fn describe(&self) -> &BackendReport {
         &self.report
     }
 
-    /// The files' paths, in the order of the table.
+    /// Returns the files' paths, in the order of the table.
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// `CLOCK_MONOTONIC`, cheaply.
+    /// Reads `CLOCK_MONOTONIC` cheaply.
     #[inline]
     pub fn now_ns(&mut self) -> u64 {
         self.clock.now_ns()
     }
 
-    /// Operations pushed and not yet reaped.
+    /// Returns the number of operations pushed and not yet reaped.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.len() - self.free.len()
     }
 
-    /// Most operations in flight.
+    /// Returns the maximum number of operations in flight.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.in_flight.len()
@@ -172,7 +172,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// Queues an I/O. No system call.
     ///
     /// # Errors
-    /// [`EngineError::Push`]: beyond the depth, outside the arena, an unknown file. Nothing was queued.
+    /// [`EngineError::Push`]: the queue is full, the range is outside the arena, or the file is
+    /// unknown. The operation is not queued then.
     #[inline]
     pub fn push(&mut self, io: &Io) -> Result<(), EngineError> {
         let slot = *self.free.last().ok_or(plimsoll_sys::op::PushError::Full)?;
@@ -190,11 +191,11 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         Ok(())
     }
 
-    /// Hands everything queued over and waits until `min_complete` completions are there, or the
-    /// timeout. See the module for early returns.
+    /// Hands over everything queued and waits for `min_complete` completions or the timeout. See
+    /// the module for early returns.
     ///
     /// # Errors
-    /// [`EngineError::System`] where the queue itself fails (not an operation in it).
+    /// [`EngineError::System`] if the queue itself fails (not an operation in it).
     #[inline]
     pub fn submit_and_wait(
         &mut self,
@@ -207,7 +208,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             .map_err(|source| EngineError::system("handing operations over", source))
     }
 
-    /// Hands everything queued over and waits until a completion is there, or the timeout. Polls first
+    /// Hands over everything queued and waits for a completion or the timeout. Polls first
     /// ([`BackendConfig::spin_ns`]).
     ///
     /// # Errors
@@ -220,12 +221,12 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             .map_err(|source| EngineError::system("handing operations over", source))
     }
 
-    /// Time that waits polled in vain since the last call.
+    /// Returns the time that waits polled in vain since the last call, and resets it.
     pub fn take_spun_ns(&mut self) -> u64 {
         std::mem::take(&mut self.spin.spun_ns)
     }
 
-    /// Hands everything queued over and doesn't wait.
+    /// Hands over everything queued without waiting.
     ///
     /// # Errors
     /// As [`Backend::submit_and_wait`].
@@ -237,7 +238,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             .map_err(|source| EngineError::system("handing operations over", source))
     }
 
-    /// Notes that what is queued is handed over now.
+    /// Sets the submission time of every queued operation to now.
     #[inline]
     fn stamp(&mut self) {
         if !self.fresh.is_empty() {
@@ -248,21 +249,20 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         }
     }
 
-    /// Operations pushed and not yet handed over.
+    /// Returns the number of operations pushed and not yet handed over.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.fresh.len()
     }
 
-    /// Completions that are there to be reaped. No system call.
+    /// Returns the number of completions ready to be reaped. No system call.
     #[inline]
     pub fn arrived(&mut self) -> usize {
         self.queue.arrived()
     }
 
-    /// Appends up to `most` of the completions that are there to `out`, in the order in which they came,
-    /// as of the time `completed_ns` at which they were seen to be there. Returns how many. No system
-    /// call.
+    /// Appends up to `most` ready completions to `out`, in order of arrival, and returns their
+    /// number. Each gets the time `completed_ns`, at which the caller saw them. No system call.
     #[inline]
     pub fn reap(&mut self, most: usize, completed_ns: u64, out: &mut Vec<Completion>) -> usize {
         let (in_flight, free) = (&self.in_flight, &mut self.free);
@@ -273,8 +273,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         })
     }
 
-    /// Waits for what is in flight, as long as `patience_ns`, and returns how much is not back by then.
-    /// What comes back is not told.
+    /// Waits up to `patience_ns` for operations in flight and returns the number still in flight.
+    /// Discards the completions.
     pub fn settle(&mut self, patience_ns: u64) -> usize {
         let until_ns = self.now_ns().saturating_add(patience_ns);
         let mut out = Vec::new();
@@ -291,8 +291,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.in_flight()
     }
 
-    /// The error in a completion that failed or moved fewer bytes than `io` asked for; `None` where
-    /// all went well.
+    /// Returns the error of a completion that failed or moved fewer bytes than `io` requested, or
+    /// `None` if it succeeded.
     #[must_use]
     pub fn failure(&self, io: &Io, completion: &Completion) -> Option<EngineError> {
         let path =
@@ -313,7 +313,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         }
     }
 
-    /// Path of a file of the table.
+    /// Returns the path of a file of the table.
     #[must_use]
     pub fn path(&self, file: u32) -> Option<&Path> {
         self.paths.get(file as usize).map(PathBuf::as_path)

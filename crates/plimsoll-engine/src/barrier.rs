@@ -1,4 +1,5 @@
-//! Where a phase waits for leave to begin ([`Watcher::begins_at`]): hosts of a fleet start together.
+//! Waits for permission before a phase begins ([`Watcher::begins_at`]): hosts of a fleet start
+//! together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -9,11 +10,12 @@ use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 use plimsoll_sys::clock::monotonic_ns;
 
-/// Leave is asked for this often.
+/// Interval between requests for permission.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 
-/// When a phase begins that is ready to from `ready_ns` on: never before, and now where the operator wants the run to
-/// end. Not at `ready_ns` then: whoever waited for ten seconds would find all operations of these due at once.
+/// Returns when a phase begins that is ready from `ready_ns` on. The start is never earlier than
+/// `ready_ns`. If the operator requests the end of the run, the phase begins now. A start at
+/// `ready_ns`, perhaps ten seconds ago, would make all operations of these seconds due at once.
 fn begins_at(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -33,8 +35,8 @@ fn begins_at(
     }
 }
 
-/// Puts the start of a phase that is ready off until it may begin, and says whether it did: what was waited for is no
-/// part of the phase.
+/// Postpones the start of a ready phase until it may begin, and returns true if it waited. The wait
+/// is not part of the phase.
 pub(crate) fn put_off(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -51,7 +53,7 @@ pub(crate) fn put_off(
     is_late
 }
 
-/// As [`begins_at`], for a phase that begins as soon as it is driven: returns when its time has come.
+/// Waits until a phase may begin that starts as soon as it is driven. Returns the start.
 pub(crate) fn wait(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -73,13 +75,13 @@ mod tests {
 
     use super::*;
 
-    /// Gives leave, or has the run end instead.
+    /// Watcher that gives permission, or requests the end of the run instead.
     struct Other<'a>(Option<u64>, &'a AtomicBool);
 
     impl Watcher for Other<'_> {
         fn begins_at(&mut self, _: PhaseKind, _: u64, ready_ns: u64) -> Option<u64> {
             self.1.store(self.0.is_none(), Ordering::Relaxed);
-            // Whoever ends a run lets everything through that waits.
+            // After a request to end the run, every phase may begin.
             Some(self.0.unwrap_or(ready_ns))
         }
         fn begin(&mut self, _: PhaseKind) {}

@@ -1,8 +1,8 @@
-//! The state of the caches when the load begins, as the plan declares it.
+//! State of the caches when the load begins, as the plan declares it.
 //!
 //! `cold` drops the page cache of the target's own files, and with privilege the system's.
-//! `warm-metadata` has the file system's metadata of the files read, and their data dropped. `warm`
-//! reads everything once. An array's own caches are out of reach.
+//! `warm-metadata` reads the file system's metadata of the files and drops their data. `warm` reads
+//! everything once. An array's own caches are out of reach.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use plimsoll_sys::{extents, residency};
 use crate::EngineError;
 use crate::open_target::HeldTarget;
 
-/// Extents of a file that are asked for: reading them is what warms the metadata.
+/// Maximum number of extents to read per file: reading them warms the metadata.
 const EXTENTS_MAX: usize = 1 << 20;
 
-/// What was dropped.
+/// Result of dropping caches.
 pub(crate) struct Dropped {
-    /// Whether the system's caches were dropped too; `None`: that was not asked.
+    /// True if the system's caches were dropped too; `None` if that was not requested.
     pub system: Option<bool>,
-    /// In words.
+    /// Result in words.
     pub note: String,
 }
 
-/// Drops the page cache of `files`; with `metadata` their metadata is read afterwards, without it the
-/// system's caches are dropped too.
+/// Drops the page cache of `files`. With `metadata`, reads their metadata afterwards; without it,
+/// drops the system's caches too.
 ///
 /// # Errors
-/// A file that can't be opened or brought to stable storage first.
+/// A file can't be opened or synced first.
 pub(crate) fn drop_data(
     held: &HeldTarget,
     files: &[PathBuf],
@@ -42,7 +42,7 @@ pub(crate) fn drop_data(
     }
     if metadata {
         for path in files {
-            // Where extents can't be listed the open has still read the inode.
+            // If extents can't be listed, the open has still read the inode.
             let _ = extents::extents(&open(held, path)?, EXTENTS_MAX);
         }
         return Ok(Dropped { system: None, note: "data dropped, metadata read".to_owned() });
@@ -66,8 +66,8 @@ fn open(held: &HeldTarget, path: &Path) -> Result<OwnedFd, EngineError> {
     Ok(opened.fd)
 }
 
-/// Bytes of the files that the page cache holds, and bytes of the files; `None` where the kernel does
-/// not tell.
+/// Returns the bytes of the files in the page cache, and the bytes of the files. `None` if the
+/// kernel does not report them.
 pub(crate) fn resident_bytes(held: &HeldTarget, files: &[PathBuf]) -> Option<(u64, u64)> {
     let (mut resident_bytes, mut files_bytes) = (0, 0);
     for path in files {

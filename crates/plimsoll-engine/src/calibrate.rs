@@ -1,8 +1,8 @@
-//! What this host can do at most, measured without a target: the ceilings beside which a run's figures
-//! are read. A run that comes near one of them was limited by the generator, not by the storage.
+//! Limits of this host, measured without a target, for comparison with a run's figures. A run near
+//! one of these limits was limited by the generator, not by the storage.
 //!
-//! Everything is measured on one processor. Each figure is the best of several short slices: a ceiling
-//! is what the host can do, and whoever else runs on it makes single slices slower, never faster.
+//! One processor takes all measurements. Each figure is the best of several short slices, because
+//! other programs on the host make single slices slower, never faster.
 
 use std::sync::atomic::AtomicBool;
 
@@ -32,84 +32,84 @@ const SLICE_NS: u64 = 150_000_000;
 /// Slices per figure.
 const SLICES: u32 = 4;
 
-/// Buffer that stays in the first-level cache, and one that no cache holds.
+/// Sizes of a buffer that fits into the first-level cache, and of one that exceeds every cache.
 const HOT_BYTES: usize = 16 << 10;
 const COLD_BYTES: usize = 64 << 20;
-/// What measuring needs: two such buffers, and room for everything else.
+/// Memory for the measurement: two of the large buffers, and room for everything else.
 const MEMORY_BYTES: u64 = 3 * COLD_BYTES as u64;
 
-/// Depth of the queues that are measured.
+/// Depth of the measured queues.
 const DEPTH: u32 = 32;
 
-/// The clock that operations are timed with.
+/// Clock that times the operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockFigures {
     /// `cycle-counter` (anchored to `CLOCK_MONOTONIC`) or `kernel`.
     pub source: String,
     /// Cost of one reading, in picoseconds.
     pub cost_ps: u64,
-    /// Least step between two readings.
+    /// Smallest step between two readings.
     pub resolution_ns: u64,
-    /// Greatest distance from the kernel's clock seen.
+    /// Largest observed distance from the kernel's clock.
     pub error_ns_max: u64,
 }
 
-/// A rate with its price.
+/// Rate of a queue, with its processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueFigures {
     /// Operations per second.
     pub operations_per_s: u64,
-    /// User-space processor time of one, in picoseconds.
+    /// User-space processor time per operation, in picoseconds.
     pub user_ps: u64,
-    /// Kernel processor time of one, in picoseconds.
+    /// Kernel processor time per operation, in picoseconds.
     pub system_ps: u64,
 }
 
-/// The ceilings of a host. See the module.
+/// Limits of a host. See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     /// [`CALIBRATION_VERSION`].
     pub calibration_version: u32,
     /// Wall-clock time of the measurement, in nanoseconds since 1970.
     pub taken_at_ns: u64,
-    /// How long it took.
+    /// Duration of the measurement.
     pub took_ns: u64,
-    /// The processor it ran on, where it was pinned.
+    /// CPU of the measurement, if it was pinned.
     pub cpu: Option<u64>,
-    /// The clock.
+    /// Clock figures.
     pub clock: ClockFigures,
-    /// An empty system call, in picoseconds.
+    /// Cost of an empty system call, in picoseconds.
     pub system_call_ps: u64,
-    /// The null target at depth 32, addresses and full recording: the driver's own ceiling.
+    /// Null target at depth 32, addresses and full recording: the driver's own limit.
     pub null: QueueFigures,
     /// The same at depth 1.
     pub null_depth_1: QueueFigures,
-    /// Writes of 4 KiB to `/dev/null` through io_uring at depth 32: driver, ring and the kernel's least
-    /// work. Absent where there is no io_uring.
+    /// Writes of 4 KiB to `/dev/null` through io_uring at depth 32: driver, ring and the kernel's
+    /// minimal work. `None` without io_uring.
     pub ring: Option<QueueFigures>,
-    /// Why there is none.
+    /// Reason why io_uring is unavailable.
     pub ring_missing: Option<String>,
     /// The same at depth 1 through system calls.
     pub inline: QueueFigures,
     /// Instructions that content and checks use.
     pub instructions: String,
-    /// Copying inside the first-level cache.
+    /// Copy rate inside the first-level cache.
     pub copy_hot_bytes_per_s: u64,
-    /// Copying memory that no cache holds.
+    /// Copy rate of memory outside every cache.
     pub copy_cold_bytes_per_s: u64,
-    /// Making incompressible content, 4 KiB at a time.
+    /// Rate of generating incompressible content, 4 KiB at a time.
     pub content_bytes_per_s: u64,
-    /// Checksum (CRC-32C), 4 KiB at a time.
+    /// Rate of the checksum (CRC-32C), 4 KiB at a time.
     pub checksum_bytes_per_s: u64,
 }
 
-/// Measures the host's ceilings on `cpu`, in about seven seconds.
+/// Measures the host's limits on `cpu`, in about seven seconds.
 ///
 /// # Errors
-/// Where the processor isn't there, or memory or `/dev/null` isn't to be had.
+/// The processor does not exist, or memory or `/dev/null` is unavailable.
 pub fn calibrate(cpu: Option<usize>) -> Result<Calibration, EngineError> {
     memory::check_bytes("measuring this host", MEMORY_BYTES)?;
-    // On a thread of its own: the caller's processor affinity stays as it is.
+    // A separate thread keeps the caller's processor affinity unchanged.
     std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {
         Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),
@@ -164,12 +164,12 @@ fn no_memory(source: plimsoll_sys::SysError) -> EngineError {
     EngineError::system("reserving buffers", source)
 }
 
-/// Bytes per second of `each`, which handles `bytes` of them.
+/// Returns the bytes per second of `each`, which handles `bytes` of them.
 fn bytes_per_s(bytes: u64, mut each: impl FnMut()) -> u64 {
     rate_per_s(64 * bytes, || (0..64).for_each(|_| each()))
 }
 
-/// Units per second of `each`, which does `units` of them: the best slice.
+/// Returns the units per second of `each`, which does `units` of them, in the best slice.
 fn rate_per_s(units: u64, mut each: impl FnMut()) -> u64 {
     let mut best = 1;
     for _ in 0..SLICES {
@@ -207,7 +207,7 @@ fn device(cpu: Option<usize>, prefer: Prefer, depth: u32) -> Result<QueueFigures
     })
 }
 
-/// The best of the slices of a closed loop.
+/// Returns the best of the slices of a closed loop.
 fn best(
     cpu: Option<usize>,
     target: impl Fn() -> (Target, u32),

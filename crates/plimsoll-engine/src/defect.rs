@@ -1,8 +1,8 @@
-//! Panics: a defect in Plimsoll ends a run, and never lets it run away.
+//! Panics: a defect in Plimsoll ends a run in an orderly way.
 //!
-//! A panic is caught where a thread or a run ends ([`caught`]) and becomes an error. [`watch`] notes
-//! those of threads that nobody waits for: whoever conducts a run asks [`seen`] as it asks whether the
-//! operator wants it to end.
+//! [`caught`] catches a panic at the end of a thread or a run and turns it into an error. [`watch`]
+//! records the panics of threads that the run does not join. A run polls [`seen`] together with the
+//! operator's stop request.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -15,17 +15,17 @@ use plimsoll_record::recording::Recording;
 
 use crate::EngineError;
 
-/// Whether a thread of this process has panicked since [`watch`] was called.
+/// True if a thread of this process has panicked since [`watch`] was called.
 static SEEN: AtomicBool = AtomicBool::new(false);
-/// The first of them.
+/// First of these panics.
 static FIRST: Mutex<Option<String>> = Mutex::new(None);
 
 thread_local! {
-    /// This thread's latest panic, with its place.
+    /// Latest panic of this thread, with its location.
     static LATEST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Notes each panic of this process from here on, before the hook that was there tells it.
+/// Records each panic of this process from here on, before the previous hook reports it.
 pub fn watch() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -34,37 +34,37 @@ pub fn watch() {
         let place = panic.location().map_or(String::new(), |at| format!(" at {at}"));
         let says = format!("thread {name} panicked{place}: {}", message(panic.payload()));
         FIRST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(says.clone());
-        // A thread that is ending has no such variable any more.
+        // A thread that is ending no longer has this variable.
         let _ = LATEST.try_with(|latest| latest.replace(Some(says)));
         SEEN.store(true, Ordering::Relaxed);
         tell(panic);
     }));
 }
 
-/// Whether any thread has panicked since [`watch`] was called.
+/// Returns true if any thread has panicked since [`watch`] was called.
 #[must_use]
 pub fn seen() -> bool {
     SEEN.load(Ordering::Relaxed)
 }
 
-/// The first panic since [`watch`] was called: which thread, where, and what it said.
+/// Returns the first panic since [`watch`] was called: thread, location and message.
 #[must_use]
 pub fn first() -> Option<String> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Notes that a thread of this process has panicked, where one has, as why a run ends.
+/// Records a panic of this process, if any, as the reason why a run ends.
 pub fn note(recording: &mut Recording) {
     if let Some(says) = first() {
         recording.fail(EndKind::Defect, says);
     }
 }
 
-/// Does something, and makes a panic in it an error.
+/// Calls a closure, and turns a panic in it into an error.
 ///
 /// # Errors
-/// [`EngineError::Defect`]. What the closure had borrowed to change may be half changed then: it must
-/// only be told, removed or dropped.
+/// [`EngineError::Defect`]. The closure's mutable borrows may be half changed then: only report,
+/// remove or drop them.
 pub fn caught<T>(of: impl FnOnce() -> T) -> Result<T, EngineError> {
     catch_unwind(AssertUnwindSafe(of)).map_err(|panic| {
         let noted = LATEST.with(|latest| latest.take());

@@ -1,4 +1,4 @@
-//! What can go wrong between the engine and a target: what, to which file, and what to do.
+//! Failures between the engine and a target: operation, file and remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -11,26 +11,26 @@ use plimsoll_sys::op::PushError;
 use plimsoll_sys::ring::RingError;
 use plimsoll_workload::planned::PlannedError;
 
-/// What kind of failure it is; the command line maps it to an exit code and a hint.
+/// Kind of failure; the command line maps it to an exit code and a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The file system is full, or a quota is (`ENOSPC`, `EDQUOT`).
     NoSpace,
     /// The file system is mounted read-only (`EROFS`).
     ReadOnly,
-    /// There is no such file or directory (`ENOENT`, `ENOTDIR`, `ENODEV`, `ENXIO`).
+    /// The file or directory does not exist (`ENOENT`, `ENOTDIR`, `ENODEV`, `ENXIO`).
     NotFound,
     /// The user lacks the right (`EACCES`, `EPERM`).
     Denied,
-    /// Somebody else holds it, such as a mounted device (`EBUSY`).
+    /// Another user has the object open, such as a mounted device (`EBUSY`).
     Busy,
-    /// It exists and was to be made new (`EEXIST`).
+    /// The file to create exists already (`EEXIST`).
     Exists,
-    /// A directory of ours holds something of somebody else's (`ENOTEMPTY`).
+    /// A directory of the run contains foreign files (`ENOTEMPTY`).
     NotEmpty,
-    /// The device or the network failed (`EIO` and what else a transfer answers).
+    /// The device or the network failed (`EIO` and other errors of a transfer).
     Device,
-    /// What was read isn't what was written.
+    /// The data read differs from the data written.
     Corrupt,
     /// Direct I/O was required and the file system has none.
     NoDirect,
@@ -42,30 +42,30 @@ pub enum ErrorKind {
     InUse,
     /// The plan's data does not fit the target.
     TooSmall,
-    /// The plan needs more memory than there is.
+    /// The plan needs more memory than is available.
     Memory,
-    /// The plan's files are longer than a limit of the shell allows (`ulimit -f`), or one became so
+    /// The plan's files exceed a limit of the shell (`ulimit -f`), or one did so during the run
     /// (`EFBIG`).
     FileLimit,
-    /// A server of the target's refused, failed or did not answer.
+    /// A server of the target refused, failed or did not answer.
     Remote,
-    /// A device with somebody's data on it.
+    /// The device contains data that the run would destroy.
     Precious,
-    /// A setting, or a store on disk, that this build can't work with.
+    /// This build does not support a setting, or a store on disk.
     Config,
-    /// The operator wanted it to end.
+    /// The operator requested a stop.
     Stopped,
     /// The caller broke the engine's rules: a defect in Plimsoll.
     Defect,
 }
 
-/// A failure of the engine or its target.
+/// Failure of the engine or its target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// A system call failed, on a file where there is one.
+    /// A system call failed, on a file if it has one.
     #[error("{doing}: {source}")]
     System {
-        /// What the engine was doing, such as `opening` or `reserving 2147483648 bytes`.
+        /// Action of the engine, such as `opening` or `reserving 2147483648 bytes`.
         doing: String,
         /// The call, the path and the `errno`.
         source: SysError,
@@ -75,14 +75,14 @@ pub enum EngineError {
     Transfer {
         /// `reading`, `writing`, `flushing`.
         doing: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in it.
+        /// Offset in the file.
         offset_bytes: u64,
         /// The positive `errno`.
         errno: i32,
     },
-    /// A transfer moved fewer bytes than asked, although it didn't fail.
+    /// A transfer moved fewer bytes than requested, although it didn't fail.
     #[error(
         "{doing} {} at byte {offset_bytes}: only {moved_bytes} of {size_bytes} bytes",
         .path.display()
@@ -90,11 +90,11 @@ pub enum EngineError {
     Short {
         /// `reading` or `writing`.
         doing: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in it.
+        /// Offset in the file.
         offset_bytes: u64,
-        /// Bytes asked for.
+        /// Bytes requested.
         size_bytes: u32,
         /// Bytes moved.
         moved_bytes: u32,
@@ -102,9 +102,9 @@ pub enum EngineError {
     /// The content of a block failed its check.
     #[error("{} at byte {offset_bytes}: {size_bytes} bytes failed their check", .path.display())]
     Content {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Where in it.
+        /// Offset in the file.
         offset_bytes: u64,
         /// Bytes that were checked.
         size_bytes: u32,
@@ -112,48 +112,48 @@ pub enum EngineError {
     /// Direct I/O was required and the file system refuses it.
     #[error("{} can't be read and written directly: {}", .path.display(), describe(*.errno))]
     NoDirect {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The `errno` of opening it so.
+        /// The `errno` of opening it with direct I/O.
         errno: i32,
     },
-    /// io_uring was required and can't be had.
+    /// io_uring was required and is unavailable.
     #[error("io_uring was required: {0}")]
     NoRing(RingError),
-    /// The engine was asked for something that makes no sense.
+    /// The engine received an invalid request.
     #[error("defect: {0}")]
     Push(#[from] PushError),
-    /// A thread panicked; where, and what it said.
+    /// A thread panicked: location and message.
     #[error("{0}")]
     Defect(String),
-    /// The operator wanted it to end, or another thread's failure did, before this was done.
+    /// The operator or the failure of another thread ended the work early.
     #[error("it was ended before it was done")]
     Stopped,
-    /// Operations are in flight, and none has been answered for a long time, or one of them.
+    /// The target has not answered operations in flight, or one of them, for a long time.
     #[error(
         "no answer for {} s: {in_flight} operations are in flight at {what}",
         .after_ns / 1_000_000_000
     )]
     Unanswered {
-        /// Where they went.
+        /// Target of the operations.
         what: String,
-        /// How many.
+        /// Number of operations in flight.
         in_flight: usize,
-        /// How long nothing was answered, or one of them.
+        /// Time without any answer, or without an answer to one of them.
         after_ns: u64,
     },
-    /// What was asked of the target did not come back, and was left behind.
+    /// Requests to the target did not come back, and the run abandoned them.
     #[error("what was asked of {what} did not come back in {} s and was left", .after_ns / 1_000_000_000)]
     Stuck {
-        /// Where it went.
+        /// Target of the requests.
         what: String,
-        /// How long it was waited for.
+        /// Duration of the wait.
         after_ns: u64,
     },
-    /// Another run holds the target.
+    /// Another run has locked the target.
     #[error("{} is locked: another run uses this target", .path.display())]
     InUse {
-        /// The lock file.
+        /// Path of the lock file.
         path: PathBuf,
     },
     /// The plan's data does not fit the target.
@@ -175,13 +175,13 @@ pub enum EngineError {
         SizeBytes(*.needed_bytes).about(), SizeBytes(*.room_bytes).about()
     )]
     Memory {
-        /// What needs most of it.
+        /// Largest user of the memory.
         what: &'static str,
-        /// How much, about.
+        /// Approximate number of bytes needed.
         needed_bytes: u64,
-        /// How much can be had.
+        /// Bytes available.
         room_bytes: u64,
-        /// What limits it.
+        /// Source of the limit.
         limit: &'static str,
     },
     /// The plan's files are longer than this process may write.
@@ -192,28 +192,28 @@ pub enum EngineError {
     FileLimit {
         /// Length of the file.
         needed_bytes: u64,
-        /// The limit.
+        /// Limit for the process.
         limit_bytes: u64,
     },
-    /// A server of the target's refused, failed or did not answer.
+    /// A server of the target refused, failed or did not answer.
     #[error("{doing}: {says}")]
     Remote {
-        /// What the engine was doing, to what.
+        /// Action of the engine, with its object.
         doing: String,
-        /// What the server answered, or why it did not.
+        /// Answer of the server, or the reason why it did not answer.
         says: String,
         /// The closest `errno` of an operation that failed; `None` in preparation.
         errno: Option<i32>,
     },
-    /// A device holds something, and nobody said that it may be destroyed.
+    /// A device contains data, and the operator has not allowed its destruction.
     #[error("{} holds {what}, which this plan would overwrite", .path.display())]
     Precious {
-        /// The device.
+        /// Path of the device.
         path: PathBuf,
-        /// What is on it.
+        /// Content of the device.
         what: String,
     },
-    /// A setting that can't be carried out.
+    /// A setting is not supported.
     #[error("{0}")]
     Config(String),
 }
@@ -249,13 +249,13 @@ impl From<PlannedError> for EngineError {
 }
 
 impl EngineError {
-    /// A failed system call while `doing` something.
+    /// Creates the error of a failed system call while `doing` something.
     #[must_use]
     pub fn system(doing: impl Into<String>, source: SysError) -> Self {
         Self::System { doing: doing.into(), source }
     }
 
-    /// The kind, for exit codes and hints.
+    /// Returns the kind, for exit codes and hints.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -279,7 +279,7 @@ impl EngineError {
         }
     }
 
-    /// The file it is about, where there is one.
+    /// Returns the path of the file, if the error has one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -294,7 +294,7 @@ impl EngineError {
         }
     }
 
-    /// What the user can do.
+    /// Returns a hint for the user.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self.kind() {

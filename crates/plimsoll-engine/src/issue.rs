@@ -1,5 +1,4 @@
-//! How I/O is issued: from the plan's words to the backend's, and from the backend's report to the
-//! evidence.
+//! Translates the plan's I/O settings to the backend's, and the backend's report to evidence.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +8,13 @@ use plimsoll_sys::{clock, cpu};
 
 use crate::backend::{self, BackendKind, BackendReport, Direct, Prefer};
 
-/// How long storage that answers nothing is waited for where no plan says, in ns.
+/// Default time to wait for silent storage if no plan sets it, in ns.
 pub(crate) const OUTAGE_NS_MAX: u64 = 600_000_000_000;
 
-/// Readings of the clock that its cost is measured over.
+/// Clock readings for measuring the cost of one.
 const CLOCK_READINGS: u32 = 10_000;
 
-/// The interface that the plan wants.
+/// Returns the interface that the plan prefers.
 pub(crate) fn prefer(io: IoChoice) -> Prefer {
     match io {
         IoChoice::Auto => Prefer::Auto,
@@ -24,7 +23,7 @@ pub(crate) fn prefer(io: IoChoice) -> Prefer {
     }
 }
 
-/// Whether the plan wants I/O past the page cache.
+/// Returns the plan's mode for bypassing the page cache.
 pub(crate) fn direct(direct: DirectIo) -> Direct {
     match direct {
         DirectIo::Auto => Direct::Auto,
@@ -33,14 +32,16 @@ pub(crate) fn direct(direct: DirectIo) -> Direct {
     }
 }
 
-/// How `threads` driving threads poll on this host: the plan's wish, bounded by the CPUs that this process may use.
+/// Decides how `threads` driving threads poll on this host: the plan's wish, bounded by the CPUs
+/// that this process may use.
 pub(crate) fn polling(engine: &EngineChoice, threads: usize) -> Polling {
     let allowed = cpu::allowed().map_or(1.0, |cpus| cpus.len() as f64);
     let quota = plimsoll_observe::limits::read().cpus;
     backend::polling(engine.spin, threads, quota.map_or(allowed, |quota| quota.min(allowed)))
 }
 
-/// Notes how a thread's I/O was issued. Files below one of `directories` are told by that.
+/// Records how a thread issued its I/O. A file below one of `directories` is recorded by that
+/// directory.
 pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[PathBuf]) {
     engine.kind = match report.kind {
         BackendKind::Uring => "io_uring",
@@ -67,7 +68,7 @@ pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[P
     }
 }
 
-/// Notes that I/O went to servers, past every cache of this host.
+/// Records that I/O went to servers, past every cache of this host.
 pub(crate) fn note_remote(engine: &mut Engine, directories: &[String]) {
     for directory in directories {
         if !engine.paths.iter().any(|path| path.path == *directory) {
@@ -85,7 +86,7 @@ fn directory_of(directories: &[PathBuf], path: &Path) -> String {
     directory.map_or_else(|| path.display().to_string(), |d| d.display().to_string())
 }
 
-/// The clock, measured.
+/// Measures the clock.
 pub(crate) fn clock() -> ClockReport {
     let mut clock = clock::Clock::new();
     let quality = clock::measure(&mut clock, CLOCK_READINGS);
@@ -100,7 +101,7 @@ pub(crate) fn clock() -> ClockReport {
     }
 }
 
-/// The endpoints of a plan whose metrics are watched.
+/// Returns the endpoints of a plan whose metrics are collected.
 pub(crate) fn endpoints(
     observe: &plimsoll_plan::Observe,
 ) -> Vec<plimsoll_observe::metrics::Endpoint> {

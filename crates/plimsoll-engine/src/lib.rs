@@ -1,5 +1,5 @@
-//! Drives a workload against a real target: queues of I/O, streams of operations, pacing, recording.
-//! It measures and does not interpret.
+//! Drives a workload against a real target: queues of I/O, streams of operations, pacing,
+//! recording. The crate measures and does not interpret.
 //!
 //! # Where to change what
 //!

@@ -1,20 +1,21 @@
-//! Checks the memory that a plan asks for, and the length of its files, against what this process can have,
-//! before any of it is taken: a process that runs out of memory is ended without a word.
+//! Checks the memory of a plan, and the length of its files, against the limits of this process
+//! before the run allocates anything. The kernel kills a process that runs out of memory without a
+//! message.
 //!
-//! The figures are of the tables that grow with a plan's own numbers, rounded up; a few mebibytes of everything
-//! else are left out. Where they come from is said at each.
+//! The figures cover the tables that grow with a plan's own numbers, rounded up. They leave out a
+//! few mebibytes of everything else. Each constant names its source.
 
 use plimsoll_plan::{Mailbox, Matrix, ResolvedPlan, Stream, Target, TargetKind, Workload};
 use plimsoll_sys::limits::{self, Room};
 
 use crate::EngineError;
 
-/// Bytes that tables take, as they become used, and as they are mapped.
+/// Bytes of tables: used in the end, and mapped at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Need {
-    /// Used in the end.
+    /// Bytes used in the end.
     pub used_bytes: u64,
-    /// Mapped from the start.
+    /// Bytes mapped from the start.
     pub mapped_bytes: u64,
 }
 
@@ -39,23 +40,26 @@ impl Need {
 }
 
 const PAGE_BYTES: u64 = 32 << 10;
-/// Of a page in the mail store's cache, beside its content: its frame and two places of the table that finds
-/// it (`plimsoll_workload::mailbox`'s cache).
+/// Bytes per page in the mail store's cache, in addition to its content: its frame and two slots of
+/// the lookup table (`plimsoll_workload::mailbox`'s cache).
 const FRAME_BYTES: u64 = 128;
-/// Of a page of a database: its generation (4 B, mapped from a file) and what is known of its records.
+/// Bytes per page of a database: its generation (4 B, mapped from a file) and the state of its
+/// records.
 const DATABASE_PAGE_BYTES: u64 = 8;
-/// Of an operation that may be in flight, beside its buffer: what queue, driver and pacing know of it.
+/// Bytes per operation that may be in flight, in addition to its buffer, in queue, driver and
+/// pacing.
 const PLACE_BYTES: u64 = 256;
-/// Of a client: its place in the address and name tables.
+/// Bytes per client: its slot in the address and name tables.
 const CLIENT_BYTES: u64 = 512;
-/// Of a client and class: three sets of two histograms of 65,536 counters of 4 B (`plimsoll_record::histogram`).
+/// Bytes per client and class: three sets of two histograms of 65,536 counters of 4 B
+/// (`plimsoll_record::histogram`).
 const CELL: Need = Need { used_bytes: 3 * 2 * (8 << 10), mapped_bytes: 3 * 2 * (256 << 10) };
-/// Of a stamped unit of data: its generation and its state (`plimsoll_workload::stamp`).
+/// Bytes per stamped unit of data: its generation and its state (`plimsoll_workload::stamp`).
 const UNIT_BYTES: u64 = 5;
-/// The least unit of stamps.
+/// Smallest unit of stamps.
 const UNIT_SIZE_BYTES: u64 = 4 << 10;
 
-/// Holds what a plan needs against what there is.
+/// Checks the needs of a plan against the limits of this process.
 ///
 /// # Errors
 /// [`EngineError::Memory`], [`EngineError::FileLimit`].
@@ -67,7 +71,7 @@ pub fn check(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> {
     hold(&needs(plan, target), limits::memory(), limits::address_space())
 }
 
-/// The longest file that a plan writes to a file system of this host.
+/// Returns the length of the longest file that a plan writes to a file system of this host.
 fn longest_file_bytes(plan: &ResolvedPlan, target: &Target) -> u64 {
     let local = matches!(target.kind, TargetKind::Directories { .. } | TargetKind::Path { .. });
     match &plan.workload {
@@ -86,8 +90,8 @@ fn longest_file_bytes(plan: &ResolvedPlan, target: &Target) -> u64 {
 /// `HEAP_MAX_SIZE`).
 const THREADS_MAPPED_BYTES: u64 = 512 << 20;
 
-/// Checks that `bytes` of memory and the addresses of a few threads are available, as a measurement of this
-/// host needs them.
+/// Checks that `bytes` of memory and the addresses of a few threads are available, as a measurement
+/// of this host needs them.
 ///
 /// # Errors
 /// [`EngineError::Memory`].
@@ -115,7 +119,7 @@ fn hold(
     Ok(())
 }
 
-/// What the tables of a plan need on a target, by what of the plan they grow with.
+/// Returns the needs of a plan's tables on a target, by the part of the plan that they grow with.
 fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, Need)> {
     let modelled = matches!(target.kind, TargetKind::Model { .. });
     match &plan.workload {

@@ -1,13 +1,13 @@
-//! NFS exports as a target, spoken to in user space (`plimsoll-nfs`): no mount and no cache of this host
-//! in the way.
+//! NFS exports as a target. `plimsoll-nfs` speaks the protocol in user space, without a mount or a
+//! cache of this host.
 //!
-//! - [`Home`]: the run's own directory on each export, its files, what they hold.
+//! - [`Home`]: the run's own directory on each export, with its files and their content.
 //! - [`NfsQueue`]: a thread's calls in flight, driven as any other queue of the stream engine.
-//! - [`UnverifiedWindow`]: what a restarted server may have forgotten.
-//! - [`Calls`]: what was called, and what the servers did meanwhile.
+//! - [`UnverifiedWindow`]: writes that a restarted server may have lost.
+//! - [`Calls`]: calls, and events of the servers meanwhile.
 //!
-//! A share is an export. All clients of a share are driven by one thread: their writes to a file are
-//! then kept, and after a restart of the server sent again, in one order.
+//! A share is an export. One thread drives all clients of a share. Their writes to a file are thus
+//! kept in one order, and sent again in that order after a restart of the server.
 
 mod calls;
 mod home;
@@ -21,7 +21,7 @@ pub use unverified::UnverifiedWindow;
 
 use crate::EngineError;
 
-/// An error of the protocol's set-up, as the engine's.
+/// Converts an error of the protocol's set-up to an engine error.
 fn failed(doing: impl Into<String>, error: &dyn std::fmt::Display) -> EngineError {
     EngineError::Remote { doing: doing.into(), says: error.to_string(), errno: None }
 }

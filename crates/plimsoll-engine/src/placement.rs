@@ -1,38 +1,42 @@
-//! On which CPUs the threads of a load run.
+//! CPU placement of the threads of a load.
 //!
-//! A disk tells of a completion by an interrupt. Where that comes to the CPU on which the thread waits,
-//! the thread goes on at once; elsewhere another CPU has to be woken first, which in virtual machines
-//! costs more than many an I/O. So the threads go where the disk completes, as far as that is one CPU for
-//! each of them, and otherwise the scheduler places them, which moves a thread towards what wakes it.
+//! A disk reports a completion by an interrupt. If the interrupt reaches the CPU on which the
+//! thread waits, the thread continues at once. Otherwise another CPU must wake up first, which in
+//! virtual machines costs more than many an I/O. The engine therefore pins threads to the CPUs of
+//! the disk's interrupts, if each thread gets its own. Otherwise the scheduler places them; it
+//! moves a thread towards the source of its wake-ups.
 //!
-//! Measured on a virtual disk with one queue (4 KiB, in turns with fio 3.33, which the scheduler places): one
-//! thread at depth 1, 1.11 of fio's rate on the CPU of the interrupt, 0.90 on the other, 0.99 unpinned; at
-//! depth 4 1.05 to 1.18, 0.98 and 1.02. Two threads of depth 1, one of them on the other CPU: 1.02 to 1.16,
-//! unpinned 1.04 to 1.07; both on the CPU of the interrupt 1.13 to 1.35, but they share it then, and a load
-//! that makes and checks content needs both.
+//! Measured on a virtual disk with one queue (4 KiB, in turns with fio 3.33, which the scheduler
+//! places), as multiples of fio's rate:
+//!
+//! - One thread at depth 1: 1.11 on the CPU of the interrupt, 0.90 on the other, 0.99 unpinned.
+//! - One thread at depth 4: 1.05 to 1.18, 0.98 and 1.02.
+//! - Two threads of depth 1, one of them on the other CPU: 1.02 to 1.16; unpinned 1.04 to 1.07.
+//! - Both on the CPU of the interrupt: 1.13 to 1.35. They share it then, and a load that generates
+//!   and checks content needs both.
 
 use std::path::{Path, PathBuf};
 
 use plimsoll_observe::completion::{self, Completion, Line};
 use plimsoll_observe::stack;
 
-/// Where a thread runs, and why.
+/// Placement of a thread, with the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The CPU that it is pinned to; `None`: the scheduler places it.
+    /// CPU that the thread is pinned to; `None` if the scheduler places it.
     pub cpu: Option<usize>,
-    /// Why.
+    /// Reason for the placement.
     pub why: String,
 }
 
 impl Place {
-    /// Pinned to a CPU.
+    /// Pins a thread to a CPU.
     #[must_use]
     pub fn on(cpu: usize, why: impl Into<String>) -> Self {
         Self { cpu: Some(cpu), why: why.into() }
     }
 
-    /// That of a thread whose operations `workers` other threads carry.
+    /// Returns the placement of a thread whose operations `workers` other threads carry.
     #[must_use]
     pub fn with_workers(workers: u32) -> Self {
         Self::free(format!("{workers} threads carry its operations: the scheduler places them all"))
@@ -43,22 +47,22 @@ impl Place {
     }
 }
 
-/// What threads wait for.
+/// Source of the wake-ups of threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
-    /// Nothing: operations end in the thread itself.
+    /// None: operations end in the thread itself.
     Nothing,
     /// Replies over the network.
     Network,
-    /// Threads of this process or of the kernel, or another process: named here.
+    /// Threads of this process or of the kernel, or another process, by name.
     Threads(String),
     /// Disks of this host.
     Disks(Vec<Completion>),
-    /// Something that isn't known.
+    /// Unknown source.
     Unknown,
 }
 
-/// What a load on these paths waits for.
+/// Returns the source of wake-ups for a load on these paths.
 #[must_use]
 pub fn waits_for(paths: &[PathBuf]) -> WaitsFor {
     let mut disks: Vec<Completion> = Vec::new();
@@ -82,7 +86,7 @@ fn one(path: &Path) -> WaitsFor {
     if !stack.fuse_connections.is_empty() {
         return WaitsFor::Threads("a process that answers for a FUSE file system".to_owned());
     }
-    // Those that carry their I/O out in threads of the kernel.
+    // Devices whose I/O runs in threads of the kernel.
     let carried = |name: &str| ["loop", "nbd", "zram"].iter().any(|kind| name.starts_with(kind));
     if let Some(layer) = stack.layers.iter().find(|layer| carried(&layer.device.name)) {
         return WaitsFor::Threads(format!("the kernel's threads that carry {}", layer.device.name));
@@ -127,7 +131,7 @@ pub fn place(waits_for: &WaitsFor, threads: usize, allowed: &[usize]) -> Vec<Pla
     }
 }
 
-/// Where the disks' interrupts go: pinned there if there is a CPU for each thread.
+/// Places threads on the CPUs of the disks' interrupts, if each thread gets its own.
 fn by_interrupts(
     disks: &[Completion],
     names: &str,
@@ -159,18 +163,18 @@ fn by_interrupts(
     on(&cpus, &format!("{names} completes on CPU {list}, by its interrupts"))
 }
 
-/// Whether each CPU that may be used has a hardware queue to itself: then whatever is submitted there
-/// completes there.
+/// Returns true if each allowed CPU has a hardware queue to itself: an operation then completes on
+/// the CPU that submitted it.
 fn has_queue_for_each(disk: &Completion, allowed: &[usize]) -> bool {
     let alone = |cpu: &usize| disk.queues.iter().any(|queue| queue[..] == [*cpu as u32]);
     allowed.iter().all(alone)
 }
 
-/// The CPUs that a disk's interrupts go to.
+/// Returns the CPUs that a disk's interrupts go to.
 fn interrupted(disk: &Completion) -> Vec<usize> {
     let count = |line: &Line| line.taken.values().sum::<u64>();
     let most = disk.lines.iter().map(count).max().unwrap_or(0);
-    // Lines for changes of configuration and for administration are seldom used.
+    // Interrupt lines for changes of configuration and for administration are seldom used.
     let used = |line: &&Line| match most {
         0 => !line.name.ends_with("config"),
         most => count(line) >= most / 100 && count(line) > 0,
@@ -184,7 +188,7 @@ fn interrupted(disk: &Completion) -> Vec<usize> {
     cpus
 }
 
-/// The CPUs near the disks' controllers first.
+/// Orders the CPUs: those near the disks' controllers first.
 fn nearest_first(disks: &[Completion], allowed: &[usize]) -> Vec<usize> {
     let near =
         |cpu: &usize| disks.iter().all(|disk| disk.local_cpus.iter().any(|c| *c as usize == *cpu));
@@ -224,7 +228,7 @@ mod tests {
         assert_eq!(cpus(&disk, 1, &[0, 1]), [Some(1)]);
         let why = &place(&disk, 1, &[0, 1])[0].why;
         assert_eq!(why, "vda completes on CPU 1, by its interrupts");
-        // More threads than such CPUs, or a CPU that is not ours.
+        // More threads than such CPUs, or a CPU outside the allowed set.
         assert_eq!(cpus(&disk, 2, &[0, 1]), [None, None]);
         assert_eq!(cpus(&disk, 1, &[0, 2]), [None]);
         // Two disks at two ends.
@@ -245,7 +249,7 @@ mod tests {
         let disks = WaitsFor::Disks(vec![disk.clone()]);
         assert_eq!(cpus(&disks, 3, &[0, 1, 2, 3]), [Some(2), Some(3), Some(0)]);
         assert_eq!(cpus(&disks, 5, &[0, 1, 2, 3]), [None; 5]);
-        // Four queues for eight CPUs: only interrupts can tell.
+        // Four queues for eight CPUs: only interrupts can decide.
         let fewer = Completion {
             queues: (0..4).map(|cpu| vec![cpu, cpu + 4]).collect(),
             lines: (0..4).map(|cpu| line("nvme0q", &[cpu + 4], 900)).collect(),

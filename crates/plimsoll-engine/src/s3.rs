@@ -1,18 +1,18 @@
-//! An S3 bucket as a target (`plimsoll-s3`): the streams' files are cut into objects.
+//! S3 bucket as a target (`plimsoll-s3`): the streams' files are cut into objects.
 //!
-//! An object can't be written in parts of it, so a file of the plan is as many objects as transfers of
-//! the largest size fit into it. A write replaces one whole object (PUT, in parts where it is large); a read
-//! gets one (GET), or a range of one where it is smaller.
+//! S3 can't write part of an object. A file of the plan therefore has as many objects as transfers
+//! of the largest size fit into it. A write replaces one whole object (PUT, in parts if it is
+//! large). A read gets one object (GET), or a range of one if it is smaller.
 //!
 //! | operation | request |
 //! |---|---|
-//! | read | GET, with a range where the transfer is smaller than the object |
+//! | read | GET, with a range if the transfer is smaller than the object |
 //! | write | PUT |
 //! | getattr, lookup, access | HEAD of the first object of a data file |
 //! | readdir | LIST of the share's small objects, up to 1,000 |
 //! | create, remove | PUT of an empty object, DELETE |
 //!
-//! What S3 does not have (rename, setattr, syncs apart from the write) is refused.
+//! The target rejects operations that S3 lacks: rename, setattr, and syncs apart from the write.
 
 mod home;
 mod queue;
@@ -20,10 +20,11 @@ mod queue;
 pub use home::{Home, HomeRequest};
 pub use queue::{Calls, S3Queue, S3Target};
 
-/// Sizes that a stream may transfer: reads that divide the object, writes of whole objects.
+/// Returns the object size of a stream. Its reads must divide the object, and its writes must
+/// replace whole objects.
 ///
 /// # Errors
-/// The sentence that says what is not possible.
+/// A sentence that explains the unsupported operation or size.
 pub fn object_bytes(config: &plimsoll_workload::matrix::StreamConfig) -> Result<u32, String> {
     use plimsoll_workload::matrix::SyncKind;
     let (name, mix) = (&config.name, &config.metadata_mix);

@@ -1,4 +1,4 @@
-//! Targets in virtual time, for the tests of drivers: what they do is known, and nothing else happens.
+//! Targets of known behaviour in virtual time, for the tests of drivers.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -55,23 +55,23 @@ impl Timer for World {
 /// Time that the driving thread needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Costs {
-    /// For each operation that it puts together or takes apart.
+    /// Cost of preparing or taking one operation.
     pub(crate) step_ns: u64,
-    /// For each call.
+    /// Cost of each call.
     pub(crate) call_ns: u64,
-    /// The kernel's work on each operation of a call.
+    /// Kernel's cost for each operation of a call.
     pub(crate) work_ns: u64,
-    /// Until it goes on after a wait.
+    /// Delay of the thread after a wait.
     pub(crate) wake_ns: u64,
 }
 
-/// When operations are done.
+/// Service times of a device.
 pub(crate) trait Device {
-    /// When an operation that reaches it at `now_ns` can be seen to be done.
+    /// Returns when the completion of an operation that arrives at `now_ns` becomes visible.
     fn done_ns(&mut self, now_ns: u64) -> u64;
 }
 
-/// A queue to a device.
+/// Queue to a device.
 pub(crate) struct Simulated<D> {
     world: World,
     pub(crate) device: D,
@@ -79,12 +79,13 @@ pub(crate) struct Simulated<D> {
     pub(crate) costs: Costs,
     tick_ns: u64,
     queued: Vec<(u64, u32)>,
-    /// When each can be seen, how many came before it, its user data and size.
+    /// By operation: time of its completion, number of earlier operations, user data and size.
     in_flight: BinaryHeap<Reverse<(u64, u64, u64, u32)>>,
     handed_over: u64,
-    /// A wait ended by its time: as a ring's timer, that is a completion, and none of an operation.
+    /// True if a wait ended by its timeout. As in a ring, the timer counts as a completion without
+    /// an operation.
     ticked: bool,
-    /// Done whenever completions are taken.
+    /// Called whenever the driver takes completions.
     pub(crate) beside: Option<Box<dyn FnMut()>>,
 }
 
@@ -139,7 +140,7 @@ impl<D: Device> Queue for Simulated<D> {
                 self.world.advance_to((*first).min(deadline));
                 self.spend(self.costs.wake_ns);
             }
-            // As the ring does: only the timeout ends this wait.
+            // As in the ring, only the timeout ends this wait.
             None if min > 0 && timeout_ns.is_some() => self.world.advance_to(deadline),
             _ => {}
         }

@@ -1,11 +1,10 @@
 //! Streams of operations against a target: closed and open loops, recorded in full.
 //!
-//! - [`source`]: where operations come from; [`matrix`]: a plan's streams as such a
-//!   source.
-//! - [`pacing`]: when the next one starts.
-//! - [`drive`]: the loop that a driving thread runs.
-//! - [`handover`], `collect`: how what is written down ([`plimsoll_record::cells`]) leaves the thread without
-//!   either side waiting.
+//! - [`source`]: sources of operations; [`matrix`]: a plan's streams as such a source.
+//! - [`pacing`]: start times of operations.
+//! - [`drive`]: the loop of a driving thread.
+//! - [`handover`], `collect`: pass records ([`plimsoll_record::cells`]) from the threads to the
+//!   writer without either side waiting.
 //! - [`run`]: threads, one schedule, one writer.
 
 mod collect;

@@ -1,10 +1,10 @@
-//! The time that a driver lives in: real, or a test's.
+//! Time source of a driver: real, or simulated by a test.
 
 use plimsoll_sys::clock::{Clock, sleep_until_ns};
 
-/// A monotonic clock that can be slept on. Drivers are compiled for each.
+/// Monotonic clock that can sleep. The compiler builds a driver for each.
 pub trait Timer {
-    /// Nanoseconds; never less than before.
+    /// Returns the time in nanoseconds; never less than before.
     fn now_ns(&mut self) -> u64;
     /// Sleeps until `deadline_ns`, or less.
     fn sleep_until_ns(&mut self, deadline_ns: u64);

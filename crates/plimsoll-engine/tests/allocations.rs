@@ -1,4 +1,5 @@
-//! The data path allocates nothing per operation: counted by an allocator, for every kind of queue.
+//! Checks with a counting allocator that the data path allocates nothing per operation, for every
+//! kind of queue.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 #[global_allocator]
 static COUNTING: CountingAllocator = CountingAllocator;
 
-/// Operations after which counting starts: the loop has seen each of its paths by then.
+/// Operations before counting starts: the loop has run each of its paths by then.
 const SETTLED: u64 = 2_000;
-/// Operations over which it counts.
+/// Operations during which the test counts.
 const COUNTED: u64 = 20_000;
 
-/// Reads and writes in turn; notes the thread's allocations on its way.
+/// Source of alternating reads and writes that records the thread's allocations.
 struct Noting {
     given: u64,
     at_start: u64,
@@ -69,7 +70,7 @@ fn allocations_of(target: Target, pace: Pace, cap: Option<CapTurns>) -> u64 {
         operations_max: u64::MAX,
         spin_ns: 20_000,
     };
-    // One interval as long as the run: handing one over is what a writer is for, not an operation.
+    // The single interval lasts as long as the run: a hand-over may allocate, an operation may not.
     let config = RunConfig {
         interval_ns: 600_000_000_000,
         ..RunConfig::new(&["read", "write"], 300_000_000_000)

@@ -1,5 +1,5 @@
-//! Log writes that were acknowledged and are not there, on real files and with nothing in the load that
-//! reads the log (`copies = 1`): the run's own check at its end tells, and names file and byte.
+//! Lost log writes that were acknowledged, on real files. No part of the load reads the log
+//! (`copies = 1`). The run's own check at its end must report the file and the byte.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/mail.rs"]
@@ -24,7 +24,7 @@ enum Fault {
     Misdirected,
 }
 
-/// Does harm to the log just before it is checked, from what it held when the load began.
+/// Watcher that damages the log just before its check, using a copy from the start of the load.
 struct Harm {
     log: PathBuf,
     before: BTreeMap<PathBuf, Vec<u8>>,
@@ -56,7 +56,8 @@ impl Harm {
     fn harm(&mut self) {
         let Some(fault) = self.fault else { return };
         let now = self.files();
-        // A block in the middle of what the load wrote: recovery from the checkpoint never reads it.
+        // Chooses a block in the middle of the load's writes: recovery from the checkpoint never
+        // reads it.
         let lsn = |block: &[u8]| u64::from_le_bytes(block[24..32].try_into().unwrap());
         let mut written: Vec<(u64, &PathBuf, usize)> = Vec::new();
         for (path, bytes) in &now {
@@ -134,7 +135,8 @@ fn every_fault_of_the_log_ends_the_run_as_corrupt_and_names_the_place() {
     }
 }
 
-/// Soft recovery was asked for many files of log and read few: it says which block stopped it.
+/// Requests soft recovery of many log files. It reads few, and must report the block that stopped
+/// it.
 #[test]
 fn soft_recovery_says_where_the_log_breaks_off() {
     let asked = "soft_recovery_log_files = 8";

@@ -1,4 +1,4 @@
-//! The main job with any number of databases on any number of worker threads, whatever this machine has.
+//! Main job with any number of databases on any number of worker threads, on any machine.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/mail.rs"]
@@ -13,7 +13,7 @@ use plimsoll_record::progress::SilentWatcher;
 use plimsoll_record::recording::Recording;
 
 const DATABASES: u32 = 16;
-/// Runs that go on at a time: each mostly waits.
+/// Concurrent runs: each mostly waits.
 const SIDE_BY_SIDE: usize = 3;
 
 fn plan(data: &Path, databases: u32, workers: u32) -> Plan {
@@ -29,7 +29,7 @@ fn plan(data: &Path, databases: u32, workers: u32) -> Plan {
     Plan::parse(&text, "threads.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Runs the plan on memory, and removes what it made.
+/// Runs the plan in memory, and removes its files.
 fn run(databases: u32, workers: u32) -> Recording {
     let root = tempfile::tempdir_in("/dev/shm").unwrap();
     mail::run(&plan(root.path(), databases, workers), root.path(), &mut SilentWatcher)
@@ -46,7 +46,7 @@ fn check(databases: u32, workers: u32) {
 
 #[test]
 fn every_number_of_databases_runs_on_every_number_of_threads() {
-    // More threads than databases are as many as databases.
+    // More threads than databases are reduced to the number of databases.
     let pairs: Vec<(u32, u32)> =
         (1..=DATABASES).flat_map(|n| (1..=n).map(move |workers| (n, workers))).collect();
     let next = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! The directories that a run makes on NFS exports, against a real NFS-Ganesha server.
+//! Directories of a run on NFS exports, against a real NFS-Ganesha server.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../plimsoll-nfs/tests/support/mod.rs"]
@@ -9,7 +9,7 @@ use plimsoll_engine::ErrorKind;
 use plimsoll_engine::nfs::{Home, HomeRequest};
 use plimsoll_workload::matrix::FileSet;
 
-/// One file of one share.
+/// Returns one file of one share.
 fn files(file_size_bytes: u64) -> [FileSet; 1] {
     [FileSet {
         first_file: 0,

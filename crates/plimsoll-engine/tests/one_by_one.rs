@@ -1,11 +1,12 @@
-//! Targets that answer one operation and then nothing more until the next has come: a driver that waits for more
-//! completions before it hands anything over gets none. Then they fall silent across the end of the measurement:
-//! what was in flight then counts with all of its wait. Once more with a client that is never answered at all: its
-//! one operation is abandoned, and counts with the time that it waited.
+//! Targets that answer one operation and then none until the next has come. A driver that waits for
+//! more completions before it hands an operation over gets none. The targets then stay silent
+//! across the end of the measurement: operations in flight then count with their whole wait. A
+//! further case has a client without any answer: its one operation is abandoned, and counts with
+//! its wait.
 //!
-//! Nothing here depends on how quick the machine is; time limits only end what has failed. What the stream
-//! driver does with any queue at all, and what the mail store's driver does, is shown in virtual time
-//! (`src/simulated.rs`).
+//! The tests do not depend on the speed of the machine; time limits only end failed runs. Tests in
+//! virtual time (`src/simulated.rs`) cover the stream driver with any queue, and the mail store's
+//! driver.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
@@ -32,16 +33,17 @@ use plimsoll_workload::planned::pace::Pace;
 const SIZE: u32 = 4096;
 /// Operations that are answered one by one.
 const TURNS: usize = 200;
-/// How long the next operation is waited for, before the driver is said to wait for others.
+/// Time to wait for the next operation. After that, the driver must be waiting for other
+/// completions.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long nothing is answered, from when the run is told to end.
+/// Duration of the silence, from the request to end the run.
 const SILENCE: Duration = Duration::from_millis(500);
-/// How long the run waits at its end for what is in flight, where something never comes back.
+/// Time that a run waits at its end for operations in flight, if one never comes back.
 const DRAIN_NS: u64 = 1_000_000_000;
-/// How often it is looked whether a run is over.
+/// Polling interval for the end of a run.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Each client reads its own file.
+/// Source in which each client reads its own file.
 struct Reads;
 
 impl Source for Reads {
@@ -51,32 +53,32 @@ impl Source for Reads {
     }
 }
 
-/// An operation that is to be answered.
+/// Operation that waits for its answer.
 struct Call {
     answer: Box<dyn FnOnce() + Send>,
     came: Instant,
 }
 
-/// What a target did.
+/// Report of a target.
 struct Answered {
     operations: u64,
-    /// Operations that it never answered.
+    /// Operations that the target never answered.
     abandoned: u64,
-    /// The longest that an operation waited for its answer, or at least waited where none came.
+    /// Longest wait of an operation for its answer. If no answer came, the wait until the end.
     longest: Duration,
 }
 
-/// What a run and its target tell each other.
+/// Flags that a run and its target share.
 #[derive(Default)]
 struct Told {
-    /// The run is to end.
+    /// True if the run must end.
     stop: AtomicBool,
-    /// It has.
+    /// True if the run has ended.
     over: AtomicBool,
 }
 
-/// Answers one at a time, each when the one before has been replaced; then tells the run to end, and goes silent.
-/// Where one client is to starve, its operation is not answered at all.
+/// Answers one operation at a time, each after the previous one has been replaced. Then requests
+/// the end of the run, and goes silent. If one client starves, its operation gets no answer at all.
 fn answer_one_by_one(
     calls: &Receiver<Call>,
     mut depth: usize,
@@ -103,11 +105,11 @@ fn answer_one_by_one(
     told.stop.store(true, Ordering::Relaxed);
     std::thread::sleep(SILENCE);
     waiting.into_iter().for_each(&mut answer);
-    // A run that has not heard of its end by now asks for more.
+    // A run that has not yet received the stop continues to send operations.
     while !told.over.load(Ordering::Relaxed) {
         calls.recv_timeout(LOOK).into_iter().for_each(&mut answer);
     }
-    // Kept until now: a worker whose answer can't come any more goes on.
+    // Dropped only now: a worker continues once its answer can no longer come.
     drop(starved);
     let abandoned = u64::from(starves);
     Answered { operations, abandoned, longest: abandoned_after.unwrap_or(longest) }
@@ -127,14 +129,15 @@ fn drive(target: Target, depth: u32, starves: bool, told: &Told) -> RunReport {
         operations_max: u64::MAX,
         spin_ns: 0,
     };
-    // An hour that the target ends.
+    // The target ends the run, which would take an hour.
     let mut config = RunConfig::new(&["read"], 3_600_000_000_000);
     if starves {
         config.drain_ns = DRAIN_NS;
     }
     let (report, _) = watch(&config, vec![group], &told.stop, &mut |_| ()).unwrap();
     told.over.store(true, Ordering::Relaxed);
-    // A file that does not answer is an error beside the evidence; a server's client has given the call up.
+    // A silent file yields an error in addition to the evidence. A server's client has given the
+    // call up.
     assert!(starves || report.error.is_none(), "{:?}", report.error);
     report
 }
@@ -147,7 +150,7 @@ fn counts_all(report: &RunReport, answered: &Answered) {
     assert_eq!(total.sums.abandoned, answered.abandoned);
     assert_eq!(total.latency.count(), answered.operations + answered.abandoned);
     let longest_ns = answered.longest.as_nanos() as u64;
-    // A histogram of three digits.
+    // The histogram has three digits.
     let reported_ns = total.latency.max_ns().unwrap();
     assert!(reported_ns >= longest_ns - longest_ns / 500, "{reported_ns} of {longest_ns}");
 }
@@ -167,7 +170,7 @@ fn check(target: impl Fn(Sender<Call>, u32) -> Target) {
     }
 }
 
-/// A server that takes connections and hands each to `serve`.
+/// Starts a server that accepts connections and hands each to `serve`.
 fn listen(
     calls: Sender<Call>,
     connections: u32,
@@ -189,12 +192,12 @@ fn listen(
 fn hand(calls: &Sender<Call>, stream: &TcpStream, answer: Vec<u8>) -> std::io::Result<()> {
     let mut stream = stream.try_clone()?;
     let answer = Box::new(move || stream.write_all(&answer).unwrap());
-    // Nobody is there any more once the test has failed.
+    // After a failure of the test, the receiver is gone.
     drop(calls.send(Call { answer, came: Instant::now() }));
     Ok(())
 }
 
-/// READ calls (RFC 1813 section 3.3.6), one record each.
+/// Serves READ calls (RFC 1813 section 3.3.6), one record each.
 fn nfs(mut stream: TcpStream, calls: &Sender<Call>) -> std::io::Result<()> {
     loop {
         let mut mark = [0; 4];
@@ -203,7 +206,8 @@ fn nfs(mut stream: TcpStream, calls: &Sender<Call>) -> std::io::Result<()> {
         stream.read_exact(&mut call)?;
         let xid = u32::from_be_bytes([call[0], call[1], call[2], call[3]]);
         let mut answer = Vec::new();
-        // Mark, XID, a reply, accepted, an empty verifier, success; NFS3_OK, no attributes, count, not the end, length.
+        // Mark, XID, a reply, accepted, an empty verifier, success; NFS3_OK, no attributes, count,
+        // not the end, length.
         let words = [0x8000_0000 | (11 * 4 + SIZE), xid, 1, 0, 0, 0, 0, 0, 0, SIZE, 0, SIZE];
         words.iter().for_each(|word: &u32| answer.extend_from_slice(&word.to_be_bytes()));
         answer.resize(answer.len() + SIZE as usize, 0);
@@ -232,7 +236,7 @@ fn over_nfs_each_answer_brings_the_next_call() {
     });
 }
 
-/// GET requests for an object of [`SIZE`] bytes.
+/// Serves GET requests for an object of [`SIZE`] bytes.
 fn http(stream: TcpStream, calls: &Sender<Call>) -> std::io::Result<()> {
     let mut requests = BufReader::new(stream.try_clone()?);
     let mut line = String::new();
@@ -266,14 +270,14 @@ fn over_s3_each_answer_brings_the_next_request() {
     });
 }
 
-/// Files of this host, read with one interface.
+/// Returns files of this host, read with one interface.
 fn files(files: Vec<FileSource>, prefer: Prefer) -> Target {
     let direct = Direct::Off;
     Target::Files(BackendConfig { files, prefer, direct, ..BackendConfig::default() })
 }
 
-/// No file of a test answers `pread` when it is told to: each worker waits for its answer before its call. Builds
-/// without debug assertions have no such place.
+/// Files can't delay their `pread`, so each worker waits for its answer before its call. Builds
+/// without debug assertions have no such hook.
 #[cfg(debug_assertions)]
 #[test]
 fn with_threads_each_completion_brings_the_next_operation() {
@@ -283,7 +287,7 @@ fn with_threads_each_completion_brings_the_next_operation() {
             let answer = Box::new(move || {
                 let _ = answer.send(());
             });
-            // Nobody is there any more once the run is over.
+            // After the end of the run, the receiver is gone.
             if calls.send(Call { answer, came: Instant::now() }).is_ok() {
                 let _ = answered.recv();
             }
@@ -297,11 +301,11 @@ fn with_threads_each_completion_brings_the_next_operation() {
     });
 }
 
-/// Pipes: whoever reads one hangs until something is written to it. That what was written is gone shows that the
-/// next read had been handed over.
+/// Pipes: a read hangs until the test writes to the pipe. If the written byte is gone, the driver
+/// has handed the next read over.
 struct Pipes {
     ends: Vec<(PipeWriter, PipeReader)>,
-    /// Nothing is ever written to the first.
+    /// True if the test never writes to the first pipe.
     starves: bool,
 }
 
@@ -314,13 +318,15 @@ impl Pipes {
         rustix::io::ioctl_fionread(&self.ends[number].1).unwrap() == 0
     }
 
-    /// The pipe that turn `turn` writes to: twenty for one client, while the others hang.
+    /// Returns the pipe that turn `turn` writes to: twenty turns for one client, while the others
+    /// hang.
     fn turn(&self, turn: usize) -> usize {
         let first = usize::from(self.starves);
         first + turn / 20 % (self.ends.len() - first)
     }
 
-    /// As [`answer_one_by_one`]. Returns how long nothing came, to the one that starves from the start.
+    /// Answers like [`answer_one_by_one`]. Returns the duration of the silence; for a starving
+    /// client, it counts from the start.
     fn fill_one_by_one(&mut self, told: &Told) -> Duration {
         let start = Instant::now();
         for turn in 0..TURNS {

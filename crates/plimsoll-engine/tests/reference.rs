@@ -1,12 +1,12 @@
-//! The drivers, their clocks, their pacing and their recording against a device whose service times are known, in
-//! real time: `benches/run reference` in small.
+//! Tests of the drivers, their clocks, pacing and recording in real time, against a device with
+//! known service times: a small version of `benches/run reference`.
 //!
-//! How late a busy machine is nobody knows beforehand, so nothing here is held to a time. But the device writes
-//! down when it was asked for each operation and when it had done it, and its queue when the driver put the
-//! operation in and took it out. What is reported lies between the two, operation for operation and so
-//! percentile for percentile, however busy the machine is: no shorter than what the device did, and no longer than the
-//! driver had it. In virtual time, where no processor is ever taken away, reported and drawn are the same
-//! (`src/stream/drive/tests/drawn.rs`, `src/step/driver/tests.rs`).
+//! The delays of a busy machine are unknown, so these tests have no time limits. Instead, the
+//! device records when each operation arrived and when it was done. Its queue records when the
+//! driver pushed and took it. The reported latency of each operation must be between the two, and
+//! therefore each percentile too, on any machine. The latency is at least the device's time, and at
+//! most the driver's. In virtual time no other program takes the processor, and the reported and
+//! drawn times are equal (`src/stream/drive/tests/drawn.rs`, `src/step/driver/tests.rs`).
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/law.rs"]
@@ -27,7 +27,7 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
 use target::{Held, Known, Reference, Waiting};
 
-/// Length of a case, and time between the device's being ready and the start.
+/// Length of a case, and time between the device's readiness and the start.
 const LENGTH_NS: u64 = 150_000_000;
 const LEAD_NS: u64 = 10_000_000;
 /// Operations in flight of the closed loops, and places of the open one.
@@ -35,10 +35,10 @@ const DEPTH: u32 = 8;
 const PLACES: u32 = 4096;
 /// Two clocks agree within the cost of a reading.
 const CLOCKS_NS: u64 = 2_000;
-/// A histogram of three digits: a value's bucket is at most so wide.
+/// Largest relative width of a bucket in a histogram of three digits.
 const DIGITS: f64 = 0.002;
 
-/// What was reported, in one form of both drivers.
+/// Report in one form for both drivers.
 struct Reported<'a> {
     inside: u64,
     operations: u64,
@@ -46,8 +46,7 @@ struct Reported<'a> {
     latency_ns_at: &'a dyn Fn(f64) -> u64,
 }
 
-/// What is known of each operation, in ns: the least and the most that its latency can be, and when it was done and
-/// taken.
+/// Known times of each operation, in ns: bounds of its latency, and when it was done and taken.
 struct Truth {
     least: Vec<u64>,
     most: Vec<u64>,
@@ -56,10 +55,11 @@ struct Truth {
 }
 
 impl Truth {
-    /// `from_ns` is when each operation's latency begins by a schedule, in the order of their starts. Without one it
-    /// begins between when it was put into the queue and when the device was asked.
+    /// Builds the bounds. With a schedule, `from_ns` is the start of each operation's latency, in
+    /// the order of the starts. Without one, latency begins between the push into the queue and the
+    /// request to the device.
     fn of(known: &[Known], mut held: Vec<Held>, from_ns: Option<Vec<u64>>) -> Self {
-        // In the order in which they were put in, as what the device knows.
+        // Sorts by push time, which is the order of the device's records.
         held.sort_by_key(|one| one.pushed_ns);
         assert_eq!(known.len(), held.len());
         let from = |at: usize, else_ns: u64| from_ns.as_ref().map_or(else_ns, |from| from[at]);
@@ -82,7 +82,7 @@ impl Truth {
         assert!(count > 10, "{name}: {count} operations");
         assert_eq!(reported.operations, count, "{name}: each operation is reported once");
         let before = |at: &[u64]| at.iter().filter(|ns| **ns < stop_ns).count() as u64;
-        // What is being taken when the time is up may count on either side of it.
+        // An operation that the driver takes at the end may count on either side of it.
         let least = before(&self.taken).saturating_sub(u64::from(DEPTH));
         let inside = least..=before(&self.done);
         assert!(inside.contains(&reported.inside), "{name}: {} of {inside:?}", reported.inside);
@@ -102,7 +102,7 @@ impl Truth {
     }
 }
 
-/// A device of which so many operations are served at a time, and the measured time.
+/// Starts a device that serves `servers` operations at a time. Returns it with the measured period.
 fn device(law: Law, places: u32, servers: u32, waiting: Waiting) -> (Reference, (u64, u64)) {
     let mut queue = Reference::start(law, places, servers, waiting, None);
     queue.keep_held();
@@ -110,7 +110,7 @@ fn device(law: Law, places: u32, servers: u32, waiting: Waiting) -> (Reference, 
     (queue, (start_ns, start_ns + LENGTH_NS))
 }
 
-/// Holds what the driver of streams reports of a class against the truth.
+/// Checks the stream driver's report of a class against the truth.
 #[track_caller]
 fn stream_holds(name: &str, truth: &Truth, collector: &Collector, stop_ns: u64) {
     let total = &collector.totals[0];
@@ -148,7 +148,8 @@ fn an_open_loop_reports_all_the_time_since_the_schedule() {
         Schedule::Poisson { rate, warp: Warp::None }.part(0, 1, 42)
     };
     for law in LAWS {
-        // With two servers the slow operations make those behind them wait, before the device is asked or after.
+        // With two servers, slow operations delay the later ones, before or after the request to
+        // the device.
         for servers in [PLACES, 2] {
             let (mut queue, span) = device(law, PLACES, servers, Waiting::Sleeping);
             let open = Open::new(vec![arrivals()], PLACES, span.0);

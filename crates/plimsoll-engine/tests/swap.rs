@@ -1,9 +1,9 @@
-//! A run whose target is replaced while it prepares, drives and removes its data: nothing outside is
-//! touched.
+//! Runs whose target is replaced while they prepare, drive and remove their data: no file outside
+//! may be touched.
 //!
-//! What `plimsoll run`, an agent and `serve` share is tried here: the taking of a target with or without
-//! places that are allowed, the run, and the removal. `PLIMSOLL_SWAP_ROUNDS=1000` attacks that many
-//! preparations of each kind.
+//! The tests cover the code that `plimsoll run`, an agent and `serve` share: the opening of a
+//! target, with or without a list of allowed ones, the run, and the removal.
+//! `PLIMSOLL_SWAP_ROUNDS=1000` sets the number of attacked preparations of each kind.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/swap.rs"]
@@ -24,8 +24,8 @@ use plimsoll_record::progress::SilentWatcher;
 
 use swap::{Scene, is_root};
 
-/// Preparations of each kind that are attacked in an ordinary test run. One whole run is attacked for every
-/// twenty of them.
+/// Attacked preparations of each kind in an ordinary test run. For every twenty of them, one whole
+/// run is attacked.
 const ROUNDS: u64 = 200;
 
 fn rounds() -> u64 {
@@ -46,7 +46,7 @@ const MAIL: &str = "[workload.mailbox]\nmailboxes = 2\nmailbox_size = \"256KiB\"
      iops_per_mailbox = 10\ndatabases = 2\nthreads = 1\ncache = \"2MiB\"\n\
      checkpoint_depth = \"256KiB\"\nlog_buffer = \"64KiB\"\nlog_file_size = \"64KiB\"\nlog_files = 12\n";
 
-/// Takes the target for a plan of streams, and drives it if `drives`.
+/// Opens the target for a plan of streams, and drives it if `drives`.
 fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     let plan = plan(&round.scene.target(), STREAMS);
     let matrix = plan.workload.matrix().unwrap();
@@ -78,7 +78,7 @@ fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     if recording.is_well() { Ok(()) } else { Err(EngineError::Config(recording.end.says)) }
 }
 
-/// The same for a mail store.
+/// Does the same for a mail store.
 fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     let plan = plan(&round.scene.target(), MAIL);
     let (target, mailbox) = (&plan.targets[0], plan.workload.mailbox().unwrap());
@@ -102,10 +102,10 @@ fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     if recording.is_well() { Ok(()) } else { Err(EngineError::Config(recording.end.says)) }
 }
 
-/// One run that is attacked.
+/// One attacked run.
 struct Round<'a> {
     scene: &'a Scene,
-    /// Places that are allowed, as for an agent and `serve`; `None` as for `plimsoll run`.
+    /// Allowed targets, as for an agent and `serve`; `None` as for `plimsoll run`.
     allowed: Option<&'a AllowedPlaces>,
     number: u64,
 }
@@ -118,7 +118,7 @@ fn attack(scene: &Scene, victim: Victim) {
         directories: vec![scene.allowed().canonicalize().unwrap()],
         ..AllowedPlaces::default()
     };
-    // Undisturbed, both come to their end.
+    // Without an attack, both succeed.
     let round = |number, allowed| Round { scene, allowed, number };
     victim(&round(1, Some(&places)), false).unwrap();
     victim(&round(2, Some(&places)), true).unwrap();
@@ -126,7 +126,7 @@ fn attack(scene: &Scene, victim: Victim) {
     for number in 0..rounds() {
         scene.lay_out();
         let allowed = (number % 2 == 0).then_some(&places);
-        // A link of one's own to one's own is followed where nothing limits the places.
+        // Without allowed targets, a run follows a user's link to the same user's directory.
         let attack = scene.attack(is_root() || allowed.is_some());
         match victim(&round(number + 3, allowed), number % 40 < 2) {
             Ok(()) => well += 1,

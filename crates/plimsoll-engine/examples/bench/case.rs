@@ -1,4 +1,4 @@
-//! Our side: one workload, run in a process of its own, its result printed as JSON.
+//! Our side: one workload, run in a process of its own, with its result printed as JSON.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -84,7 +84,7 @@ fn target(case: &Case) -> Target {
     })
 }
 
-/// The stream of a case: uniform 4 KiB reads, unless it says otherwise.
+/// Returns the stream of a case: uniform 4 KiB reads by default.
 pub fn stream(file_size_bytes: u64) -> StreamConfig {
     let zero = MetadataMix {
         getattr: 0.0,
@@ -122,9 +122,9 @@ pub fn stream(file_size_bytes: u64) -> StreamConfig {
     }
 }
 
-/// The space that operations on a target without a size reach.
+/// Returns the address space for a target without a size.
 fn empty_bytes(case: &Case) -> u64 {
-    // What is followed takes memory for every group of units.
+    // Followed content takes memory for every group of units.
     if case.work.ends_with("-sampled") || case.work.ends_with("-made") { 1 << 30 } else { 1 << 40 }
 }
 
@@ -154,7 +154,7 @@ fn stream_of(case: &Case) -> StreamConfig {
     stream
 }
 
-/// What writes carry and reads are checked against.
+/// Returns the content of writes, against which reads are checked.
 fn content(case: &Case, space_bytes: u64) -> Result<WriteContent, String> {
     let (compressibility, duplicate_share) = match case.work.as_str() {
         "half" => (2.0, 0.3),
@@ -230,7 +230,7 @@ fn print(report: &RunReport) {
         service.merge(&class.service);
     }
     let ended: u64 = report.groups.iter().map(|group| group.end.ended).sum();
-    // The comparison rests on this: every operation was recorded in full.
+    // The comparison depends on this: every operation was recorded in full.
     assert_eq!(service.count(), ended, "an operation is missing from the histograms");
     let line = json!({
         "operations": operations,

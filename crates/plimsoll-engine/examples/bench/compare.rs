@@ -52,7 +52,8 @@ fn measure(options: &Options, row: &Row) -> Result<Measured, String> {
     let timed: Vec<&str> = timed.iter().map(String::as_str).collect();
     for pair in 0..options.pairs.max(row.pairs_min) {
         warm(row)?;
-        // The order alternates, so that neither side always runs on a core that the other has heated.
+        // The order alternates, so that neither side always runs on a core that the other has
+        // heated.
         let ours_first = pair % 2 == 0;
         if ours_first {
             measured
@@ -76,7 +77,7 @@ fn measure(options: &Options, row: &Row) -> Result<Measured, String> {
     Ok(measured)
 }
 
-/// The fastest of fio's variants: three short runs of each.
+/// Returns the fastest of fio's variants: three short runs of each.
 fn choose<'a>(options: &Options, row: &'a Row) -> Result<Option<&'a Vec<String>>, String> {
     let mut fastest: Option<(f64, &Vec<String>)> = None;
     for variant in &row.best {
@@ -128,7 +129,7 @@ fn ours(options: &Options, row: &Row, more: &[&str]) -> Result<Sample, String> {
     Ok(sample.without_start_of(&Sample::default()))
 }
 
-/// Makes the test files, of incompressible content.
+/// Creates the test files, of incompressible content.
 fn prepare(options: &Options) -> Result<(), String> {
     for (dir, name, bytes) in [
         (&options.dir, "disk", DISK_BYTES),
@@ -152,7 +153,7 @@ fn prepare(options: &Options) -> Result<(), String> {
     prepare_checked(options)
 }
 
-/// Writes, with each side's own stamps, the files that its checked reads are made on.
+/// Writes the files for checked reads, with each side's own stamps.
 fn prepare_checked(options: &Options) -> Result<(), String> {
     let ours = options.shm.join("shm-ours");
     let file = File::create(&ours).map_err(|error| format!("{}: {error}", ours.display()))?;
@@ -168,7 +169,7 @@ fn prepare_checked(options: &Options) -> Result<(), String> {
     fio::run(options.cpu, &args).map(|_| ())
 }
 
-/// Brings a cached row's file into the page cache.
+/// Reads a cached row's file into the page cache.
 fn warm(row: &Row) -> Result<(), String> {
     let [_, path, ..] = row.ours.as_slice() else { return Ok(()) };
     if !path.ends_with("cached") {

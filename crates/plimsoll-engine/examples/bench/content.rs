@@ -1,4 +1,5 @@
-//! What content compresses to: as asked for, as ours measures, and as fio's default job writes.
+//! Compressibility of content: as requested, as measured in ours, and as written by fio's default
+//! job.
 
 use std::path::Path;
 
@@ -7,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::fio;
 
-/// Content that is measured.
+/// Bytes of content to measure.
 const BYTES: usize = 32 << 20;
-/// Blocks that a compressor sees at once.
+/// Sizes of the blocks that a compressor receives.
 const BLOCKS_BYTES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 
-/// Compressed over original size with LZ4 and zstd (level 3), in blocks of each size.
+/// Returns compressed over original size with LZ4 and zstd (level 3), in blocks of each size.
 fn shares(data: &[u8]) -> Result<Value, String> {
     let mut found = serde_json::Map::new();
     for block_bytes in BLOCKS_BYTES {
@@ -47,7 +48,7 @@ fn ours(ratio: f64) -> Result<Vec<u8>, String> {
     Ok(data)
 }
 
-/// What fio's default job of 4 KiB writes holds.
+/// Returns the content of fio's default job of 4 KiB writes.
 fn fios(cpu: usize, dir: &Path) -> Result<Vec<u8>, String> {
     let path = dir.join("plimsoll-content");
     let arguments = [
@@ -58,12 +59,12 @@ fn fios(cpu: usize, dir: &Path) -> Result<Vec<u8>, String> {
     ];
     fio::run(cpu, &arguments)?;
     let data = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()));
-    // What is left there is 32 MiB in a temporary directory: not worth failing for.
+    // A leftover of 32 MiB in a temporary directory is not worth a failure.
     drop(std::fs::remove_file(&path));
     data
 }
 
-/// The table, and whether ours is within 3 points everywhere.
+/// Returns the table, and whether ours is within 3 points everywhere.
 pub fn content(cpu: usize, dir: &Path) -> Result<Value, String> {
     let mut rows = Vec::new();
     let mut furthest = 0.0f64;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use plimsoll_sys::cpu::children_time;
 use serde_json::Value;
 
-/// What one run of either side showed.
+/// Figures of one run of either side.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     pub operations_per_s: f64,
@@ -21,7 +21,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Takes what starting the program costs off its processor time.
+    /// Subtracts the start-up cost of the program from its processor time.
     pub fn without_start_of(mut self, start: &Self) -> Self {
         let operations = self.operations.max(1.0);
         self.cpu_ns = (self.cpu_total_ns - start.cpu_total_ns).max(0.0) / operations;
@@ -50,7 +50,7 @@ pub fn command(cpu: usize, program: &str, args: &[String]) -> Result<(String, f6
 
 /// Runs one fio job.
 pub fn run(cpu: usize, args: &[String]) -> Result<Sample, String> {
-    // It would leave the state of its verification where it is run.
+    // By default, fio leaves a verification state file in the current directory.
     let always = ["--name=peer", "--output-format=json", "--verify_state_save=0"];
     let mut all = always.map(str::to_owned).to_vec();
     all.extend_from_slice(args);

@@ -1,8 +1,8 @@
-//! The rows of the comparison: what each side runs and what is asked of the ratio.
+//! Rows of the comparison: the jobs of each side and the bounds of the ratio.
 
 use crate::Options;
 
-/// What is compared.
+/// Metric of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     Rate,
@@ -19,16 +19,16 @@ impl Metric {
     }
 }
 
-/// What is asked of a ratio.
+/// Requirement for a ratio.
 #[derive(Clone, Copy, Debug)]
 pub enum Want {
-    /// At least, or at most, by the metric's direction.
+    /// Minimum or maximum, depending on the metric's direction.
     Bound(f64),
     /// The bound, and the whole interval on the better side of 1.
     BoundAndInterval(f64),
     /// The interval isn't wholly on the worse side of 1.
     NotWorse,
-    /// Printed only.
+    /// No requirement: only print the ratio.
     Nothing,
 }
 
@@ -46,7 +46,7 @@ pub struct Row {
     pub name: &'static str,
     pub ours: Vec<String>,
     pub fio: Vec<String>,
-    /// Variants of which the fastest is "fio best".
+    /// fio variants; the fastest is "fio best".
     pub best: Vec<Vec<String>>,
     pub lines: Vec<Line>,
     pub pairs_min: usize,
@@ -60,7 +60,7 @@ fn line(metric: Metric, to_default: Want, to_best: Want) -> Line {
     Line { metric, to_default, to_best }
 }
 
-/// Size of the file on disk, of the cached one, and of the one in tmpfs.
+/// Sizes of the file on disk, of the cached one, and of the one in tmpfs.
 pub const DISK_BYTES: u64 = 2 << 30;
 pub const CACHED_BYTES: u64 = 512 << 20;
 pub const SHM_BYTES: u64 = 256 << 20;
@@ -101,7 +101,7 @@ fn ring_row(disk: Disk<'_>, rw: &str, size: u64, ours: &str, lines: Vec<Line>) -
     }
 }
 
-/// All rows.
+/// Returns all rows.
 pub fn rows(options: &Options) -> Vec<Row> {
     let disk = options.dir.join("disk").display().to_string();
     let cached = options.dir.join("cached").display().to_string();

@@ -1,5 +1,5 @@
-//! Compares the engine with fio, side by side: alternating runs on one pinned core, medians, ratios.
-//! See `benches/README.md`; `benches/run` builds and starts this.
+//! Compares the engine with fio, side by side: alternating runs on one pinned core, medians,
+//! ratios. See `benches/README.md`; `benches/run` builds and starts this.
 
 mod agreement;
 mod case;
@@ -16,18 +16,18 @@ mod truth;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What the command line says.
+/// Command-line options.
 #[derive(Debug)]
 struct Options {
-    /// Where the test files of the disk rows are kept.
+    /// Directory for the test files of the disk rows.
     dir: PathBuf,
-    /// Where those of the tmpfs rows are kept.
+    /// Directory for the test files of the tmpfs rows.
     shm: PathBuf,
-    /// The core that both sides run on.
+    /// Core of both sides.
     cpu: usize,
     /// Length of one run.
     seconds: u64,
-    /// Pairs, where a row doesn't want more.
+    /// Pairs of a row, if the row doesn't need more.
     pairs: usize,
     /// Rows whose name contains this.
     only: String,

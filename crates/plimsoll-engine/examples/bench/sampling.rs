@@ -1,7 +1,7 @@
-//! `benches/run sampling`: what it costs that one block in 256 is followed in every run.
+//! `benches/run sampling`: cost of following one block in 256 in every run.
 //!
-//! Both sides are ours, in turns on one pinned core: writes and reads whose content is made, and the same
-//! with the sample. There is no such switch for users.
+//! Both sides are ours, in turns on one pinned core: writes and reads with generated content, and
+//! the same with the sample. Users can't turn the sample off.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::stats::{median, ratio_interval};
 
 const FILE_BYTES: u64 = 512 << 20;
 
-/// One run: operations per second, and CPU time of the process for each.
+/// Runs a case. Returns operations per second, and CPU time of the process per operation.
 fn one(options: &Options, case: &str) -> Result<(f64, f64), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut args = vec!["one".to_owned()];
@@ -29,7 +29,7 @@ fn one(options: &Options, case: &str) -> Result<(f64, f64), String> {
     Ok((operations / (number("measured_ns") / 1e9).max(1e-9), cpu_ns / operations))
 }
 
-/// A file that holds what was laid out.
+/// Creates a file and lays its content out.
 fn laid_out(options: &Options, dir: &Path, direct: u8) -> Result<String, String> {
     std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let path = dir.join("sampling");

@@ -1,6 +1,6 @@
 //! Medians, and the interval of a ratio from pairs.
 
-/// The middle value; 0 without values.
+/// Returns the median; 0 without values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -18,8 +18,8 @@ const T95: [f64; 20] = [
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
 ];
 
-/// 95 % interval of the ratio of two sides from pairs measured together: Student's t on the logarithms
-/// of the pairs' ratios. `None` for fewer than two pairs.
+/// Returns the 95 % interval of the ratio of two sides from pairs measured together: Student's t on
+/// the logarithms of the pairs' ratios. `None` for fewer than two pairs.
 pub fn ratio_interval(ours: &[f64], theirs: &[f64]) -> Option<(f64, f64)> {
     let logs: Vec<f64> =
         ours.iter().zip(theirs).map(|(a, b)| (a / b).ln()).filter(|l| l.is_finite()).collect();

@@ -1,4 +1,4 @@
-//! The table.
+//! Output as a table.
 
 use crate::Options;
 use crate::compare::Measured;

@@ -1,4 +1,4 @@
-//! Truths that hold or don't, whatever a peer does: the rate and the shape of arrivals, a stall in the
+//! Absolute tests, independent of a peer: the rate and the shape of arrivals, a stall in the
 //! latencies, and memory.
 
 use std::os::unix::fs::FileExt;
@@ -18,9 +18,10 @@ use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::planned::pace::{Pace, StartTimes};
 use serde_json::{Value, json};
 
-/// Gaps that are kept, and every how many of them the Kolmogorov-Smirnov tests look at: 5,000 show a
-/// distortion of 2 %, 20,000 one of 1 %, which is what interrupts and a hypervisor take of a core on a
-/// virtual machine and bunches that many starts. Both are printed; the first decides.
+/// Number of recorded gaps, and the stride of the Kolmogorov-Smirnov test that decides. 5,000 gaps
+/// show a distortion of 2 %, 20,000 one of 1 %. On a virtual machine, interrupts and the hypervisor
+/// take about 1 % of a core, and bunch 1 % of the starts. The bench prints both tests; the first
+/// decides.
 const SAMPLES: usize = 20_000;
 const DECIDING: usize = 4;
 
@@ -70,7 +71,7 @@ fn parse(args: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Runs the truth that `args` name and prints what was found as JSON.
+/// Runs the test that `args` name and prints its result as JSON.
 pub fn run(args: &[String]) -> Result<(), String> {
     let options = parse(args)?;
     let found = match options.what.as_str() {
@@ -94,7 +95,7 @@ fn arrivals(options: &Options, poisson: bool, clients: u64) -> Result<Vec<StartT
     Ok((0..clients).map(|part| Box::new(schedule.part(part, clients, 42)) as StartTimes).collect())
 }
 
-/// Notes when operations were really started.
+/// Source that records the real starts of operations.
 struct Noted {
     inner: MatrixSource,
     clock: Clock,
@@ -107,7 +108,8 @@ struct Noted {
 
 impl Source for Noted {
     fn next(&mut self, client: u32) -> Option<Op> {
-        // Each time, so that this is as quick at the start of a gap as at its end.
+        // Read the clock each time, so that this code takes as long at the start of a gap as at its
+        // end.
         let now_ns = self.clock.now_ns();
         self.given += 1;
         if self.given % self.every == 1 && self.given > 1 && self.gaps_ns.len() < SAMPLES {
@@ -126,8 +128,8 @@ impl Drop for Noted {
     }
 }
 
-/// Distance between the sample and the exponential distribution of `mean`, and its 5 % point (Kolmogorov's
-/// limit: 1.358 / √n).
+/// Returns the distance between the sample and the exponential distribution of `mean`, and its 5 %
+/// point (Kolmogorov's limit: 1.358 / √n).
 fn kolmogorov_smirnov(gaps_ns: &mut [f64], mean_ns: f64) -> (f64, f64) {
     gaps_ns.sort_by(f64::total_cmp);
     let n = gaps_ns.len().max(1) as f64;
@@ -149,7 +151,8 @@ fn tested(gaps_ns: &[f64], mean_ns: f64) -> Value {
         "of_all": {"n": gaps_ns.len(), "distance": of_all, "limit_5_percent": limit_of_all}})
 }
 
-/// What else took the core in a second of watching nothing but the clock: pauses above a microsecond.
+/// Watches the clock for a second and reports pauses above a microsecond, in which other programs
+/// used the core.
 fn away(options: &Options) -> Value {
     let cpu = options.cpu;
     let watch = move || {
@@ -254,7 +257,7 @@ fn poisson(options: &Options) -> Result<Value, String> {
     }))
 }
 
-/// Resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -326,8 +329,8 @@ fn stall(options: &Options) -> Result<Value, String> {
     }))
 }
 
-/// Another writer's longest write until `over`: how long writes really stalled. `fsfreeze` holds them
-/// up from before it returns, because it writes back first.
+/// Returns the longest write of another writer until `over`: the real duration of the stall.
+/// `fsfreeze` delays writes before it returns, because it writes back first.
 fn longest_write_ns(path: &std::path::Path, over: &AtomicBool) -> Result<u64, String> {
     let text = |error: std::io::Error| format!("{}: {error}", path.display());
     let file = std::fs::File::create(path).map_err(text)?;
@@ -341,7 +344,7 @@ fn longest_write_ns(path: &std::path::Path, over: &AtomicBool) -> Result<u64, St
     Ok(longest_ns)
 }
 
-/// Stops writes to the file system for `stall_s`, and returns how long they were stopped.
+/// Stops writes to the file system for `stall_s`, and returns the real duration.
 fn freeze(dir: &std::path::Path, after_s: f64, stall_s: f64) -> Result<u64, String> {
     let call = |how: &str| -> Result<(), String> {
         let status = Command::new("fsfreeze").arg(how).arg(dir).status();

@@ -1,15 +1,20 @@
-//! How many operations one call hands over.
+//! Number of operations that one call hands over.
 //!
-//! A batch that is handed over together comes back together: while the thread takes it apart and puts
-//! the next one together the device has nothing to do, and the last operation of a batch waits while
-//! the kernel works on those before it. So whatever was waited for is handed over one by one, as it
-//! comes. Where everything that was handed over is back when the call returns (the page cache, a
-//! memory file system, `/dev/null`, the null target), nobody waits for anything: there a call may carry
-//! more, and the batch doubles with each such call. The first operation that isn't back at once ends that.
-//! Where one call costs the same for several operations, as a send on a connection does, the queue says
-//! so ([`Queue::together`](super::Queue::together)): those that came back together then start together.
+//! Operations that are handed over together come back together. The device is then idle while the
+//! thread reaps them and builds the next batch. The last operation of a batch also waits while the
+//! kernel works on the earlier ones. The driver therefore hands over one operation at a time if it
+//! had to wait for completions.
+//!
+//! If every operation is back when the call returns, the driver waits for none. Examples are the
+//! page cache, a memory file system, `/dev/null` and the null target. A call may carry more there:
+//! the batch doubles with each such call, and shrinks again with the first operation that isn't
+//! back at once.
+//!
+//! On some queues one call costs the same for several operations, as a send on a connection does.
+//! [`Queue::together`](super::Queue::together) reports that number: operations that came back
+//! together then start together.
 
-/// The present length of a batch.
+/// Current length of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     now: usize,
@@ -18,26 +23,27 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// `least` at first, and never more than `most`.
+    /// Creates a batch that starts at `least` and never exceeds `most`.
     pub fn new(least: usize, most: usize) -> Self {
         let most = most.max(1);
         let least = least.clamp(1, most);
         Self { now: least, least, most }
     }
 
-    /// Operations to take back and to start before they are handed over.
+    /// Returns the number of operations to reap and start before the next call hands them over.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.now
     }
 
-    /// Whether operations were back at once lately.
+    /// Returns true if recent operations were back at once.
     #[inline(always)]
     pub fn is_grown(&self) -> bool {
         self.now > self.least
     }
 
-    /// A call that didn't wait has returned: `arrived` of the `in_flight` operations are back.
+    /// Adapts the length after a call that didn't wait, when `arrived` of the `in_flight`
+    /// operations are back.
     #[inline(always)]
     pub fn learn(&mut self, arrived: usize, in_flight: usize) {
         self.now = if arrived >= in_flight { (2 * self.now).min(self.most) } else { self.least };

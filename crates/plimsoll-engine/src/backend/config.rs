@@ -1,4 +1,4 @@
-//! What a backend is opened from.
+//! Configuration of a backend.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ pub use plimsoll_sys::file::DirectMode as Direct;
 
 use crate::open_target::HeldTarget;
 
-/// Which form of queue to take.
+/// Preferred form of queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefer {
-    /// io_uring where it works, else threads.
+    /// io_uring if it works, else threads.
     #[default]
     Auto,
     /// io_uring or an error.
@@ -19,89 +19,90 @@ pub enum Prefer {
     Threads,
 }
 
-/// A file of the table.
+/// File of the table.
 #[derive(Debug)]
 pub enum FileSource {
-    /// A file to open.
+    /// File to open.
     Path {
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// For writing too.
+        /// Also open it for writing.
         write: bool,
-        /// Make it where it is missing.
+        /// Create it if it is missing.
         create: bool,
-        /// Grow it to this size (reserved where the file system can) where it is shorter and writable;
-        /// 0 leaves it alone.
+        /// Minimum size of a writable file. A shorter one is grown, with reserved space if the file
+        /// system can reserve it. 0 keeps its size.
         size_bytes: u64,
     },
-    /// An open descriptor.
+    /// Open descriptor.
     Fd {
-        /// Its path, for messages.
+        /// Path for messages.
         path: PathBuf,
-        /// The descriptor.
+        /// Descriptor of the file.
         fd: OwnedFd,
-        /// Whether it was opened with `O_DIRECT`.
+        /// True if it was opened with `O_DIRECT`.
         direct: bool,
     },
 }
 
 impl FileSource {
-    /// An existing file, for reading and writing, at its present size.
+    /// Returns an existing file, for reading and writing, at its current size.
     #[must_use]
     pub fn existing(path: impl Into<PathBuf>) -> Self {
         Self::Path { path: path.into(), write: true, create: false, size_bytes: 0 }
     }
 
-    /// An existing file, for reading only.
+    /// Returns an existing file, for reading only.
     #[must_use]
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         Self::Path { path: path.into(), write: false, create: false, size_bytes: 0 }
     }
 
-    /// A file that is made where it is missing and has at least `size_bytes`.
+    /// Returns a file of at least `size_bytes`, created if it is missing.
     #[must_use]
     pub fn sized(path: impl Into<PathBuf>, size_bytes: u64) -> Self {
         Self::Path { path: path.into(), write: true, create: true, size_bytes }
     }
 }
 
-/// What [`super::Backend::open`] makes a backend from.
+/// Configuration for [`super::Backend::open`].
 #[derive(Debug, Default)]
 pub struct BackendConfig {
-    /// The file table, in the order that `Io::file` counts.
+    /// File table, in the order that `Io::file` counts.
     pub files: Vec<FileSource>,
-    /// Directories or device that the files are opened beneath. The default opens them by their paths.
+    /// Open directories or device that contain the files. The default opens the files by their
+    /// paths.
     pub held: HeldTarget,
     /// Size of the arena.
     pub arena_bytes: u64,
-    /// Most operations in flight.
+    /// Maximum number of operations in flight.
     pub depth: u32,
-    /// Which form of queue.
+    /// Preferred form of queue.
     pub prefer: Prefer,
-    /// Whether to bypass the page cache.
+    /// Direct I/O mode: whether to bypass the page cache.
     pub direct: Direct,
     /// Open with `O_DSYNC`: each write completes on stable storage.
     pub dsync: bool,
     /// Fault the arena in before the first operation.
     pub populate: bool,
-    /// Poll the device for completions (`IOPOLL`; only devices that can).
+    /// Poll the device for completions (`IOPOLL`; only some devices can).
     pub poll_completions: bool,
     /// Let a kernel thread fetch submissions (`SQPOLL`; costs a core).
     pub poll_submissions: bool,
-    /// Longest time that a wait polls for completions before it sleeps; 0: it sleeps at once.
+    /// Longest time that a wait polls for completions before it sleeps. 0 sleeps at once.
     pub spin_ns: u64,
-    /// What operations on names and attributes go to. They are made by threads, and with them all others:
-    /// the kernel's ring has no listing, no `faccessat` and no `fchmod`.
+    /// Targets of operations on names and attributes. If set, threads make all calls: io_uring has
+    /// no listing, no `faccessat` and no `fchmod`.
     pub names: Option<Names>,
 }
 
-/// Directories that operations on names and attributes go to; the data files are those of the file table.
+/// Directories for operations on names and attributes. The data files are those of the file table.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The run's own directories: everything lies below them.
+    /// The run's own directories, which contain everything else.
     pub roots: Vec<PathBuf>,
-    /// Directories of small files, `per_share` of them for each share, one share after the other.
+    /// Directories of small files, `per_share` for each share, one share after the other.
     pub small: Vec<PathBuf>,
-    /// See [`Names::small`].
+    /// Number of small-file directories per share.
     pub per_share: u32,
 }

@@ -2,19 +2,19 @@
 
 use plimsoll_workload::matrix::MetadataKind;
 
-/// An operation on names or attributes.
+/// Operation on names or attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameOp {
-    /// What it does.
+    /// Kind of operation.
     pub kind: MetadataKind,
-    /// The client, by its number in the stream.
+    /// Number of the client in the stream.
     pub client: u32,
-    /// The share.
+    /// Number of the share.
     pub share: u32,
-    /// The data file, by its number in the file table.
+    /// Number of the data file in the file table.
     pub file: u32,
     /// Number of the small file.
     pub name: u64,
-    /// Its number after a rename.
+    /// Number of the small file after a rename.
     pub new_name: u64,
 }

@@ -1,4 +1,4 @@
-//! Opening a backend: files, arena, and the best queue that kernel and target allow.
+//! Opens a backend: files, arena, and the best queue that kernel and target allow.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub(crate) fn open(config: BackendConfig) -> Result<Open, EngineError> {
     ring.direct = direct;
     ring.poll_completions = config.poll_completions;
     ring.poll_submissions = config.poll_submissions;
-    // At depth 1 a call of our own is cheaper than a kernel worker that makes it for us.
+    // At depth 1 a call from this thread is cheaper than one from a kernel worker.
     let punts = report.files.iter().any(|file| file.punts_because.is_some());
     let inline = config.prefer == Prefer::Auto && config.depth <= 1 && punts;
     let named = config.names.is_some();
@@ -193,7 +193,7 @@ fn open_file(
     Ok((path, opened))
 }
 
-/// Grows a file to `size_bytes` where it is shorter; reserved where the file system can.
+/// Grows a shorter file to `size_bytes`, with reserved space if the file system can reserve it.
 fn grow(fd: &OwnedFd, path: &Path, size_bytes: u64) -> Result<(), EngineError> {
     let fail = |source: plimsoll_sys::SysError| {
         EngineError::system(format!("reserving {size_bytes} bytes"), source.at(path))

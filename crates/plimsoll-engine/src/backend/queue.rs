@@ -1,4 +1,4 @@
-//! What the ring, the thread pool and the null target have in common.
+//! Interface of the ring, the thread pool and the null target.
 
 use std::os::fd::OwnedFd;
 
@@ -12,71 +12,73 @@ use plimsoll_workload::matrix::MetadataKind;
 
 use crate::backend::NameOp;
 
-/// A queue of operations: push, hand over and wait, reap. Drivers are compiled for each.
+/// Queue of operations: push, hand over and wait, reap. The compiler builds a driver for each.
 pub trait Queue {
-    /// Whether operations may still be out after a call. False: no wait is compiled into the loop.
+    /// True if operations may still be in flight after a call. If false, the loop is compiled
+    /// without waits.
     const WAITS: bool = true;
     /// Queues an operation without a system call.
     ///
     /// # Errors
-    /// [`PushError`]; nothing was queued then.
+    /// [`PushError`]: the operation is not queued then.
     fn push(&mut self, op: &RingOp) -> Result<(), PushError>;
     /// Queues an operation on names or attributes. It completes with 0 bytes.
     ///
     /// # Errors
-    /// [`PushError::NoNames`] where the target has none.
+    /// [`PushError::NoNames`] if the target supports none.
     fn push_names(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
         let _ = (op, user_data);
         Err(PushError::NoNames)
     }
-    /// Whether what a read that was just reaped brought can be held against what was written. False
-    /// while a server that restarted may have forgotten writes that are still to be sent again.
+    /// Returns true if the data of the read that was just reaped can be checked. Returns false
+    /// while a restarted server may have lost writes that the client has yet to send again.
     fn is_sure(&self, user_data: u64) -> bool {
         let _ = user_data;
         true
     }
-    /// Hands everything queued over and waits for `min_complete` completions or the timeout.
+    /// Hands over everything queued and waits for `min_complete` completions or the timeout.
     ///
     /// # Errors
-    /// Where the queue itself fails.
+    /// The queue itself fails.
     fn submit_and_wait(
         &mut self,
         min_complete: u32,
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError>;
-    /// Hands everything queued over and doesn't wait.
+    /// Hands over everything queued without waiting.
     ///
     /// # Errors
-    /// Where the queue itself fails.
+    /// The queue itself fails.
     #[inline(always)]
     fn hand_over(&mut self) -> Result<(), SysError> {
         self.submit_and_wait(0, None)
     }
-    /// How many operations that came back together are best handed over together. 1 where the call
-    /// works on one after the other; more only where one call costs the same for several.
+    /// Returns how many operations that came back together are best handed over together. 1 if a
+    /// call works on one after the other; more only if one call costs the same for several.
     fn together(&self) -> usize {
         1
     }
-    /// Completions that are there to be reaped. No system call.
+    /// Returns the number of completions ready to be reaped. No system call.
     fn arrived(&mut self) -> usize;
-    /// Takes up to `most` of the completions that are there, and hands those of operations to `each`, in the order
-    /// in which they came, with user data and bytes or `errno`. Returns how many it handed out: fewer where some were
-    /// no ends of operations (the ring's own timer, a transfer that goes on).
+    /// Takes up to `most` ready completions. Passes those of operations to `each`, in order of
+    /// arrival, with user data and bytes or `errno`. Returns the number passed on. That can be
+    /// fewer than taken: the ring's own timer and a continued transfer complete no operation.
     fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
-    /// Bytes of the arena that no operation in flight uses. None where a target has no arena.
+    /// Returns bytes of the arena that no operation in flight uses, or `None` if the target has no
+    /// arena.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         let _ = (offset_bytes, size_bytes);
         None
     }
-    /// Lets a wait without a timeout end at least this often. Set once.
+    /// Sets the longest duration of a wait without a timeout. Call it once.
     fn tick_every(&mut self, every_ns: u64);
-    /// Most operations in flight.
+    /// Returns the maximum number of operations in flight.
     fn capacity(&self) -> usize;
-    /// Operations pushed and not yet reaped.
+    /// Returns the number of operations pushed and not yet reaped.
     fn in_flight(&self) -> usize;
 }
 
-/// A range of an arena that no operation uses.
+/// Returns a range of an arena that no operation uses.
 #[inline(always)]
 pub(crate) fn bytes_of(
     arena: &mut AlignedBuffer,
@@ -142,8 +144,8 @@ queue_of!(
     }
 );
 
-/// An operation as the directories of this host have it: a share's small files are dealt over its
-/// directories by their numbers, and a listing takes one at random.
+/// Translates an operation for the directories of this host. A share's small files are dealt over
+/// its directories by number, and a listing picks a directory at random.
 fn local(op: &NameOp, per_share: u32) -> names::NameOp {
     let first = op.share.saturating_mul(per_share);
     let of = |number: u64| first.saturating_add((number % u64::from(per_share)) as u32);
@@ -169,19 +171,19 @@ fn local(op: &NameOp, per_share: u32) -> names::NameOp {
     }
 }
 
-/// The null target: every operation completes at once, in full, and moves nothing. It shows what the
-/// driver itself costs.
+/// Null target: every operation completes at once, in full, and moves nothing. It measures the cost
+/// of the driver itself.
 #[derive(Debug)]
 pub struct NullQueue {
     arena: AlignedBuffer,
     waiting: Vec<(u64, u32)>,
-    /// How many of them were handed over.
+    /// Number of waiting operations that were handed over.
     arrived: usize,
     capacity: usize,
 }
 
 impl NullQueue {
-    /// A null target of `depth` operations over `arena`.
+    /// Creates a null target of `depth` operations over `arena`.
     #[must_use]
     pub fn new(depth: u32, arena: AlignedBuffer) -> Self {
         let capacity = depth.max(1) as usize;
@@ -238,7 +240,7 @@ impl Queue for NullQueue {
     }
 }
 
-/// A queue whose form is known at run time only.
+/// Queue whose form is known only at run time.
 #[derive(Debug)]
 pub enum AnyQueue {
     /// io_uring.
@@ -248,7 +250,7 @@ pub enum AnyQueue {
 }
 
 impl AnyQueue {
-    /// The file table.
+    /// Returns the file table.
     #[must_use]
     pub fn files(&self) -> &[OwnedFd] {
         match self {

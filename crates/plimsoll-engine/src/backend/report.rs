@@ -1,8 +1,8 @@
-//! What a backend says about itself, for the bundle.
+//! Report of a backend about itself, for the bundle.
 
 use serde::{Deserialize, Serialize};
 
-/// The form of a queue.
+/// Form of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendKind {
@@ -10,7 +10,7 @@ pub enum BackendKind {
     Uring,
     /// Worker threads.
     Threads,
-    /// The issuing thread makes the calls itself (depth 1).
+    /// Calls from the issuing thread itself (depth 1).
     Inline,
     /// NFS calls from the issuing thread.
     Nfs,
@@ -20,53 +20,53 @@ pub enum BackendKind {
     Null,
 }
 
-/// How one file is open.
+/// State of one open file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileReport {
-    /// Where it is.
+    /// Path of the file.
     pub path: String,
-    /// Its size when it was opened.
+    /// Size of the file when it was opened.
     pub size_bytes: u64,
-    /// Whether the page cache is bypassed.
+    /// True if I/O bypasses the page cache.
     pub direct: bool,
-    /// Why not, where it isn't.
+    /// Reason for buffered I/O; `None` if I/O is direct.
     pub why_not_direct: Option<String>,
-    /// Alignment that direct buffers need, where the kernel tells.
+    /// Alignment that direct buffers need, if the kernel reports it.
     pub direct_memory_align_bytes: Option<u32>,
-    /// Alignment that direct offsets and sizes need, where the kernel tells.
+    /// Alignment that direct offsets and sizes need, if the kernel reports it.
     pub direct_offset_align_bytes: Option<u32>,
-    /// Why the kernel will carry asynchronous operations on it with worker threads, where it is known
-    /// to: their processor time isn't the issuing thread's.
+    /// Reason why kernel workers will carry asynchronous operations on the file, if known. Their
+    /// processor time isn't the issuing thread's.
     pub punts_because: Option<String>,
 }
 
-/// Which form of queue was taken, why, and with what.
+/// Form of the queue, the reason for it, and its settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackendReport {
-    /// The form.
+    /// Form of the queue.
     pub kind: BackendKind,
-    /// Why this form.
+    /// Reason for this form.
     pub why: String,
-    /// Most operations in flight.
+    /// Maximum number of operations in flight.
     pub depth: u32,
     /// Worker threads of the engine itself.
     pub worker_threads: u32,
-    /// What of the ring's set-up was taken, by its name in the kernel's interface.
+    /// Accepted options of the ring's set-up, by their names in the kernel's interface.
     pub ring_features: Vec<String>,
-    /// What of it was refused, and why: it costs speed only.
+    /// Refused options of the ring's set-up, with the reason. A refusal only costs speed.
     pub ring_refusals: Vec<String>,
     /// Size of the arena.
     pub arena_bytes: u64,
-    /// How much of it is registered with the kernel.
+    /// Bytes of the arena that are registered with the kernel.
     pub registered_bytes: u64,
-    /// Whether the kernel took the advice to use huge pages.
+    /// True if the kernel accepted the advice to use huge pages.
     pub huge_pages_advised: bool,
-    /// The files, in the order of the table.
+    /// Files, in the order of the table.
     pub files: Vec<FileReport>,
 }
 
 impl BackendReport {
-    /// Of a queue that has no files of this host.
+    /// Creates the report of a queue that has no files on this host.
     #[must_use]
     pub fn without_files(kind: BackendKind, why: &str, depth: u32, arena_bytes: u64) -> Self {
         Self {

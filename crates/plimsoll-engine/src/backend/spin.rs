@@ -1,12 +1,12 @@
-//! How a driving thread waits for completions: it polls for a bounded time, then sleeps.
+//! Waits for completions on a driving thread: the thread polls for a bounded time, then sleeps.
 //!
-//! The kernel has to wake a thread that sleeps. On a device of 20 µs in a virtual machine the wake-up takes longer
-//! than the operation, and the run would report it as the storage's latency. The polling time follows the waits
-//! seen, so a slow device costs no CPU.
+//! The kernel has to wake a thread that sleeps. On a device of 20 µs in a virtual machine the
+//! wake-up takes longer than the operation, and the run would report it as the storage's latency.
+//! The polling time follows recent waits, so a slow device costs no CPU.
 //!
-//! The thread yields its CPU now and then while it polls, because the kernel thread that carries the operation may be queued on
-//! the same CPU. It does not yield each time: where other programs use all CPUs, each yield would cost their whole
-//! time slices.
+//! The thread yields its CPU now and then while it polls, because the kernel thread that carries
+//! the operation may be queued on the same CPU. It does not yield each time: if other programs use
+//! all CPUs, each yield would cost their whole time slices.
 
 use plimsoll_evidence::run::Polling;
 use plimsoll_sys::SysError;
@@ -18,39 +18,41 @@ use crate::timer::Timer;
 pub const SPIN_NS_MAX: u64 = 200_000;
 /// Shortest polling time: a wake-up costs more.
 const SPIN_NS_MIN: u64 = 20_000;
-/// Polling time as a multiple of the mean wait. At depth 4 operations that return together make three waits of
-/// four short, and the fourth is four times the mean.
+/// Polling time as a multiple of the mean wait. At depth 4, three of the four waits for operations
+/// that return together are short. The fourth is four times the mean.
 const MEAN_TIMES: u64 = 8;
 /// Polling time between two yields.
 const YIELD_NS: u64 = 2_000;
-/// Longest time between two looks that counts as polling. In a longer one another thread had the CPU.
+/// Longest gap between two clock readings that counts as polling. In a longer gap another thread
+/// had the CPU.
 const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
-/// After this many waits, one polls whatever the mean: a wake-up may be most of it.
+/// Number of waits after which the thread polls once for the full time, even if the mean is too
+/// long: a wake-up may be most of the mean.
 const PROBE_WAITS: u32 = 64;
 
-/// A thread's polling time and the waits that it follows.
+/// Polling time of a thread, and the waits that set it.
 #[derive(Clone, Debug, Default)]
 pub struct Spin {
-    /// 0: it never polls.
+    /// Longest polling time; 0 turns polling off.
     longest_ns: u64,
     /// Mean of the latest waits.
     mean_ns: u64,
     waits: u32,
-    /// Time that it polled in vain.
+    /// Time that the thread polled in vain.
     pub spun_ns: u64,
 }
 
 impl Spin {
-    /// A thread that polls for `longest_ns` at most; 0 turns polling off.
+    /// Creates the state of a thread that polls for `longest_ns` at most; 0 turns polling off.
     #[must_use]
     pub fn new(longest_ns: u64) -> Self {
         Self { longest_ns, ..Self::default() }
     }
 
-    /// Hands everything queued over and waits until a completion is there, or the timeout.
+    /// Hands over everything queued and waits for a completion or the timeout.
     ///
     /// # Errors
-    /// Where the queue itself fails.
+    /// The queue itself fails.
     // Inlined, it would slow the loop over targets that never wait.
     #[inline(never)]
     pub fn wait<Q: Queue, T: Timer>(
@@ -108,7 +110,7 @@ impl Spin {
         Ok(())
     }
 
-    /// Time that the next wait polls.
+    /// Returns the polling time of the next wait.
     fn length_ns(&self) -> u64 {
         match self.waits % PROBE_WAITS {
             0 => self.longest_ns,
@@ -116,7 +118,8 @@ impl Spin {
         }
     }
 
-    /// Moves the mean an eighth of the way. A wait counts with a bounded length, so one stall does not end polling.
+    /// Moves the mean an eighth of the way. The length of a wait is capped, so one stall does not
+    /// end polling.
     fn learn(&mut self, wait_ns: u64) {
         let wait_ns = wait_ns.min(2 * self.longest_ns);
         self.waits = self.waits.wrapping_add(1);
@@ -124,7 +127,7 @@ impl Spin {
     }
 }
 
-/// Polling time for waits of `mean_ns`.
+/// Returns the polling time for waits of `mean_ns`.
 fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
     match mean_ns <= longest_ns {
         true => (MEAN_TIMES * mean_ns).clamp(SPIN_NS_MIN.min(longest_ns), longest_ns),
@@ -132,10 +135,10 @@ fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
     }
 }
 
-/// How `threads` threads poll on `cpus` CPUs.
+/// Decides how `threads` threads poll on `cpus` CPUs.
 #[must_use]
 pub fn polling(wanted: bool, threads: usize, cpus: f64) -> Polling {
-    // One CPU is left for the kernel's threads, which may carry the operations.
+    // One CPU remains for the kernel's threads, which may carry the operations.
     let why_not = match (wanted, threads as f64 + 1.0 <= cpus) {
         (true, true) => return Polling { longest_ns: SPIN_NS_MAX, ..Polling::default() },
         (false, _) => "the plan turns polling off".to_owned(),
@@ -170,7 +173,7 @@ mod tests {
         assert!(spin.length_ns() > 30 * US);
         (0..63).for_each(|_| spin.learn(5_000 * US));
         assert_eq!(spin.length_ns(), 0);
-        // One wait of 64 polls, and finds that the device is fast again.
+        // One wait of 64 polls, and finds the device fast again.
         while spin.waits % PROBE_WAITS != 0 {
             spin.learn(5_000 * US);
         }
@@ -230,7 +233,7 @@ mod tests {
         assert!((30 * US..31 * US).contains(&polled_ns), "{polled_ns}");
         assert!((29 * US..31 * US).contains(&spun_ns), "{spun_ns}");
         assert_eq!(waited_ns(0), (70 * US + 100, 0));
-        // Shorter than the operation: it sleeps after all.
+        // The polling time is shorter than the operation: the thread sleeps after all.
         assert!(waited_ns(10 * US).0 > 70 * US);
     }
 }

@@ -1,10 +1,10 @@
-//! One number for how fast a single processor of this host is at the work that I/O makes, so that
-//! figures from unlike hosts can be set beside each other.
+//! Score of a single processor of this host for I/O work, for comparing figures from different
+//! hosts.
 //!
-//! It is the geometric mean of three rates, each as a share of what the reference processor does:
-//! driving the null target (integer work and branches), entering the kernel, and copying memory that
-//! no cache holds. 1,000 is the reference: one core of an AMD EPYC of the third generation at 2.45 GHz,
-//! as a shared virtual machine had it in late 2026.
+//! The score is the geometric mean of three rates, each as a share of the reference processor's
+//! rate. The rates are driving the null target (integer work and branches), entering the kernel,
+//! and copying memory outside every cache. The reference scores 1,000: one core of an AMD EPYC of
+//! the third generation at 2.45 GHz, in a shared virtual machine in late 2026.
 
 use plimsoll_sys::cpu::{enter_kernel, pin_thread};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use super::{COLD_BYTES, SLICE_NS, copy_bytes_per_s, rate_per_s, slice};
 use crate::stream::run::Target;
 use crate::{EngineError, memory};
 
-/// The reference's rates, measured with this code.
+/// Rates of the reference, measured with this code.
 const REFERENCE: Parts = Parts {
     null_operations_per_s: 60_000_000,
     system_calls_per_s: 13_000_000,
@@ -27,21 +27,21 @@ pub struct Parts {
     pub null_operations_per_s: u64,
     /// Empty system calls.
     pub system_calls_per_s: u64,
-    /// Bytes copied between buffers that no cache holds.
+    /// Bytes copied between buffers outside every cache.
     pub copy_bytes_per_s: u64,
 }
 
-/// A host's score. See the module.
+/// Score of a host. See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Geometric mean of the parts over the reference's, times 1,000.
     pub score: f64,
-    /// What it is made of.
+    /// The three rates of the score.
     pub parts: Parts,
 }
 
 impl Score {
-    /// The score of three rates.
+    /// Returns the score of three rates.
     #[must_use]
     pub fn of(parts: Parts) -> Self {
         let share = |own: u64, reference: u64| own as f64 / reference as f64;
@@ -55,7 +55,7 @@ impl Score {
 /// Measures the score on `cpu`, in about two seconds.
 ///
 /// # Errors
-/// Where the processor isn't there, or memory isn't to be had.
+/// The processor does not exist, or memory is unavailable.
 pub fn score(cpu: Option<usize>) -> Result<Score, EngineError> {
     memory::check_bytes("measuring this host", super::MEMORY_BYTES)?;
     std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {

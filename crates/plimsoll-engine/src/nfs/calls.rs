@@ -1,42 +1,41 @@
-//! What was called, and what the servers did meanwhile: for the counters of a run.
+//! Calls of a run, and events of the servers meanwhile, as counters of the run.
 
 use std::collections::BTreeMap;
 
 use plimsoll_nfs::{Event, Procedure, Stats};
 
-/// A time in which a connection was down.
+/// Period in which a connection was down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// When the connection was lost (`CLOCK_MONOTONIC`).
+    /// Time at which the connection was lost (`CLOCK_MONOTONIC`).
     pub start_ns: u64,
-    /// How long it took until there was another.
+    /// Time until the next connection.
     pub duration_ns: u64,
 }
 
 /// Calls and events of the clients of a run, summed.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
-    /// Per procedure: calls, each XID once; further transmissions.
+    /// Per procedure: calls (each XID once) and retransmissions.
     procedures: BTreeMap<&'static str, (u64, u64)>,
     /// Sums of the clients' other counters.
     others: BTreeMap<&'static str, u64>,
-    /// Outages of single connections, in the order they ended.
+    /// Outages of single connections, in the order of their ends.
     pub outages: Vec<Outage>,
-    /// Changes of a server's write verifier that were noticed.
+    /// Observed changes of a server's write verifier.
     pub restarts: u64,
-    /// Writes that a server forgot and that were sent again.
+    /// Writes that a server lost and the client sent again.
     pub writes_resent: u64,
-    /// Their bytes.
+    /// Bytes of those writes.
     pub resent_bytes: u64,
-    /// COMMITs made after a restart, of files with unstable writes.
+    /// COMMITs after a restart, of files with unstable writes.
     pub doubt_commits: u64,
-    /// Reads that were not held against what was written, because a server that had restarted might
-    /// have forgotten it for the moment.
+    /// Unchecked reads: a restarted server might have lost the written data at that time.
     pub reads_unsure: u64,
 }
 
 impl Calls {
-    /// Takes an event in.
+    /// Records an event.
     pub fn note(&mut self, event: &Event) {
         match *event {
             Event::Reconnected { at_ns, outage_ns, .. } => self
@@ -51,7 +50,7 @@ impl Calls {
         }
     }
 
-    /// Adds a client's counters at its end.
+    /// Adds the counters of a client at its end.
     pub fn count(&mut self, stats: &Stats) {
         for procedure in Procedure::ALL {
             let own = stats.procedure(procedure);
@@ -73,7 +72,7 @@ impl Calls {
         }
     }
 
-    /// Adds another's.
+    /// Adds the counters of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (name, (calls, again)) in &other.procedures {
             let sums = self.procedures.entry(name).or_default();
@@ -91,7 +90,8 @@ impl Calls {
         self.reads_unsure += other.reads_unsure;
     }
 
-    /// What came since an earlier account of the same client; its events are told once anyway.
+    /// Subtracts an earlier count of the same client. Events need no subtraction: each is reported
+    /// only once.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         for (name, sums) in &mut self.procedures {
@@ -104,20 +104,20 @@ impl Calls {
         self
     }
 
-    /// Calls of a procedure, each XID once.
+    /// Returns the calls of a procedure, each XID once.
     #[must_use]
     pub fn calls(&self, procedure: Procedure) -> u64 {
         self.procedures.get(procedure.name()).map_or(0, |sums| sums.0)
     }
 
-    /// The longest time that a connection was down.
+    /// Returns the longest time that a connection was down.
     #[must_use]
     pub fn outage_ns_max(&self) -> u64 {
         self.outages.iter().map(|outage| outage.duration_ns).max().unwrap_or(0)
     }
 
-    /// As counters of a run: `nfs.calls.read`, `nfs.outages`, and so on. Procedures that were not called
-    /// are left out.
+    /// Adds the sums as counters of a run: `nfs.calls.read`, `nfs.outages`, and so on. Leaves out
+    /// procedures without calls.
     pub fn counters(&self, into: &mut BTreeMap<String, u64>) {
         let mut put = |name: String, value: u64| {
             into.insert(format!("nfs.{name}"), value);

@@ -1,15 +1,16 @@
-//! The run's own directory on each export, its files, and what they hold before the first operation.
+//! The run's own directory on each export, with its files and their content before the first
+//! operation.
 //!
 //! ```text
-//! EXPORT/plimsoll-NAME/plimsoll.json     whose it is
-//! EXPORT/plimsoll-NAME/s000/f00000 …     the data files of a share
+//! EXPORT/plimsoll-NAME/plimsoll.json     owner of the directory
+//! EXPORT/plimsoll-NAME/s000/f00000 …     data files of a share
 //! EXPORT/plimsoll-NAME/s000/small/m…     its small files, for operations on names
 //! ```
 //!
 //! The shares of a plan's streams are numbered one stream after the other.
 //!
-//! A directory of that name without the manifest is not ours and is refused. Files are made with a
-//! guarded CREATE, so that nothing that was there is ever opened for writing.
+//! The run rejects a directory of that name without the manifest as foreign. It creates files with
+//! a guarded CREATE, so that it never opens an existing file for writing.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,46 +28,46 @@ use plimsoll_workload::matrix::{FileSet, name_text};
 use super::{Calls, failed};
 use crate::{EngineError, urgency};
 
-/// Permissions of data files: what setattr sets, too.
+/// Permissions of data files, also for setattr.
 pub(super) const MODE: u32 = 0o644;
-/// Says whose a directory is.
+/// File that names the owner of a directory.
 const MANIFEST: &str = "plimsoll.json";
 /// Largest transfer of preparation, in bytes.
 const BLOCK_BYTES: u32 = 256 * 1024;
 
-/// What is to be made where.
+/// Exports and files to create.
 #[derive(Clone, Debug)]
 pub struct HomeRequest<'a> {
     /// Name of the plan.
     pub name: &'a str,
-    /// `nfs://…`; a stream's share `s` lies on export `s mod exports`.
+    /// URLs `nfs://…`; export `s mod exports` contains share `s` of a stream.
     pub exports: &'a [String],
-    /// User id of the calls, where the address says none.
+    /// User id of the calls, if the URL has none.
     pub uid: u32,
-    /// Group id of the calls, where the address says none.
+    /// Group id of the calls, if the URL has none.
     pub gid: u32,
-    /// The files of each stream: its shares follow those of the one before it.
+    /// Files of each stream: its shares follow those of the stream before it.
     pub files: &'a [FileSet],
-    /// Where XIDs start: different for each client of a run.
+    /// First XID: different for each client of a run.
     pub xid_seed: u32,
-    /// A call without a reply for this long fails, in ns.
+    /// Time without a reply after which a call fails, in ns.
     pub outage_max_ns: u64,
 }
 
-/// A share, by its handles.
+/// Handles of a share.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// Where it lies.
+    /// Export that contains the share.
     pub export: Export,
     /// Directory of the data files.
     pub data: Handle,
     /// Directory of the small files.
     pub small: Handle,
-    /// The data files.
+    /// Data files.
     pub files: Vec<Handle>,
 }
 
-/// The name of a data file, without allocating.
+/// Name of a data file, built without allocating.
 #[derive(Clone, Copy)]
 pub(super) struct DataName([u8; 11]);
 
@@ -82,7 +83,7 @@ impl fmt::Display for DataName {
     }
 }
 
-/// The name of a share's file `number`: `f` and ten digits.
+/// Returns the name of a share's file `number`: `f` and ten digits.
 pub(super) fn data_name(number: u32) -> DataName {
     let mut name = [b'0'; 11];
     name[0] = b'f';
@@ -94,7 +95,7 @@ pub(super) fn data_name(number: u32) -> DataName {
     DataName(name)
 }
 
-/// One export as the setting-up client knows it.
+/// Export as the setting-up client knows it.
 struct Place {
     url: String,
     export: Export,
@@ -102,7 +103,7 @@ struct Place {
     own: ObjectId,
 }
 
-/// A share as the setting-up client knows it.
+/// Share as the setting-up client knows it.
 struct OwnShare {
     /// Index of its export.
     place: usize,
@@ -112,16 +113,16 @@ struct OwnShare {
     file_size_bytes: u64,
 }
 
-/// The directories and files of a run on its exports.
+/// Directories and files of a run on its exports.
 pub struct Home {
     pub(super) client: Client<Monotonic>,
     places: Vec<Place>,
     own_name: String,
-    /// Of all streams, one stream's after the other's.
+    /// Shares of all streams, one stream after the other.
     shares: Vec<OwnShare>,
-    /// What was told of this client's calls.
+    /// Calls of this client that were already reported.
     told: Calls,
-    /// True where the data of an earlier run was removed to make room for this one.
+    /// True if data of an earlier run was removed to make room for this one.
     pub replaced: bool,
 }
 
@@ -136,11 +137,11 @@ fn is(error: &SetupError, status: nfsstat3) -> bool {
 }
 
 impl Home {
-    /// Makes the directories and empty files. What an earlier run of a plan of this name left there is
-    /// removed first.
+    /// Creates the directories and empty files, after removing files of an earlier run of a plan of
+    /// this name.
     ///
     /// # Errors
-    /// An export that can't be mounted, is full or read-only, or holds something else under the name.
+    /// An export can't be mounted, is full or read-only, or contains a foreign object of this name.
     pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
         let config = Config {
             depth_max: 64,
@@ -179,7 +180,7 @@ impl Home {
         Ok(home)
     }
 
-    /// Mounts an export and makes the run's directory there.
+    /// Mounts an export and creates the run's directory there.
     fn take_place(
         &mut self,
         request: &HomeRequest<'_>,
@@ -223,7 +224,7 @@ impl Home {
         Ok(())
     }
 
-    /// Removes what an earlier run left, and refuses what is not ours.
+    /// Removes the files of an earlier run, and rejects foreign ones.
     fn clear_old(&mut self, root: ObjectId, url: &str) -> Result<(), EngineError> {
         let name = self.own_name.clone();
         let setup = |error: SetupError| failed(format!("looking at {name} on {url}"), &error);
@@ -268,11 +269,11 @@ impl Home {
         Ok(())
     }
 
-    /// Makes the small files that a stream's clients have at its start, and removes all others; its
-    /// shares are those of `shares`.
+    /// Creates the small files that a stream's clients have at its start, and removes all others.
+    /// The stream's shares are `shares`.
     ///
     /// # Errors
-    /// A call that failed.
+    /// A call failed.
     pub fn reset_small(
         &mut self,
         shares: Range<usize>,
@@ -298,10 +299,10 @@ impl Home {
         Ok(())
     }
 
-    /// Gives every data file its size, as one hole.
+    /// Sets the size of every data file, as one hole.
     ///
     /// # Errors
-    /// A call that failed.
+    /// A call failed.
     pub fn truncate(&mut self) -> Result<(), EngineError> {
         for share in &self.shares {
             let change = size(share.file_size_bytes);
@@ -314,7 +315,7 @@ impl Home {
         Ok(())
     }
 
-    /// The shares, by their handles.
+    /// Returns the handles of the shares.
     #[must_use]
     pub fn shares(&self) -> Vec<Share> {
         let handle = |object: &ObjectId| self.client.core().handle(*object);
@@ -326,11 +327,11 @@ impl Home {
                 files: share.files.iter().map(handle).collect(),
             })
         };
-        // Each was made on an export that is there.
+        // Each share was created on an existing export.
         self.shares.iter().filter_map(share).collect()
     }
 
-    /// The name of a data file for messages: export, share and file.
+    /// Returns the name of a data file for messages: export, share and file.
     #[must_use]
     pub fn name_of(&self, file: u32) -> String {
         let mut within = file as usize;
@@ -345,7 +346,7 @@ impl Home {
         format!("{} file {file}", self.own_name)
     }
 
-    /// Where the servers answer, each once.
+    /// Returns the addresses of the servers, each once.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let mut all: Vec<SocketAddr> = self.places.iter().map(|place| place.export.nfs).collect();
@@ -354,13 +355,13 @@ impl Home {
         all
     }
 
-    /// Where the data lies: one directory for each export.
+    /// Returns the locations of the data: one directory for each export.
     #[must_use]
     pub fn directories(&self) -> Vec<String> {
         self.places.iter().map(|place| format!("{} {}", place.url, self.own_name)).collect()
     }
 
-    /// What this client called since it was last asked.
+    /// Returns the calls of this client since the last call of this method.
     #[must_use]
     pub fn calls(&mut self) -> Calls {
         let mut counted = Calls::default();
@@ -373,10 +374,11 @@ impl Home {
         calls
     }
 
-    /// Removes everything that the run made; a server that does not answer is waited for so long.
+    /// Removes everything that the run created. Gives up after `patience_ns` without an answer from
+    /// a server.
     ///
     /// # Errors
-    /// A call that failed, or that the operator did not want to wait for.
+    /// A call failed, or the operator cut the wait short.
     pub fn remove(mut self, patience_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(patience_ns);
         for place in &self.places {
@@ -388,8 +390,10 @@ impl Home {
     }
 }
 
+/// Fails after the operator has requested a stop.
+///
 /// # Errors
-/// [`EngineError::Stopped`] where the operator wants this process to end.
+/// [`EngineError::Stopped`] if the operator wants this process to end.
 fn go_on() -> Result<(), EngineError> {
     if urgency::asked() { Err(EngineError::Stopped) } else { Ok(()) }
 }

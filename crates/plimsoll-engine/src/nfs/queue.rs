@@ -1,9 +1,9 @@
-//! A thread's calls in flight, as a queue of the stream engine.
+//! Queue of the stream engine for a thread's NFS calls in flight.
 //!
 //! | operation | calls |
 //! |---|---|
 //! | read | READ |
-//! | write | WRITE, UNSTABLE; durable: DATA_SYNC or FILE_SYNC as the plan says |
+//! | write | WRITE, UNSTABLE; durable: DATA_SYNC or FILE_SYNC according to the plan |
 //! | sync | COMMIT of the whole file |
 //! | getattr, access, setattr | the same, of a data file |
 //! | lookup | LOOKUP of a data file's name |
@@ -30,49 +30,51 @@ use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
 use crate::{EngineError, urgency};
 
-/// COMMITs of this queue's own that may be in flight beside its operations.
+/// Maximum number of this queue's own COMMITs in flight, in addition to its operations.
 const OWN_COMMITS: u32 = 16;
-/// Tokens of those COMMITs: this and the file.
+/// Tokens of those COMMITs: this bit and the file.
 const OWN: u64 = 1 << 63;
-/// Bytes asked for with READDIR.
+/// Bytes per READDIR request.
 const DIR_BYTES: u32 = 32 * 1024;
-/// What ACCESS asks for: read, lookup, modify, extend, delete, execute (RFC 1813, 3.3.4).
+/// Rights in an ACCESS request: read, lookup, modify, extend, delete, execute (RFC 1813, 3.3.4).
 const ACCESS_ALL: u32 = 0x3f;
-/// Bytes of calls that one send may carry before it keeps the first of them waiting: what goes into one
-/// segment over a local link (RFC 9293: the window and the largest IP packet bound it at 64 KiB).
+/// Bytes of calls per send, beyond which the first of them would wait. This is one segment over a
+/// local link (RFC 9293: the window and the largest IP packet bound it at 64 KiB).
 const SEND_BYTES: u32 = 64 * 1024;
-/// Most calls of one send. Their replies are taken apart, and calls made, in about a microsecond each.
+/// Maximum number of calls per send. Parsing a reply and building a call take about a microsecond
+/// each.
 const SEND_CALLS: usize = 16;
-/// How often a wait without a time limit looks up, unless it is told otherwise, in ns.
+/// Default interval at which a wait without a timeout wakes up, in ns.
 const TICK_NS: u64 = 100_000_000;
 
-/// The part of a target that a thread works on.
+/// Part of a target that a thread works on.
 #[derive(Clone, Debug)]
 pub struct NfsTarget {
-    /// The shares of all streams; `None` for those that other threads work on.
+    /// Shares of all streams; `None` for shares of other threads.
     pub shares: Vec<Option<Share>>,
-    /// Files of each of them: the numbers of a share's files follow those of the one before it.
+    /// Number of files of each share: the numbers of a share's files follow those of the share
+    /// before it.
     pub files: Vec<u32>,
-    /// Which of the shares operations on names count from: the stream's first.
+    /// First share of the stream, from which operations on names count.
     pub first_share: u32,
     /// Connections to each export (`nconnect`).
     pub connections: u32,
-    /// How durable writes are made so.
+    /// Stability of durable writes.
     pub durable: Stability,
-    /// A call without a reply for this long fails, and with it the run, in ns.
+    /// Time without a reply after which a call fails, and with it the run, in ns.
     pub give_up_after_ns: u64,
-    /// Different for each client of a run.
+    /// First XID: different for each client of a run.
     pub xid_seed: u32,
 }
 
-/// A share as this queue's client knows it.
+/// Share as this queue's client knows it.
 #[derive(Clone, Copy, Debug)]
 struct Directories {
     data: ObjectId,
     small: ObjectId,
 }
 
-/// The queue. See the module.
+/// Queue of NFS calls. See the module.
 pub struct NfsQueue {
     client: Client<Monotonic>,
     arena: AlignedBuffer,
@@ -82,16 +84,16 @@ pub struct NfsQueue {
     tick_ns: u64,
     durable: Stability,
     first_share: u32,
-    /// By number, with their number in their share; `None`: another thread's.
+    /// Files by number, with their number in their share; `None` for files of other threads.
     files: Vec<Option<(ObjectId, u32)>>,
     shares: Vec<Option<Directories>>,
     attributes: sattr3,
-    /// What the client hands out, emptied after each poll.
+    /// Completions of the client, emptied after each poll.
     out: Vec<Completion>,
-    /// Operations that have come back, in the order in which they did.
+    /// Completed operations, in order of completion.
     ready: VecDeque<Completion>,
     unverified: UnverifiedWindow,
-    /// By place: what was reaped last can be held against what was written.
+    /// By place: true if the data of the last reaped read can be checked.
     sure: Vec<bool>,
     calls: Calls,
     first_error: Option<String>,
@@ -104,10 +106,10 @@ impl std::fmt::Debug for NfsQueue {
 }
 
 impl NfsQueue {
-    /// Connects.
+    /// Connects to the exports.
     ///
     /// # Errors
-    /// A server that can't be reached.
+    /// A server can't be reached.
     pub fn open(
         target: &NfsTarget,
         depth: u32,
@@ -169,10 +171,9 @@ impl NfsQueue {
         })
     }
 
-    /// Commits what is not yet stable, and gives the account of everything: the calls, the first that failed,
-    /// and what went wrong here. A COMMIT that fails may lose acknowledged writes. A server that left calls
-    /// without an answer, or that is not connected, has a moment to answer here; with `cut` none is asked
-    /// for anything.
+    /// Commits unstable writes. Returns the calls, the first that failed, and the error of this
+    /// function. A COMMIT that fails may lose acknowledged writes. Servers that are disconnected or
+    /// owe an answer get a moment to answer here. With `cut`, the queue sends no more requests.
     #[must_use]
     pub fn close(mut self, cut: bool) -> (Calls, Option<String>, Option<EngineError>) {
         self.client.fail_calls_when(urgency::is_over);
@@ -199,8 +200,8 @@ impl NfsQueue {
         (self.calls, self.first_error, error)
     }
 
-    /// Waits for what is still in flight, if something is: the drain time was over. Bounded by the time
-    /// after which a call is given up.
+    /// Waits for operations still in flight after the drain time. The timeout of a call bounds the
+    /// wait.
     fn abandon(&mut self) {
         while self.client.core().outstanding() > 0 {
             let polled =
@@ -241,7 +242,7 @@ impl NfsQueue {
         }
     }
 
-    /// Keeps apart what came back: COMMITs of this queue's own, and operations.
+    /// Separates completions of this queue's own COMMITs from those of operations.
     fn sort(&mut self) {
         let mut out = std::mem::take(&mut self.out);
         for completion in out.drain(..) {
@@ -272,18 +273,18 @@ impl NfsQueue {
     }
 }
 
-/// Calls that came back together and go into one send: it costs the same for many small ones, and one
-/// for each would keep the last of them waiting for all sends before it.
+/// Returns how many calls that came back together go into one send. One send costs the same for
+/// many small calls; separate sends would delay the last call by all sends before it.
 fn together(size_bytes_max: u32) -> usize {
     ((SEND_BYTES / size_bytes_max.max(1)) as usize).clamp(1, SEND_CALLS)
 }
 
-/// Waiting for sockets failed: nothing that a server does.
+/// Converts a failure to wait for sockets, which no server causes.
 fn broken(_: plimsoll_nfs::PollError) -> SysError {
     SysError::new("epoll_wait", libc::EIO)
 }
 
-/// A rejected operation as the queue's caller knows it.
+/// Converts a rejected operation to the error of the queue's caller.
 fn refused(error: SubmitError, op: &RingOp) -> PushError {
     let (offset_bytes, size_bytes) = (op.buffer_offset_bytes, op.size_bytes);
     match error {
@@ -293,10 +294,11 @@ fn refused(error: SubmitError, op: &RingOp) -> PushError {
     }
 }
 
-/// The name of a small file, as [`plimsoll_workload::matrix::name_text`] has it, without allocating.
+/// Writes the name of a small file like [`plimsoll_workload::matrix::name_text`], without
+/// allocating.
 fn small_name(client: u32, number: u64, into: &mut [u8; 32]) -> &[u8] {
     let mut rest = &mut into[..];
-    // At most 27 bytes: two numbers of 10 and 20 digits and two letters would be 32.
+    // At most 32 bytes: two numbers of 10 and 20 digits and two letters.
     let _ = write!(rest, "m{client:05}-{number:010}");
     let used = 32 - rest.len();
     &into[..used]

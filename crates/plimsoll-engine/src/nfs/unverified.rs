@@ -1,35 +1,35 @@
-//! What a restarted server may have forgotten.
+//! Writes that a restarted server may have lost.
 //!
-//! Unstable writes that were acknowledged are lost when the server restarts before they were committed
-//! (RFC 1813, 3.3.7). The client finds that out from the write verifier of the next COMMIT, and sends them
-//! again. Until then a read may bring what was there before, and that is no damage. So from the loss
-//! of a connection (the first that is seen of a restart) every file with unstable writes is committed
-//! at once, and reads that were handed over before the last of these COMMITs are not held against what
-//! was written.
+//! A server loses acknowledged unstable writes if it restarts before they are committed (RFC 1813,
+//! 3.3.7). The client notices this from the write verifier of the next COMMIT, and sends them
+//! again. Until then a read may return the earlier content, and this is not damage. A lost
+//! connection is the first sign of a restart. From then on the queue commits every file with
+//! unstable writes at once. It does not check reads that were handed over before the last of these
+//! COMMITs.
 
-/// Files with unstable writes, and whether what a server may have forgotten is settled.
+/// Files with unstable writes, and whether the server may still have lost some of them.
 #[derive(Clone, Debug, Default)]
 pub struct UnverifiedWindow {
-    /// Per file: unstable writes were made.
+    /// Per file: true if it has unstable writes.
     dirty: Vec<bool>,
-    /// Files to commit, before anything is sure again.
+    /// Files to commit before reads can be checked again.
     due: Vec<u32>,
-    /// COMMITs under way.
+    /// COMMITs in flight.
     under_way: u32,
-    /// Not settled at present.
+    /// True while writes may be lost.
     now: bool,
-    /// Reads handed over before this are not held against what was written.
+    /// Start of checks: reads handed over before this are not checked.
     sure_from_ns: u64,
 }
 
 impl UnverifiedWindow {
-    /// Of a table of `files` files.
+    /// Creates the window of a table of `files` files.
     #[must_use]
     pub fn new(files: usize) -> Self {
         Self { dirty: vec![false; files], ..Self::default() }
     }
 
-    /// An unstable write of a file is made.
+    /// Records an unstable write of a file.
     #[inline]
     pub fn wrote(&mut self, file: u32) {
         if let Some(dirty) = self.dirty.get_mut(file as usize) {
@@ -37,34 +37,34 @@ impl UnverifiedWindow {
         }
     }
 
-    /// Files with unstable writes: committed once too often rather than once too few.
+    /// Returns files with unstable writes, rather one too many than one too few.
     pub fn dirty(&self) -> impl Iterator<Item = u32> + '_ {
         (0u32..).zip(&self.dirty).filter(|(_, dirty)| **dirty).map(|(file, _)| file)
     }
 
-    /// A server may have restarted.
+    /// Opens the window: a server may have restarted.
     pub fn begin(&mut self) {
         self.now = true;
         self.due = self.dirty().collect();
     }
 
-    /// The next file to commit.
+    /// Returns the next file to commit.
     #[inline]
     pub fn next(&self) -> Option<u32> {
         self.due.last().copied()
     }
 
-    /// The COMMIT of [`UnverifiedWindow::next`] was handed over.
+    /// Records that the COMMIT of [`UnverifiedWindow::next`] was handed over.
     pub fn took(&mut self) {
         self.under_way += u32::from(self.due.pop().is_some());
     }
 
-    /// One of the COMMITs has ended.
+    /// Records that one of the COMMITs has ended.
     pub fn ended(&mut self) {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    /// Ends it where everything due is committed and all connections are up.
+    /// Closes the window if all due files are committed and all connections are up.
     #[inline]
     pub fn settle(&mut self, now_ns: u64, connections_down: u32) {
         if self.now && self.due.is_empty() && self.under_way == 0 && connections_down == 0 {
@@ -73,7 +73,7 @@ impl UnverifiedWindow {
         }
     }
 
-    /// Whether a read that was handed over at `submitted_ns` can be held against what was written.
+    /// Returns true if a read that was handed over at `submitted_ns` can be checked.
     #[inline]
     #[must_use]
     pub fn is_sure(&self, submitted_ns: u64) -> bool {

@@ -1,4 +1,4 @@
-//! The run's objects: whose they are, and how they are removed.
+//! The run's objects: their ownership and removal.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,40 +10,40 @@ use plimsoll_workload::matrix::name_text;
 use super::queue::{Calls, small};
 use crate::{EngineError, urgency};
 
-/// Says whose the objects below it are.
+/// Object that names the owner of the objects below the prefix.
 const MANIFEST: &str = "plimsoll.json";
-/// Requests in flight of preparation and removal.
+/// Maximum number of requests in flight during preparation and removal.
 const CONNECTIONS: u32 = 8;
-/// Names asked for at a time.
+/// Names per LIST request.
 const NAMES_MAX: u16 = 1000;
 
-/// What is to be made where.
+/// Bucket and owner of the objects to create.
 #[derive(Clone, Debug)]
 pub struct HomeRequest<'a> {
     /// Name of the plan.
     pub name: &'a str,
-    /// The bucket, `s3://bucket/prefix`.
+    /// Bucket, `s3://bucket/prefix`.
     pub url: &'a str,
-    /// Where the store answers.
+    /// Address of the store.
     pub endpoint: &'a str,
     /// Region in the signature.
     pub region: &'a str,
-    /// A request without an answer for this long fails, in ns.
+    /// Time without an answer after which a request fails, in ns.
     pub outage_max_ns: u64,
 }
 
-/// The objects of a run in their bucket.
+/// Objects of a run in their bucket.
 pub struct Home {
     client: Client,
     address: SocketAddr,
-    /// What the names of all objects begin with.
+    /// Prefix of the names of all objects.
     prefix: String,
     url: String,
-    /// What was told of this client's requests.
+    /// Requests of this client that were already reported.
     told: Calls,
-    /// Size of the objects that are there; `None` before any was made.
+    /// Size of the existing objects; `None` before the first is created.
     pub object_bytes: Option<u32>,
-    /// True where the objects of an earlier run were removed to make room for this one.
+    /// True if objects of an earlier run were removed to make room for this one.
     pub replaced: bool,
 }
 
@@ -58,11 +58,12 @@ fn failed(doing: String, error: &CallError) -> EngineError {
 }
 
 impl Home {
-    /// Takes the prefix `plimsoll-NAME/` of the bucket. What an earlier run of a plan of this name left
-    /// there is removed first.
+    /// Claims the prefix `plimsoll-NAME/` of the bucket, after removing objects of an earlier run
+    /// of a plan of this name.
     ///
     /// # Errors
-    /// A store that can't be reached, a bucket that is not there, objects of others below the prefix.
+    /// The store can't be reached, the bucket does not exist, or foreign objects are below the
+    /// prefix.
     pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
         let HomeRequest { name, url, endpoint, region, outage_max_ns } = *request;
         let target = Target::from_environment(url, endpoint, region)
@@ -116,7 +117,7 @@ impl Home {
         Ok(())
     }
 
-    /// Where the store answers.
+    /// Returns the address of the store.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -125,7 +126,7 @@ impl Home {
     /// Removes all objects whose names begin with the prefix and `below`.
     ///
     /// # Errors
-    /// A request that failed.
+    /// A request failed.
     pub fn clear(&mut self, below: &str) -> Result<(), EngineError> {
         let prefix = format!("{}{below}", self.prefix);
         let doing = || format!("removing {prefix} from {}", self.url);
@@ -142,10 +143,10 @@ impl Home {
         }
     }
 
-    /// Makes the small objects that clients have at the start, and removes all others.
+    /// Creates the small objects that clients have at the start, and removes all others.
     ///
     /// # Errors
-    /// A request that failed.
+    /// A request failed.
     pub fn reset_small(
         &mut self,
         shares: u32,
@@ -171,19 +172,19 @@ impl Home {
         Ok(())
     }
 
-    /// The bucket, and what the names of all objects begin with.
+    /// Returns the bucket and the prefix of the names of all objects.
     #[must_use]
     pub fn bucket(&self) -> (Target, String) {
         (self.client.target().clone(), self.prefix.clone())
     }
 
-    /// Where the objects are.
+    /// Returns the location of the objects.
     #[must_use]
     pub fn directory(&self) -> String {
         format!("{} {}", self.url, self.prefix)
     }
 
-    /// What this client asked since it was last asked.
+    /// Returns the requests of this client since the last call.
     #[must_use]
     pub fn calls(&mut self) -> Calls {
         let mut counted = Calls::default();
@@ -193,17 +194,18 @@ impl Home {
         calls
     }
 
-    /// Removes everything that the run made; a store that does not answer is waited for so long.
+    /// Removes everything that the run created. Gives up after `patience_ns` without an answer from
+    /// the store.
     ///
     /// # Errors
-    /// A request that failed, or that the operator did not want to wait for.
+    /// A request failed, or the operator cut the wait short.
     pub fn remove(mut self, patience_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(patience_ns);
         self.clear("")
     }
 }
 
-/// Makes one request for each key, several in flight.
+/// Sends one request for each key, with several in flight.
 fn each<'k>(
     client: &mut Client,
     keys: &'k [String],

@@ -1,4 +1,4 @@
-//! A thread's requests in flight, as a queue of the stream engine.
+//! Queue of the stream engine for a thread's S3 requests in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -14,23 +14,23 @@ use crate::EngineError;
 use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
 
-/// How often a wait without a time limit looks up, unless it is told otherwise, in ns.
+/// Default interval at which a wait without a timeout wakes up, in ns.
 const TICK_NS: u64 = 100_000_000;
-/// Names asked for with LIST.
+/// Names per LIST request.
 const NAMES_MAX: u16 = 1000;
 
-/// What a thread works on.
+/// Target of a thread.
 #[derive(Clone, Debug)]
 pub struct S3Target {
-    /// The bucket.
+    /// Bucket.
     pub target: Target,
-    /// What the names of all objects begin with.
+    /// Prefix of the names of all objects.
     pub prefix: String,
     /// Files per share; file `f` of share `s` has the number `s * files + f`.
     pub files_per_share: u32,
     /// Size of an object.
     pub object_bytes: u32,
-    /// A request without an answer for this long fails, and with it the run, in ns.
+    /// Time without an answer after which a request fails, and with it the run, in ns.
     pub give_up_after_ns: u64,
 }
 
@@ -41,7 +41,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Adds a client's counters at its end.
+    /// Adds the counters of a client at its end.
     pub fn count(&mut self, stats: &Stats) {
         let mut add = |name: String, value: u64| *self.sums.entry(name).or_default() += value;
         for (kind, operations) in &stats.operations {
@@ -59,14 +59,14 @@ impl Calls {
         }
     }
 
-    /// Adds another's.
+    /// Adds the counters of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (name, value) in &other.sums {
             *self.sums.entry(name.clone()).or_default() += value;
         }
     }
 
-    /// What came since an earlier account of the same client.
+    /// Subtracts an earlier count of the same client.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         for (name, value) in &mut self.sums {
@@ -75,13 +75,13 @@ impl Calls {
         self
     }
 
-    /// As counters of a run: `s3.operations.get`, `s3.retries`, and so on.
+    /// Adds the sums as counters of a run: `s3.operations.get`, `s3.retries`, and so on.
     pub fn counters(&self, into: &mut BTreeMap<String, u64>) {
         into.extend(self.sums.iter().map(|(name, value)| (format!("s3.{name}"), *value)));
     }
 }
 
-/// The queue. See the module above.
+/// Queue of S3 requests. See the module above.
 #[derive(Debug)]
 pub struct S3Queue {
     client: Client,
@@ -90,19 +90,19 @@ pub struct S3Queue {
     tick_ns: u64,
     target: S3Target,
     key: String,
-    /// What the client hands out, emptied after each poll.
+    /// Completions of the client, emptied after each poll.
     out: Vec<Completion>,
-    /// Requests that have come back, in the order in which they did.
+    /// Completed requests, in order of completion.
     ready: VecDeque<Completion>,
     in_flight: usize,
     first_error: Option<String>,
 }
 
 impl S3Queue {
-    /// A queue of `depth` requests over `arena`. Connections are made when they are needed.
+    /// Creates a queue of `depth` requests over `arena`. The client connects on demand.
     ///
     /// # Errors
-    /// Where the kernel gives no epoll instance.
+    /// The kernel provides no epoll instance.
     pub fn open(target: S3Target, depth: u32, arena: AlignedBuffer) -> Result<Self, EngineError> {
         let config = Config {
             connections: depth.max(1),
@@ -125,7 +125,7 @@ impl S3Queue {
         })
     }
 
-    /// The account of everything.
+    /// Returns all counters and the first error.
     #[must_use]
     pub fn close(self) -> (Calls, Option<String>) {
         let mut calls = Calls::default();
@@ -274,7 +274,7 @@ impl Queue for S3Queue {
     }
 }
 
-/// What follows the prefix in names of a share's small objects.
+/// Returns the name part between the prefix and a share's small objects.
 pub(super) fn small(share: u32) -> String {
     format!("s{share:03}/small/")
 }

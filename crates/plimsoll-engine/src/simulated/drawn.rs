@@ -1,4 +1,4 @@
-//! A device that completes each operation after a drawn service time, and writes down what it drew.
+//! Device that completes each operation after a drawn service time, and records the draws.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -8,16 +8,16 @@ use std::rc::Rc;
 use super::law::{Draws, Law};
 use super::{Device, Simulated, World};
 
-/// Serves at most `servers` operations at a time, in the order of their coming.
+/// Device that serves at most `servers` operations at a time, in order of arrival.
 pub(crate) struct Drawn {
     draws: Draws,
     free_ns: BinaryHeap<Reverse<u64>>,
-    /// The time that each operation took here, its wait for a server included.
+    /// Duration of each operation in the device, including its wait for a server.
     took_ns: Rc<RefCell<Vec<u64>>>,
 }
 
 impl Drawn {
-    /// The queue, and where it writes down what operations took.
+    /// Creates the queue and the list that records the durations of operations.
     pub(crate) fn queue(
         world: &World,
         capacity: usize,
@@ -48,7 +48,7 @@ fn agrees(what: &str, reported: f64, drawn: f64) {
     assert!(error <= most, "{what}: {reported} reported, {drawn} drawn");
 }
 
-/// Holds a sum and percentiles against what was drawn.
+/// Compares a sum and percentiles with the drawn times.
 #[track_caller]
 pub(crate) fn figures_agree(
     law: Law,

@@ -1,10 +1,10 @@
-//! A device that works on many operations at once, and a thread whose every step takes time.
+//! Device that works on many operations at once, with a thread whose every step takes time.
 //!
-//! The device takes each operation through a pipe of constant length, and out of it one after the other:
-//! that is its capacity. It tells of what is done by interrupts that are held back, as disks and
-//! hypervisors do, so that many operations come back together. Putting an operation together takes the
-//! thread time, and so does the kernel's work on it in the call that hands it over; what one call hands
-//! over reaches the device when the kernel has worked on all of it, as behind the block layer's plug.
+//! Each operation passes through a pipe of constant length and leaves it one after the other: this
+//! limits the capacity. The device delays its completion interrupts, as disks and hypervisors do,
+//! and many operations come back together. The thread needs time to prepare an operation, and so
+//! does the kernel in the call that hands it over. The operations of one call reach the device when
+//! the kernel has worked on all of them, as behind the block layer's plug.
 
 use super::{Costs, Device, Simulated, World};
 
@@ -15,7 +15,7 @@ pub(crate) struct Piped {
 }
 
 impl Piped {
-    /// Length of the device's pipe, and what each operation takes of its capacity.
+    /// Length of the device's pipe, and the share of its capacity that each operation uses.
     pub(crate) const PIPE_NS: u64 = 250_000;
     pub(crate) const SERVICE_NS: u64 = 10_000;
     pub(crate) const COSTS: Costs =
@@ -25,8 +25,8 @@ impl Piped {
         Simulated::new(world, depth as usize, Self { held_ns, free_ns: 0 })
     }
 
-    /// Depths, and for each how far interrupts are held back: not at all, and until nine tenths of what is in
-    /// flight are done.
+    /// Returns depths, and interrupt delays for each: none, and until nine tenths of the operations
+    /// in flight are done.
     pub(crate) fn cases() -> impl Iterator<Item = (u32, u64)> {
         [1, 2, 4, 8, 16, 32, 64, 128].into_iter().flat_map(|depth| {
             let held = u64::from(depth) * Self::SERVICE_NS * 9 / 10;

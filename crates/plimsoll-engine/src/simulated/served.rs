@@ -1,12 +1,12 @@
-//! A device that serves each operation in a fixed time, and nothing at all during a stall.
+//! Device that serves each operation in a fixed time, and none during a stall.
 
 use super::{Device, Simulated, World};
 
 pub(crate) struct Served {
     service_ns: u64,
-    /// Nothing is served from the first time to the second.
+    /// Start and end of the stall.
     pub(crate) stall: (u64, u64),
-    /// So many are handed over, and the next is never served.
+    /// Number of operations after which the next one is never served.
     pub(crate) lost_after: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What the coordinating thread tells the driving threads.
+//! Phase and stop signals from the coordinating thread to the driving threads.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -8,10 +8,10 @@ const GO_ON: u8 = 0;
 const STOP: u8 = 1;
 const ABORT: u8 = 2;
 
-/// The beginning of a phase that has not been set yet.
+/// Start of a phase that has not been set yet.
 const NEVER: u64 = u64::MAX;
 
-/// When a phase begins, once that is set.
+/// Start of a phase, once it is set.
 #[derive(Debug)]
 struct Mark {
     phase: AtomicU32,
@@ -19,7 +19,7 @@ struct Mark {
 }
 
 impl Mark {
-    /// Each mark begins as a copy of this.
+    /// Initial value of each mark.
     #[allow(clippy::declare_interior_mutable_const)]
     const UNSET: Self = Self { phase: AtomicU32::new(0), at_ns: AtomicU64::new(NEVER) };
 
@@ -29,7 +29,7 @@ impl Mark {
         monotonic_ns().saturating_sub(at_ns)
     }
 
-    /// The phase and its start, if it has begun by `now_ns`.
+    /// Returns the phase and its start, if it has begun by `now_ns`.
     #[inline]
     fn begun(&self, now_ns: u64) -> Option<(u32, u64)> {
         let at_ns = self.at_ns.load(Ordering::Acquire);
@@ -37,11 +37,12 @@ impl Mark {
     }
 }
 
-/// The phases of a stage, and whether to stop. Written by one thread, read by all.
+/// Phases of a stage, and its stop signal. One thread writes them, all threads read them.
 ///
-/// A load has three: before the measurement, the measurement, and the close. The starts of the second
-/// and third are set a little ahead ([`plimsoll_record::drain::AHEAD_NS`]), so that every thread changes over at
-/// the same time: a completion counts in the phase that its own time lies in.
+/// A load has three phases: before the measurement, the measurement, and the close. The coordinator
+/// sets the starts of the second and third a little ahead ([`plimsoll_record::drain::AHEAD_NS`]),
+/// so that every thread switches at the same time. A completion counts in the phase that contains
+/// its own time.
 #[derive(Debug)]
 pub struct Control {
     phase: u32,
@@ -49,73 +50,73 @@ pub struct Control {
     measure: Mark,
     close: Mark,
     level: AtomicU8,
-    /// Times that a stopping thread saw something come back.
+    /// Completions that stopping threads saw.
     beats: AtomicU64,
 }
 
 impl Control {
-    /// Starts in this phase, which began at `start_ns` on the drivers' clock.
+    /// Creates a control in this phase, which began at `start_ns` on the drivers' clock.
     pub fn new(phase: u32, start_ns: u64) -> Self {
         let (level, beats) = (AtomicU8::new(GO_ON), AtomicU64::new(0));
         Self { phase, start_ns, measure: Mark::UNSET, close: Mark::UNSET, level, beats }
     }
 
-    /// The first phase and when it began.
+    /// Returns the first phase and its start.
     pub fn first(&self) -> (u32, u64) {
         (self.phase, self.start_ns)
     }
 
-    /// Has the measured phase begin at `at_ns`. Returns how long after that the threads could know: 0
-    /// where they knew in time.
+    /// Starts the measured phase at `at_ns`. Returns how long after that the threads could know; 0
+    /// if they knew in time.
     pub fn measure(&self, phase: u32, at_ns: u64) -> u64 {
         self.measure.set(phase, at_ns)
     }
 
-    /// Has the measured phase, if it was come to, end at `at_ns`, and the workload with it. Returns as
-    /// [`Control::measure`] does.
+    /// Ends the workload at `at_ns`, and with it the measured phase if it has begun. Returns the
+    /// same delay as [`Control::measure`].
     pub fn close(&self, phase: u32, at_ns: u64) -> u64 {
         self.close.set(phase, at_ns)
     }
 
-    /// The measured phase and its start, if it has begun.
+    /// Returns the measured phase and its start, if it has begun.
     #[inline]
     pub fn measured(&self, now_ns: u64) -> Option<(u32, u64)> {
         self.measure.begun(now_ns)
     }
 
-    /// The phase after the measured one and its start, if it has begun.
+    /// Returns the phase after the measured one and its start, if it has begun.
     #[inline]
     pub fn closing(&self, now_ns: u64) -> Option<(u32, u64)> {
         self.close.begun(now_ns)
     }
 
-    /// Asks the workload to end, at once.
+    /// Requests the workload to end at once.
     pub fn stop(&self) {
         self.level.fetch_max(STOP, Ordering::Relaxed);
     }
 
-    /// Has the driving threads leave at once, whatever is in flight.
+    /// Requests the driving threads to leave at once, even with operations in flight.
     pub fn abort(&self) {
         self.level.fetch_max(ABORT, Ordering::Relaxed);
     }
 
-    /// Whether it was asked to end.
+    /// Returns true if the workload must end.
     #[inline]
     pub fn stopped(&self, now_ns: u64) -> bool {
         self.level.load(Ordering::Relaxed) >= STOP || self.closing(now_ns).is_some()
     }
 
-    /// Whether the driving threads are to leave.
+    /// Returns true if the driving threads must leave.
     pub fn aborted(&self) -> bool {
         self.level.load(Ordering::Relaxed) == ABORT
     }
 
-    /// A thread that was asked to end saw something come back.
+    /// Counts a completion that a stopping thread saw.
     pub(super) fn beat(&self) {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often that was.
+    /// Returns the number of these completions.
     pub(super) fn beats(&self) -> u64 {
         self.beats.load(Ordering::Relaxed)
     }

@@ -1,11 +1,13 @@
-//! The loop of one driving thread: step the workload with a completion, hand over what it wants, record;
-//! where nothing is there, wait.
+//! Loop of one driving thread: step the workload with a completion, hand over its new I/O, record.
+//! The thread waits if no completion has arrived.
 //!
-//! As in the driver of streams, the device must never be idle because of this thread: what was waited
-//! for is taken and handed over one by one, and only where operations are back at once do they go in
-//! batches (`Batch`). An I/O without a schedule has its latency from just before the call that hands it
-//! over; what it waited for in this thread is the generator's lag: from when the completion that led to
-//! it was there to be taken, or from the time that the workload waited for.
+//! As in the driver of streams, the device must never be idle because of this thread. The thread
+//! therefore takes and hands over operations one by one after a wait, and in batches (`Batch`) only
+//! if operations are back at once.
+//!
+//! Without a schedule, the latency of an I/O starts just before the call that hands it over. Its
+//! delay in this thread is the generator's lag. The lag starts when the thread first saw the
+//! completion that led to the I/O, or at the end of the workload's timed wait.
 
 use std::sync::mpsc::Sender;
 
@@ -21,29 +23,29 @@ use crate::EngineError;
 use crate::backend::{AnyQueue, Backend, Batch, Queue};
 use crate::timer::Timer;
 
-/// A driving thread looks at its [`Control`] at least this often.
+/// Longest time between two checks of [`Control`] by a driving thread.
 const LOOK_NS: u64 = 100_000_000;
 
-/// What is worth knowing of a workload between two intervals.
+/// Progress of a workload between two intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
-    /// Bytes done of the phase's total.
+    /// Completed bytes of the phase's total.
     pub done_bytes: u64,
-    /// The phase's total; 0 where it has none.
+    /// Total of the phase; 0 if it has none.
     pub total_bytes: u64,
-    /// Whether what the phase waits for has come about.
+    /// True if the condition that the phase waits for is met.
     pub ready: bool,
 }
 
-/// What to drive with.
+/// Arguments of a drive.
 pub struct Driven<'a, W, Q = AnyQueue, T = Clock> {
-    /// The part of the workload that this thread owns.
+    /// Part of the workload that this thread owns.
     pub workload: &'a mut W,
-    /// Its files, buffers and queue.
+    /// Files, buffers and queue of the part.
     pub backend: &'a mut Backend<Q, T>,
-    /// Phase and stop.
+    /// Phase and stop signals.
     pub control: &'a Control,
-    /// Where snapshots go. A receiver that is gone is not an error: nobody wants them any more.
+    /// Receiver of the snapshots. A dropped receiver is not an error: the run no longer needs them.
     pub snapshots: Sender<Snapshot>,
     /// Number of this thread.
     pub thread: u32,
@@ -51,40 +53,41 @@ pub struct Driven<'a, W, Q = AnyQueue, T = Clock> {
     pub interval_ns: u64,
     /// Length of the interval of histograms.
     pub histogram_interval_ns: u64,
-    /// With I/Os in flight and none answered for so long, it fails.
+    /// Silence, with I/Os in flight, after which the drive fails.
     pub outage_max_ns: u64,
-    /// Looks at the workload once per interval.
+    /// Reads the progress of the workload once per interval.
     pub glance: fn(&W) -> Glance,
-    /// CPUs that the thread was seen on at the ends of intervals.
+    /// CPUs that the thread ran on at the ends of intervals.
     pub ran_on: &'a mut Vec<u32>,
 }
 
-/// An I/O between issue and completion.
+/// I/O between issue and completion.
 #[derive(Clone, Copy)]
 struct InFlight {
     token: u64,
     class: u16,
     is_flush: bool,
     size_bytes: u32,
-    /// When a schedule wanted it; `None`: as soon as it could be.
+    /// Scheduled start; `None` if the I/O starts as soon as possible.
     intended_ns: Option<u64>,
-    /// When it could have been handed over at the earliest.
+    /// Earliest time at which the thread could have handed it over.
     ready_ns: u64,
-    /// When it was queued, to be handed over at once.
+    /// Time at which it was queued, to be handed over at once.
     queued_ns: u64,
-    /// Whether it was in flight, or due, when the measured phase ended.
+    /// True if it was in flight, or due, at the end of the measured phase.
     is_late: bool,
 }
 
 /// Drives until the workload is done.
 ///
-/// An I/O that fails is counted and handed to the workload, which decides; only a queue that fails
-/// as a whole, or that answers nothing any more, ends the loop here.
+/// The thread counts a failed I/O and hands it to the workload, which decides. Only a queue that
+/// fails as a whole or goes silent ends the loop here.
 ///
 /// # Errors
-/// [`EngineError`] where the queue fails or refuses an operation that the workload asked for, where
-/// nothing is answered for [`Driven::outage_max_ns`] or one I/O not for
-/// [`one_max_ns`](plimsoll_record::drain::one_max_ns), and [`EngineError::Stopped`] after [`Control::abort`].
+/// [`EngineError`] if the queue fails or rejects an operation of the workload. Also if the queue is
+/// silent for [`Driven::outage_max_ns`], or does not answer one I/O for
+/// [`one_max_ns`](plimsoll_record::drain::one_max_ns). [`EngineError::Stopped`] after
+/// [`Control::abort`].
 pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
     driven: Driven<'_, W, Q, T>,
 ) -> Result<(), EngineError> {
@@ -114,7 +117,7 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
     result
 }
 
-/// How far a thread is through the phases of a load.
+/// Progress of a thread through the phases of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Before,
@@ -127,17 +130,17 @@ struct Thread<'a, W, Q, T> {
     recorder: Recorder,
     phase: u32,
     stage: Stage,
-    /// Once the measured phase has ended: what belongs to it and had not completed.
+    /// After the measured phase: recorder of its I/Os that had not completed.
     late: Option<LateRecorder>,
     in_flight: Vec<InFlight>,
     batch: Batch,
-    /// Completions that were there when they were last looked for, and are not taken yet.
+    /// Completions that had arrived at the last look and are not taken yet.
     seen: usize,
-    /// When that was.
+    /// Time of that look.
     seen_ns: u64,
-    /// Since something last came back, or nothing was in flight.
+    /// Time since the last completion, or since no I/O was in flight.
     silence: Silence,
-    /// When the oldest I/O in flight is looked at again.
+    /// Time of the next check of the oldest I/O in flight.
     look_at_oldest_ns: u64,
     oldest: OldestOperation,
 }
@@ -148,7 +151,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         let mut out: Vec<Io> = Vec::with_capacity(depth);
         let mut completions: Vec<Completion> = Vec::with_capacity(depth);
         let mut stopping = false;
-        // What the workload waited for until it was stepped.
+        // End of the workload's wait before it was stepped.
         let mut ready_ns = self.driven.backend.now_ns();
         loop {
             let now_ns = self.driven.backend.now_ns();
@@ -176,7 +179,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             if stopping && !completions.is_empty() {
                 self.driven.control.beat();
             }
-            // Before recording: what completed after an interval or phase belongs to the next.
+            // This must precede recording: I/Os that completed after an interval or phase belong to
+            // the next.
             self.look(seen_ns.max(now_ns));
             for completion in &completions {
                 self.record(completion);
@@ -184,7 +188,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Queues what the workload wants, and hands over all of it but the last batch.
+    /// Queues the I/Os of the workload, and hands over all but the last batch.
     fn issue(&mut self, out: &[Io], now_ns: u64, ready_ns: u64) -> Result<(), EngineError> {
         let late_before_ns = self.late.as_ref().map_or(0, LateRecorder::end_ns);
         for io in out {
@@ -206,7 +210,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Hands over what is queued, and learns whether it is back at once.
+    /// Hands over queued I/Os, and adapts the batch if they are back at once.
     fn submit(&mut self) -> Result<(), EngineError> {
         let backend = &mut *self.driven.backend;
         backend.hand_over()?;
@@ -215,7 +219,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Hands over what is left. Where no completion is there, waits for one, or until `until_ns`.
+    /// Hands over the rest. If no completion has arrived, waits for one, or until `until_ns`.
     fn wait(&mut self, now_ns: u64, until_ns: u64) -> Result<(), EngineError> {
         let is_queued = self.driven.backend.queued() > 0;
         if is_queued && (self.batch.is_grown() || self.driven.backend.arrived() > 0) {
@@ -229,7 +233,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.driven.backend.wait(timeout_ns)
     }
 
-    /// Takes a batch of completions. Returns when they were taken.
+    /// Takes a batch of completions. Returns the time at which they were taken.
     fn take(&mut self, completions: &mut Vec<Completion>) -> u64 {
         let backend = &mut *self.driven.backend;
         if self.seen == 0 {
@@ -237,15 +241,16 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
         let most = self.batch.len().min(self.seen);
         backend.reap(most, self.seen_ns, completions);
-        // Whether or not they ended an operation: the next is not as old as they are.
+        // Entries that completed no operation count too: the next completion is younger than those
+        // taken.
         self.seen -= most;
         backend.now_ns()
     }
 
-    /// Notes whether something has come back.
+    /// Records whether a completion has arrived.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] where nothing has for [`Driven::outage_max_ns`].
+    /// [`EngineError::Unanswered`] if none has for [`Driven::outage_max_ns`].
     fn heed_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
         if answered || self.in_flight.is_empty() {
             self.silence = Silence::from(now_ns);
@@ -259,11 +264,12 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// One I/O that does not come back, while others do, is an outage too: a file system that takes no writes
-    /// still answers reads.
+    /// Treats a single I/O that does not come back, while others do, as an outage too. For example,
+    /// a file system that accepts no writes still answers reads.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] where one has been out for [`one_max_ns`](plimsoll_record::drain::one_max_ns).
+    /// [`EngineError::Unanswered`] if one I/O has been out for
+    /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn heed_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
         let oldest_ns = self.in_flight.iter().map(|io| io.queued_ns).min();
@@ -285,7 +291,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
 
     /// Records a completion under the class that its I/O was issued with.
     fn record(&mut self, completion: &Completion) {
-        // Few are in flight, and those that complete were mostly issued early: a scan is short.
+        // Few I/Os are in flight, and most that complete were issued early: a scan is short.
         let Some(at) = self.in_flight.iter().position(|f| f.token == completion.token) else {
             return;
         };
@@ -312,9 +318,9 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Changes over to another phase, or to the next interval, where it is time. Intervals count from
-    /// the start of their phase in all threads alike. A thread that was held up for long goes through
-    /// what it missed.
+    /// Switches to another phase, or to the next interval, if it is due. In all threads, intervals
+    /// count from the start of their phase. A thread that was delayed for long catches up with
+    /// every missed interval.
     fn look(&mut self, now_ns: u64) {
         if self.stage == Stage::Before
             && let Some((phase, at_ns)) = self.driven.control.measured(now_ns)
@@ -332,7 +338,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.cut_up_to(now_ns);
     }
 
-    /// Has what is in flight at the end of the measured phase count in it.
+    /// Marks I/Os in flight at the end of the measured phase, so that they count in it.
     fn hold(&mut self, end_ns: u64) {
         let classes = self.driven.workload.classes().len();
         let histogram_start_ns = self.recorder.histogram_start_ns();
@@ -346,15 +352,15 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         (self.phase, self.stage) = (phase, stage);
     }
 
-    /// Hands over the intervals that are complete.
+    /// Hands over the complete intervals.
     fn cut_up_to(&mut self, now_ns: u64) {
         while now_ns.saturating_sub(self.recorder.start_ns()) >= self.driven.interval_ns {
             self.hand_over(self.recorder.start_ns() + self.driven.interval_ns, false);
         }
     }
 
-    /// Hands over what belongs to the measured phase and had not completed at its end, at the end of the
-    /// thread.
+    /// Hands over I/Os of the measured phase that had not completed at its end. Called at the end
+    /// of the thread.
     fn leave(&mut self, now_ns: u64) {
         let Some(mut late) = self.late.take() else { return };
         for io in self.in_flight.iter().filter(|io| io.is_late) {
@@ -365,11 +371,11 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.driven.workload.never_started(&mut |class, intended_ns| {
             late.leave(class.into(), now_ns.saturating_sub(intended_ns));
         });
-        // Nobody listening is fine, as below.
+        // A missing receiver is fine, as below.
         let _ = self.driven.snapshots.send(late.into_snapshot(self.driven.thread, now_ns));
     }
 
-    /// Hands over what was recorded up to `end_ns`, which is never before the interval began.
+    /// Hands over the records up to `end_ns`, which is never before the start of the interval.
     fn hand_over(&mut self, end_ns: u64, all: bool) {
         if let Some(cpu) = present_cpu()
             && !self.driven.ran_on.contains(&cpu)
@@ -386,7 +392,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         snapshot.progress_bytes = (glance.done_bytes, glance.total_bytes);
         snapshot.ready = glance.ready;
         snapshot.spun_ns = self.driven.backend.take_spun_ns();
-        // Nobody listening is fine: the run is being given up.
+        // A missing receiver is fine: the run is aborting.
         let _ = self.driven.snapshots.send(snapshot);
     }
 }

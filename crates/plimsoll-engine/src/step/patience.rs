@@ -1,29 +1,30 @@
-//! How long the driving threads of a stage are waited for.
+//! Timeouts for the driving threads of a stage.
 
 use plimsoll_sys::clock::monotonic_ns;
 
 use super::Control;
 use crate::{defect, urgency};
 
-/// Silence of a thread beyond what the plan allows the storage, in ns: it hands each interval over, and
-/// may be starved of its processor for a while.
+/// Silence of a thread beyond the plan's limit for storage, in ns. A thread hands each interval
+/// over, and may be starved of its processor for a while.
 const STARVED_NS: u64 = 10_000_000_000;
 
-/// What is known of the threads' progress.
+/// Progress of the threads.
 #[derive(Debug)]
 pub(super) struct Patience {
-    /// By thread, when it was last heard of.
+    /// By thread, time of its last sign of life.
     heard_ns: Vec<u64>,
     silence_max_ns: u64,
     outage_max_ns: u64,
     beats: u64,
-    /// When the stop was noticed, and when something last came back since.
+    /// Time at which the stop was noticed, or of the last completion since.
     stopping_ns: Option<u64>,
     aborted_ns: Option<u64>,
 }
 
 impl Patience {
-    /// Of threads that hand an interval over each `interval_ns`, and wait for storage `outage_max_ns` at most.
+    /// Creates timeouts for threads that hand an interval over each `interval_ns` and wait at most
+    /// `outage_max_ns` for storage.
     pub(super) fn new(threads: usize, interval_ns: u64, outage_max_ns: u64) -> Self {
         let silence_max_ns =
             outage_max_ns.saturating_add(2 * interval_ns).saturating_add(STARVED_NS);
@@ -43,8 +44,9 @@ impl Patience {
         }
     }
 
-    /// Has threads leave that make no progress any more, and all of them after a panic. True where they
-    /// had the time to: what is not back by then is left behind.
+    /// Aborts the threads if one is stalled, if a close makes no progress, after a panic, or if the
+    /// stop is urgent. Returns true once their time to leave is over: the stage then abandons the
+    /// missing ones.
     pub(super) fn is_over(
         &mut self,
         control: &Control,

@@ -1,7 +1,7 @@
 //! Drives several parts of a workload side by side, one thread each.
 //!
-//! The threads own what they work on. So one that waits in a system call that never returns, as on a
-//! frozen file system, can be left behind, and the run still ends and tells.
+//! The threads own the objects that they work on. If one waits in a system call that never returns,
+//! as on a frozen file system, the run can abandon it and still end with a report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::open_target::{HeldTarget, NOTHING};
 use crate::placement::{self, Place};
 use crate::{EngineError, defect, urgency};
 
-/// The coordinating thread looks around this often.
+/// Polling interval of the coordinating thread.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How the parts are driven.
+/// Configuration of a stage.
 #[derive(Clone, Debug)]
 pub struct Stage {
     /// Directories that `FileSpec::directory` counts.
     pub directories: Vec<PathBuf>,
-    /// Those directories, open: files are opened beneath them.
+    /// The same directories, open: the stage opens files relative to them.
     pub held: HeldTarget,
-    /// Files that are missing and from which nothing is read.
+    /// Missing files that no operation reads.
     pub missing: Vec<PathBuf>,
-    /// io_uring or threads.
+    /// Preferred form of queue: io_uring or threads.
     pub prefer: Prefer,
-    /// Whether to bypass the page cache.
+    /// Direct I/O mode: whether to bypass the page cache.
     pub direct: Direct,
     /// Poll the device for completions.
     pub poll_completions: bool,
@@ -43,17 +43,17 @@ pub struct Stage {
     pub poll_submissions: bool,
     /// Longest time that a thread polls for completions before it sleeps.
     pub spin_ns: u64,
-    /// Whether files are written.
+    /// True if the workload writes files.
     pub write: bool,
     /// Length of an interval.
     pub interval_ns: u64,
     /// Length of the interval of histograms.
     pub histogram_interval_ns: u64,
-    /// Storage that answers nothing for so long has failed.
+    /// Silence after which the storage has failed.
     pub outage_max_ns: u64,
 }
 
-/// What the coordinating thread hears.
+/// Event that the coordinating thread receives.
 pub enum Event {
     /// A thread hands over an interval.
     Snapshot(Box<Snapshot>),
@@ -61,29 +61,29 @@ pub enum Event {
     Tick,
 }
 
-/// A part after it was driven.
+/// Part after its drive.
 pub struct Ended<W> {
-    /// The part; `None` where its thread panicked or was left behind.
+    /// The part; `None` if its thread panicked or was abandoned.
     pub workload: Option<W>,
-    /// How its I/O was issued, or what stopped it.
+    /// Report of its backend, or the error that stopped it.
     pub outcome: Result<BackendReport, EngineError>,
-    /// Where its thread ran, and why. Its CPU time is in its snapshots.
+    /// CPU placement of its thread, with the reason. Its CPU time is in its snapshots.
     pub thread: GeneratorThread,
 }
 
 impl<W> Ended<W> {
-    /// Of a thread that leaves nothing but an error.
+    /// Creates the result of a thread that leaves only an error.
     fn without(index: usize, error: EngineError) -> Self {
         Self { workload: None, outcome: Err(error), thread: unknown_thread(index) }
     }
 
-    /// Whether something of it was left behind that the target did not answer.
+    /// Returns true if the target left I/O unanswered and the stage abandoned it.
     pub fn is_stuck(&self) -> bool {
         matches!(self.outcome, Err(EngineError::Stuck { .. } | EngineError::Unanswered { .. }))
     }
 }
 
-/// Drives `parts` until each is done. The first that fails asks the others to end. Where `on_event`
+/// Drives `parts` until each is done. The first that fails makes the others end. If `on_event`
 /// panics, the threads are ended first.
 pub fn run_stage<W: StepWorkload + Send + 'static>(
     parts: Vec<W>,
@@ -112,11 +112,11 @@ pub fn run_stage<W: StepWorkload + Send + 'static>(
     crew.end()
 }
 
-/// The driving threads of a stage. Dropped before its time, it has them leave and waits for them.
+/// Driving threads of a stage. An early drop makes them leave and waits for them.
 struct Crew<W> {
     control: Arc<Control>,
     results: Receiver<(usize, Ended<W>)>,
-    /// By thread, what has come back.
+    /// Finished parts by thread.
     ended: Vec<Option<Ended<W>>>,
     patience: Patience,
     what: String,
@@ -149,12 +149,12 @@ impl<W: StepWorkload + Send + 'static> Crew<W> {
                 if ended.outcome.is_err() {
                     control.stop();
                 }
-                // What does not answer one thread answers the others no more.
+                // A target that does not answer one thread does not answer the others either.
                 if let Err(EngineError::Defect(_) | EngineError::Unanswered { .. }) = ended.outcome
                 {
                     control.abort();
                 }
-                // Whoever has given this thread up no longer listens.
+                // If the stage has abandoned this thread, the receiver is gone.
                 let _ = sender.send((index, ended));
             };
             let thread = std::thread::Builder::new().name(thread_name(index)).spawn(work);
@@ -169,7 +169,7 @@ impl<W: StepWorkload + Send + 'static> Crew<W> {
     }
 }
 
-/// A thread of which only the name is known.
+/// Returns a thread of which only the name is known.
 fn unknown_thread(index: usize) -> GeneratorThread {
     GeneratorThread { name: thread_name(index), spun_ns: Some(0), ..GeneratorThread::default() }
 }
@@ -179,7 +179,7 @@ fn thread_name(index: usize) -> String {
 }
 
 impl<W> Crew<W> {
-    /// Whether nothing more is to be waited for.
+    /// Collects finished parts. Returns true once the others have used up their time to leave.
     fn is_over(&mut self) -> bool {
         for (index, ended) in self.results.try_iter() {
             self.ended[index] = Some(ended);
@@ -189,7 +189,7 @@ impl<W> Crew<W> {
         self.patience.is_over(&self.control, monotonic_ns(), works)
     }
 
-    /// Waits for the threads, as long as they move on.
+    /// Waits for the threads as long as they make progress.
     fn gather(&mut self) {
         while !self.is_over() && self.ended.iter().any(Option::is_none) {
             match self.results.recv_timeout(TICK) {
@@ -218,7 +218,7 @@ impl<W> Drop for Crew<W> {
     }
 }
 
-/// What one thread drives its part with.
+/// Arguments of the thread of one part.
 struct Part<'a, W> {
     index: usize,
     place: Place,
@@ -228,7 +228,7 @@ struct Part<'a, W> {
 }
 
 impl<W: StepWorkload> Part<'_, W> {
-    /// The part from its first I/O to its last.
+    /// Drives the part from its first I/O to its last.
     fn work(self, mut workload: W, snapshots: mpsc::Sender<Snapshot>) -> Ended<W> {
         let index = self.index;
         let mut thread = unknown_thread(index);
@@ -238,7 +238,7 @@ impl<W: StepWorkload> Part<'_, W> {
         });
         match driven {
             Ok(outcome) => Ended { workload: Some(workload), outcome, thread },
-            // Half changed by whatever panicked: nothing is to be read from it.
+            // The panic left the part half changed: do not read it.
             Err(defect) => Ended::without(index, defect),
         }
     }

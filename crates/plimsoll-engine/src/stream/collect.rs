@@ -1,4 +1,4 @@
-//! The writer's thread: takes the threads' snapshots as they come and hands them back empty.
+//! Writer's thread: receives the driving threads' snapshots and returns them empty.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -8,20 +8,21 @@ use plimsoll_record::collect::{Collector, Interval};
 
 use super::handover::Returns;
 
-/// The longest time without a word to whoever listens.
+/// Longest time between two events to the listener.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What the calling thread is told while a run goes on.
+/// Event that the calling thread receives during a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// All threads are ready, and would start then: the start may be put off (`CLOCK_MONOTONIC`).
+    /// All threads are ready and would start at this time (`CLOCK_MONOTONIC`). The listener may
+    /// postpone the start.
     Ready {
-        /// When.
+        /// Time of the start.
         start_ns: &'a mut u64,
     },
-    /// The threads are told: the measurement will start then (`CLOCK_MONOTONIC`).
+    /// The start is fixed: the measurement starts at this time (`CLOCK_MONOTONIC`).
     Starts {
-        /// When.
+        /// Time of the start of the measurement.
         measure_from_ns: u64,
     },
     /// An interval is complete.
@@ -30,8 +31,8 @@ pub enum Event<'a> {
     Tick,
 }
 
-/// Takes snapshots until every thread has handed in its last, and tells `hear` of each finished row
-/// and of time that passes. Ends as well when all threads are gone, or `over` says so.
+/// Receives snapshots until every thread has sent its last one, and reports finished rows and ticks
+/// to `hear`. Also ends if all threads are gone, or if `over` returns true.
 pub fn collect(
     collector: &mut Collector,
     inbox: &Receiver<Box<Snapshot>>,

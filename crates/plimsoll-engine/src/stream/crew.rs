@@ -1,8 +1,8 @@
-//! The driving threads of a run of streams, as whoever conducts them sees them: what they are told, what
-//! they leave, and how long they are waited for.
+//! Driving threads of a run of streams, from the conductor's side: the flags that they read, the
+//! results that they leave, and the timeout for each.
 //!
-//! The threads own what they work on. So one that waits in a system call that never returns can be left
-//! behind, and the run still ends and tells.
+//! The threads own the objects that they work on. If one waits in a system call that never returns,
+//! the run can abandon it and still end with a report.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,19 +16,19 @@ use plimsoll_sys::clock::monotonic_ns;
 use super::drive::Stop;
 use crate::{EngineError, defect, urgency};
 
-/// How often it is looked whether threads have ended.
+/// Polling interval for threads that have ended.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What the threads are told.
+/// Flags that the threads read.
 #[derive(Debug)]
 pub(super) struct Flags {
-    /// When the run is to end; `u64::MAX`: not asked.
+    /// Time at which the run must end; `u64::MAX` if no stop was requested.
     pub at_ns: AtomicU64,
-    /// How long after its time the stop was known.
+    /// Delay between that time and the moment the stop was known.
     pub late_ns: AtomicU64,
-    /// One of them failed.
+    /// True if one of the threads failed.
     pub failed: AtomicBool,
-    /// They are to leave, whatever is in flight.
+    /// True if the threads must leave, even with operations in flight.
     pub cut: AtomicBool,
 }
 
@@ -42,12 +42,12 @@ impl Flags {
         }
     }
 
-    /// As a driving thread reads them.
+    /// Returns the flags as a driving thread reads them.
     pub fn stop(&self) -> Stop<'_> {
         Stop { at_ns: &self.at_ns, failed: &self.failed, cut: &self.cut }
     }
 
-    /// Sets the time of the stop once it has been asked for.
+    /// Sets the time of the stop once a stop has been requested.
     pub fn pass_on(&self, asked: &AtomicBool) {
         if !asked.load(Ordering::Relaxed) || self.at_ns.load(Ordering::Relaxed) != u64::MAX {
             return;
@@ -58,12 +58,12 @@ impl Flags {
     }
 }
 
-/// The threads. Dropped before its time, it has them leave and waits for them.
+/// Driving threads. An early drop makes them leave and waits for them.
 pub(super) struct Crew<L> {
     pub flags: Arc<Flags>,
     sender: Sender<(usize, Result<L, EngineError>)>,
     results: Receiver<(usize, Result<L, EngineError>)>,
-    /// By thread, what has come back.
+    /// Results by thread.
     left: Vec<Option<Result<L, EngineError>>>,
     cut_ns: Option<u64>,
 }
@@ -74,7 +74,7 @@ impl<L: Send + 'static> Crew<L> {
         Self { flags: Arc::new(Flags::unset()), sender, results, left: Vec::new(), cut_ns: None }
     }
 
-    /// Starts a thread. A panic in it is an error that it leaves.
+    /// Starts a thread. A panic in it becomes its error.
     pub fn start(
         &mut self,
         name: &str,
@@ -88,7 +88,7 @@ impl<L: Send + 'static> Crew<L> {
                 flags.failed.store(true, Ordering::Relaxed);
                 flags.cut.fetch_or(matches!(error, EngineError::Defect(_)), Ordering::Relaxed);
             }
-            // Whoever has given this thread up no longer listens.
+            // If the run has abandoned this thread, the receiver is gone.
             let _ = sender.send((index, left));
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(all);
@@ -100,9 +100,9 @@ impl<L: Send + 'static> Crew<L> {
 }
 
 impl<L> Crew<L> {
-    /// Takes what has come back. True where nothing more is to be waited for: all are back, or those that
-    /// are not had the time to leave. The operator's haste and a panic in any thread cut what is in
-    /// flight short.
+    /// Collects results. Returns true if all threads are back, or the others have used up their
+    /// time to leave. A panic in any thread cuts operations in flight short, and so does the
+    /// operator's request to stop after its timeout.
     pub fn is_over(&mut self) -> bool {
         for (index, left) in self.results.try_iter() {
             self.left[index] = Some(left);
@@ -122,7 +122,7 @@ impl<L> Crew<L> {
         now_ns.saturating_sub(*self.cut_ns.get_or_insert(now_ns)) > urgency::LEAVING_NS
     }
 
-    /// Waits for the threads, and gives what each left; of one that is not waited for any more,
+    /// Waits for the threads and returns their results. An abandoned thread yields
     /// [`EngineError::Stuck`].
     pub fn end(mut self) -> Vec<Result<L, EngineError>> {
         self.gather();

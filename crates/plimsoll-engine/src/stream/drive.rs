@@ -1,16 +1,16 @@
-//! The loop that a driving thread runs: take a completion, record it, start what is due, hand it over;
-//! where nothing is there and nothing is due, wait.
+//! Loop of a driving thread: take a completion, record it, start every operation that is due, hand
+//! it over. The thread waits if no completion has arrived and no start is due.
 //!
-//! The device must never be idle because of this thread, so what was waited for goes one by one: one
-//! completion is taken, its place starts again and is handed over before the next completion is
-//! looked at. Where operations are back at once they go in batches (`Batch`). The last
-//! operation before a wait is handed over by the call that waits.
+//! The device must never be idle because of this thread. After a wait, the loop therefore takes one
+//! completion, starts the next operation in its place and hands it over before it takes the next
+//! completion. If operations are back at once, the loop takes them in batches (`Batch`). The call
+//! that waits also hands over the last operation before the wait.
 //!
-//! The clock is read when completions are looked for and just before each call. In a closed loop latency
-//! begins just before the operation's own call and ends when its completion was first there to be taken;
-//! from then until the next is handed over it stood ready in this thread: the generator's lag. Nothing
-//! here allocates, locks or looks at anything shared but one stop flag. The loop is
-//! compiled for each kind of queue; see `run/group.rs` for which sources and pacings.
+//! The loop reads the clock when it looks for completions and just before each call. In a closed
+//! loop, latency begins just before the operation's own call and ends when the loop first saw the
+//! completion. From then until the next hand-over the place was ready in this thread: this is the
+//! generator's lag. The loop never allocates or locks, and shares only one stop flag. The loop is
+//! compiled for each kind of queue; `run/group.rs` lists the sources and pacings.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -32,97 +32,99 @@ use plimsoll_record::cells::{Cell, Snapshot};
 use plimsoll_record::drain::{OldestOperation, Silence};
 use plimsoll_record::durable::DurableWrites;
 
-/// What a driving thread is told.
+/// Configuration of a driving thread.
 #[derive(Clone, Copy, Debug)]
 pub struct DriveConfig {
-    /// Origin of the interval grid: when the measurement starts.
+    /// Origin of the interval grid: start of the measurement.
     pub measure_from_ns: u64,
-    /// No operation is intended from here on.
+    /// End of the schedule: no operation is intended at or after this time.
     pub stop_ns: u64,
-    /// How long after the stop operations in flight are waited for.
+    /// Time after the stop to wait for operations in flight.
     pub drain_ns: u64,
-    /// How long after the stop arrivals that were due before it are still started.
+    /// Time after the stop in which arrivals due before it still start.
     pub backlog_ns: u64,
     /// Length of an interval.
     pub interval_ns: u64,
-    /// How long before a scheduled start the thread stops sleeping and watches the clock.
+    /// Time before a scheduled start at which the thread stops sleeping and watches the clock.
     pub spin_ns: u64,
-    /// Longest time that a wait polls for completions before it sleeps; 0: it sleeps at once.
+    /// Longest time that a wait polls for completions before it sleeps. 0 sleeps at once.
     pub wait_spin_ns: u64,
-    /// Operations after which the group ends.
+    /// Number of operations after which the group ends.
     pub operations_max: u64,
     /// Classes that the source uses.
     pub classes: u32,
     /// Distance of the places' buffers in the arena: at least the largest operation.
     pub buffer_stride_bytes: u64,
-    /// Go on after a failed operation.
+    /// Continue after a failed operation.
     pub carry_on: bool,
-    /// With operations in flight and none answered for so long, the queue has failed.
+    /// Silence, with operations in flight, after which the queue has failed.
     pub outage_max_ns: u64,
 }
 
-/// Shortest and longest time after which a waiting thread looks up: it hands its interval over and
-/// sees that it was stopped.
+/// Shortest and longest time after which a waiting thread wakes up to hand over its interval and
+/// check for a stop.
 const TICK_NS_MIN: u64 = 10_000_000;
 const TICK_NS_MAX: u64 = 1_000_000_000;
 
-/// Who may end a drive early.
+/// Flags that may end a drive early.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
-    /// Set by the caller, a little ahead of the present, so that all threads of the run stop at the same
-    /// time; `u64::MAX`: not asked.
+    /// Set by the caller, a little ahead of the present, so that all threads of the run stop at the
+    /// same time. `u64::MAX` if no stop was requested.
     pub at_ns: &'a AtomicU64,
-    /// Set by a thread of the run whose operation failed, so that the others end too.
+    /// Set by a thread whose operation failed, so that the others end too.
     pub failed: &'a AtomicBool,
-    /// Set where what is in flight is not waited for any more either.
+    /// Set if the threads must not wait for operations in flight either.
     pub cut: &'a AtomicBool,
 }
 
-/// The first operation that failed.
+/// First operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The operation.
+    /// Operation that failed.
     pub op: Op,
-    /// Its client.
+    /// Client of the operation.
     pub client: u32,
-    /// Bytes moved, or the `errno`. All bytes moved: its content failed its check.
+    /// Bytes moved, or the `errno`. If all bytes moved, the content failed its check.
     pub result: Result<u32, i32>,
-    /// When it was seen.
+    /// Time at which the thread saw the failure.
     pub at_ns: u64,
 }
 
-/// How a driving thread ended.
+/// End of a driving thread.
 #[derive(Clone, Debug, Default)]
 pub struct DriveEnd {
     /// Operations handed to the target.
     pub started: u64,
-    /// Operations that came back, failed ones too.
+    /// Operations that came back, including failed ones.
     pub ended: u64,
-    /// Operations still in flight when the drain time was over. Their waits until then are in the last
-    /// snapshot.
+    /// Operations still in flight at the end of the drain. The last snapshot contains their waits
+    /// until then.
     pub abandoned: u64,
-    /// Starts that were due before the stop and never given; their waits, too.
+    /// Operations due before the stop and never started. The last snapshot contains their waits,
+    /// too.
     pub never_started: u64,
     /// Intervals that were lengthened because the writer was late.
     pub intervals_merged: u64,
-    /// The first operation that failed.
+    /// First operation that failed.
     pub failure: Option<Failure>,
-    /// How long after its time the last operation was handed over; where some that were due never were, how long the
-    /// first of them had waited at the end.
+    /// Delay of the last hand-over after its due time. If some due operations never started, the
+    /// wait of the first of them at the end.
     pub lag_end_ns: u64,
-    /// When it stopped starting operations: as planned, when it was told to, or at its first failure.
+    /// Time at which the thread stopped starting operations: as planned, on request, or at its
+    /// first failure.
     pub stop_ns: u64,
-    /// When the thread ended.
+    /// End of the thread.
     pub end_ns: u64,
-    /// CPUs that the thread was seen on at the ends of intervals, in the order in which it came there.
+    /// CPUs that the thread ran on at the ends of intervals, in order of first use.
     pub ran_on: Vec<u32>,
 }
 
-/// What is remembered of an operation in flight.
+/// State of an operation in flight.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     intended_ns: u64,
-    /// `u64::MAX`: not handed over yet.
+    /// `u64::MAX` until the hand-over.
     submitted_ns: u64,
     op: Op,
     client: u32,
@@ -139,7 +141,7 @@ const IDLE: InFlight = InFlight {
     in_flight: false,
 };
 
-/// A driving thread's state. See the module.
+/// State of a driving thread. See the module.
 struct Driver<'a, Q, S: ?Sized, P, T> {
     queue: &'a mut Q,
     source: &'a mut S,
@@ -149,34 +151,35 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     wants: Wants,
     /// See [`Pacing::is_scheduled`].
     scheduled: bool,
-    /// By place.
+    /// Operations by place.
     in_flight: Box<[InFlight]>,
     /// Places started since the last call.
     fresh: Vec<u32>,
     batch: Batch,
     spin: Spin,
-    /// Completions that were there when they were last looked for, and are not taken yet.
+    /// Completions that had arrived at the last look and are not taken yet.
     seen: usize,
-    /// When that was.
+    /// Time of that look.
     seen_ns: u64,
-    /// Completions whose content is to be looked at.
+    /// Completions whose content the source checks.
     came: Vec<(u32, Result<u32, i32>)>,
     end: DriveEnd,
     stopping: bool,
     next_cut_ns: u64,
     interval: i64,
     cpu: CpuTime,
-    /// Since something last came back, or nothing was in flight.
+    /// Time since the last completion, or since the queue was last empty.
     silence: Silence,
     oldest: OldestOperation,
-    /// Writes that wait for a flush, where flushes follow the writes.
+    /// Writes that wait for a flush, if flushes follow the writes.
     durable: Option<Box<DurableWrites>>,
 }
 
-/// Drives `source` at `pacing` through `queue` until the stop, and hands what it measures to `outbox`.
-/// How it ended comes back with what ended it early, where something did: the queue itself failed, or
-/// refused what the source gave, or answered nothing for [`DriveConfig::outage_max_ns`]. A failed
-/// operation isn't an error here: it is in [`DriveEnd::failure`].
+/// Drives `source` at `pacing` through `queue` until the stop, and hands snapshots to `outbox`.
+///
+/// Returns the end together with the error that ended the drive early, if any. The queue itself
+/// failed, rejected an operation of the source, or was silent for [`DriveConfig::outage_max_ns`]. A
+/// failed operation isn't an error here: it is in [`DriveEnd::failure`].
 pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     queue: &mut Q,
     source: &mut S,
@@ -217,7 +220,8 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     driver.locate(now_ns);
     outbox.current().interval = driver.interval;
     outbox.current().start_ns = now_ns;
-    // A process that was stopped before it could begin may do so after its end: nothing of it is measured.
+    // A process that was stopped before the start may resume after the end: none of that is
+    // measured.
     outbox.current().drain = now_ns >= driver.config.stop_ns;
     let result = driver.run(&mut outbox, stop);
     driver.end_measurement(&mut outbox);
@@ -229,7 +233,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         stop.failed.store(true, Ordering::Relaxed);
     }
     if let Err(EngineError::Unanswered { .. }) = result {
-        // What does not answer one thread answers the others no more.
+        // A target that does not answer one thread does not answer the others either.
         stop.cut.store(true, Ordering::Relaxed);
     }
     driver.end.stop_ns = driver.config.stop_ns.min(driver.clock.now_ns());
@@ -257,7 +261,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             }
             self.start(now_ns)?;
             if self.queue.in_flight() == 0 && self.due_ns(now_ns).is_none() {
-                // Every client has ended, or the stop has come and nothing is left.
+                // Every client has ended, or the run has stopped and no operation is left.
                 return Ok(());
             }
             if self.stopping && (self.is_over(now_ns) || stop.cut.load(Ordering::Relaxed)) {
@@ -267,7 +271,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// What ended before its time ends where it stands: what is still in flight came back after it, or never.
+    /// Ends the measurement early, at the present time, if operations are still in flight. They
+    /// came back later, or never.
     fn end_measurement(&mut self, outbox: &mut Outbox) {
         if self.queue.in_flight() > 0 && !outbox.current().drain {
             let now_ns = self.clock.now_ns();
@@ -276,7 +281,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Takes an earlier stop over.
+    /// Adopts an earlier stop.
     #[inline(always)]
     fn listen(&mut self, stop: Stop<'_>, now_ns: u64) {
         let mut at_ns = stop.at_ns.load(Ordering::Relaxed);
@@ -297,7 +302,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.interval = interval as i64;
         let next = i128::from(self.config.measure_from_ns) + (interval + 1) * length;
         let next_ns = u64::try_from(next).unwrap_or(0);
-        // The stop is a cut as well: what comes after it isn't part of the achieved rate.
+        // The stop is a cut as well: operations after it don't count towards the achieved rate.
         let stop_ns = self.config.stop_ns;
         self.next_cut_ns = if now_ns < stop_ns { next_ns.min(stop_ns) } else { next_ns };
     }
@@ -314,7 +319,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         outbox.cut(now_ns, self.interval, now_ns >= self.config.stop_ns);
     }
 
-    /// Notes which CPU this runs on.
+    /// Records the current CPU.
     fn note_cpu(&mut self) {
         if let Some(cpu) = present_cpu()
             && !self.end.ran_on.contains(&cpu)
@@ -353,8 +358,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             || now_ns >= self.config.stop_ns.saturating_add(self.config.drain_ns)
     }
 
-    /// Notes which completions were there just before `now_ns`, once those that were there before are taken.
-    /// The clock is read after they were looked for: none is said to have come before it did.
+    /// Records which completions had arrived just before `now_ns`, once the earlier ones are taken.
+    /// The caller reads the clock after it looked for them, so none gets a time before its arrival.
     #[inline(always)]
     fn look(&mut self, there: usize, now_ns: u64) {
         if self.seen == 0 {
@@ -362,21 +367,21 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// When a place whose operation was taken at `now_ns` is ready for its next. By a schedule, when
-    /// it was taken; otherwise when its completion was first there to be taken: what it waited for
-    /// since was this thread, with completions before it.
+    /// Returns when a place whose operation was taken at `now_ns` is ready for its next one. With a
+    /// schedule, that is when the thread took the operation. Otherwise it is when the thread first
+    /// saw the completion: any later delay is this thread's, which handled earlier completions.
     #[inline(always)]
     fn ready_ns(&self, now_ns: u64) -> u64 {
         if self.scheduled { now_ns } else { self.seen_ns }
     }
 
-    /// Whether arrivals from before the stop are no longer started.
+    /// Returns true if arrivals from before the stop no longer start.
     fn is_too_late(&self, now_ns: u64) -> bool {
         now_ns >= self.config.stop_ns.saturating_add(self.config.backlog_ns)
     }
 
-    /// When the next start is due; `None` where only a completion can make one, or nothing is started
-    /// any more.
+    /// Returns when the next start is due. Returns `None` if it depends on a completion, or if no
+    /// operation starts again.
     #[inline(always)]
     fn due_ns(&self, now_ns: u64) -> Option<u64> {
         if self.stopping && self.is_too_late(now_ns) {
@@ -385,7 +390,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.pacing.due_ns()
     }
 
-    /// Ends a batch of the operations that have come back.
+    /// Finishes a batch of operations that have come back.
     #[inline(always)]
     fn reap(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
         let ready_ns = self.ready_ns(now_ns);
@@ -417,9 +422,10 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 }
                 pacing.completed(place as u32, ready_ns);
             });
-            // Whether or not they were operations (the ring's own timer is none): the next is not as old as they are.
+            // The count includes the ring's own timer, which completes no operation: the next one is
+            // younger than those taken.
             self.seen -= most;
-            // Before anything starts in that place again.
+            // The look must precede the next start in that place.
             if let Some((place, op)) = look_at {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
                 self.source.look(&op, buffer);
@@ -440,7 +446,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
-    /// As `reap`, where the source looks at each operation and its buffer.
+    /// Reaps like `reap`, for a source that checks each operation and its buffer.
     fn reap_with_content(
         &mut self,
         snapshot: &mut Snapshot,
@@ -458,7 +464,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(taken)
     }
 
-    /// Hands what has come back and is followed to the source, before anything starts in its places again.
+    /// Hands completions that the source follows to it, before the next start in their places.
     #[inline(never)]
     fn settle(&mut self, snapshot: &mut Snapshot, came_ns: u64) -> Result<(), EngineError> {
         let scheduled = self.scheduled;
@@ -494,11 +500,12 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
-    /// One operation that does not come back, while others do, is an outage too. After the stop the drain
-    /// bounds what it is waited for.
+    /// Treats a single operation that does not come back, while others do, as an outage too. After
+    /// the stop the drain bounds the wait for it.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] where one has been out for [`one_max_ns`](plimsoll_record::drain::one_max_ns).
+    /// [`EngineError::Unanswered`] if one operation has been out for
+    /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn heed_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
         let in_flight = self.in_flight.iter().filter(|flown| flown.in_flight && !self.stopping);
@@ -518,7 +525,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Starts a batch of what is due.
+    /// Starts a batch of due operations.
     #[inline(always)]
     fn start(&mut self, now_ns: u64) -> Result<(), EngineError> {
         if self.stopping && self.is_too_late(now_ns) {
@@ -591,7 +598,7 @@ fn record(
     end.ended += 1;
     if result == Ok(flown.op.size_bytes) {
         let service_ns = now_ns.saturating_sub(flown.submitted_ns);
-        // Without a schedule nothing says when it should have started but that it was handed over.
+        // Without a schedule, the hand-over is the only evidence of the intended start.
         let latency_ns =
             if scheduled { now_ns.saturating_sub(flown.intended_ns) } else { service_ns };
         cell.record(latency_ns, service_ns, flown.op.size_bytes);

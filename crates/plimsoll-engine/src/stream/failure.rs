@@ -1,4 +1,4 @@
-//! Turns an operation that failed into an error with path and place.
+//! Turns a failed operation into an error with path and offset.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,8 @@ use plimsoll_sys::op::OpKind;
 use super::source::Op;
 use crate::EngineError;
 
-/// The error in `result`, which isn't what `op` was to move, or is and failed its check.
+/// Describes `result`: it differs from the transfer that `op` requested, or matches it and failed
+/// its check.
 #[must_use]
 pub fn describe(path: PathBuf, op: &Op, result: Result<u32, i32>) -> EngineError {
     let (offset_bytes, size_bytes) = (op.offset_bytes, op.size_bytes);

@@ -1,49 +1,49 @@
-//! How snapshots get from a driving thread to the writer without either waiting for the other.
+//! Passes snapshots from a driving thread to the writer without either waiting for the other.
 //!
-//! A few boxes go round: the driver fills one, hands it over at the end of an interval and goes on with
-//! an empty one that the writer has given back. Where the writer is late and no empty box is there, the
-//! driver keeps filling the one it has: the interval gets longer, and nothing is lost. The start and the
-//! end of the measurement are never put off like that: two boxes are kept for them, so that a late
-//! writer can't mix warm-up, measurement and drain. Both directions are bounded channels that are only
-//! ever tried, never waited for, by the driver.
+//! A few boxes circulate: the driver fills one, hands it over at the end of an interval and
+//! continues with an empty one that the writer has returned. If the writer is late and no empty box
+//! is available, the driver keeps filling its current one: the interval gets longer, and nothing is
+//! lost. The start and the end of the measurement are never delayed like that. Two boxes are
+//! reserved for them, so that a late writer can't mix warm-up, measurement and drain. Both
+//! directions are bounded channels, and the driver never blocks on them.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use plimsoll_record::cells::Snapshot;
 
-/// Boxes that go round per thread: one being filled, one on its way, one spare.
+/// Boxes that circulate per thread: one being filled, one on its way, one spare.
 const BOXES: usize = 3;
 
-/// Boxes that are kept for the start and the end of the measurement.
+/// Boxes reserved for the start and the end of the measurement.
 const RESERVE: usize = 2;
 
-/// The driver's end.
+/// Driver's end.
 #[derive(Debug)]
 pub struct Outbox {
     current: Box<Snapshot>,
     filled: SyncSender<Box<Snapshot>>,
     empty: Receiver<Box<Snapshot>>,
-    /// Used where a phase begins and the writer has given nothing back.
-    // Boxes, as they are handed over: nothing is allocated while a load goes on.
+    /// Used when a phase begins and the writer has returned no box.
+    // Boxes, as handed over: the driver must not allocate during a load.
     #[allow(clippy::vec_box)]
     reserve: Vec<Box<Snapshot>>,
-    /// Intervals that were lengthened because no empty box was there.
+    /// Intervals that were lengthened because no empty box was available.
     merged: u64,
 }
 
-/// The writer's end for one driver.
+/// Writer's end for one driver.
 #[derive(Clone, Debug)]
 pub struct Returns(Sender<Box<Snapshot>>);
 
 impl Returns {
-    /// Gives an emptied box back.
+    /// Returns an emptied box.
     pub fn give(&self, snapshot: Box<Snapshot>) {
-        // A driver that has ended takes nothing back.
+        // A driver that has ended receives nothing.
         let _ = self.0.send(snapshot);
     }
 }
 
-/// Makes the writer's receiving end and, per group, a driver's end with its way back.
+/// Creates the writer's receiving end and, per group, a driver's end with its return channel.
 #[must_use]
 pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, Returns)>) {
     let (filled, inbox) = sync_channel(cells.len() * (BOXES + RESERVE) + 1);
@@ -63,15 +63,15 @@ pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, Return
 }
 
 impl Outbox {
-    /// The snapshot being filled.
+    /// Returns the snapshot being filled.
     #[inline(always)]
     pub fn current(&mut self) -> &mut Snapshot {
         &mut self.current
     }
 
-    /// Hands the present snapshot over, if an empty one is there to go on with; always where the
-    /// measurement begins or ends. The next begins at `now_ns` as interval `next`, after the stop if
-    /// `drain`.
+    /// Hands over the current snapshot if an empty one is available, and always at the start and
+    /// the end of the measurement. The next snapshot begins at `now_ns` as interval `next`, after
+    /// the stop if `drain`.
     pub fn cut(&mut self, now_ns: u64, next: i64, drain: bool) {
         let begins_or_ends =
             (self.current.interval < 0) != (next < 0) || self.current.drain != drain;
@@ -85,11 +85,11 @@ impl Outbox {
         self.current.interval = next;
         self.current.start_ns = now_ns;
         self.current.drain = drain;
-        // There is room for every box; a writer that is gone takes nothing.
+        // The channel has room for every box. A writer that is gone receives nothing.
         let _ = self.filled.try_send(filled);
     }
 
-    /// Hands the last snapshot over. Returns how many intervals were lengthened.
+    /// Hands over the last snapshot. Returns how many intervals were lengthened.
     pub fn finish(mut self, now_ns: u64) -> u64 {
         self.current.end_ns = now_ns;
         self.current.last = true;
@@ -122,7 +122,8 @@ mod tests {
     fn a_late_writer_does_not_move_the_start_or_the_end_of_the_measurement() {
         let (inbox, mut ends) = connect(&[1]);
         let (mut outbox, returns) = ends.remove(0);
-        // Nothing is given back: 100 operations in each interval, 5 of warm-up, 5 measured, drain.
+        // The writer returns nothing: 100 operations in each interval, 5 of warm-up, 5 measured,
+        // drain.
         outbox.current().interval = -5;
         for next in -4..=6 {
             for _ in 0..100 {

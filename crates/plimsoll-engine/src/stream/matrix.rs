@@ -1,8 +1,8 @@
-//! The matrix's streams (`plimsoll_workload::matrix`) as a source of operations for files and devices.
+//! Source of operations for files and devices: the matrix's streams (`plimsoll_workload::matrix`).
 //!
 //! The workload decides every operation, so that a plan gives the same ones here, over NFS and on a
-//! model; this only hands them to the driver, fills writes and checks reads. Operations on names and
-//! attributes go to targets that carry them and are refused at the start elsewhere.
+//! model. This source hands them to the driver, fills writes and checks reads. Operations on names
+//! and attributes need a target that supports them. Other targets reject them at the start.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,78 +18,78 @@ use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 use super::source::{Durable, Op, Source, UNFOLLOWED, Wants};
 use crate::backend::NameOp;
 
-/// How often another operation is taken where a write can't be followed.
+/// Attempts to find another operation if a write can't be followed.
 const ELSEWHERE_MAX: u32 = 16;
 
-/// What writes carry.
+/// Content of writes.
 #[derive(Clone, Debug)]
 pub enum WriteContent {
-    /// Whatever the buffers hold: bytes that don't compress, the same ones again and again.
+    /// Current content of the buffers: bytes that don't compress, repeated in every write.
     Buffers,
-    /// Made for each write, never the same twice; not followed.
+    /// Generated for each write, never the same twice, not followed.
     Made(Content),
-    /// Made, and followed where a block is in the sample.
+    /// Generated, and followed for blocks in the sample.
     Sampled {
-        /// Makes it.
+        /// Generator of the content.
         content: Content,
-        /// Shared by all threads.
+        /// Sample that all threads share.
         sample: Arc<Sample>,
     },
-    /// Made, and followed: by file, what each unit should hold.
+    /// Generated, and followed: the generations record the expected content of each unit of a file.
     Followed {
-        /// Makes it.
+        /// Generator of the content.
         content: Content,
-        /// Shared by all threads.
+        /// Generations by file, shared by all threads.
         generations: Arc<[Generations]>,
-        /// Check what is read, to the bit.
+        /// Check every read, to the bit.
         verify_reads: bool,
-        /// Otherwise check the blocks of it that are read.
+        /// Otherwise check reads of the blocks in this sample.
         sample: Option<Arc<Sample>>,
     },
 }
 
-/// Why a stream can't be driven here.
+/// Reason why a stream can't be driven here.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SourceError {
-    /// The stream itself.
+    /// The stream itself is invalid.
     #[error(transparent)]
     Stream(#[from] MatrixError),
-    /// Its content can't be made for its transfers.
+    /// The content can't be generated for the stream's transfers.
     #[error("stream {stream:?}: {source}")]
     Content {
-        /// The stream.
+        /// Name of the stream.
         stream: String,
-        /// Why.
+        /// Reason why the content does not fit.
         source: ContentError,
     },
-    /// It has operations on names or attributes.
+    /// The stream has operations on names or attributes.
     #[error("stream {0:?} has metadata operations: they need an NFS target")]
     Metadata(String),
-    /// Reads are to be checked against content that carries no stamps.
+    /// The plan checks reads, but the content has no stamps.
     #[error("stream {0:?}: reads can't be checked without stamps")]
     NoStamps(String),
-    /// The generations don't cover what its operations reach.
+    /// The generations don't cover the range of the operations.
     #[error("stream {stream:?}: generations of file {file} are tracked for {units} units only")]
     Untracked {
-        /// The stream.
+        /// Name of the stream.
         stream: String,
-        /// The file.
+        /// Number of the file.
         file: u32,
-        /// What is tracked of it.
+        /// Units of the file that are tracked.
         units: usize,
     },
 }
 
-/// What the checks of a thread's reads came to.
+/// Result of the checks of a thread's reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checks {
     /// Units by verdict.
     pub counts: DamageCounts,
-    /// The first damaged unit.
+    /// First damaged unit.
     pub first_finding: Option<Finding>,
     /// Reads of the measured phase that were checked.
     pub reads: u64,
-    /// Units of those that were whole.
+    /// Intact units in those reads.
     pub units: u64,
 }
 
@@ -101,7 +101,7 @@ enum Work {
     Followed(Box<Followed>),
 }
 
-/// Every write is followed.
+/// State of a source that follows every write.
 #[derive(Debug)]
 struct Followed {
     tracker: Tracker,
@@ -110,12 +110,12 @@ struct Followed {
     unit_bytes: u64,
     /// Reads of the measured phase that were checked.
     reads: u64,
-    /// Units that were found whole before it.
+    /// Units that were intact before that phase.
     good_before: u64,
 }
 
 impl Followed {
-    /// Whether a read is to be checked.
+    /// Returns true if this read must be checked.
     #[inline]
     fn checks(&self, file: u32, offset_bytes: u64, size_bytes: u32) -> bool {
         let (first, units) =
@@ -129,25 +129,26 @@ impl Followed {
 #[derive(Debug)]
 pub struct MatrixSource {
     part: StreamPart,
-    /// The clients, by their numbers in the stream.
+    /// Clients, by their numbers in the stream.
     clients: Box<[u32]>,
     first_class: u16,
     work: Work,
     /// The last operation, if it was one on names or attributes.
     names: Option<NameOp>,
-    /// What the operations were, where that is counted.
+    /// Profiler of the operations, if the run profiles them.
     profiler: Option<Box<AccessProfiler>>,
-    /// Whether the target carries those.
+    /// True if the target supports operations on names.
     has_names: bool,
-    /// Whether the operations are those of a trace, of which none may be passed over.
+    /// True if the source replays a trace, of which it may skip no operation.
     replays: bool,
 }
 
 impl MatrixSource {
-    /// The clients `clients` of a stream, at most `places` of their operations in flight.
+    /// Creates a source for the clients `clients` of a stream, with at most `places` operations in
+    /// flight.
     ///
     /// # Errors
-    /// A [`SourceError`] says what can't be.
+    /// [`SourceError`]: the stream can't be driven with this content.
     pub fn new(
         config: StreamConfig,
         clients: Range<u32>,
@@ -160,10 +161,11 @@ impl MatrixSource {
         Self::of_clients(config, clients.collect(), content, places)
     }
 
-    /// Some clients of a stream, by their numbers in it, operations on names and attributes too.
+    /// Creates a source for some clients of a stream, by number, including operations on names and
+    /// attributes.
     ///
     /// # Errors
-    /// A [`SourceError`] says what can't be.
+    /// [`SourceError`]: the stream can't be driven with this content.
     pub fn of_clients(
         config: StreamConfig,
         clients: Box<[u32]>,
@@ -208,45 +210,45 @@ impl MatrixSource {
         })
     }
 
-    /// Counts its classes from `first_class` on, where several streams are recorded side by side.
+    /// Numbers the classes from `first_class`, for several streams that are recorded side by side.
     #[must_use]
     pub fn with_first_class(mut self, first_class: u16) -> Self {
         self.first_class = first_class;
         self
     }
 
-    /// The clients, by their numbers in the stream.
+    /// Returns the clients, by their numbers in the stream.
     #[must_use]
     pub fn clients(&self) -> &[u32] {
         &self.clients
     }
 
-    /// Number of the first of its classes.
+    /// Returns the number of the source's first class.
     #[must_use]
     pub fn first_class(&self) -> u16 {
         self.first_class
     }
 
-    /// Whether it replays a trace, and has given all of it.
+    /// Returns true if the source replays a trace and has issued all of it.
     #[must_use]
     pub fn is_replayed(&self) -> bool {
         self.part.is_replayed()
     }
 
-    /// Has what the operations are counted.
+    /// Adds a profiler that counts the operations.
     #[must_use]
     pub fn with_profiler(mut self, profiler: AccessProfiler) -> Self {
         self.profiler = Some(Box::new(profiler));
         self
     }
 
-    /// What the operations were, where that was counted.
+    /// Returns the profiler, if the run profiles operations.
     #[must_use]
     pub fn profiler(&self) -> Option<&AccessProfiler> {
         self.profiler.as_deref()
     }
 
-    /// What the checks have come to so far.
+    /// Returns the current results of the checks.
     #[must_use]
     pub fn checks(&self) -> Checks {
         match &self.work {
@@ -273,7 +275,7 @@ impl MatrixSource {
     }
 }
 
-/// Whether the content fits the transfers, and the generations cover the files.
+/// Checks that the content fits the transfers, and that the generations cover the files.
 fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceError> {
     let (content, generations, verify_reads) = match content {
         WriteContent::Buffers => return Ok(()),
@@ -326,7 +328,7 @@ fn kind(kind: matrix::OpKind) -> Option<OpKind> {
 }
 
 impl MatrixSource {
-    /// Keeps an operation on names or attributes for [`Source::names`].
+    /// Stores an operation on names or attributes for [`Source::names`].
     fn named(&mut self, kind: MetadataKind, client: u32, next: &matrix::Op) -> Op {
         let matrix::Op { share, file, name, new_name, .. } = *next;
         self.names = Some(NameOp { kind, client, share, file, name, new_name });
@@ -365,7 +367,7 @@ impl MatrixSource {
                     tries += 1;
                     match followed.tracker.begin_write(file, offset, size) {
                         Some(begun) => begun,
-                        // Six writes of one unit are in flight: another operation instead.
+                        // Six writes of one unit are in flight: issue another operation instead.
                         None if tries < ELSEWHERE_MAX && !self.replays => {
                             next = self.part.next(client)?;
                             if let matrix::OpKind::Metadata(kind) = next.kind {
@@ -373,7 +375,7 @@ impl MatrixSource {
                             }
                             continue;
                         }
-                        // Nowhere to write: read what is being written.
+                        // No unit can be written: read the range of a write in flight.
                         None => {
                             let read = matrix::Op { class: 0, ..next };
                             return Some(op(&read, OpKind::Read, UNFOLLOWED, first_class));

@@ -1,8 +1,8 @@
-//! When the next operation of a group of clients starts.
+//! Start times of the operations of a group of clients.
 //!
-//! The driver asks [`Pacing::next`] for starts that are due and tells [`Pacing::completed`] when a place
-//! has become free. A *place* is one of the operations that may be in flight; its number is the
-//! operation's everywhere in the driver.
+//! The driver polls [`Pacing::next`] for due starts and calls [`Pacing::completed`] when a place
+//! has become free. A *place* is one of the operations that may be in flight; its number identifies
+//! the operation everywhere in the driver.
 
 mod any;
 mod barrier;
@@ -16,51 +16,51 @@ pub use capped::Capped;
 pub use closed::{Closed, Thinking};
 pub use open::Open;
 
-/// A start that is due.
+/// Start that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The place it takes.
+    /// Place that the operation takes.
     pub place: u32,
-    /// The client.
+    /// Client of the operation.
     pub client: u32,
-    /// When it should have started. Latency counts from here.
+    /// Intended start. Latency counts from here.
     pub intended_ns: u64,
-    /// Whether it waited for a free place.
+    /// True if no place was free at that time.
     pub held: bool,
 }
 
-/// See the module.
+/// Pacing of a group. See the module.
 pub trait Pacing {
-    /// Whether starts follow a schedule, so that being late means something. Asked once.
+    /// Returns true if starts follow a schedule, so that lateness has a meaning. Called once.
     fn is_scheduled(&self) -> bool;
 
-    /// The next start that is due at `now_ns`.
+    /// Returns the next start that is due at `now_ns`.
     fn next(&mut self, now_ns: u64) -> Option<Start>;
 
-    /// When the next start is due; `None` where only a completion can make one. Times in the past are
-    /// due now.
+    /// Returns when the next start is due, or `None` if it depends on a completion. Times in the
+    /// past are due now.
     fn due_ns(&self) -> Option<u64>;
 
-    /// Nothing is due for a moment: work out now what a start would have to wait for.
+    /// Computes later starts in advance, while none is due.
     fn prepare(&mut self) {}
 
-    /// The operation in `place` has completed.
+    /// Reports that the operation in `place` has completed.
     fn completed(&mut self, place: u32, now_ns: u64);
 
-    /// The client of this start has ended: its place is not used again.
+    /// Reports that the client of this start has ended: its place is not used again.
     fn retire(&mut self, start: Start);
 
-    /// No start from `stop_ns` on: open loops still give those that were intended before it.
+    /// Stops starts from `stop_ns` on. Open loops still return those that were intended before.
     fn stop(&mut self, stop_ns: u64);
 
-    /// Tells client and intended time of each start that was due before the stop and was never given;
-    /// asked once, at the end.
+    /// Reports client and intended time of each start that was due before the stop and never
+    /// started. Called once, at the end.
     fn never_started(&mut self, each: &mut dyn FnMut(u32, u64)) {
         let _ = each;
     }
 }
 
-/// The clients that places belong to: `depth` places each, in order.
+/// Returns the client of each place: `depth` places per client, in order.
 #[must_use]
 pub fn places_of(depths: &[u32]) -> Vec<u32> {
     let each = depths.iter().enumerate();

@@ -1,4 +1,4 @@
-//! A run of streams: one thread per group of clients, all on one schedule, one writer.
+//! Run of streams: one thread per group of clients, all on one schedule, one writer.
 
 mod group;
 mod report;
@@ -28,55 +28,55 @@ use crate::placement::Place;
 use crate::s3::S3Target;
 use group::{Ready, run_group};
 
-/// How often it is looked whether threads that open their targets are to go on.
+/// Polling interval while threads open their targets.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What measures for so long is a pass over data, and ends when all of it is done.
+/// Length that marks a pass over data, which ends when all data is done.
 pub(crate) const UNTIL_DONE_NS: u64 = u64::MAX / 4;
 
-/// Time between the last thread's being ready and the start, in which all of them wake up.
+/// Time between the last thread's readiness and the start, in which all of them wake up.
 const LEAD_NS: u64 = 5_000_000;
 
-/// What a group's operations go to.
+/// Target of a group's operations.
 #[derive(Debug)]
 pub enum Target {
-    /// Nothing: every operation completes at once.
+    /// No target: every operation completes at once.
     Null,
-    /// Files; depth and arena are set by the run.
+    /// Files; the run sets depth and arena.
     Files(BackendConfig),
     /// NFS exports.
     Nfs(NfsTarget),
-    /// An S3 bucket.
+    /// S3 bucket.
     S3(Box<S3Target>),
 }
 
 /// Clients that one thread drives.
 #[derive(Debug)]
 pub struct Group<S> {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
-    /// Where its thread runs.
+    /// CPU placement of the thread.
     pub place: Place,
-    /// What its operations go to.
+    /// Target of the operations.
     pub target: Target,
-    /// Its operations.
+    /// Source of the operations.
     pub source: S,
     /// Number of clients.
     pub clients: u32,
-    /// When they start operations.
+    /// Pacing of the clients.
     pub pace: Pace,
-    /// No start before its turn here (closed loops).
+    /// Rate cap of closed loops: no start before its turn.
     pub cap: Option<CapTurns>,
-    /// Largest operation.
+    /// Size of the largest operation.
     pub size_bytes_max: u32,
-    /// Operations after which the group ends.
+    /// Number of operations after which the group ends.
     pub operations_max: u64,
-    /// How long before a scheduled start the thread stops sleeping and watches the clock.
+    /// Time before a scheduled start at which the thread stops sleeping and watches the clock.
     pub spin_ns: u64,
 }
 
 impl<S> Group<S> {
-    /// The same with another source, and the source it had.
+    /// Replaces the source, and returns the old one too.
     fn replace<T>(self, source: T) -> (Group<T>, S) {
         let Self { name, place, target, clients, pace, cap, .. } = self;
         let (size_bytes_max, operations_max) = (self.size_bytes_max, self.operations_max);
@@ -97,33 +97,33 @@ impl<S> Group<S> {
     }
 }
 
-/// Lengths and habits of a run.
+/// Durations and options of a run.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
     /// Names of the classes; [`super::source::Op::class`] indexes this.
     pub classes: Vec<String>,
-    /// Driven and recorded apart before the measurement.
+    /// Length of the warm-up before the measurement, which is recorded separately.
     pub warm_up_ns: u64,
     /// Length of the measurement.
     pub measure_ns: u64,
     /// Length of an interval; 10 ms at least.
     pub interval_ns: u64,
-    /// How long operations in flight are waited for after the stop ([`drain`]).
+    /// Time after the stop to wait for operations in flight ([`drain`]).
     pub drain_ns: u64,
-    /// How long after the stop arrivals that were due before it are still started.
+    /// Time after the stop in which arrivals due before it still start.
     pub backlog_ns: u64,
     /// Keep totals per client too (memory: some hundred KiB per client and class).
     pub per_client: bool,
-    /// Go on after a failed operation.
+    /// Continue after a failed operation.
     pub carry_on: bool,
     /// Longest time that a thread polls for completions before it sleeps.
     pub spin_ns: u64,
-    /// Storage of this host that answers nothing for so long has failed.
+    /// Silence after which storage of this host has failed.
     pub outage_max_ns: u64,
 }
 
 impl RunConfig {
-    /// A measurement of `measure_ns` under the given classes, at one-second intervals.
+    /// Creates a measurement of `measure_ns` under the given classes, at one-second intervals.
     #[must_use]
     pub fn new(classes: &[&str], measure_ns: u64) -> Self {
         Self {
@@ -144,11 +144,11 @@ impl RunConfig {
 /// Shortest interval.
 pub const INTERVAL_NS_MIN: u64 = 10_000_000;
 
-/// Runs `groups` until the measurement is over, `stop` is set or an operation fails; `each` gets a row
-/// per interval as it becomes complete, on the calling thread.
+/// Runs `groups` until the measurement is over, `stop` is set or an operation fails. Calls `each`
+/// on the calling thread with the row of each complete interval.
 ///
 /// # Errors
-/// Where a target can't be opened or a queue fails. A failed operation is in [`GroupReport::failure`].
+/// A target can't be opened or a queue fails. A failed operation is in [`GroupReport::failure`].
 pub fn run<S: Source + Send + 'static>(
     config: &RunConfig,
     groups: Vec<Group<S>>,
@@ -164,12 +164,12 @@ pub fn run<S: Source + Send + 'static>(
     report.error.take().map_or(Ok(report), Err)
 }
 
-/// As [`run`], and gives the sources back as their threads leave them: none of a thread that panicked or
-/// was left behind. `hear` is told what happens. What ended the run early once it had started is in
-/// [`RunReport::error`].
+/// Runs like [`run`], sends events to `hear`, and returns the sources of the threads. The source of
+/// a thread that panicked or was abandoned is missing. [`RunReport::error`] has the error that
+/// ended a started run early.
 ///
 /// # Errors
-/// Where a target can't be opened.
+/// A target can't be opened.
 pub fn watch<S: Source + Send + 'static>(
     config: &RunConfig,
     groups: Vec<Group<S>>,
@@ -207,7 +207,7 @@ pub fn watch<S: Source + Send + 'static>(
     if is_ready {
         hear(Event::Starts { measure_from_ns });
         for gate in &gates {
-            // A thread that is gone has said why in its result.
+            // A thread that is gone has reported the reason in its result.
             let _ = gate.send(start_ns);
         }
         let mut hear_on = |event: Event<'_>| {
@@ -224,8 +224,8 @@ pub fn watch<S: Source + Send + 'static>(
     Ok((report, sources))
 }
 
-/// Whether all threads have opened what they work on. Those that are not ready are not waited for once
-/// the operator has asked and a moment has passed.
+/// Waits until all threads have opened their targets, and returns true then. Returns false if one
+/// of them failed, or a moment after the operator requested a stop.
 fn are_ready<L: Send + 'static>(
     ready: &Receiver<bool>,
     threads: usize,
@@ -241,7 +241,8 @@ fn are_ready<L: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {
                 hear(Event::Tick);
                 crew.flags.pass_on(stop);
-                // A thread that is over has said so: it was never ready, or has panicked since.
+                // A finished thread has reported its state: it was never ready, or has panicked
+                // since.
                 if crew.is_over() || crew.flags.cut.load(Ordering::Relaxed) {
                     return false;
                 }
@@ -251,7 +252,7 @@ fn are_ready<L: Send + 'static>(
     true
 }
 
-/// What a thread leaves, of all threads.
+/// Assembles the report from the results of all threads.
 fn account<S>(
     left: Vec<Result<Option<(GroupReport, S)>, EngineError>>,
     started: bool,

@@ -1,10 +1,10 @@
-//! The least that a source can be: what a driver can do at most is measured with it.
+//! Minimal source, for measuring the maximum rate of a driver.
 
 use plimsoll_sys::op::OpKind;
 
 use super::source::{Op, Source};
 
-/// Random 4 KiB operations over 1 TiB: what a driver without a target is asked for.
+/// Random 4 KiB operations over 1 TiB, for a driver without a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uniform {
     state: u64,

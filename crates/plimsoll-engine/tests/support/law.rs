@@ -1,19 +1,19 @@
-//! How service times are drawn.
+//! Distributions of service times.
 #![allow(dead_code)] // each program uses a part of it
 
-/// A distribution.
+/// Distribution of service times.
 #[derive(Clone, Copy, Debug)]
 pub enum Law {
-    /// All take the same.
+    /// Constant time, in ns.
     Constant(u64),
-    /// By its mean, in ns.
+    /// Exponential, by its mean in ns.
     Exponential(f64),
-    /// One of fifty takes the second, the others the first.
+    /// The first time, or the second for one of fifty operations, in ns.
     Bimodal(u64, u64),
 }
 
 impl Law {
-    /// As tables name it.
+    /// Returns the name for tables.
     pub fn name(self) -> String {
         match self {
             Self::Constant(ns) => format!("constant {} µs", ns / 1_000),
@@ -22,7 +22,7 @@ impl Law {
         }
     }
 
-    /// Mean of what is drawn.
+    /// Returns the mean of the distribution.
     pub fn mean_ns(self) -> f64 {
         match self {
             Self::Constant(ns) => ns as f64,
@@ -36,7 +36,7 @@ impl Law {
 pub const LAWS: [Law; 3] =
     [Law::Constant(50_000), Law::Exponential(1_000_000.0), Law::Bimodal(100_000, 20_000_000)];
 
-/// Draws from one, the same each time.
+/// Draws from a distribution, the same sequence each time.
 #[derive(Clone, Debug)]
 pub struct Draws {
     law: Law,
@@ -48,7 +48,7 @@ impl Draws {
         Self { law, state: 7 }
     }
 
-    /// The next service time, in ns.
+    /// Returns the next service time, in ns.
     pub fn draw_ns(&mut self) -> u64 {
         let uniform = self.uniform();
         match self.law {
@@ -64,7 +64,7 @@ impl Draws {
         }
     }
 
-    /// Uniform in 0..1 (SplitMix64; S. Vigna, public domain constants).
+    /// Returns a uniform number in 0..1 (SplitMix64; S. Vigna, public domain constants).
     fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

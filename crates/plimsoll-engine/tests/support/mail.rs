@@ -9,7 +9,7 @@ use plimsoll_plan::Plan;
 use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 
-/// Carries a plan out, with its state below `root`, and removes what it made.
+/// Runs a plan, with its state below `root`, and removes its files.
 pub fn run(plan: &Plan, root: &Path, watcher: &mut dyn Watcher) -> Recording {
     let plan = plan.resolve();
     let mailbox = plan.workload.mailbox().unwrap();

@@ -1,4 +1,4 @@
-//! A workload that is stepped: so many reads at a time, and nothing else.
+//! Stepped workload that keeps a number of reads in flight.
 
 use plimsoll_workload::step::{
     Arena, Class, ClassGroup, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,

@@ -1,14 +1,14 @@
-//! A target inside the process whose service times are known, in real time.
+//! Target inside the process with known service times, in real time.
 //!
-//! A thread of its own is the device. What is handed over lies in a ring that it watches; each operation gets a
-//! service time, which is drawn, and a server, where there are fewer than operations; when both are
-//! over, the device writes down the time and puts the operation into a second ring, where the driver
-//! finds it. Three times of each operation are kept, on the device's own reading of `CLOCK_MONOTONIC`:
+//! The device is a separate thread. It watches a ring for operations from the driver. Each
+//! operation gets a drawn service time, and a server if servers are limited. When both are over,
+//! the device records the time and puts the operation into a second ring for the driver. The device
+//! records three times of each operation, on its own reading of `CLOCK_MONOTONIC`:
 //!
-//! - *asked*: when the driver's hand-over came, before anything else was done with it;
-//! - *due*: asked, plus the wait for a server, plus the drawn time. That is what was drawn;
-//! - *done*: when the completion was really put where the driver can see it. On a machine whose processor is
-//!   taken away by others that is later, and the lateness is the device's, not the driver's.
+//! - *asked*: when the driver's hand-over arrived, before any work on it;
+//! - *due*: asked, plus the wait for a server, plus the drawn time. This is the drawn latency;
+//! - *done*: when the driver could see the completion. It is later if other programs take the
+//!   processor, and the delay is the device's, not the driver's.
 #![allow(dead_code)] // each program uses a part of it
 
 use std::cmp::Reverse;
@@ -26,38 +26,38 @@ use plimsoll_sys::op::{PushError, RingOp};
 
 use super::law::{Draws, Law};
 
-/// Operations that are known without taking more memory.
+/// Number of operations that the device records without allocating.
 const KNOWN_ROOM: usize = 1 << 20;
 
-/// How a driver that has nothing to do waits.
+/// Waiting mode of an idle driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// It watches the ring: nothing but the driver's own steps is between a completion and its being seen.
+    /// The driver watches the ring: only its own steps delay its view of a completion.
     Watching,
-    /// It sleeps, and the device wakes it, as an interrupt does.
+    /// The driver sleeps, and the device wakes it, as an interrupt does.
     Sleeping,
-    /// It polls as the threads of a run do, and then sleeps.
+    /// The driver polls as the threads of a run do, and then sleeps.
     Polling,
 }
 
-/// One operation's times.
+/// Times of one operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
     pub asked_ns: u64,
-    /// What was drawn for it.
+    /// Drawn service time.
     pub drawn_ns: u64,
     pub due_ns: u64,
     pub done_ns: u64,
 }
 
-/// When the driver had an operation in its hands: the queue's own reading.
+/// Times at which the driver pushed and took an operation, read by the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     pub pushed_ns: u64,
     pub taken_ns: u64,
 }
 
-/// What driver and device share: two rings of places, and what is known of each place.
+/// State that driver and device share: two rings of places, and the times of each place.
 struct Shared {
     asked: Box<[AtomicU64]>,
     submitted: Box<[AtomicU64]>,
@@ -68,7 +68,7 @@ struct Shared {
     over: AtomicBool,
 }
 
-/// The driver's end.
+/// Driver's end.
 pub struct Reference {
     shared: Arc<Shared>,
     device: Option<JoinHandle<Vec<Known>>>,
@@ -80,7 +80,7 @@ pub struct Reference {
     taken: usize,
     tick_ns: u64,
     in_flight: usize,
-    /// In the order in which they were taken; kept only where it was asked for.
+    /// Times in the order of taking; `None` if not requested.
     held: Option<Vec<Held>>,
     pushed_ns: Box<[u64]>,
 }
@@ -90,8 +90,8 @@ fn ring(length: usize) -> Box<[AtomicU64]> {
 }
 
 impl Reference {
-    /// A device for `capacity` operations of which `servers` are served at a time, on `cpu` where one is
-    /// named. The thread that calls this is the one that drives.
+    /// Starts a device for `capacity` operations, of which `servers` are served at a time, on `cpu`
+    /// if given. The calling thread must be the driver.
     pub fn start(
         law: Law,
         capacity: u32,
@@ -99,7 +99,7 @@ impl Reference {
         waiting: Waiting,
         cpu: Option<usize>,
     ) -> Self {
-        // A power of two, so that places of the rings go round with the counters.
+        // A power of two, so that places of the rings wrap with the counters.
         let length = (capacity.max(1) as usize).next_power_of_two();
         let shared = Arc::new(Shared {
             asked: ring(length),
@@ -120,7 +120,7 @@ impl Reference {
         };
         let device = std::thread::spawn(move || {
             if let Some(cpu) = cpu {
-                // Where it can't be, it runs anywhere, and its lateness is in `done`.
+                // Without pinning the device runs anywhere, and `done` includes its delays.
                 let _ = plimsoll_sys::cpu::pin_thread(cpu);
             }
             device.run()
@@ -141,12 +141,12 @@ impl Reference {
         }
     }
 
-    /// Keeps when each operation was in the driver's hands.
+    /// Records from now on when the driver pushed and took each operation.
     pub fn keep_held(&mut self) {
         self.held = Some(Vec::new());
     }
 
-    /// Ends the device, and gives what it knows of each operation, in the order in which they were handed over.
+    /// Ends the device. Returns the times of each operation, in the order of the hand-overs.
     pub fn end(mut self) -> (Vec<Known>, Vec<Held>) {
         self.shared.over.store(true, Ordering::Release);
         let known = self.device.take().and_then(|device| device.join().ok());
@@ -246,21 +246,21 @@ impl Drop for Reference {
     }
 }
 
-/// Room for what is known, in memory that is there: the first touch of a page would keep the device.
+/// Allocates and touches room for the times: a first touch of a page would delay the device.
 fn touched() -> Vec<Known> {
     let mut room = vec![Known { asked_ns: 1, ..Known::default() }; KNOWN_ROOM];
     room.clear();
     room
 }
 
-/// The device's thread.
+/// Thread of the device.
 struct Device {
     shared: Arc<Shared>,
     driver: Thread,
     draws: Draws,
-    /// When each server is free; `None`: there are as many as places.
+    /// Time at which each server becomes free; `None` if there are as many servers as places.
     free_ns: Option<BinaryHeap<Reverse<u64>>>,
-    /// By when they are due: the place and the number in `known`.
+    /// Operations by due time, with their place and their index in `known`.
     in_flight: BinaryHeap<Reverse<(u64, usize, u64)>>,
     known: Vec<Known>,
 }
@@ -287,7 +287,7 @@ impl Device {
                 let at = completed % shared.completed.len();
                 shared.completed[at].store(place, Ordering::Relaxed);
                 completed = completed.wrapping_add(1);
-                // Just before it can be seen.
+                // The time is read just before the driver can see the completion.
                 self.known[number].done_ns = monotonic_ns();
                 shared.completed_end.store(completed, Ordering::SeqCst);
                 wakes = true;

@@ -1,4 +1,4 @@
-//! The driver of stateful workloads, with its real clock, over any queue.
+//! Driver of stateful workloads, with its real clock, over any queue.
 
 use std::sync::mpsc::channel;
 
@@ -9,24 +9,24 @@ use plimsoll_sys::clock::{Clock, sleep_until_ns};
 
 use super::reads::Reads;
 
-/// Latency at a share (0 to 1) of the operations, in ns.
+/// Returns the latency at a share (0 to 1) of the operations, in ns.
 type QuantileNs = Box<dyn Fn(f64) -> u64>;
 
-/// What was reported of the measured phase.
+/// Report of the measured phase.
 pub struct Reported {
-    /// Operations that completed in it.
+    /// Operations that completed in the phase.
     pub inside: u64,
-    /// All of it, with those in flight at its end.
+    /// All operations of the phase, including those in flight at its end.
     pub operations: u64,
     pub latency_ns_sum: u64,
     pub latency_ns_at: QuantileNs,
 }
 
-/// Drives so many reads at a time from `start_ns` until `stop_ns`, all of it measured, and gives what was
-/// reported, with the queue.
+/// Drives `depth` reads at a time from `start_ns` until `stop_ns`, all of it measured. Returns the
+/// report and the queue.
 ///
 /// # Errors
-/// Where the queue fails.
+/// The queue fails.
 pub fn report<Q: Queue>(
     queue: Q,
     depth: u32,

@@ -1,4 +1,4 @@
-//! The stream driver, with its real clock and a writer beside it, over any queue.
+//! Stream driver, with its real clock and a concurrent writer, over any queue.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -12,10 +12,10 @@ use plimsoll_sys::clock::{Clock, sleep_until_ns};
 use plimsoll_sys::op::OpKind;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Longer than anything takes that has not failed.
+/// Longer than any operation takes unless it has failed.
 const PATIENCE_NS: u64 = 600_000_000_000;
 
-/// Reads, one like the other.
+/// Source of identical reads.
 struct Same;
 
 impl Source for Same {
@@ -25,19 +25,20 @@ impl Source for Same {
     }
 }
 
-/// Lets a thread run anywhere: it has inherited the place of the one that drives.
+/// Allows the thread to run on any CPU: it inherits the driver's pinning.
 fn unpin() {
     let mut all = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
-    // Where that is refused it stays, and takes a few microseconds of each second.
+    // If the kernel refuses, the thread stays and takes a few microseconds of each second.
     let _ = sched_setaffinity(None, &all);
 }
 
-/// Drives reads from `start_ns` until `stop_ns`, all of it measured, and gives what was reported. The last numbers:
-/// how long before a start the driver watches the clock, and for how long it polls for completions.
+/// Drives reads from `start_ns` until `stop_ns`, all of it measured, and returns the report.
+/// `spin_ns` is the time before a start in which the driver watches the clock. `wait_spin_ns` is
+/// the time for which it polls for completions.
 ///
 /// # Errors
-/// Where the queue fails, and where not all came to an end.
+/// The queue fails, or an operation does not finish.
 pub fn report<Q: Queue, P: Pacing>(
     queue: &mut Q,
     mut pacing: P,

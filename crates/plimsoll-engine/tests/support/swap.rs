@@ -1,7 +1,8 @@
-//! The owner of a target's directory, who replaces it and what is in it while a run prepares its data.
+//! Attacker: the owner of a target's directory replaces the directory and its content while a run
+//! prepares its data.
 //!
-//! As root, the attacker is a thread of another user, 65534, who owns the allowed directory and everything
-//! in it. Otherwise it is a thread of this user.
+//! As root, the attacker is a thread of another user, 65534, who owns the allowed directory and
+//! everything in it. Otherwise it is a thread of this user.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,24 +20,25 @@ use rustix::process::{Gid, Uid};
 const NOBODY: u32 = 65534;
 const SECRET: &[u8] = b"what nobody may overwrite";
 
-/// Whether the attacker is another user.
+/// Returns true if the attacker is another user.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A directory of the attacker, and beside it what a run must not touch.
+/// Directory of the attacker, next to files that a run must not touch.
 pub struct Scene {
     root: tempfile::TempDir,
-    /// Links that the attacker places, by names of files in an own directory.
+    /// Links that the attacker places, by names of files in the run's own directory.
     traps: Vec<String>,
-    /// Name of the own directory.
+    /// Name of the run's own directory.
     own_name: String,
     watch: rustix::fd::OwnedFd,
     before: Vec<(PathBuf, SystemTime, u64)>,
 }
 
 impl Scene {
-    /// `own_name` is the directory that the run makes, `traps` names of files that it makes in it.
+    /// Creates a scene. `own_name` is the directory that the run creates, `traps` are names of
+    /// files that it creates there.
     pub fn new(own_name: &str, traps: &[&str]) -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -59,23 +61,23 @@ impl Scene {
         scene
     }
 
-    /// The directory that is allowed.
+    /// Returns the allowed directory.
     pub fn allowed(&self) -> PathBuf {
         self.root.path().join("allowed")
     }
 
-    /// The directory that the plan names.
+    /// Returns the directory that the plan names.
     pub fn target(&self) -> PathBuf {
         self.allowed().join("target")
     }
 
-    /// Where the run keeps what is not on the target.
-    #[allow(dead_code)] // not by every file of tests
+    /// Returns the directory of the run's state, outside the target.
+    #[allow(dead_code)] // not every test uses it
     pub fn state(&self) -> PathBuf {
         self.root.path().join("state")
     }
 
-    /// Makes the allowed directory anew, with all that the attacker has prepared.
+    /// Recreates the allowed directory, with everything that the attacker has prepared.
     pub fn lay_out(&self) {
         let allowed = self.allowed();
         match fs::remove_dir_all(&allowed) {
@@ -107,7 +109,8 @@ impl Scene {
         }
     }
 
-    /// Starts the attack. `target_too`: the target's directory is replaced as well as what is in it.
+    /// Starts the attack. With `target_too`, it replaces the target's directory as well as its
+    /// content.
     pub fn attack(&self, target_too: bool) -> Attack {
         let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let attacker = Attacker {
@@ -122,7 +125,7 @@ impl Scene {
         Attack { stop, swaps, thread: Some(thread) }
     }
 
-    /// Everything outside, with its time and size.
+    /// Returns all outside files, with their times and sizes.
     fn outside(&self) -> Vec<(PathBuf, SystemTime, u64)> {
         let outside = self.root.path().join("outside");
         let mut all = vec![outside.clone()];
@@ -134,7 +137,8 @@ impl Scene {
         all.into_iter().map(seen).collect()
     }
 
-    /// Nothing outside was opened for writing, made, removed or changed.
+    /// Asserts that the run opened no outside file for writing, and created, removed or changed
+    /// none.
     pub fn assert_untouched(&self) {
         let mut room = [const { std::mem::MaybeUninit::uninit() }; 4096];
         let mut events = Reader::new(&self.watch, &mut room);
@@ -148,7 +152,7 @@ impl Scene {
     }
 }
 
-/// An attack that is running; dropped, it ends.
+/// Running attack. Dropping it ends the attack.
 pub struct Attack {
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicU64>,
@@ -156,7 +160,7 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// Ends it; gives how often a directory was replaced.
+    /// Ends the attack. Returns the number of replaced directories.
     pub fn end(mut self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap();
@@ -187,7 +191,7 @@ impl Attacker {
         let mut number = 0u64;
         while !self.stop.load(Ordering::Relaxed) {
             number += 1;
-            // The run has to find its way in between: each state stays for a while that varies.
+            // The run has to succeed in between: each state stays for a varying time.
             let stays = Duration::from_micros(number * 37 % 400);
             match number % 3 {
                 0 if self.target_too => self.swap(&self.target, &self.link, stays),
@@ -208,7 +212,7 @@ impl Attacker {
     }
 }
 
-/// Turns this thread into another user's, where this process may.
+/// Changes the user of this thread, if the process may.
 fn become_nobody() {
     if is_root() {
         let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));

@@ -1,9 +1,11 @@
-//! The mail store against fio jobs that read and write pages of one file and write a log to another.
+//! Compares the mail store with fio jobs that read and write pages of one file and write a log to
+//! another.
 //!
-//! The mail store decides its own mix and concurrency, so it runs first: how many page reads, page writes and
-//! log writes it had, of which mean size, and how many reads were outstanding on average (Little's law: rate
-//! times mean latency). fio then keeps as many page reads outstanding in a closed loop, and writes pages and
-//! the log at the store's rates, the log with `sync=dsync`.
+//! The mail store decides its own mix and concurrency, so it runs first. It yields the rates and
+//! mean sizes of page reads, page writes and log writes. It also yields the mean number of
+//! outstanding reads (Little's law: rate times mean latency). fio then keeps as many page reads
+//! outstanding in a closed loop, and writes pages and the log at the store's rates, the log with
+//! `sync=dsync`.
 
 use serde_json::Value;
 
@@ -11,7 +13,7 @@ use super::place::Place;
 use super::plimsoll::{bundle, fio_json, phases, sample};
 use super::{Options, Sample, peer};
 
-/// One run of each.
+/// Runs one of each.
 pub fn pair(place: &Place, options: &Options) -> Result<(Sample, Sample), String> {
     let plan = format!(
         "version = 1\nname = \"agreement-mail\"\n[target]\n{}\n[workload.mailbox]\n\
@@ -34,7 +36,7 @@ fn job<'a>(value: &'a Value, name: &str) -> Result<&'a Value, String> {
     found.ok_or_else(|| format!("no job `{name}` among {}", value["jobs"]))
 }
 
-/// The reads of a job alone.
+/// Returns the figures of a job's reads alone.
 fn reads(job: &Value) -> Sample {
     Sample { rate: job["read"]["iops"].as_f64().unwrap_or(0.0), ..sample(job, true) }
 }

@@ -1,9 +1,10 @@
-//! `benches/run agreement`: does the released binary, on its defaults, say of a target what its peer says?
+//! `benches/run agreement`: compares the released binary on its defaults with a peer on the same
+//! target.
 //!
-//! Each pair is one `plimsoll run` and one run of the peer on the same file or device: fio 3 with
-//! `io_uring`, one job and otherwise its defaults; on NFS, where Debian's fio has no engine, the loop over
-//! libnfs that `plimsoll-nfs` is compared with. Neither side is pinned. The order alternates. See
-//! `benches/README.md`.
+//! Each pair is one `plimsoll run` and one run of the peer on the same file or device. The peer is
+//! fio 3 with `io_uring`, one job and otherwise its defaults. On NFS, where Debian's fio has no
+//! engine, it is the libnfs loop that `plimsoll-nfs` is compared with. Neither side is pinned. The
+//! order alternates. See `benches/README.md`.
 
 mod mail;
 mod peer;
@@ -17,37 +18,37 @@ use std::path::PathBuf;
 use self::place::Place;
 use self::rows::{Kind, Row};
 
-/// What the command line says.
+/// Command-line options.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The binary.
+    /// Path of the binary.
     plimsoll: PathBuf,
-    /// Where the files of the disk rows, the images of loop devices and the exports are kept.
+    /// Directory for the files of the disk rows, the images of loop devices and the exports.
     dir: PathBuf,
-    /// Seconds of a run.
+    /// Length of a run in seconds.
     seconds: u64,
-    /// Seconds before that count for nothing, on both sides.
+    /// Length of the warm-up in seconds, on both sides.
     warm_up: u64,
     /// Pairs of a row.
     pairs: usize,
-    /// Whether fio registers its buffers and files, as Plimsoll does.
+    /// True if fio registers its buffers and files, as Plimsoll does.
     fixed: bool,
-    /// Size of the file, in MiB; that behind added delay is a quarter.
+    /// Size of the file, in MiB; a quarter of it behind added delay.
     file_mib: u64,
     kinds: Vec<Kind>,
-    /// Rows whose name contains one of these; all where there is none.
+    /// Rows whose name contains one of these; empty for all.
     only: Vec<String>,
     sizes: Vec<u64>,
     depths: Vec<u64>,
     reads: Vec<u64>,
 }
 
-/// One side's figures of one run.
+/// Figures of one side in one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     /// Operations per second.
     pub rate: f64,
-    /// Latency of the reads, or of the writes where there are no reads.
+    /// Latency of the reads, or of the writes in a row without reads.
     pub mean_ns: f64,
     pub p50_ns: f64,
     pub p99_ns: f64,
@@ -55,7 +56,7 @@ pub struct Sample {
     pub cpu_ns: f64,
 }
 
-/// All runs of a row: ours and the peer's, by pair.
+/// All runs of a row by pair, for our side and the peer.
 #[derive(Debug, Default)]
 pub struct Pairs {
     pub ours: Vec<Sample>,
@@ -114,7 +115,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", options.dir.display()))?;
     table::head(&options);
     let result = every(&options);
-    // There is none where no run began.
+    // The directory is missing if no run began.
     let _ = std::fs::remove_dir_all(plimsoll::state_home());
     result
 }
@@ -149,7 +150,7 @@ fn pairs(row: &Row, place: &Place, options: &Options) -> Result<Pairs, String> {
         }
         return Ok(pairs);
     }
-    // Makes the file that both work on.
+    // Creates the file for both sides.
     plimsoll::run(row, place, &Options { seconds: 1, warm_up: 0, ..options.clone() })?;
     for pair in 0..options.pairs {
         if pair % 2 == 0 {

@@ -37,7 +37,8 @@ pub fn run(row: &Row, place: &Place, options: &Options) -> Result<Sample, String
     Ok(Sample { cpu_ns: cpu_ns(job), ..sample(job, row.reads_percent > 0) })
 }
 
-/// Runs fio with its defaults but for what makes it do the same, and percentiles of the whole latency.
+/// Runs fio with its defaults, apart from options for the same operations and for percentiles of
+/// the whole latency.
 pub fn fio(args: &[String], options: &Options) -> Result<Value, String> {
     let (runtime, ramp) =
         (format!("--runtime={}", options.seconds), format!("--ramp_time={}", options.warm_up));
@@ -63,7 +64,7 @@ pub fn fio(args: &[String], options: &Options) -> Result<Value, String> {
     }
 }
 
-/// CPU time per operation, from fio's own shares of the job's runtime.
+/// Computes the CPU time per operation from fio's own shares of the job's runtime.
 fn cpu_ns(job: &Value) -> f64 {
     let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     let share = (number(&job["usr_cpu"]) + number(&job["sys_cpu"])) / 100.0;

@@ -1,4 +1,4 @@
-//! What a row runs on, made and taken away again.
+//! Target of a row: creation and removal.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,25 +9,25 @@ use super::rows::Kind;
 
 /// Delay of each request of the slow device.
 const DELAY: &str = "1ms";
-/// How long something that was started may take until it is there.
+/// Timeout for the start of a program or device.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A target.
+/// Target.
 #[derive(Debug)]
 pub struct Place {
-    /// The lines of `[target]`.
+    /// Lines of `[target]`.
     pub target: String,
-    /// The device, where it is one.
+    /// Path of the device, if the target is one.
     pub device: Option<PathBuf>,
-    /// Where files lie.
+    /// Directory of the files.
     pub dir: PathBuf,
     /// Size of the file or device, in MiB.
     pub mib: u64,
-    /// Address of the NFS server's ports: NFS, mount.
+    /// Ports of the NFS server: NFS, mount.
     pub ports: Option<(u16, u16)>,
-    /// The loop over libnfs.
+    /// Program of the loop over libnfs.
     pub libnfs: PathBuf,
-    // In the order in which they are to be taken away.
+    // In the order of removal.
     undo: Vec<Undo>,
 }
 
@@ -39,7 +39,7 @@ enum Undo {
 }
 
 impl Place {
-    /// Makes the target.
+    /// Creates the target.
     pub fn make(kind: Kind, options: &Options) -> Result<Self, String> {
         let mut place = Self {
             target: format!("path = {:?}", options.dir),
@@ -71,7 +71,7 @@ impl Place {
         let image = self.dir.join(format!("plimsoll-agreement-{}.img", std::process::id()));
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         self.undo.insert(0, Undo::Remove(image.clone()));
-        // Written, so that no run pays for blocks that aren't there yet.
+        // Writes all blocks, so that no run pays for their allocation.
         let mut block = vec![0u8; 1 << 20];
         for number in 0..self.mib {
             plimsoll_sys::simd::fill([3, 5], number, &mut block);
@@ -142,7 +142,7 @@ impl Place {
         Ok(())
     }
 
-    /// The file that a run kept: the largest below the directory.
+    /// Returns the file that a run kept: the largest below the directory.
     pub fn file(&self) -> Result<PathBuf, String> {
         if let Some(device) = &self.device {
             return Ok(device.clone());
@@ -206,7 +206,7 @@ fn until(there: impl Fn() -> bool, what: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a command to its end and gives what it printed.
+/// Runs a command to its end and returns its output.
 pub fn output(program: &str, args: &[&str]) -> Result<String, String> {
     let ran = Command::new(program)
         .args(args)

@@ -9,7 +9,7 @@ use super::place::{Place, output};
 use super::rows::Row;
 use super::{Options, Sample};
 
-/// The binary of the same build: examples/bench lies below its directory.
+/// Returns the binary of the same build, which is in the directory above examples/bench.
 pub fn beside_this() -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let release = here.parent().and_then(Path::parent).ok_or("no directory of the build")?;
@@ -40,7 +40,7 @@ pub fn run(row: &Row, place: &Place, options: &Options) -> Result<Sample, String
     Ok(sample)
 }
 
-/// The phases that all plans of this bench have.
+/// Returns the phases that all plans of this bench have.
 pub fn phases(options: &Options) -> String {
     format!(
         "[phases]\nwarm_up = \"{}s\"\nmeasure = \"{}s\"\nverify = false\n[evidence]\n\
@@ -49,7 +49,7 @@ pub fn phases(options: &Options) -> String {
     )
 }
 
-/// A bundle that is removed when it has been read.
+/// Bundle that is removed after it has been read.
 pub struct Made {
     pub path: PathBuf,
     above: PathBuf,
@@ -61,12 +61,12 @@ impl Drop for Made {
     }
 }
 
-/// What the runs of this bench have in common: removed at its end.
+/// Returns the directory that the runs of this bench share. The bench removes it at its end.
 pub fn state_home() -> PathBuf {
     std::env::temp_dir().join(format!("plimsoll-agreement-{}-state", std::process::id()))
 }
 
-/// Carries a plan out and keeps its data.
+/// Runs a plan and keeps its data.
 pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<Made, String> {
     let above = std::env::temp_dir().join(format!("plimsoll-agreement-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&above);
@@ -77,14 +77,14 @@ pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<Made
     std::fs::write(&file, plan).map_err(text)?;
     let mut command = Command::new(plimsoll);
     command.arg("run").arg(&file).args(["--keep", "-q", "--json", "--out"]).arg(&out);
-    // A ledger and a catalogue of its own; one calibration of this host for all runs.
+    // Each run has its own ledger and catalogue; all runs share one calibration of this host.
     command.env("XDG_DATA_HOME", above.join("data")).env("XDG_STATE_HOME", state_home());
     if let Some(device) = device {
         command.arg("--destroy").arg(device);
     }
     let ran = command.stdin(Stdio::null()).output();
     let ran = ran.map_err(|error| format!("{}: {error}", plimsoll.display()))?;
-    // FAIL, INVALID and INCONCLUSIVE are verdicts on so short a run; what is beyond them is a failure.
+    // FAIL, INVALID and INCONCLUSIVE are verdicts on such a short run; other codes are failures.
     if !ran.status.code().is_some_and(|code| [0, 1, 3].contains(&code)) {
         let error = String::from_utf8_lossy(&ran.stderr);
         return Err(format!("plimsoll run: {}{error}", String::from_utf8_lossy(&ran.stdout)));
@@ -93,7 +93,7 @@ pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<Made
     Ok(Made { path, above })
 }
 
-/// The directory that holds `run.json`.
+/// Returns the directory that contains `run.json`.
 fn find(dir: &Path) -> Option<PathBuf> {
     if dir.join("run.json").exists() {
         return Some(dir.to_path_buf());
@@ -102,7 +102,7 @@ fn find(dir: &Path) -> Option<PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| path.is_dir()).find_map(|path| find(&path))
 }
 
-/// A bundle in fio's JSON, so that both sides are read in one way.
+/// Reads a bundle as fio's JSON, so that both sides have one reader.
 pub fn fio_json(plimsoll: &Path, bundle: &Path) -> Result<Value, String> {
     let program = plimsoll.display().to_string();
     let path = bundle.display().to_string();
@@ -110,7 +110,7 @@ pub fn fio_json(plimsoll: &Path, bundle: &Path) -> Result<Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("fio-json of {path}: {error}"))
 }
 
-/// CPU time of the issuing threads in the measured phase.
+/// Returns the CPU time of the issuing threads in the measured phase.
 fn cpu_ns(bundle: &Path) -> Result<f64, String> {
     let path = bundle.join("observed.json");
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -120,7 +120,7 @@ fn cpu_ns(bundle: &Path) -> Result<f64, String> {
     Ok(threads.iter().map(|thread| time(thread, "user_ns") + time(thread, "system_ns")).sum())
 }
 
-/// The figures of a job in fio's JSON.
+/// Returns the figures of a job in fio's JSON.
 pub fn sample(job: &Value, reads: bool) -> Sample {
     let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     let side = &job[if reads { "read" } else { "write" }]["lat_ns"];

@@ -1,21 +1,21 @@
-//! The rows: on what, which size, how deep, which mix.
+//! Rows: target, size, depth and mix.
 
 use super::Options;
 
-/// What a row runs on.
+/// Kind of target of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A file in a directory of this host.
+    /// File in a directory of this host.
     Disk,
-    /// A loop device over a file, direct.
+    /// Loop device over a file, direct.
     Loop,
-    /// A loop device over a file in tmpfs, direct: as fast as this host makes one.
+    /// Loop device over a file in tmpfs, direct: the fastest device of this host.
     Tmpfs,
-    /// A device that answers 1 ms late: nbdkit's delay filter, a FUSE file, a loop device.
+    /// Device with a delay of 1 ms: nbdkit's delay filter, a FUSE file, a loop device.
     Delay,
     /// NFS-Ganesha on this machine.
     Nfs,
-    /// The mail store in a directory of this host.
+    /// Mail store in a directory of this host.
     Mail,
 }
 
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// Reads `disk,loop`.
+    /// Parses a list such as `disk,loop`.
     pub fn list(text: &str) -> Result<Vec<Self>, String> {
         let one = |name: &str| {
             let known = Self::ALL.into_iter().find(|kind| kind.name() == name);
@@ -52,7 +52,7 @@ pub struct Row {
     pub size_bytes: u64,
     pub depth: u64,
     pub reads_percent: u64,
-    /// Whether an `fdatasync` follows each write.
+    /// True if an `fdatasync` follows each write.
     pub flushes: bool,
 }
 
@@ -75,7 +75,7 @@ impl Row {
     }
 }
 
-/// KiB, depth, share of reads of the rows that are run where the command line names none.
+/// KiB, depth and share of reads of the default rows.
 const CHOSEN: [(u64, u64, u64); 12] = [
     (4, 1, 100),
     (4, 4, 100),
@@ -91,14 +91,14 @@ const CHOSEN: [(u64, u64, u64); 12] = [
     (1024, 4, 0),
 ];
 
-/// Those of them that are run behind a delay and over NFS.
+/// Subset of these rows for targets with a delay and for NFS.
 const FEWER: [(u64, u64, u64); 6] =
     [(4, 1, 100), (4, 32, 100), (4, 128, 100), (4, 32, 0), (64, 4, 100), (1024, 4, 100)];
 
-/// Rows in which an operation takes little longer than the call that makes it.
+/// Rows in which an operation takes little longer than its call.
 const SHALLOW: [(u64, u64, u64); 4] = [(4, 1, 100), (4, 2, 100), (4, 1, 0), (4, 2, 0)];
 
-/// The rows of a kind.
+/// Returns the rows of a kind.
 pub fn of(kind: Kind, options: &Options) -> Vec<Row> {
     let chosen: Vec<(u64, u64, u64)> = match kind {
         Kind::Mail => vec![(32, 0, 100)],
@@ -128,7 +128,7 @@ pub fn of(kind: Kind, options: &Options) -> Vec<Row> {
     rows.filter(|row| possible(row) && asked(row)).collect()
 }
 
-/// Every combination of what the command line names.
+/// Returns every combination of the command line's values.
 fn all(options: &Options) -> Vec<(u64, u64, u64)> {
     let or = |given: &[u64], default: &[u64]| match given {
         [] => default.to_vec(),

@@ -1,4 +1,4 @@
-//! The table.
+//! Output as a table.
 
 use super::rows::Row;
 use super::{Options, Pairs, Sample};

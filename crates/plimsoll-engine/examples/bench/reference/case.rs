@@ -1,4 +1,4 @@
-//! One case: a law, a driver, a load.
+//! One case: a distribution, a driver, a load.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,16 +15,16 @@ use super::law::Law;
 use super::target::{Known, Reference, Waiting};
 use super::{step, stream};
 
-/// The code that drives.
+/// Driver under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
     /// Streams of operations.
     Stream,
-    /// Stateful workloads, as the mail store is.
+    /// Stateful workloads, such as the mail store.
     Step,
 }
 
-/// When operations start.
+/// Pacing of the operations.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
     Closed {
@@ -36,7 +36,7 @@ pub enum Load {
     },
 }
 
-/// A case.
+/// Case of the reference bench.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub law: Law,
@@ -47,7 +47,7 @@ pub struct Case {
     pub waiting: Waiting,
 }
 
-/// What was found.
+/// Result of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     pub reported: Figures,
@@ -55,13 +55,13 @@ pub struct Found {
     pub done: Figures,
 }
 
-/// Room in the device, for open loops.
+/// Places of the device, for open loops.
 const PLACES: u32 = 1 << 16;
 /// Seed of the arrivals.
 const SEED: u64 = 42;
-/// Time between the device's being ready and the start.
+/// Time between the device's readiness and the start.
 const LEAD_NS: u64 = 20_000_000;
-/// How long a driver watches the clock before a start: the default of plans.
+/// Time before a start in which a driver watches the clock: the default of plans.
 const SPIN_NS: u64 = 50_000;
 
 impl Case {
@@ -169,8 +169,8 @@ fn stepped(case: &Case, options: &Options) -> Result<Found, String> {
     truth(case, &known, reported, (start_ns, stop_ns))
 }
 
-/// The two truths. A closed loop's operations begin when they are asked for, an open loop's when they were due to
-/// start, whenever that was asked for.
+/// Computes both truths. A closed loop's operations begin when the device receives them, an open
+/// loop's at their scheduled start.
 fn truth(
     case: &Case,
     known: &[Known],
@@ -189,7 +189,7 @@ fn truth(
         Load::Closed { depth } => {
             let of = |ns: fn(&Known) -> u64| known.iter().map(ns).collect::<Vec<u64>>();
             let drawn = of(|one| one.due_ns - one.asked_ns);
-            // Places that are asked for again at once are always in the device (Little's law).
+            // A place that is reused at once is always in the device (Little's law).
             let mean_ns = drawn.iter().sum::<u64>() as f64 / drawn.len().max(1) as f64;
             let drawn_rate = f64::from(depth) / mean_ns * 1e9;
             Ok(found((drawn_rate, drawn), of(|one| one.done_ns - one.asked_ns)))

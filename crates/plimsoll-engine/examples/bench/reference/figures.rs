@@ -1,4 +1,4 @@
-//! What is compared.
+//! Figures of the comparison.
 
 /// Figures of one side.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,7 +11,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Of latencies one by one.
+    /// Computes the figures of individual latencies.
     pub fn of(rate_per_s: f64, latencies_ns: &mut [u64]) -> Self {
         latencies_ns.sort_unstable();
         let count = latencies_ns.len();
@@ -30,7 +30,7 @@ impl Figures {
     }
 }
 
-/// An error in percent.
+/// Returns an error in percent.
 pub fn error(reported: f64, truth: f64) -> String {
     if truth == 0.0 {
         return "-".to_owned();
@@ -38,7 +38,7 @@ pub fn error(reported: f64, truth: f64) -> String {
     format!("{:+.1} %", 100.0 * (reported / truth - 1.0))
 }
 
-/// The largest error of a latency that is reported, as a share of what it may be: 1 % + 2 µs.
+/// Returns the largest error of a reported latency, as a share of its bound of 1 % + 2 µs.
 pub fn bound_share(reported: &Figures, truth: &Figures) -> f64 {
     let fields: [fn(&Figures) -> f64; 4] =
         [|f| f.mean_ns, |f| f.p50_ns, |f| f.p99_ns, |f| f.p999_ns];

@@ -1,7 +1,7 @@
-//! `benches/run reference`: what the drivers report of a target whose service times are known.
+//! `benches/run reference`: tests the drivers' reports of a target with known service times.
 //!
-//! The target is a thread of this process (`tests/support/reference.rs`). The drivers, the clocks, the pacing
-//! and the recording are those of a run. See `docs/accuracy.md`.
+//! The target is a thread of this process (`tests/support/reference.rs`). The drivers, the clocks,
+//! the pacing and the recording are those of a run. See `docs/accuracy.md`.
 
 mod case;
 mod figures;
@@ -23,14 +23,14 @@ use self::figures::{Figures, bound_share, error};
 use self::law::{LAWS, Law};
 use self::target::Waiting;
 
-/// What the command line says.
+/// Command-line options.
 #[derive(Clone, Debug)]
 struct Options {
     /// Length of a case.
     seconds: u64,
-    /// Rate of the open loops, and what the depths of the closed ones are chosen for.
+    /// Rate of the open loops, which also sets the depths of the closed ones.
     rate_per_s: f64,
-    /// Where the driver runs, and the device.
+    /// CPUs of the driver and of the device.
     cpu: usize,
     device_cpu: usize,
     /// Cases whose name contains this.
@@ -71,9 +71,9 @@ fn options(args: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// Every case of one law at a rate.
+/// Returns every case of one distribution at a rate.
 fn cases(law: Law, rate_per_s: f64) -> Vec<Case> {
-    // Operations that are served at a time, at that rate (Little's law).
+    // Operations served at a time, at that rate (Little's law).
     let busy = (rate_per_s * law.mean_ns() / 1e9).round().max(1.0) as u32;
     let beyond = 1 << 16;
     let stream = Driver::Stream;
@@ -86,7 +86,7 @@ fn cases(law: Law, rate_per_s: f64) -> Vec<Case> {
         case(stream, closed, beyond, watching),
         case(stream, closed, half, watching),
         case(stream, open, beyond, watching),
-        // Eight tenths of what the servers can do.
+        // Eight tenths of the servers' capacity.
         case(stream, open, busy + busy / 4, watching),
         case(stream, closed, beyond, Waiting::Sleeping),
         case(Driver::Step, Load::Closed { depth: busy / 2 }, beyond, watching),
@@ -99,7 +99,7 @@ fn cases(law: Law, rate_per_s: f64) -> Vec<Case> {
     cases
 }
 
-/// Short service times at small depths: what waiting itself adds.
+/// Returns cases with short service times at small depths, which show the cost of waiting itself.
 fn shallow_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for service_us in [5, 10, 20, 50, 100] {

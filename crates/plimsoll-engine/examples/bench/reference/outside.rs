@@ -1,4 +1,5 @@
-//! The same from outside: `plimsoll run` against an NFS server on this host with programmed delays.
+//! The same comparison from outside: `plimsoll run` against an NFS server on this host with
+//! programmed delays.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -20,11 +21,11 @@ use crate::agreement::plimsoll::{beside_this, bundle, fio_json};
 struct Case {
     law: Law,
     depth: u32,
-    /// Calls that are served at a time.
+    /// Calls that the server handles at a time.
     servers: Option<u32>,
 }
 
-/// The server that keeps names and attributes; ended when dropped.
+/// Server for names and attributes; dropping it ends the process.
 struct Served {
     child: Child,
     address: SocketAddr,
@@ -131,7 +132,7 @@ fn found(case: &Case, job: &Value, known: &[Known], seconds: u64) -> Result<Foun
         p999_ns: percentile("99.900000"),
     };
     let counted = number(&read["total_ios"]);
-    // Operations that were in flight at the end belong to the latencies and not to the rate.
+    // Operations that were in flight at the end count for the latencies and not for the rate.
     if (known.len() as f64 - counted).abs() > f64::from(case.depth) {
         return Err(format!("{counted} reads were reported of {}", known.len()));
     }

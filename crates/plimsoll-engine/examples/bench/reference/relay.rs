@@ -1,9 +1,9 @@
-//! An NFS server with programmed delays that writes down when it sent what: a relay before another
-//! server, which answers READ itself, after a drawn time, from what WRITEs that passed carried.
+//! NFS server with programmed delays that records its response times. The relay forwards calls to
+//! another server. It answers READ itself, after a drawn time, with data from earlier WRITEs.
 //!
-//! Of each READ the times are kept at which its last byte had been received and at which its answer was
-//! handed to the socket. All in between is the relay's own; what a client sees beyond it is the way over
-//! loopback, and the client.
+//! For each READ it records when it received the last byte and when it handed the answer to the
+//! socket. The relay causes all delay in between. Any further delay at the client is due to
+//! loopback and the client.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,25 +19,25 @@ use plimsoll_sys::clock::monotonic_ns;
 use super::law::Draws;
 use super::target::Known;
 
-/// The last fragment of a record (RFC 5531 section 11).
+/// Last fragment of a record (RFC 5531 section 11).
 const LAST: u32 = 0x8000_0000;
 const NFS: u32 = 100_003;
 const READ: u32 = 6;
 const WRITE: u32 = 7;
-/// For so long after the last READ a connection is watched without sleeping.
+/// Time after the last READ during which the relay watches a connection without sleeping.
 const WATCH_NS: u64 = 200_000_000;
 const NAP: Duration = Duration::from_micros(200);
 
-/// What all connections share.
+/// State that all connections share.
 struct State {
     files: HashMap<Vec<u8>, Vec<u8>>,
     draws: Draws,
-    /// When each server is free; empty where there is no limit.
+    /// Time at which each server becomes free; empty without a limit.
     free_ns: BinaryHeap<Reverse<u64>>,
     known: Vec<Known>,
 }
 
-/// The relay. It ends with the process.
+/// Relay, which ends with the process.
 #[derive(Clone)]
 pub struct Relay {
     pub address: SocketAddr,
@@ -45,7 +45,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay to `server`.
+    /// Starts a relay to `server`.
     pub fn start(server: SocketAddr, draws: Draws) -> Result<Self, String> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
@@ -63,8 +63,8 @@ impl Relay {
         Ok(relay)
     }
 
-    /// Serves as this says from now on, and gives what is known of the READs until now, in the order in
-    /// which they came.
+    /// Changes the service times and servers. Returns the times of the READs until now, in order of
+    /// arrival.
     pub fn reset(&self, draws: Draws, servers: Option<u32>) -> Vec<Known> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.draws = draws;
@@ -89,7 +89,7 @@ impl Relay {
     }
 }
 
-/// One end of a connection, and what came from it.
+/// One end of a connection, and its received bytes.
 struct Records {
     stream: TcpStream,
     bytes: Vec<u8>,
@@ -101,7 +101,8 @@ impl Records {
         Self { stream, bytes: Vec::new(), buffer: vec![0; 256 << 10] }
     }
 
-    /// Takes what is there. `false` once the other end is closed.
+    /// Receives available bytes. Returns `false` if none were available, and `None` once the other
+    /// end is closed.
     fn receive(&mut self) -> Option<bool> {
         match self.stream.read(&mut self.buffer) {
             Ok(0) => None,
@@ -113,8 +114,8 @@ impl Records {
         }
     }
 
-    /// The length of the first whole record with its mark, where one is there. Both sides send whole records
-    /// in one fragment here, or the fragments pass one by one.
+    /// Returns the length of the first whole record with its mark, if one is available. Both sides
+    /// send whole records in one fragment here, or the relay passes the fragments one by one.
     fn whole(&self) -> Option<usize> {
         let mark = u32::from_be_bytes(self.bytes.get(..4)?.try_into().ok()?);
         let end = 4 + (mark & !LAST) as usize;
@@ -134,7 +135,7 @@ impl Records {
     }
 }
 
-/// An answer that is due, by its time and the number of its READ.
+/// Answer that waits for its due time, with that time and the number of its READ.
 type Due = Reverse<(u64, usize, Vec<u8>)>;
 
 struct Connection<'a> {
@@ -142,7 +143,7 @@ struct Connection<'a> {
     calls: Records,
     answers: Records,
     due: BinaryHeap<Due>,
-    /// When the last READ came.
+    /// Arrival of the last READ.
     read_ns: u64,
 }
 
@@ -155,7 +156,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Does what is to be done. `None` at the end.
+    /// Receives, answers and forwards. Returns `None` at the end.
     fn turn(&mut self) -> Option<bool> {
         let mut moved = self.calls.receive()?;
         let now_ns = monotonic_ns();
@@ -185,7 +186,8 @@ impl Connection<'_> {
             let bytes = record.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
             bytes.map(u32::from_be_bytes)
         };
-        // After mark, XID, direction, RPC version: program, its version, procedure, credential, verifier.
+        // After mark, XID, direction, RPC version: program, its version, procedure, credential,
+        // verifier.
         let (program, procedure) = (word(16)?, word(24)?);
         let verifier = 36 + (word(32)? as usize).next_multiple_of(4);
         let arguments = verifier + 8 + (word(verifier + 4)? as usize).next_multiple_of(4);

@@ -1,4 +1,4 @@
-//! The production loop in virtual time, against devices whose behaviour is known.
+//! Tests of the production loop in virtual time, against devices of known behaviour.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -14,11 +14,11 @@ const BEFORE: u32 = 0;
 const MEASURED: u32 = 1;
 const CLOSE: u32 = 2;
 
-/// What one run reported of its measured phase.
+/// Report of one run's measured phase.
 struct Reported {
-    /// What completed in it.
+    /// I/Os that completed in the phase.
     inside: ClassSums,
-    /// What was in flight at its end.
+    /// I/Os in flight at the end of the phase.
     drained: ClassSums,
     latencies: Vec<Latencies>,
     waits: u64,
@@ -33,7 +33,7 @@ impl Reported {
     }
 }
 
-/// Drives so many reads for `seconds`, all of which is measured.
+/// Drives `depth` reads for `seconds`, all of which is measured.
 fn run<D: Device>(queue: Simulated<D>, depth: u32, seconds: u64, outage_max_ns: u64) -> Reported {
     let control = Control::new(BEFORE, 0);
     control.measure(MEASURED, 0);
@@ -86,7 +86,7 @@ fn the_device_never_waits_for_the_thread() {
 #[test]
 fn what_is_reported_is_what_was_drawn() {
     for law in LAWS {
-        // As many servers as operations in flight, and a quarter of them.
+        // A server for each operation in flight, then for a quarter of them.
         for servers in [8, 2] {
             let (queue, took_ns) = Drawn::queue(&World::default(), 8, law, servers);
             let reported = run(queue, 8, 1, 600 * SECOND);
@@ -114,7 +114,7 @@ fn a_stall_across_the_end_counts_with_its_whole_length() {
 
 #[test]
 fn a_starved_thread_leaves_what_waited() {
-    // Nothing comes back at all: its eight reads are the record.
+    // No read comes back at all: the eight reads are the record.
     let mut queue = Served::queue(&World::default(), 8, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);
     let reported = run(queue, 8, 10, 60 * SECOND);

@@ -10,18 +10,18 @@ use crate::stream::pacing::Pacing;
 use crate::stream::source::{Source, Wants};
 use crate::timer::Timer;
 
-/// An operation that came back.
+/// Operation that came back.
 #[derive(Clone, Copy)]
 pub(super) struct Completed {
     pub place: u32,
     pub result: Result<u32, i32>,
-    /// When its completion was first there to be taken.
+    /// Time at which the thread first saw the completion.
     pub came_ns: u64,
-    /// Whether its intended start came by a schedule.
+    /// True if its intended start came from a schedule.
     pub scheduled: bool,
 }
 
-/// Room for the writes that wait for a flush; `None` where no flush follows the writes.
+/// Allocates room for writes that wait for a flush. Returns `None` if no flush follows the writes.
 pub(super) fn waiting(
     wants: Wants,
     cells: usize,
@@ -30,13 +30,13 @@ pub(super) fn waiting(
 ) -> Option<Box<DurableWrites>> {
     let durable = wants.durable?;
     let clients = (cells / classes.max(1) as usize).max(1);
-    // While a flush is out, the client's other places write on.
+    // During a flush the client's other places continue to write.
     let depth = places.div_ceil(clients) + 1;
     let each = (durable.every_writes as usize).saturating_mul(depth).min(PENDING_MAX);
     Some(Box::new(DurableWrites::new(clients, places, each)))
 }
 
-/// Takes a completed write or flush.
+/// Records a completed write or flush.
 #[inline(never)]
 pub(super) fn note(
     waiting: &mut DurableWrites,
@@ -63,7 +63,7 @@ pub(super) fn note(
             let took_ns = |from_ns: u64| completed.came_ns.saturating_sub(from_ns);
             let due_ns = completed.scheduled.then_some(flown.intended_ns);
             waiting.flushed((completed.place, client, file), due_ns, &mut |at| {
-                // Its bytes are counted with the write call.
+                // The write call already counts its bytes.
                 cell.record(took_ns(at.intended_ns), took_ns(at.submitted_ns), 0);
             });
         }

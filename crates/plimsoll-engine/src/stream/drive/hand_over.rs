@@ -1,4 +1,5 @@
-//! The last part of the loop: hands over what was started, and waits where nothing else is to be done.
+//! Last part of the loop: hands over started operations, and waits if the loop has nothing else to
+//! do.
 
 use super::{Driver, Queue, Snapshot, Source};
 use crate::EngineError;
@@ -6,8 +7,8 @@ use crate::stream::pacing::Pacing;
 use crate::timer::Timer;
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Hands what was started to the target. Where nothing else is to be done, waits for whatever comes
-    /// first.
+    /// Hands started operations to the target. If nothing else is to do, waits for a completion, a
+    /// start or a cut.
     #[inline(always)]
     pub(super) fn hand_over(
         &mut self,
@@ -40,8 +41,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         };
         let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
         if watch_from_ns <= now_ns {
-            // Too near to sleep. Where nothing is in flight, the clock is all there is to watch: what
-            // else the loop does would be part of how late the next operation starts.
+            // The start is too near to sleep. With nothing in flight, the thread only watches the
+            // clock: any other work of the loop would delay the next operation.
             if in_flight == 0 {
                 let until_ns = due_ns.min(self.next_cut_ns);
                 self.pacing.prepare();
@@ -65,7 +66,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.wait(Some(until_ns.saturating_sub(now_ns)))
     }
 
-    /// Notes when the operations that were started are handed over: now.
+    /// Sets the hand-over time of the started operations to now.
     #[inline(always)]
     fn stamp(&mut self, snapshot: &mut Snapshot, now_ns: u64) {
         for place in self.fresh.drain(..) {

@@ -1,4 +1,4 @@
-//! The production loop in virtual time: a day takes a moment, and every figure is exact.
+//! Tests of the production loop in virtual time: a day takes a moment, and every figure is exact.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -39,7 +39,7 @@ fn config(length_ns: u64) -> DriveConfig {
     }
 }
 
-/// The writer, on the driver's own thread so that it is never late.
+/// Writer on the driver's own thread, so that it is never late.
 struct Writer {
     inbox: Receiver<Box<Snapshot>>,
     returns: Returns,
@@ -59,7 +59,7 @@ impl Writer {
     }
 }
 
-/// Drives with nobody who ends it early.
+/// Drives without an early stop.
 fn drive_all<D: Device, P: Pacing>(
     queue: &mut Simulated<D>,
     mut pacing: P,
@@ -73,7 +73,7 @@ fn drive_all<D: Device, P: Pacing>(
     drive(queue, &mut Same, &mut pacing, &mut world, config, outbox, stop)
 }
 
-/// Drives, and gives what was reported.
+/// Drives and returns the collected report.
 fn report_of<D: Device, P: Pacing>(
     mut queue: Simulated<D>,
     pacing: P,
@@ -89,7 +89,7 @@ fn report_of<D: Device, P: Pacing>(
     collector
 }
 
-/// The same with a writer that gives back what it is handed, and with each interval's operations.
+/// Drives with a writer that returns its boxes. Also returns the operations of each interval.
 fn go<P: Pacing>(
     queue: Simulated<Served>,
     pacing: P,
@@ -160,7 +160,8 @@ fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
     assert!((180 * SECOND..183 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
 }
 
-/// The ring's timer ends a wait, and is no operation: what comes after it is not as old as the timer.
+/// The ring's timer ends a wait without completing an operation. Completions after it are younger
+/// than the timer.
 #[test]
 fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
     for depth in [1, 8] {
@@ -169,18 +170,18 @@ fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
         let (_, collected, _) = go(queue, Closed::new(&[depth], 0), config(20 * SECOND));
         let slow = collected.totals[0].latency.max_ns().unwrap();
         assert!((4 * SECOND..5 * SECOND).contains(&slow), "depth {depth}: {slow}");
-        // All that were in flight waited for all of the stall.
+        // The whole stall delayed every operation in flight.
         let least = u64::from(depth) * 4 * SECOND;
         assert!(collected.totals[0].sums.latency_ns > least, "depth {depth}");
     }
 }
 
-/// As many completions as were asked for, and the timer among them: the one that is left is of an operation that has not
-/// been handed over yet.
+/// A full batch of completions contains the timer. The remaining completion is of an operation that
+/// has not been handed over yet.
 #[test]
 fn a_timer_among_a_full_batch_makes_nothing_older_than_it_is() {
     for depth in [1, 2, 8, 16] {
-        // A wait ends by its time, and before the thread goes on all operations come back.
+        // A wait ends by its timeout, and all operations come back before the thread continues.
         let mut queue = Served::queue(&World::default(), 16, SECOND + 50);
         queue.costs.wake_ns = 100;
         let (_, collected, _) = go(queue, Closed::new(&[depth], 0), config(20 * SECOND));
@@ -197,8 +198,8 @@ fn constant(rate_per_s: f64) -> Open<plimsoll_workload::arrival::Arrivals> {
 
 #[test]
 fn a_stall_is_in_the_latencies_of_all_that_it_made_wait() {
-    // 20 s at 1,000/s with one stall of 2 s: the slowest 1 % of 20,000 operations are those that the
-    // first 200 ms of the stall made wait, so p99 is 2 s - 0.01 × 20 s = 1.8 s.
+    // 20 s at 1,000/s with one stall of 2 s. The first 200 ms of the stall delay the slowest 1 % of
+    // 20,000 operations. So p99 is 2 s - 0.01 × 20 s = 1.8 s.
     let world = World::default();
     let mut queue = Served::queue(&world, 10_000, 100_000);
     queue.device.stall = (9 * SECOND, 11 * SECOND);
@@ -224,7 +225,7 @@ fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
     assert_eq!(end.ended, 20_000);
     let p99 = collected.totals[0].latency.quantile_ns(0.99).unwrap() as f64;
     assert!((p99 - 1.8e9).abs() < 0.02 * 1.8e9, "{p99}");
-    // The service time of a full queue's victims is short: this is what closed loops report alone.
+    // The service time of a full queue's victims is short. A closed loop reports only this time.
     let service = collected.totals[0].service.quantile_ns(0.99).unwrap();
     assert!(service < 1_000_000, "{service}");
     let group = &collected.groups[0];
@@ -241,7 +242,7 @@ fn a_day_at_a_constant_rate_does_not_drift() {
     let (end, collected, rows) = go(Served::queue(&world, 100, 1_000), constant(7.0), config);
     assert_eq!(end.started, 7 * 24 * 3600);
     assert_eq!(collected.groups[0].lag_own.max_ns(), Some(0));
-    // The last operation started where the schedule says, and ended a service time later.
+    // The last operation started on schedule, and ended a service time later.
     assert_eq!(collected.totals[0].latency.max_ns(), Some(1_000));
     assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), 7 * 24 * 3600);
     let full = rows.iter().filter(|row| row.1 == 7 * 600).count();
@@ -282,7 +283,7 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     assert_eq!((end.ended, end.never_started), (10_000, 0));
     assert!(collected.window[0].operations <= 9_001, "the rate counts what was in time");
     assert!(collected.totals[0].latency.max_ns().unwrap() > 2_900_000_000);
-    // Where even the drain time isn't enough, what was left is counted.
+    // If even the drain is too short, the rest is counted.
     let world = World::default();
     let mut queue = Served::queue(&world, 4, 100_000);
     queue.device.stall = (9 * SECOND, 100 * SECOND);
@@ -296,14 +297,14 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     assert_eq!((total.sums.abandoned, total.sums.never_started), (4, 996));
     assert_eq!(total.latency.count(), 10_000);
     assert_eq!(total.service.count(), 9_004);
-    // The first was due at 9 s. The fourth filled the queue at 9.003 s, and the thread looks up a second
-    // later and once more.
+    // The first was due at 9 s. The fourth filled the queue at 9.003 s. The thread wakes up one
+    // second later, and once more.
     assert_eq!((end.end_ns, total.latency.max_ns()), (11_003_000_000, Some(2_003_000_000)));
     let p95 = total.latency.quantile_ns(0.95).unwrap() as f64;
     assert!((p95 / 1.503e9 - 1.0).abs() < 0.002, "the 500th of those that waited: {p95}");
 }
 
-/// One stall of `length` seconds that begins `before` seconds before the end of ten seconds.
+/// Runs ten seconds with one stall of `length` seconds that begins `before` seconds before the end.
 fn stalled(before: u64, length: u64) -> Collector {
     let world = World::default();
     let mut queue = Served::queue(&world, 10_000, 100_000);
@@ -313,8 +314,8 @@ fn stalled(before: u64, length: u64) -> Collector {
 
 #[test]
 fn a_stall_across_the_end_weighs_as_much_as_before_it() {
-    // 1,000 arrivals a second: a stall of 2 s in the middle makes 2,000 wait, one that begins 1 s before
-    // the end the 1,000 that were due by then, each for its whole time.
+    // 1,000 arrivals a second: a stall of 2 s in the middle delays 2,000. A stall that begins 1 s
+    // before the end delays the 1,000 due by then, each for its whole time.
     let (inside, across) = (stalled(5, 2), stalled(1, 2));
     for collected in [&inside, &across] {
         let latency = &collected.totals[0].latency;
@@ -325,7 +326,7 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
     let p95 = across.totals[0].latency.quantile_ns(0.95).unwrap() as f64;
     assert!((p95 / 1.5e9 - 1.0).abs() < 0.002, "500 of 10,000 waited longer: {p95}");
     assert_eq!(across.window[0].operations, 9_000);
-    // Ninety seconds: the drain outlasts it.
+    // Ninety seconds: the drain outlasts the stall.
     let world = World::default();
     let mut queue = Served::queue(&world, 8, 1_000_000);
     queue.device.stall = (9 * SECOND, 99 * SECOND);
@@ -363,7 +364,8 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
     assert_eq!(collector.totals[0].sums.operations, 8 * 3_501);
 }
 
-/// A process that was stopped before it could begin, and went on after its end: all that was due is late.
+/// A process that was stopped before the start and resumed after the end: every due operation is
+/// late.
 #[test]
 fn what_begins_after_its_end_is_no_part_of_the_rate() {
     let world = World::default();
@@ -377,7 +379,7 @@ fn what_begins_after_its_end_is_no_part_of_the_rate() {
 
 #[test]
 fn a_starved_stream_leaves_what_waited() {
-    // Nothing of this stream comes back at all: its 16 operations are the record.
+    // No operation of this stream comes back at all: its 16 operations are the record.
     let world = World::default();
     let mut queue = Served::queue(&world, 16, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);
@@ -394,7 +396,7 @@ fn a_starved_stream_leaves_what_waited() {
 mod drawn;
 mod piped;
 
-/// So many writes of 1 ms, then a flush of 104 ms.
+/// Device with `writes` writes of 1 ms, then a flush of 104 ms.
 struct Journal {
     writes: u64,
     served: u64,
@@ -408,7 +410,8 @@ impl Device for Journal {
     }
 }
 
-/// The operations of such a device: classes are the write call, the flush call and the durable write.
+/// Operations for such a device. The classes are the write call, the flush call and the durable
+/// write.
 struct Log {
     writes: u32,
     given: u32,
@@ -429,7 +432,7 @@ impl Source for Log {
     }
 }
 
-/// Totals of the three classes over 60 s.
+/// Returns the totals of the three classes over 60 s.
 fn log_of<P: Pacing>(writes: u32, mut pacing: P) -> Collector {
     let device = Journal { writes: writes.into(), served: 0 };
     let mut queue = Simulated::new(&World::default(), 1, device);
@@ -486,7 +489,7 @@ fn an_open_loop_counts_from_the_writes_arrival_and_leaves_the_flushs_own_out() {
     let durable = &collected.totals[2];
     let mean_ns = durable.sums.latency_ns / durable.sums.operations.max(1);
     assert!((104_500_000..106_000_000).contains(&mean_ns), "250 ms apart: {mean_ns}");
-    // More than the device can do: writes wait for those before them, and that counts.
+    // The rate exceeds the device's: writes wait for earlier ones, and these waits count.
     let rate = Rate::per_s(40.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
     let collected = log_of(1, Open::new(vec![schedule.whole(1)], 1, 0));

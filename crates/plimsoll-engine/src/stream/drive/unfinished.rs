@@ -1,4 +1,4 @@
-//! What a thread leaves that has not come to an end ([`plimsoll_record::drain`]).
+//! Unfinished operations of a thread ([`plimsoll_record::drain`]).
 
 use plimsoll_record::cells::Snapshot;
 
@@ -9,8 +9,8 @@ use crate::stream::source::Source;
 use crate::timer::Timer;
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Writes down the operations that have not come back, and the arrivals that were due before the
-    /// stop and never started: each took at least as long as it has waited.
+    /// Records the operations that have not come back, and the arrivals due before the stop that
+    /// never started. Each took at least as long as it has waited.
     pub(super) fn leave(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
         self.leave_unflushed(snapshot, ended_ns);
         let Self { source, pacing, in_flight, config, end, .. } = self;
@@ -18,7 +18,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         for flown in in_flight.iter_mut().filter(|flown| flown.in_flight) {
             flown.in_flight = false;
             end.abandoned += 1;
-            // One that was not handed over yet has been served for no time at all.
+            // An operation that was not handed over yet has no service time at all.
             let submitted_ns = flown.submitted_ns;
             let from_ns = if scheduled { flown.intended_ns } else { submitted_ns };
             let cell = cell_of(flown.client, flown.op.class, config);

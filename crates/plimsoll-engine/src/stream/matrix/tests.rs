@@ -110,7 +110,7 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
     few.files.working_set_bytes = Some(16 * 4096);
     let report = go(&path, few, followed(&generations), 16, 20_000);
     assert_eq!(report.collected.totals[0].sums.errors, 0);
-    // When it is quiet, each unit holds exactly what was acknowledged last.
+    // Once no operation is in flight, each unit contains exactly the last acknowledged write.
     let whole = config(100.0, Pattern::Sequential, 1 << 20);
     let report = go(&path, whole, followed(&generations), 1, FILE_BYTES >> 20);
     assert_eq!(report.collected.totals[0].sums.errors, 0);
@@ -122,7 +122,7 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
 fn a_sample_is_checked_without_following_everything() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f");
-    // So few units are reached that each of them is sampled.
+    // The operations reach few units, so the sample contains every one.
     let sample = Arc::new(Sample::new([UNITS as u64].into_iter(), 64, 7));
     let sampled = || WriteContent::Sampled { content: made(true), sample: Arc::clone(&sample) };
     let whole = config(0.0, Pattern::Sequential, 1 << 20);
@@ -145,7 +145,7 @@ fn a_sample_is_checked_without_following_everything() {
     assert!(error.to_string().contains(&format!("at byte {at}")), "{error}");
 }
 
-/// Hands the bytes to a source as if they had been read, and returns what its checks came to.
+/// Hands the bytes to a source as if it had read them, and returns the results of its checks.
 fn checked(bytes: &mut [u8], generations: &Arc<[Generations]>, size_bytes: u32) -> Checks {
     let whole = config(100.0, Pattern::Sequential, size_bytes);
     let mut source = MatrixSource::new(whole, 0..1, followed(generations), 1).unwrap();
@@ -163,7 +163,8 @@ fn a_thousand_single_bit_flips_are_all_found() {
     let generations = untouched();
     lay_out(&path, &generations);
     let mut bytes = std::fs::read(&path).unwrap();
-    // Each in a unit of its own, in every part of the unit, by a fixed sequence (Knuth's MMIX).
+    // Each flip is in a unit of its own, in every part of the unit, by a fixed sequence (Knuth's
+    // MMIX).
     let mut state = 12_345u64;
     for unit in 0..1000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005);

@@ -1,30 +1,30 @@
-//! A pacing whose form is known at run time only: the driver is compiled for this one and not for each. Which form it
-//! is never changes during a drive, so that the branch costs next to nothing.
+//! Pacing whose form is known only at run time: the driver is compiled once for all forms. The form
+//! never changes during a drive, so the branch costs almost nothing.
 
 use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
 use super::{Barrier, Capped, Closed, Open, Pacing, Start, Thinking};
 
-/// How long a cap's schedule may be caught up with after a stall.
+/// Schedule that a cap may catch up with after a stall.
 const CREDIT_NS: u64 = 100_000_000;
 
-/// See the module.
+/// Pacing of any form. See the module.
 pub enum AnyPacing {
-    /// A closed loop.
+    /// Closed loop.
     Closed(Closed),
-    /// A closed loop of whole batches.
+    /// Closed loop of whole batches.
     Barrier(Barrier),
-    /// A closed loop with think times.
+    /// Closed loop with think times.
     Thinking(Thinking),
-    /// An open loop.
+    /// Open loop.
     Open(Open<StartTimes>),
-    /// A closed loop under a rate cap.
+    /// Closed loop under a rate cap.
     Capped(Box<Capped<AnyPacing, StartTimes>>),
 }
 
 impl AnyPacing {
-    /// The pacing of `clients` clients from `start_ns` on. A cap holds closed loops back; an open loop has its own
-    /// schedule.
+    /// Creates the pacing of `clients` clients from `start_ns` on. A cap limits closed loops; an
+    /// open loop has its own schedule.
     #[must_use]
     pub fn new(pace: Pace, cap: Option<CapTurns>, clients: u32, start_ns: u64) -> Self {
         let each = |depth: u32| vec![depth; clients as usize];

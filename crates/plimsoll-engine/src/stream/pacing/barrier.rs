@@ -1,11 +1,11 @@
-//! The barrier form of a closed loop: a client starts its next batch when the whole of its last one has
+//! Barrier form of a closed loop: a client starts its next batch when the whole of its last one has
 //! completed.
 
 use std::collections::VecDeque;
 
 use super::{Pacing, Start, places_of};
 
-/// See the module.
+/// Closed loop of whole batches. See the module.
 #[derive(Clone, Debug)]
 pub struct Barrier {
     client_of: Box<[u32]>,
@@ -17,7 +17,7 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// Clients that start `batches[client]` operations at once, all ready at `start_ns`.
+    /// Creates clients that start `batches[client]` operations at once, all ready at `start_ns`.
     #[must_use]
     pub fn new(batches: &[u32], start_ns: u64) -> Self {
         let client_of = places_of(batches).into_boxed_slice();
@@ -66,8 +66,8 @@ impl Pacing for Barrier {
     }
 
     fn retire(&mut self, start: Start) {
-        // The rest of the client's batch is retired as well, when its turn comes; the batch never
-        // becomes whole again, so the client stays ended.
+        // The loop retires the rest of the client's batch later, in turn. The batch never becomes
+        // whole again, so the client stays ended.
         self.places[start.client as usize].1 = 0;
     }
 

@@ -1,12 +1,11 @@
-//! A rate cap over another pacing: no start before its turn on a schedule.
+//! Rate cap over another pacing: no start before its turn on a schedule.
 //!
-//! Turns come from an iterator of times since the start. A group that falls behind may catch up by at
-//! most `credit_ns` of its schedule: beyond that, turns that were missed stay missed, so that a stall
-//! isn't followed by a flood.
+//! Turns come from an iterator of times since the start. A late group may catch up by at most
+//! `credit_ns` of its schedule. It skips the turns before that, so that no flood follows a stall.
 
 use super::{Pacing, Start};
 
-/// See the module.
+/// Pacing with a rate cap. See the module.
 #[derive(Clone, Debug)]
 pub struct Capped<P, A> {
     inner: P,

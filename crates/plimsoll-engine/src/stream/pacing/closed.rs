@@ -1,13 +1,13 @@
 //! Closed loops: a place starts its next operation when its last one has completed, or a think time
-//! after. Places that are ready take their turns, first come, first served: where not all of them can
-//! start, none waits for ever.
+//! after. Ready places start first come, first served: if not all of them can start, none waits for
+//! ever.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::{Pacing, Start, places_of};
 
-/// A closed loop without think time.
+/// Closed loop without think time.
 #[derive(Clone, Debug)]
 pub struct Closed {
     client_of: Box<[u32]>,
@@ -16,7 +16,7 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// A loop of `depths[client]` operations per client, all ready at `start_ns`.
+    /// Creates a loop of `depths[client]` operations per client, all ready at `start_ns`.
     #[must_use]
     pub fn new(depths: &[u32], start_ns: u64) -> Self {
         let client_of = places_of(depths).into_boxed_slice();
@@ -57,18 +57,18 @@ impl Pacing for Closed {
     }
 }
 
-/// A closed loop that waits a think time between the completion and the next start.
+/// Closed loop that waits a think time between the completion and the next start.
 #[derive(Clone, Debug)]
 pub struct Thinking {
     client_of: Box<[u32]>,
     think_ns: Box<[u64]>,
-    /// Places by the time that they are ready.
+    /// Places by the time that they become ready.
     ready: BinaryHeap<Reverse<(u64, u32)>>,
     stopped: bool,
 }
 
 impl Thinking {
-    /// A loop of `depths[client]` operations per client that think `think_ns[client]`.
+    /// Creates a loop of `depths[client]` operations per client that think `think_ns[client]`.
     #[must_use]
     pub fn new(depths: &[u32], think_ns: &[u64], start_ns: u64) -> Self {
         let client_of = places_of(depths).into_boxed_slice();

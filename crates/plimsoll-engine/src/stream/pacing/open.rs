@@ -1,8 +1,8 @@
-//! The open loop: arrivals come when they come, whether or not earlier operations have completed.
+//! Open loop: arrivals follow their schedule, whether or not earlier operations have completed.
 //!
-//! An arrival that finds every place taken waits, and keeps its intended time: nothing of what the
-//! target makes others wait for is left out (the omission described by Gil Tene, "How NOT to Measure
-//! Latency"). After the stop, arrivals that were intended before it are still started.
+//! If every place is taken, an arrival waits and keeps its intended time. The latencies therefore
+//! include every wait that the target causes (Gil Tene, "How NOT to Measure Latency", describes
+//! this omission). After the stop, arrivals that were intended before it still start.
 
 use super::{Pacing, Start};
 
@@ -11,7 +11,7 @@ struct Client<A> {
     arrivals: A,
     client: u32,
     next_ns: u64,
-    /// The arrival after that, where there was time to work it out.
+    /// Arrival after that one, if the thread had time to compute it.
     after_ns: Option<u64>,
 }
 
@@ -30,20 +30,21 @@ impl<A: Iterator<Item = u64>> Client<A> {
     }
 }
 
-/// See the module.
+/// Open loop. See the module.
 #[derive(Clone, Debug)]
 pub struct Open<A> {
-    /// A binary heap by `next_ns`: the earliest is first.
+    /// Binary heap by `next_ns`: the earliest is first.
     clients: Vec<Client<A>>,
     free: Vec<u32>,
     start_ns: u64,
     stop_ns: u64,
-    /// When the queue was last full: arrivals before that were held by it.
+    /// Time at which the queue was last full: it delayed the arrivals before that.
     full_until_ns: u64,
 }
 
 impl<A: Iterator<Item = u64>> Open<A> {
-    /// Clients with their arrivals (nanoseconds since `start_ns`) that share `places` places.
+    /// Creates clients with their arrivals (nanoseconds since `start_ns`) that share `places`
+    /// places.
     #[must_use]
     pub fn new(arrivals: Vec<A>, places: u32, start_ns: u64) -> Self {
         let mut clients = Vec::with_capacity(arrivals.len());

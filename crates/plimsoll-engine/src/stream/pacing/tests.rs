@@ -106,7 +106,7 @@ fn a_cap_gives_one_start_per_turn_and_catches_up_only_so_far() {
 
 #[test]
 fn every_place_gets_its_turn_where_not_all_can_start() {
-    // A cap that one place alone could use up, as each operation is back before the next turn.
+    // One place alone could use up this cap, as each operation is back before the next turn.
     let every_100 = (0u64..).map(|k| k * 100);
     let mut capped = Capped::new(Closed::new(&[1, 1, 2], 0), every_100, 0, 0);
     let mut barrier = Barrier::new(&[1, 1, 1, 1], 0);

@@ -1,4 +1,4 @@
-//! One group's thread: it opens what it works on, waits for the start, drives, and closes.
+//! Thread of one group: it opens its target, waits for the start, drives, and closes.
 
 use std::any::Any;
 use std::sync::atomic::Ordering;
@@ -25,11 +25,12 @@ use crate::stream::source::Source;
 use crate::stream::uniform::Uniform;
 use crate::{EngineError, urgency};
 
-/// How often a queue that settles looks at the time, in ns, and what it takes at a time.
+/// Interval at which a settling queue reads the clock, in ns, and completions that it reaps at a
+/// time.
 const SETTLE_TICK_NS: u64 = 100_000_000;
 const SETTLED_MAX: usize = 64;
 
-/// Says once that a thread is ready, or, dropped before, that it will not be.
+/// Sender that reports once that a thread is ready, or, if dropped before, that it will not be.
 pub(super) struct Ready(pub(super) Option<Sender<bool>>);
 
 impl Ready {
@@ -45,7 +46,7 @@ impl Drop for Ready {
     }
 }
 
-/// One group's thread. `None` where another group's failure kept all from starting.
+/// Runs one group's thread. Returns `None` if another group's failure prevented the start.
 pub(super) fn run_group(
     group: Group<&mut (dyn Source + 'static)>,
     config: &RunConfig,
@@ -74,7 +75,7 @@ pub(super) fn run_group(
         classes: config.classes.len().max(1) as u32,
         buffer_stride_bytes: stride_bytes(group.size_bytes_max),
         carry_on: config.carry_on,
-        // What a server does not answer, its client gives up by itself, and says more of it.
+        // The client of a silent server gives up by itself, with a more detailed error.
         outage_max_ns: if is_remote { u64::MAX } else { config.outage_max_ns },
     };
     sleep_until_ns(start_ns);
@@ -96,7 +97,7 @@ pub(super) fn run_group(
             after_ns: urgency::SETTLE_NS,
         });
     }
-    // Before the queue is closed: its workers end with it.
+    // This must precede closing the queue, which ends its workers.
     let (punt_workers, punt_cpu) = ring_workers(thread_id());
     let remote = match queue {
         Either::Nfs(queue) => {
@@ -114,7 +115,7 @@ pub(super) fn run_group(
     Ok(Some(report))
 }
 
-/// Operations that do not come back within a moment.
+/// Returns the number of operations that do not come back within a moment.
 fn in_flight(queue: &mut Either) -> usize {
     let Either::Files(queue) = queue else { return 0 };
     let until_ns = monotonic_ns() + urgency::SETTLE_NS;
@@ -140,7 +141,7 @@ fn stride_bytes(size_bytes_max: u32) -> u64 {
     u64::from(size_bytes_max.max(1)).next_multiple_of(PAGE_BYTES as u64)
 }
 
-/// Most operations in flight of a group.
+/// Returns the maximum number of operations in flight of a group.
 fn places(pace: &Pace, clients: u32) -> u32 {
     match pace {
         Pace::Closed { depth } | Pace::Barrier { depth } | Pace::Thinking { depth, .. } => {
@@ -151,13 +152,13 @@ fn places(pace: &Pace, clients: u32) -> u32 {
     .max(1)
 }
 
-/// Pins the thread where it is to be.
+/// Pins the thread to its CPU.
 fn pin(place: &Place) -> Result<(), EngineError> {
     let Some(cpu) = place.cpu else { return Ok(()) };
     pin_thread(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))
 }
 
-/// Opens what the group works on, and pins the thread.
+/// Opens the group's target and pins the thread.
 fn prepare(
     place: &mut Place,
     target: Target,
@@ -201,10 +202,10 @@ fn prepare(
     let (mut queue, _, report) = open(BackendConfig { arena_bytes, depth, ..files })?;
     match report.worker_threads {
         0 => pin(place)?,
-        // They would have stayed with a thread that was pinned before it started them.
+        // Threads started by a pinned thread would have stayed on its CPU.
         workers => *place = Place::with_workers(workers),
     }
-    // Never zeros, and never the same in two buffers: a source that fills nothing still writes data.
+    // Buffers are never zero, and never equal: a source that fills nothing still writes data.
     for place in 0..u64::from(depth) {
         let stride = stride_bytes(size_bytes_max);
         if let Some(bytes) = queue.bytes(place * stride, stride as u32) {
@@ -235,7 +236,7 @@ fn null(depth: u32, arena_bytes: u64) -> Result<(Either, BackendReport), EngineE
     Ok((Either::Null(NullQueue::new(depth, arena)), report))
 }
 
-/// All that a drive needs but the queue.
+/// Arguments of a drive, without the queue.
 struct Job<'a> {
     source: &'a mut (dyn Source + 'static),
     pacing: AnyPacing,
@@ -246,9 +247,10 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Drives. The loop is compiled for the streams of plans, in closed loops and in all others, for what calibrations
-    /// drive, and once for all other sources. Those are asked through a pointer, which would cost a plan without a target a
-    /// tenth of its operations.
+    /// Drives. The loop is compiled for the streams of plans, in closed loops and in all others. It
+    /// is also compiled for the source of calibrations, and once for all other sources. Those are
+    /// called through a pointer, which would cost a plan without a target a tenth of its
+    /// operations.
     fn drive<Q: Queue>(self, queue: &mut Q) -> (DriveEnd, Result<(), EngineError>) {
         let Self { source, mut pacing, mut clock, config, outbox, stop } = self;
         let any: &mut dyn Any = source;

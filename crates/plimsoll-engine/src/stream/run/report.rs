@@ -1,4 +1,4 @@
-//! What a run of streams measured.
+//! Report of a run of streams.
 
 use std::path::PathBuf;
 
@@ -11,48 +11,49 @@ use crate::placement::Place;
 use crate::stream::drive::{DriveEnd, Failure};
 use crate::{nfs, s3};
 
-/// How one group ran.
+/// Report of one group.
 #[derive(Clone, Debug)]
 pub struct GroupReport {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
-    /// Where its thread ran, and why.
+    /// CPU placement of the thread, with the reason.
     pub place: Place,
-    /// What its queue was.
+    /// Report of the queue.
     pub backend: BackendReport,
-    /// How it ended.
+    /// End of the drive.
     pub end: DriveEnd,
-    /// Kernel workers that carried operations for it, at the end.
+    /// Kernel workers that carried operations for the thread, at the end.
     pub punt_workers: usize,
-    /// Their processor time, as far as they still lived.
+    /// Processor time of those workers that were still alive.
     pub punt_cpu: CpuTime,
-    /// What was said over the network, where the target lies there.
+    /// Network calls, if the target is remote.
     pub remote: Option<Remote>,
-    /// What ended it early, or what went wrong when it was closed; [`RunReport::error`] has the first.
+    /// Error that ended the group early, or that occurred when it closed. [`RunReport::error`] has
+    /// the first.
     pub error: Option<EngineError>,
 }
 
-/// What a group said over the network.
+/// Network calls of a group.
 #[derive(Clone, Debug)]
 pub enum Remote {
     /// NFS.
     Nfs {
-        /// Calls, and what the servers did meanwhile.
+        /// Calls, and events of the servers during the run.
         calls: nfs::Calls,
-        /// The first call that failed, by its name, with the server's answer.
+        /// First call that failed, by its name, with the server's answer.
         first_error: Option<String>,
     },
     /// S3.
     S3 {
         /// Requests.
         calls: s3::Calls,
-        /// As above.
+        /// First request that failed, by its name, with the server's answer.
         first_error: Option<String>,
     },
 }
 
 impl Remote {
-    /// The first call that failed, by its name, with the server's answer.
+    /// Returns the first call that failed, by its name, with the server's answer.
     #[must_use]
     pub fn first_error(&self) -> Option<&str> {
         match self {
@@ -62,7 +63,7 @@ impl Remote {
 }
 
 impl GroupReport {
-    /// The first operation that failed, as an error with path and place.
+    /// Returns the first operation that failed, as an error with path and offset.
     #[must_use]
     pub fn failure(&self) -> Option<EngineError> {
         let Failure { op, result, .. } = self.end.failure?;
@@ -78,29 +79,30 @@ impl GroupReport {
     }
 }
 
-/// What a run measured.
+/// Result of a run.
 #[derive(Debug)]
 pub struct RunReport {
     /// Totals by class, client and group.
     pub collected: Collector,
-    /// The groups, in order.
+    /// Groups, in order.
     pub groups: Vec<GroupReport>,
-    /// When the measurement started (`CLOCK_MONOTONIC`).
+    /// Start of the measurement (`CLOCK_MONOTONIC`).
     pub measure_from_ns: u64,
-    /// When it stopped: as planned, or when it was told to, or at the first failure.
+    /// End of the measurement: as planned, on request, or at the first failure.
     pub stop_ns: u64,
-    /// By how much the stop may be off in some threads: 0, unless it was asked for and the threads heard
-    /// of it too late.
+    /// Error of the stop time in some threads. 0, unless a stop was requested and the threads read
+    /// the request too late.
     pub stop_error_ns: u64,
-    /// Processor time of the whole process, kernel workers too, from start to end of the threads.
+    /// Processor time of the whole process, including kernel workers, from start to end of the
+    /// threads.
     pub process_cpu: CpuTime,
-    /// What ended the run early, other than a failed operation: a queue that failed or answered nothing, a
-    /// thread that panicked or was left behind.
+    /// Error that ended the run early, other than a failed operation. Either a queue failed or went
+    /// silent, or a thread panicked or was abandoned.
     pub error: Option<EngineError>,
 }
 
 impl RunReport {
-    /// Length of the measurement.
+    /// Returns the length of the measurement.
     #[must_use]
     pub fn measured_ns(&self) -> u64 {
         self.stop_ns.saturating_sub(self.measure_from_ns)

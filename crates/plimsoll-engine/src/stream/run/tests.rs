@@ -4,7 +4,7 @@ use crate::stream::source::{Op, Wants};
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::planned::pace::StartTimes;
 
-/// Writes or reads one block after the other, a fill byte per block.
+/// Source that writes or reads one block after the other, with a fill byte per block.
 #[derive(Debug)]
 struct Blocks {
     kind: OpKind,

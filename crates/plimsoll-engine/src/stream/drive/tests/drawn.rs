@@ -1,9 +1,11 @@
-//! A reference that is known: what the driver reports has to be what the device drew, within 1 % and 2 µs.
+//! Tests against a known reference: the driver must report the times that the device drew, within 1
+//! % and 2 µs.
 
 use super::*;
 use crate::simulated::{Drawn, LAWS, Law, figures_agree};
 
-/// Drives the device, holds what was reported against what was drawn, and gives the number of operations.
+/// Drives the device, compares the report with the drawn times, and returns the number of
+/// operations.
 fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize {
     let (queue, took_ns) = Drawn::queue(&World::default(), 4096, law, servers);
     let collected = report_of(queue, pacing, config(seconds * SECOND));
@@ -17,7 +19,7 @@ fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize 
 #[test]
 fn a_closed_loop_reports_what_was_drawn() {
     for law in LAWS {
-        // As many servers as operations in flight, and a quarter of them.
+        // A server for each operation in flight, then for a quarter of them.
         for servers in [8, 2] {
             check(law, servers, 1, Closed::new(&[8], 0));
         }
@@ -34,7 +36,7 @@ fn an_open_loop_reports_what_was_drawn_at_the_rate_that_was_asked() {
         let rate = check(law, 4096, 60, open()) as f64 / 60.0;
         // A Poisson count of 60,000 has a standard deviation of 0.4 %.
         assert!((rate / rate_per_s - 1.0).abs() < 0.02, "{rate}");
-        // Four servers: operations wait for one in the target, and that counts.
+        // With four servers, operations wait for one in the target, and these waits count.
         check(law, 4, 60, open());
     }
 }

@@ -1,9 +1,9 @@
-//! Does a device ever wait for the thread that drives it?
+//! Tests that a device never waits for its driving thread.
 
 use super::*;
 use crate::simulated::{Costs, Piped};
 
-/// Operations per second of a thread that needs such times, and what was recorded.
+/// Returns the operations per second of a thread with these costs, and the collected records.
 fn run(depth: u32, costs: Costs, held_ns: u64) -> (f64, Collector) {
     let mut queue = Piped::queue(&World::default(), depth, held_ns);
     queue.costs = costs;
@@ -14,12 +14,12 @@ fn run(depth: u32, costs: Costs, held_ns: u64) -> (f64, Collector) {
 #[test]
 fn the_device_never_waits_for_the_thread() {
     for (depth, held_ns) in Piped::cases() {
-        // A thread that takes no time gets what the device can do.
+        // A thread without costs achieves the capacity of the device.
         let (capacity, _) = run(depth, Costs::default(), held_ns);
         let (achieved, collected) = run(depth, Piped::COSTS, held_ns);
         let share = achieved / capacity;
         assert!(share >= 0.98, "depth {depth}, held back {held_ns} ns: {share:.3}");
-        // What operations waited for in the thread is known, and is no part of their latency.
+        // The wait of operations in the thread is recorded as lag, not as latency.
         let lag = &collected.groups[0].lag_own;
         assert_eq!(lag.count(), collected.totals[0].sums.operations);
     }
@@ -27,7 +27,7 @@ fn the_device_never_waits_for_the_thread() {
 
 #[test]
 fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
-    // Two places: the second is put together while the first is handed over.
+    // Two places: the thread prepares the second while it hands the first over.
     let (_, collected) = run(2, Piped::COSTS, 1);
     let sums = &collected.totals[0].sums;
     assert_eq!(sums.latency_ns, sums.service_ns);
@@ -40,8 +40,8 @@ fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
 
 #[test]
 fn latency_and_lag_together_are_all_the_time_that_there_is() {
-    // Each place is always in one of the two: in flight, or ready in this thread. What came back with
-    // others and stood there until it was taken belongs to the lag alone.
+    // Each place is always either in flight or ready in this thread. A completion that came with
+    // others and waited until it was taken counts as lag only.
     for (depth, held_ns) in [(1, 1), (4, 1), (32, 32 * Piped::SERVICE_NS * 9 / 10)] {
         let (achieved, collected) = run(depth, Piped::COSTS, held_ns);
         let (sums, group) = (&collected.totals[0].sums, &collected.groups[0]);
