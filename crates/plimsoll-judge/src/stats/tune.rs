@@ -30,8 +30,8 @@ pub const STEPS_MAX: usize = 16;
 pub enum Loop {
     /// A load is a number of threads or outstanding operations.
     Closed,
-    /// A load is a rate in operations per second. The storage sustains it if at least 97 % of it is
-    /// achieved.
+    /// A load is a rate in operations per second. The storage sustains it if at least 97 % of it
+    /// is achieved.
     Open,
 }
 

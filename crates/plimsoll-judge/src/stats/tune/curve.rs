@@ -119,8 +119,8 @@ impl Curve {
         libm::log(start) + self.growth(lower) * libm::log(self.ratio(lower))
     }
 
-    /// Returns the elasticity of throughput with load just below a spot, clamped to 0..1. Always 1 in an
-    /// open loop.
+    /// Returns the elasticity of throughput with load just below a spot, clamped to 0..1. Always 1
+    /// in an open loop.
     fn growth(&self, upper: usize) -> f64 {
         let top = &self.spots[upper];
         // Takes a distance at which noise does not look like growth.
