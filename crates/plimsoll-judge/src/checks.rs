@@ -136,7 +136,8 @@ fn note_of(bundle: &Bundle, sure: &Sure, mean: f64, limit: f64, mean_keeps: bool
 const TIMES_LONGER_MAX: f64 = 1_000.0;
 
 /// Returns the measurement time after which the interval would be clear of the limit. Intervals
-/// shrink with the square root of the time. Those of dependent samples shrink more slowly, hence "about".
+/// shrink with the square root of the time. Those of dependent samples shrink more slowly, hence
+/// "about".
 fn would_tell_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
     // The end of the interval on the limit's side must move back behind the limit.
     let half = if limit > mean { ends[1] - mean } else { mean - ends[0] };
@@ -301,8 +302,8 @@ impl Judged {
 }
 
 /// Checks a latency limit for each database, as Jetstress does. The row shows the slowest one's
-/// figure. An instance that certainly breaks the limit breaks the row, and an undecided one leaves
-/// the row undecided, even if another instance is slower.
+/// figure. An instance that certainly breaks the limit breaks the row. An undecided one leaves the
+/// row undecided. Both apply even if another one is slower.
 fn latency(
     bundle: &Bundle,
     max_of_ns: u64,

@@ -2,8 +2,8 @@
 //!
 //! The requirement comes first: if both sides meet it with headroom, the difference between them
 //! should not decide. The conditions come next: if they differ, no winner is named unless the user
-//! accepted each difference. A rule that affects comparisons and failed or is unknown in a run also
-//! blocks a winner, unless the user accepted it by name. The last step is the ratio of the runs'
+//! accepted each difference. A failed or unknown rule in a run also blocks a winner if it affects
+//! comparisons. The user can accept such a rule by name. The last step is the ratio of the runs'
 //! means with its interval (Welch's t on their logarithms, [`crate::stats::welch`]). The ratio is
 //! significant if it exceeds the scatter of the runs. With fewer than four runs a side, no
 //! difference is significant.

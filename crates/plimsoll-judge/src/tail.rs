@@ -15,7 +15,7 @@ use crate::stats::{Span, effective_sample_beyond, percentile::quantile_ranks, pe
 
 /// Confidence of an interval.
 const CONFIDENCE: f64 = 0.95;
-/// Parts of the measurement that must agree if there is no interval, as for means
+/// Parts of the measurement that must agree without an interval, as for means
 /// ([`crate::stats::ten_batch_means`]).
 const PARTS: usize = 10;
 
@@ -183,8 +183,9 @@ impl<'a> Tail<'a> {
         slow.sum::<u64>() as f64 / self.samples().max(1) as f64
     }
 
-    /// Returns true if ten times more operations than the percentile allows exceed the limit, in
-    /// the whole and in most parts of the measurement. For a p99, more than 10 % are slow.
+    /// Returns true if ten times more operations exceed the limit than the percentile allows. This
+    /// must apply to the whole measurement and to most of its parts. For a p99, more than 10 % are
+    /// slow.
     pub(crate) fn breaks_by_a_factor(&self, quantile: f64, limit_ns: u64) -> bool {
         let allowed = ((1.0 - quantile) * FACTOR).min(0.5);
         if self.slow_share(limit_ns) <= allowed {

@@ -1,8 +1,8 @@
 //! Share of a required capacity that the operations of a matrix workload used.
 //!
 //! A file of the required size proves nothing if the load stays in a corner of it, because a cache
-//! can hold the corner. The reference is the number of distinct bytes that the same number of
-//! operations would have touched, had they been spread evenly over the required capacity.
+//! can hold the corner. The reference is an even spread of the same operations over the required
+//! capacity, and the number of distinct bytes that it touches.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::AccessProfile;

@@ -130,8 +130,8 @@ impl Tuning {
     ///
     /// PASS requires a step that achieves the required rate and is itself a PASS. FAIL means that
     /// no load within the ceilings achieves the required rate, or no load keeps the ceilings.
-    /// INCONCLUSIVE covers an interrupted search, a load that never settled and may achieve the
-    /// required rate, and steps that achieve it but are themselves undecided.
+    /// INCONCLUSIVE has three causes: an interrupted search, a load that never settled and may
+    /// achieve the required rate, or only undecided steps that achieve it.
     pub fn verdict(&self) -> VerdictKind {
         if self.steps.iter().any(|step| step.verdict == VerdictKind::Invalid) {
             return VerdictKind::Invalid;

@@ -190,7 +190,7 @@ fn a_run_that_is_not_what_it_claims_wins_nothing_on_either_side() {
     let found = compared(&a, &b, &["interface", "invalid-runs"]);
     assert_eq!(found.outcome, Outcome::Differ, "{}", found.reason);
     assert_eq!(compared(&a, &b, &[]).outcome, Outcome::UnlikeConditions);
-    // The same problem on both sides is no excuse.
+    // The same problem on both sides still blocks a winner.
     let mut a = a;
     a.iter_mut().for_each(from_memory);
     let found = compared(&a, &b, &[]);

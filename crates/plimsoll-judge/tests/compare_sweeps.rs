@@ -138,7 +138,7 @@ fn unlike_conditions_are_named_and_no_winner_is_called() {
     let accepted = compared(&a, &b, &["plan", "colour"]);
     assert_eq!(accepted.outcome, Outcome::TooFewRuns);
     assert!(accepted.remarks.iter().any(|says| says.contains("--accept colour")));
-    // Sizes and mixes on one side only are skipped and are no unlike condition.
+    // Sizes and mixes on one side only are skipped. They do not count as unlike conditions.
     let fewer = compared(&a[..3], &sweep(|_, _| 600.0, "clients = 2"), &[]);
     assert_eq!((fewer.cells.len(), fewer.outcome), (3, Outcome::TooFewRuns));
     assert!(fewer.unlike.is_empty(), "{:?}", fewer.unlike);

@@ -1,5 +1,5 @@
-//! Coverage of 95 % intervals. Over 2,000 series of each kind with a known mean, at 60, 300 and
-//! 1,800 values, 95 of 100 intervals should contain the true mean. The tests also check the
+//! Coverage of 95 % intervals. The tests use 2,000 series of each kind with a known mean, at 60,
+//! 300 and 1,800 values. 95 of 100 intervals should contain the true mean. The tests also check the
 //! detected end of the warm-up.
 
 mod synthetic;

@@ -57,8 +57,8 @@ fn stopping_early_does_not_make_intervals_too_narrow() {
     }
 }
 
-/// Returns the rate of a flash device that falls from 2 to 1 with a time constant of 20 minutes, as
-/// it fills up.
+/// Returns the rate of a flash device that fills up. The rate falls from 2 to 1 with a time
+/// constant of 20 minutes.
 fn decaying(i: usize) -> f64 {
     1.0 + libm::exp(-(i as f64) / 1_200.0)
 }

@@ -265,8 +265,8 @@ fn data(bundle: &Bundle) -> &'static str {
     }
 }
 
-/// Shares of the files in the page cache up to which they count as not cached, and from which they
-/// count as fully cached.
+/// Share of the files in the page cache up to which they count as not cached. The next constant is
+/// the share from which they count as fully cached.
 const NONE_RESIDENT: f64 = 0.05;
 const ALL_RESIDENT: f64 = 0.95;
 

@@ -5,9 +5,9 @@
 //! The mean latency of an operation is split into parts that add up to the whole. The effect of
 //! another share of reads and writes is weighted by the mean of both sides (R. Oaxaca, "Male-Female
 //! Wage Differentials in Urban Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). The
-//! rest is the extra time of operations of the same kind. It consists of the wait in the load
-//! generator, the time of the underlying devices per operation, and an unnamed remainder between
-//! the two. A cause that explains a share is not proved to be the reason.
+//! rest is the extra time of operations of the same kind. It has three parts: the wait in the load
+//! generator, the time of the underlying devices per operation, and an unnamed remainder. A cause
+//! that explains a share is not proved to be the reason.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Driver, PhaseKind};
@@ -25,7 +25,7 @@ const STRETCHES: usize = 20;
 /// Difference of two stretches, in standard deviations of neighbouring ones, from which the sides
 /// diverge.
 const APART: f64 = 3.0;
-/// Differences of the mean latency below this share of it are not explained.
+/// Minimum difference of the mean latencies, as a share, for an explanation.
 const SAME: f64 = 0.02;
 
 /// Explanation of the difference between the second side and the first.

@@ -8,10 +8,10 @@
 //!
 //! The plain estimate of phi is too low in short series, which is the dangerous side. The
 //! first-order bias of M. G. Kendall corrects it (*Note on Bias in the Estimation of
-//! Autocorrelation*, Biometrika 41 (1954)). A series that is not AR(1), such as a slow drift under
-//! white noise, can have a small lag-1 autocorrelation and still a small effective sample. So the
-//! means of batches of two, four, eight values and so on, down to 30 batches, are tested as well.
-//! If they are more alike than AR(1) explains, their own autocorrelation is used instead.
+//! Autocorrelation*, Biometrika 41 (1954)). A slow drift under white noise is not AR(1). Its lag-1
+//! autocorrelation is small, and yet so is its effective sample. So the means of batches of two,
+//! four, eight values and so on, down to 30 batches, are tested as well. If they are more alike
+//! than AR(1) explains, their own autocorrelation is used instead.
 
 /// Minimum number of finer batches for the test of the lag-1 autocorrelation. The standard error is
 /// then 0.18. Over the ten batches of the interval it would be 0.32, which is useless.

@@ -81,8 +81,8 @@ impl Shape {
 /// Most likely change of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// First value of the new level, from 0. For a decay, this is the first value from which the
-    /// remaining decay biases the mean by at most a quarter of its standard error.
+    /// First value of the new level, from 0. For a decay, the rest of the decay biases the mean
+    /// from here by at most a quarter of its standard error.
     pub at: usize,
     /// Shape of the change.
     pub shape: Shape,
@@ -114,9 +114,9 @@ pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
     strongest_change_within(values, shapes, 0.0)
 }
 
-/// Returns the same as [`strongest_change`] with a tolerance. The end of a decay may cause a bias
-/// of `tolerance` in the mean of the rest, in the unit of the values, if that is more than a
-/// quarter of its standard error.
+/// Returns the same as [`strongest_change`] with a tolerance. The end of a decay may bias the mean
+/// of the rest by `tolerance`, in the unit of the values. The default limit, a quarter of the
+/// standard error, applies if it is larger.
 #[must_use]
 pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -> Option<Change> {
     let n = values.len();
@@ -259,8 +259,8 @@ fn subtract(centred: &mut [f64], shape: Shape) -> f64 {
     factor
 }
 
-/// Returns the first value from which a decay biases the mean of the rest by at most a quarter of
-/// its standard error, or the tolerance. Returns `n` if there is none.
+/// Returns the first value from which a decay biases the mean by at most the larger of a quarter of
+/// its standard error and the tolerance. Returns `n` if there is none.
 fn decay_end(n: usize, constant: f64, size: f64, deviation: f64, tolerance: f64) -> usize {
     (0..n)
         .find(|&i| {

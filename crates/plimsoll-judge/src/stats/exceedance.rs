@@ -5,9 +5,9 @@
 //! more about the p99 than a single one.
 //!
 //! A quantile depends on the share of samples beyond it, `q`. For independent samples its variance
-//! is `q (1 - q) / n`. In general, it is estimated from the numbers beyond in consecutive spans of
-//! time, like the variance of a mean from a series ([`super::batch`]). The effective sample is the
-//! `n` whose binomial has the observed width, `n_effective = q (1 - q) (z / h)²` with the half
+//! is `q (1 - q) / n`. In general, the numbers beyond in consecutive spans of time give the
+//! variance, as a series gives the variance of a mean ([`super::batch`]). The effective sample is
+//! the `n` whose binomial has the observed width, `n_effective = q (1 - q) (z / h)²` with the half
 //! width `h` of the share. The order statistics then use the effective sample (compare P.
 //! Heidelberger and P. A. W. Lewis, *Quantile Estimation in Dependent Sequences*, Operations
 //! Research 32 (1984)).

@@ -1,10 +1,10 @@
 //! Correction of a latency histogram for coordinated omission.
 //!
 //! A client that waits for a stalled operation skips those that become due meanwhile, and the
-//! record lacks their waiting times. A run of 20 s at 1,000 per second with a stall of 2 s reported
-//! a p99 of 0.28 ms, where the true value was 1,800 ms. Gil Tene's correction, known from
-//! HdrHistogram, restores them. If one operation was due every `d`, one of latency `L` represents
-//! further ones of `L - d`, `L - 2d`, and so on down to `d`.
+//! record lacks their waiting times. Example: a run of 20 s at 1,000 per second that stalls for
+//! 2 s. It reported a p99 of 0.28 ms; the true value was 1,800 ms. Gil Tene's correction, known from
+//! HdrHistogram, restores them. If an operation is due every `d`, one of latency `L` adds others of
+//! `L - d`, `L - 2d`, and so on down to `d`.
 //!
 //! The result is an estimate from the aggregate. The method assumes one client that should have
 //! issued at equal distances. With several clients, `d` is the interval of one of them.
@@ -53,8 +53,8 @@ pub fn corrected(bins: &[Bin], expected_interval_ns: u64) -> Result<Vec<Bin>, Re
 /// A bin of latency `L = q d + r` represents `r + m d` with `m` from 1 to `q - 1`. The bin at `x =
 /// Q d + R` counts those that are at most `x`. If `L <= x + d`, all `q - 1` count, which is true
 /// for the bins up to a certain one. Each later bin contributes `Q`, or one fewer if `r > R`. So
-/// each bin requires two sums, over the bins before and after that one, and the number of later
-/// operations whose `r` is above `R`.
+/// each bin requires two sums, over the bins before and after that one. It also requires the number
+/// of later operations whose `r` is above `R`.
 fn put_back_up_to(bins: &[Bin], interval_ns: u64) -> Vec<u128> {
     let parts = |bin: &Bin| (bin.latency_ns / interval_ns, bin.latency_ns % interval_ns);
     let mut rests: Vec<u64> = bins.iter().map(|bin| parts(bin).1).collect();

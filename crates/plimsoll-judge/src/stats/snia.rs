@@ -4,8 +4,8 @@
 //! measurement window of five rounds a tracked variable is steady if both criteria hold:
 //!
 //! 1. The range of its values (maximum minus minimum) is at most 20 % of their mean.
-//! 2. The least-squares line through them rises or falls by at most 10 % of their mean over the
-//!    whole window, from its first round to its last.
+//! 2. From the first round to the last, their least-squares line rises or falls by at most 10 % of
+//!    their mean.
 //!
 //! A test is steady at the first round in which every tracked variable is. It gives up after 25.
 //!

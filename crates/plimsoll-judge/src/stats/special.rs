@@ -125,7 +125,7 @@ pub fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
     if k >= n {
         return 1.0;
     }
-    // Sample counts are far below 2^53, where the conversion is exact.
+    // Sample counts are far below 2^53, so the conversion is exact.
     beta_of_parts((n - k) as f64, k as f64 + 1.0, 1.0 - p, p)
 }
 
@@ -151,8 +151,8 @@ pub fn normal_quantile(p: f64) -> f64 {
         // The lower tail keeps its digits; the upper one has lost them in `1 - p`.
         return -normal_quantile(1.0 - p);
     }
-    // Abramowitz & Stegun 26.2.23 to 4.5e-4, then Newton steps in the logarithm of the tail, where
-    // the function is close to a parabola and the steps cannot overshoot.
+    // Starts with Abramowitz & Stegun 26.2.23, to 4.5e-4. Newton steps follow in the logarithm of
+    // the tail. The function is close to a parabola there, so the steps cannot overshoot.
     let t = libm::sqrt(-2.0 * libm::log(p));
     let mut z = -(t
         - (2.515_517 + t * (0.802_853 + t * 0.010_328))

@@ -1,8 +1,8 @@
 //! Search for the load line: the next load to measure, and the end of the search.
 //!
-//! A pure state machine. It proposes a load and receives the measurement, until it has the highest
+//! A pure state machine. It proposes a load and receives the measurement. The result is the highest
 //! load within every latency ceiling, the knee, and the minimum number of threads that meets the
-//! requirement. It takes at most 16 steps:
+//! requirement. The search takes at most 16 steps:
 //!
 //! 1. *Grow* fourfold until a ceiling is broken or throughput no longer grows.
 //! 2. *Refine* between the best point and its neighbours, at the largest possible gain.

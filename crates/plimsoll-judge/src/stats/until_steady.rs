@@ -17,8 +17,9 @@
 //!
 //! For writes, time proves little: five rounds of a minute pass a device that still decays and is
 //! overstated by 88 %. So the load must also have written twice the capacity in all, conditioning
-//! included (SNIA's preconditioning, PTS 2.2), and the whole capacity once within the judged
-//! window. Rounds that are too short for that are joined, so that five of them cover it.
+//! included (SNIA's preconditioning, PTS 2.2). Within the judged window it must have written the
+//! whole capacity once. Rounds that are too short for that are joined, so that five of them cover
+//! it.
 
 use thiserror::Error;
 
@@ -33,7 +34,7 @@ const LOOK_GROWTH: f64 = 1.5;
 /// Confidence of the interval at each look, so that the one at the stop covers 95 %.
 const CONFIDENCE: f64 = 0.975;
 
-/// Bias of the mean by the rest of a warm-up, as a share of the target half width.
+/// Maximum bias of the mean by the rest of a warm-up, as a share of the target half width.
 const BIAS_SHARE: f64 = 0.2;
 
 /// Capacities that must be written before a write load is steady.
@@ -409,8 +410,8 @@ mod tests {
                 break;
             }
         }
-        // 1,500 + 600 is enough in all at the 60th value, but the load has written the whole
-        // capacity since the first value only at the 100th.
+        // At the 60th value, 1,500 + 600 is enough in all. Only at the 100th has the load written
+        // the whole capacity since the first value.
         assert_eq!(stopped, 100);
     }
 
