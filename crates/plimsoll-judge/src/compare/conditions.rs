@@ -250,14 +250,14 @@ fn gibibytes(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
-/// Describes the interface that issued I/O, and if it bypassed the page cache.
+/// Describes the interface that issued I/O, and whether it bypassed the page cache.
 fn interface(bundle: &Bundle) -> String {
     let engine = &bundle.run.engine;
     let direct = engine.paths.iter().all(|path| path.direct);
     format!("{}, {}", engine.kind, if direct { "direct" } else { "buffered" })
 }
 
-/// Describes if an earlier run had already used the data.
+/// Describes whether an earlier run had already used the data.
 fn data(bundle: &Bundle) -> &'static str {
     match bundle.run.experiment.as_ref().and_then(|place| place.data_of_run.as_ref()) {
         Some(_) => "left by the run before",
@@ -290,8 +290,8 @@ fn cache_state(bundle: &Bundle) -> String {
     format!("{resident}{dropped}")
 }
 
-/// Describes if the data fits in the known caches: the host's memory and the caches that the plan
-/// declares.
+/// Describes whether the data fits in the known caches: the host's memory and the caches that the
+/// plan declares.
 fn working_set(bundle: &Bundle) -> String {
     let bytes: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_initial).sum();
     let against = |cache_bytes: Option<u64>, what: &str| match cache_bytes {

@@ -13,8 +13,8 @@ use super::TIMES_MIN;
 use crate::links::{self, FULL_SHARE, Speed, bytes, rate, seconds, used};
 use crate::rules::seen;
 
-/// Utilisation below which a slower link is no cause: it adds less than a tenth to an I/O's time,
-/// and costs less than a tenth of the rate.
+/// Utilisation below which a slower link is not a cause: it adds less than a tenth to an I/O's
+/// time, and costs less than a tenth of the rate.
 const SLOWED_SHARE_MIN: f64 = 0.1;
 /// Minimum share of lost packets or segments. The rate must also be at least one a second, to
 /// ignore a handful.
