@@ -1,5 +1,6 @@
-//! What a quickstart's minute says of the three profiles of mail users: by rate, by space, with what limits it, how sure
-//! that is, and what to run next. A pure function of the bundle: the free space is that of the run's beginning.
+//! Mail users of three profiles that a storage can serve, estimated from a quickstart run of one
+//! minute. The answer covers rate, space, the limiting factor, the uncertainty, and the next run to
+//! start. A pure function of the bundle: the free space is the value at the start of the run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Change, Plan, ResolvedPlan, TargetKind, gallery_plan, overlay};
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::verdict::{Check, Quantity, Verdict, VerdictKind};
 
-/// Plans of the gallery, the users that they stand for, and their I/Os per second and mailbox.
+/// Gallery plans, the users that they model, and their I/Os per second and mailbox.
 const PROFILES: [(&str, &str, f64); 3] = [
     ("exchange-1000-light", "light", 0.13),
     ("exchange-1000-medium", "medium", 0.17),
@@ -15,52 +16,54 @@ const PROFILES: [(&str, &str, f64); 3] = [
 ];
 /// Size of a mailbox in those plans.
 const MAILBOX_BYTES: u64 = 1 << 30;
-/// The plan whose runs are asked.
+/// Name of the plan that this estimate applies to.
 const QUICKSTART: &str = "quickstart";
 
-/// What a storage would carry.
+/// Number of users that a storage can serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The rate that was measured: transactional I/Os per second.
+    /// Measured rate: transactional I/Os per second.
     pub rate_per_s: f64,
-    /// Its 95 % interval, where the samples bear one.
+    /// 95 % interval of the rate, if the samples support one.
     pub rate_interval_per_s: Option<[f64; 2]>,
-    /// Free space when the run began; `None`: it was not seen.
+    /// Free space when the run started; `None` if unknown.
     pub free_bytes: Option<u64>,
     /// Size of a mailbox.
     pub mailbox_bytes: u64,
     /// Light, medium and heavy users.
     pub profiles: Vec<Carried>,
-    /// Limits that broke at this rate: less is carried than the rate alone says.
+    /// Limits that the run broke at this rate. The storage serves fewer users than the rate alone
+    /// suggests.
     pub limits_broken: Vec<String>,
-    /// False where the run is INVALID: no figure here can be relied on.
+    /// False if the run is INVALID: no figure here is reliable.
     pub can_be_relied_on: bool,
-    /// How many heavy mailboxes these figures promise, where any are.
+    /// Number of heavy mailboxes that these figures promise, if any.
     pub promised: Option<u64>,
-    /// The line that measures that promise; `None` where nothing is promised.
+    /// Command line that tests the promise; `None` without a promise.
     pub next: Option<String>,
 }
 
-/// How many mailboxes of a profile it would carry.
+/// Number of mailboxes of one profile that the storage can serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
-    /// The plan of such users.
+    /// Plan that models such users.
     pub plan: String,
-    /// The users.
+    /// Name of the users.
     pub users: String,
     /// I/Os per second and mailbox.
     pub iops_per_mailbox_per_s: f64,
-    /// By the measured rate.
+    /// Mailboxes by the measured rate.
     pub by_rate: u64,
-    /// By the ends of its interval.
+    /// Mailboxes by the ends of the rate's interval.
     pub by_rate_interval: Option<[u64; 2]>,
-    /// By the free space, where that was seen.
+    /// Mailboxes by the free space, if known.
     pub by_space: Option<u64>,
-    /// `rate` or `space`.
+    /// Limiting factor: `rate` or `space`.
     pub limited_by: String,
 }
 
-/// What a run of the quickstart says; `None` for any other run, and where no rate was measured.
+/// Estimates the users from a quickstart run. `None` for any other run, and if no rate was
+/// measured.
 #[must_use]
 pub fn answer(bundle: &Bundle, verdict: &Verdict) -> Option<Answer> {
     let plan = &bundle.plan;
@@ -97,7 +100,7 @@ fn told(verdict: &Verdict, path: &str, free_bytes: Option<u64>) -> Option<Answer
     })
 }
 
-/// The achieved rate and the ends of its interval.
+/// Returns the achieved rate and the ends of its interval.
 fn rate(checks: &[Check]) -> Option<(f64, Option<[f64; 2]>)> {
     checks.iter().find_map(|check| match check.quantity {
         Quantity::Rate { measured_per_s: Some(rate), .. } => Some((rate, check.interval)),
@@ -126,13 +129,13 @@ fn carried(
     }
 }
 
-/// What surely fits: by space, and by the lower end of the rate.
+/// Returns the number that certainly fits, by space and by the lower end of the rate.
 fn promised(heavy: &Carried) -> u64 {
     let surely = heavy.by_rate_interval.map_or(heavy.by_rate, |[low, _]| low);
     heavy.by_space.map_or(surely, |space| space.min(surely))
 }
 
-/// The most mailboxes of a plan whose data fits.
+/// Returns the largest number of mailboxes of a plan whose data fits.
 fn by_space(plan: &str, free_bytes: u64) -> u64 {
     let fits = |mailboxes: u64| {
         resolved(plan, mailboxes).is_some_and(|plan| {
@@ -141,7 +144,7 @@ fn by_space(plan: &str, free_bytes: u64) -> u64 {
             needs.iter().map(|need| need.bytes).fold(0, u64::saturating_add) <= free_bytes
         })
     };
-    // Between what fits and what does not.
+    // Bisects between a number that fits and one that does not.
     let (mut low, mut high) = (0, free_bytes / MAILBOX_BYTES + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -156,7 +159,7 @@ fn resolved(name: &str, mailboxes: u64) -> Option<ResolvedPlan> {
     Some(Plan::parse(&text, name).ok()?.resolve())
 }
 
-/// As a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
     if path.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Checks: each limit of the requirement against what was measured, one row each.
+//! Checks: one row per limit of the requirement, compared with the measured value.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, PhaseKind};
@@ -14,12 +14,11 @@ use crate::touched;
 use crate::verdict::{Check, Quantity};
 use crate::words::span;
 
-/// An open loop is asked for its target rate and can't exceed it; within this share of it counts
-/// as
-/// reached. Also what the engine's pacing is held to: half a percent, and as much for the target.
+/// An open loop cannot exceed its target rate; a rate within this share of the target counts as
+/// reached. The engine's pacing may use half a percent, and the target as much again.
 const OPEN_LOOP_SLACK: f64 = 0.01;
 
-/// At most this many intervals are made of a measurement for its statistics.
+/// Maximum number of intervals into which a measurement is divided for its statistics.
 const INTERVALS_MAX: u64 = 1_000;
 
 /// Name of the counter of page-fault stalls, and of its check.
@@ -28,13 +27,13 @@ pub const STALLS: &str = "page_fault_stalls";
 const IOPS: &str = "achieved_iops";
 const METADATA_OPS: &str = "achieved_metadata_ops";
 
-/// Name of the check on damaged pages.
+/// Name of the check for damaged pages.
 pub const CHECKSUMS: &str = "checksum_errors";
 
-/// All checks of the requirement: each of its fields is judged here, or says what another is
-/// judged by.
+/// Returns all checks of the requirement. The function checks each field of it, or names the check
+/// that covers it.
 pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_held_back: bool) -> Vec<Check> {
-    // Without `..`: a field that is added has to be judged.
+    // No `..`, so that the compiler reports a new field without a check.
     let Requirement {
         iops_per_s,
         iops_from_workload: _, // where `iops_per_s` comes from
@@ -55,7 +54,7 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_held_back: bool) 
         limits.iter().map(|limit| latency(bundle, *latency_max_of_ns, limit, accepts_held_back)),
     );
     checks.extend(page_fault_stalls_max_per_s.map(|limit| stalls(bundle, limit)));
-    // A model carries no data that could be right or wrong.
+    // A model has no data that could be right or wrong.
     let has_data = bundle.run.driver != Driver::Model;
     if has_data && matches!(bundle.plan.workload, Workload::Mailbox(_)) {
         checks.push(checksum_errors(bundle));
@@ -63,13 +62,14 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_held_back: bool) 
     checks
 }
 
-/// True where the load came at a set rate instead of as fast as the sessions go.
+/// Returns true if the load arrived at a fixed rate. In a closed loop, sessions issue as fast as
+/// they can.
 pub fn open_loop(bundle: &Bundle) -> bool {
     !bundle.run.engine.closed_loop
         || bundle.plan.workload.mailbox().is_some_and(|store| store.pace == Pace::Target)
 }
 
-/// Data operations per second that open loops offered, or metadata operations; `None` if a stream
+/// Returns the data or metadata operations per second that open loops offered. `None` if a stream
 /// has no fixed rate.
 fn offered_per_s(bundle: &Bundle, metadata: bool) -> Option<f64> {
     let matrix = bundle.plan.workload.matrix()?;
@@ -90,18 +90,16 @@ fn interval_ns(bundle: &Bundle) -> u64 {
     bundle.plan.evidence.interval_ns.max(measured_ns / INTERVALS_MAX).max(1)
 }
 
-/// How sure a mean is to lie on its side of a limit.
+/// Confidence that a mean is on its side of a limit.
 struct Sure {
     interval: Option<[f64; 2]>,
-    /// `None`: the samples do not tell.
+    /// `None` if the samples do not decide.
     within: Option<bool>,
 }
 
-/// A mean keeps its limit when its interval is clear of it, or when all ten batch means keep it.
-/// It
-/// breaks it when the interval lies wholly beyond, or where there is none. Otherwise the samples
-/// do
-/// not tell.
+/// Decides if a mean keeps its limit. It does if its interval is clear of the limit, or if all ten
+/// batch means keep the limit. A mean beyond its limit breaks it if the whole interval is beyond,
+/// or if the samples give none. Otherwise the samples do not decide.
 fn sure(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> Sure {
     let interval = stats::batch_means(values).ok();
     let ends = interval.map(|i| [i.low, i.high]);
@@ -133,29 +131,29 @@ fn note_of(bundle: &Bundle, sure: &Sure, mean: f64, limit: f64, mean_keeps: bool
     }
 }
 
-/// Measurements that are more than this many times as long are no advice: what is measured lies
-/// at its limit.
+/// Maximum factor by which Plimsoll advises to measure longer. Beyond it, the value is at its
+/// limit.
 const TIMES_LONGER_MAX: f64 = 1_000.0;
 
-/// How long would have to be measured for an interval that is clear of the limit: intervals
-/// shrink with the
-/// square root of the time (of independent samples; of others more slowly, hence "about").
+/// Returns the measurement time after which the interval would be clear of the limit. Intervals
+/// shrink with the square root of the time. Those of dependent samples shrink more slowly, hence
+/// "about".
 fn would_tell_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
-    // The end that lies towards the limit is the one that has to come back behind it.
+    // The end of the interval on the limit's side must move back behind the limit.
     let half = if limit > mean { ends[1] - mean } else { mean - ends[0] };
     let times = (half / (limit - mean)).powi(2);
     (times > 1.0 && times <= TIMES_LONGER_MAX).then(|| (measured_ns as f64 * times).ceil() as u64)
 }
 
-/// How long would have to be measured for as many I/Os as a percentile takes (ten beyond it).
+/// Returns the measurement time for the number of I/Os that a percentile requires (ten beyond it).
 fn enough_ns(bundle: &Bundle, count: u64, statistic: LatencyStatistic) -> Option<u64> {
     let needed = 10.0 / (1.0 - statistic.quantile()?);
     let measured_ns = measured(bundle)?.duration_ns;
     Some((measured_ns as f64 * needed / count as f64).ceil() as u64)
 }
 
-/// Reads and writes of data. Operations on names are never added: the kernel answers most of them
-/// from memory, so they have a limit of their own.
+/// Checks reads and writes of data. Operations on names never count: the kernel answers most of
+/// them from memory, so they have a limit of their own.
 fn achieved_iops(bundle: &Bundle, limit_per_s: f64) -> Check {
     rate_at_least(bundle, IOPS, Pick::Data, limit_per_s)
 }
@@ -179,7 +177,7 @@ fn bandwidth(bundle: &Bundle, limit_bytes_per_s: u64) -> Check {
     at_least(bundle, check, measured_bytes_per_s, limit_bytes_per_s as f64, rates)
 }
 
-/// A rate that has to be at least its limit, with the interval of its mean.
+/// Checks that a rate is at least its limit, with the interval of its mean.
 fn at_least(
     bundle: &Bundle,
     mut check: Check,
@@ -189,7 +187,7 @@ fn at_least(
 ) -> Check {
     let Some(rate) = measured else { return check };
     if open_loop(bundle) {
-        // More was offered than is required: then what is missing was not carried.
+        // The load offered more than required, so the storage did not achieve the rest.
         let is_rate = [IOPS, METADATA_OPS].contains(&check.name.as_str());
         let offered_per_s = offered_per_s(bundle, check.name == METADATA_OPS);
         let offered = is_rate && offered_per_s > Some(limit * 1.01);
@@ -205,13 +203,13 @@ fn at_least(
     check.decided(sure.within).noted(note)
 }
 
-/// Bytes that the run laid out, used, and read back whole at its end.
+/// Checks the bytes that the run laid out, used, and read back whole at its end.
 fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     let checks = &bundle.run.checks;
     let verify = bundle.run.phases.iter().find(|p| p.kind == PhaseKind::Verify && p.reached);
     let whole = verify.filter(|_| checks.pages_checked.is_some() && checks.errors == 0);
     let held_bytes: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_final).sum();
-    // Streams share a device, so that the sum may be more than there is.
+    // Streams share a device, so the sum can exceed its size.
     let kept_bytes = whole.map(|phase| phase.read_bytes.min(held_bytes));
     let used = touched::of_capacity(bundle, limit_bytes, held_bytes);
     let measured_bytes = kept_bytes.zip(used.bytes).map(|(kept, used)| kept.min(used));
@@ -224,8 +222,8 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     Check::open("capacity", quantity, true).decided(ok).noted(note)
 }
 
-/// Classes that each have to keep a limit by themselves: fast operations on names or fast reads
-/// must not hide slow writes in a common percentile.
+/// Returns the classes that must each keep a limit. Fast operations on names or fast reads must not
+/// hide slow writes in a common percentile.
 fn classes_of(class: LatencyClass) -> &'static [LatencyClass] {
     use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Sync, Write};
     match class {
@@ -240,7 +238,7 @@ fn classes_of(class: LatencyClass) -> &'static [LatencyClass] {
     }
 }
 
-/// Which I/O a limit is on, for one instance or for all.
+/// Returns the I/Os that a limit applies to, for one instance or for all.
 fn pick_of(class: LatencyClass, instance: Option<u32>) -> Pick {
     match class {
         LatencyClass::DbRead => Pick::DatabaseReads(instance),
@@ -254,7 +252,7 @@ fn pick_of(class: LatencyClass, instance: Option<u32>) -> Pick {
     }
 }
 
-/// One instance against a limit.
+/// One instance compared with a limit.
 struct Judged {
     name: String,
     count: u64,
@@ -262,14 +260,14 @@ struct Judged {
     within: Option<bool>,
     interval: Option<[f64; 2]>,
     note: String,
-    /// Why the limit is open because of operations that stalls may have held back; the plan may
+    /// Reason why operations that stalls may have held back leave the limit undecided. The plan can
     /// accept that.
     held_back: Option<String>,
 }
 
 impl Judged {
-    /// Which one decides the row: one that breaks the limit, else one that is open, else the
-    /// slowest.
+    /// Rank of the instance that decides the row: first one that breaks the limit, then an
+    /// undecided one, then the slowest.
     fn rank(&self) -> (u8, u64) {
         let rank = match (self.within, self.measured_ns) {
             (Some(false), _) => 3,
@@ -280,7 +278,7 @@ impl Judged {
         (rank, self.measured_ns.unwrap_or(0))
     }
 
-    /// As the slowest.
+    /// Describes the instance as the slowest.
     fn told(&self) -> String {
         let Self { name, note, measured_ns, .. } = self;
         match (measured_ns, note.as_str()) {
@@ -290,7 +288,7 @@ impl Judged {
         }
     }
 
-    /// As the one that decides though another is slower.
+    /// Describes the instance as the one that decides although another is slower.
     fn decides(&self, limit_ns: u64) -> String {
         let ms = |ns: u64| ns as f64 / 1e6;
         let measured = self.measured_ns.map_or(0.0, ms);
@@ -303,10 +301,9 @@ impl Judged {
     }
 }
 
-/// Each database has to keep a limit, as in Jetstress: the row shows the figure of the slowest.
-/// One that breaks
-/// the limit for sure breaks the row, and one that cannot be judged leaves it open, whichever is
-/// the slowest.
+/// Checks a latency limit for each database, as Jetstress does. The row shows the slowest one's
+/// figure. An instance that certainly breaks the limit breaks the row. An undecided one leaves the
+/// row undecided. Both apply even if another one is slower.
 fn latency(
     bundle: &Bundle,
     max_of_ns: u64,
@@ -333,14 +330,14 @@ fn latency(
     };
     let mut judged: Vec<Judged> = classes_of(limit.class).iter().flat_map(of_class).collect();
     if limit.class == LatencyClass::All {
-        // A class without operations is left out if another has some: the mix may be 99.9 : 0.1.
+        // Drops a class without operations if another class has some: the mix may be 99.9 : 0.1.
         let some = judged.iter().any(|judged| judged.count > 0);
         judged.retain(|judged| judged.count > 0 || !some);
     }
     let Some(decides) = judged.iter().max_by_key(|judged| judged.rank()) else {
         return open(None).noted("no operation of this kind was measured");
     };
-    // One that was not measured leaves the row without a figure, and is named.
+    // An instance without a measurement leaves the row without a figure, and the note names it.
     let slowest = judged.iter().max_by_key(|judged| judged.measured_ns);
     let worst = slowest.filter(|_| decides.measured_ns.is_some()).unwrap_or(decides);
     let mut check = open(worst.measured_ns).decided(decides.within);
@@ -418,8 +415,8 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
     judged
 }
 
-/// Returns true, with the row decided, if so many operations are slower than the limit that the
-/// percentile breaks it, although they are too few for the percentile itself.
+/// Returns true, with the row decided, if enough operations exceed the limit that the percentile
+/// breaks it. They may be too few for the percentile itself.
 fn breaks_though_few(
     bundle: &Bundle,
     pick: Pick,
@@ -443,7 +440,7 @@ fn breaks_though_few(
     true
 }
 
-/// Judges a percentile of a closed loop again with the operations that stalls held back
+/// Checks a percentile of a closed loop again with the operations that stalls held back
 /// ([`crate::held_back`]).
 fn with_held_back(
     bundle: &Bundle,
@@ -497,12 +494,11 @@ fn stalls(bundle: &Bundle, limit_per_s: f64) -> Check {
     Check::open(STALLS, quantity, false).decided(ok)
 }
 
-/// Errors that the check of all data found. What was checked of the reads alone is told by the
-/// rule
-/// `check-failed`.
+/// Checks the errors of the verification of all data. The rule `check-failed` reports errors of
+/// reads.
 fn checksum_errors(bundle: &Bundle) -> Check {
     let checks = &bundle.run.checks;
-    // Errors that were found count, whether or not the check of all pages came to its end.
+    // Detected errors count even if the verification of all pages did not finish.
     let checked = checks.pages_checked.is_some_and(|pages| pages > 0);
     let measured_count = (checked || checks.errors > 0).then_some(checks.errors);
     let note = match checks.pages_checked {

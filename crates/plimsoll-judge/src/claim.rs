@@ -1,32 +1,33 @@
-//! Whether the evidence supports a claim. The claims themselves are words of the plan.
+//! Support of a claim by the evidence. The plan's vocabulary defines the claims.
 
 pub use plimsoll_plan::Claim;
 use serde::{Deserialize, Serialize};
 
-/// Whether the evidence supports a claim.
+/// Support of a claim by the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
     /// Every mandatory rule of the claim passed.
     #[serde(rename = "believable")]
     Believable,
-    /// Every mandatory rule passed, and one of them rests on what the user declared and nobody measured.
+    /// Every mandatory rule passed, and at least one relies on a declaration by the user that was
+    /// not measured.
     #[serde(rename = "believable, as declared")]
     AsDeclared,
-    /// A mandatory rule is unknown: the evidence does not reach that far.
+    /// A mandatory rule is unknown: the evidence is insufficient.
     #[serde(rename = "not shown")]
     NotShown,
-    /// A mandatory rule failed: the figure is not that.
+    /// A mandatory rule failed: the claim is false.
     #[serde(rename = "refuted")]
     Refuted,
 }
 
 impl Standing {
-    /// Whether it can be believed, by what was measured or by what was declared.
+    /// Returns true if the claim is believable by measurement or by declaration.
     pub fn is_believable(self) -> bool {
         matches!(self, Self::Believable | Self::AsDeclared)
     }
 
-    /// As people read it.
+    /// Returns the label for reports.
     pub fn label(self) -> &'static str {
         match self {
             Self::Believable => "believable",

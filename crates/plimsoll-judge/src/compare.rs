@@ -1,11 +1,12 @@
-//! Two or more experiments side by side.
+//! Comparison of two or more experiments.
 //!
-//! The requirement comes first: where both sides meet it with headroom, the difference between them
-//! should not decide. Then the conditions: across unlike ones no winner is called unless each
-//! difference was accepted, nor where a rule that bears on comparisons failed or is unknown in one of the
-//! runs, unless it was accepted by its name. Then the ratio of the runs' means with its interval (Welch's t on their
-//! logarithms, [`crate::stats::welch`]), and whether it is more than the runs scatter. With fewer
-//! than four runs a side nothing is called significant.
+//! The requirement comes first: if both sides meet it with headroom, the difference between them
+//! should not decide. The conditions come next: if they differ, no winner is named unless the user
+//! accepted each difference. A failed or unknown rule in a run also blocks a winner if it affects
+//! comparisons. The user can accept such a rule by name. The last step is the ratio of the runs'
+//! means with its interval (Welch's t on their logarithms, [`crate::stats::welch`]). The ratio is
+//! significant if it exceeds the scatter of the runs. With fewer than four runs a side, no
+//! difference is significant.
 
 mod cells;
 mod conditions;
@@ -35,20 +36,20 @@ use crate::stats::{Moments, repeats};
 use crate::sweep::PointPlace;
 use crate::verdict::{Verdict, VerdictKind};
 
-/// Confidence of the intervals; with several sides it is shared among them.
+/// Confidence of the intervals. Several sides share the error probability.
 const CONFIDENCE: f64 = 0.95;
 
 /// One side: an experiment's runs with their verdicts.
 #[derive(Clone, Debug)]
 pub struct Side<'a> {
-    /// How it is called.
+    /// Display name.
     pub name: String,
-    /// Its runs.
+    /// Runs of this side.
     pub runs: Vec<(&'a Bundle, &'a Verdict)>,
 }
 
 impl Side<'_> {
-    /// Runs that came to their end: the others are listed, and compared with nothing.
+    /// Returns the runs that completed. The comparison lists the others but does not use them.
     fn completed(&self) -> impl Iterator<Item = &(&Bundle, &Verdict)> {
         self.runs.iter().filter(|(bundle, _)| bundle.run.end.kind == EndKind::Completed)
     }
@@ -59,61 +60,63 @@ impl Side<'_> {
 pub struct SideFigure {
     /// One value per completed run.
     pub values: Vec<f64>,
-    /// Their mean.
+    /// Mean of the values.
     pub mean: Option<f64>,
     /// 95 % interval of the mean by Student's t.
     pub interval: Option<[f64; 2]>,
-    /// Maximum less minimum, over the mean.
+    /// Maximum minus minimum, divided by the mean.
     pub spread: Option<f64>,
-    /// Over the first side.
+    /// Mean of this side divided by the mean of the first side.
     pub ratio: Option<f64>,
     /// 95 % interval of the ratio.
     pub ratio_interval: Option<[f64; 2]>,
-    /// Whether the ratio differs from 1 by more than the runs scatter; `None`: too few runs to say.
+    /// True if the ratio differs from 1 by more than the runs scatter; `None`: too few runs to
+    /// decide.
     pub significant: Option<bool>,
 }
 
 /// A figure on all sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Its name in JSON.
+    /// Key in JSON.
     pub key: String,
-    /// Its name for people.
+    /// Display name.
     pub name: String,
-    /// True where more is better.
+    /// True if higher values are better.
     pub higher_is_better: bool,
     /// True for a figure adjusted for the speed of each side's CPU: an estimate.
     pub estimate: bool,
-    /// The sides.
+    /// One entry per side.
     pub sides: Vec<SideFigure>,
-    /// What is said of the difference.
+    /// The difference in words.
     pub says: String,
 }
 
 /// A comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The sides; the first is what the others are held against.
+    /// Names of the sides. The first is the baseline of the others.
     pub names: Vec<String>,
-    /// What follows.
+    /// Conclusion of the comparison.
     pub outcome: Outcome,
-    /// Which side, where one is named.
+    /// Name of the winner, if there is one.
     pub winner: Option<String>,
-    /// The sentence that is read first.
+    /// Headline sentence.
     pub reason: String,
-    /// How each side stands against its requirement.
+    /// Each side against its requirement.
     pub standings: Vec<Standing>,
     /// The figures.
     pub metrics: Vec<Metric>,
     /// Conditions that differ.
     pub unlike: Vec<Unlike>,
-    /// Where two sides part, and what their difference is made of; `None`: there are more of them, or less than
-    /// one run of each.
+    /// Where two sides diverge, and the parts of their difference. `None` with more than two sides,
+    /// or if a side has no run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
-    /// Sentences: what was left out, what is an estimate.
+    /// Sentences about skipped runs and estimates.
     pub remarks: Vec<String>,
-    /// Each run of each side with its plan, where and when it was measured; empty: written by a version that did not tell.
+    /// Each run of each side with its plan, place and time. Empty in comparisons by older versions,
+    /// which did not record them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measured: Vec<Measured>,
 }
@@ -121,13 +124,13 @@ pub struct Comparison {
 /// A run that was compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Its side.
+    /// Name of the side.
     pub side: String,
     /// The run.
     pub run_id: String,
     /// Name of its plan.
     pub plan: String,
-    /// Where and when.
+    /// Place and time of the measurement.
     pub place: PointPlace,
 }
 
@@ -151,8 +154,9 @@ pub fn compare(sides: &[Side<'_>], accepted: &[String]) -> Comparison {
     compare_for(sides, accepted, &[])
 }
 
-/// Compares two or more sides that differ on purpose: `factors`, and those that the plans of all sides name, are what
-/// is asked about, so that only other differences are unlike conditions.
+/// Compares two or more sides that differ on purpose. `factors`, and the factors that the plans of
+/// all sides name, are the subject of the comparison. Only other differences count as unlike
+/// conditions.
 pub fn compare_for(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Comparison {
     let named = accepted;
     let mut factors = [factors, &conditions::factors_of_plans(sides)].concat();
@@ -201,15 +205,15 @@ fn values(side: &Side<'_>, figure: &Figure) -> Vec<f64> {
     side.completed().filter_map(|(bundle, _)| (figure.of)(bundle)).collect()
 }
 
-/// Mean single-core score of a side's hosts, measured at the start of each run; `None` where one has
-/// none.
+/// Returns the mean single-core score of a side's hosts, measured at the start of each run. `None`
+/// if a host has no score.
 fn score(side: &Side<'_>) -> Option<f64> {
     let scores: Option<Vec<f64>> =
         side.runs.iter().map(|(bundle, _)| bundle.environment.cpu_score).collect();
     Moments::of(&scores?).mean().filter(|score| *score > 0.0)
 }
 
-/// The values as they would be on the first side's CPU, if the CPU alone held them back.
+/// Scales the values to the first side's CPU, as if only the CPU limited them.
 fn adjusted(figure: &Figure, values: &[Vec<f64>], scores: &[f64]) -> Vec<Vec<f64>> {
     let reference = scores[0];
     let factor = |score: f64| match figure.by_cpu {
@@ -241,7 +245,7 @@ fn metric_as(
     estimate: bool,
 ) -> Metric {
     let others = (values.len() - 1).max(1) as f64;
-    // Bonferroni: several sides held against the first share the risk of a false difference.
+    // Bonferroni: the comparisons with the first side share the risk of a false difference.
     let confidence = 1.0 - (1.0 - CONFIDENCE) / others;
     let first = values.first().map_or(&[][..], Vec::as_slice);
     let side = |(at, values): (usize, &Vec<f64>)| {
@@ -268,7 +272,7 @@ fn metric_as(
                 let enough = first.len().min(values.len()) >= RUNS_MIN;
                 side.significant = enough.then_some(compared.significant);
             }
-            // A single run has a ratio and nothing to judge it by.
+            // A single run gives a ratio, but no scatter to judge it by.
             Err(_) => side.ratio = single_ratio(first, values),
         }
         side
@@ -332,10 +336,10 @@ fn remarks(
             }
         }
     }
-    // What is true of several sides is said once.
+    // Removes duplicates: a remark can apply to several sides.
     remarks
         .extend(of_sides.into_iter().map(|(says, names)| format!("{}: {says}", names.join(", "))));
-    // Sides on working sets of different sizes show a cache that neither shows alone.
+    // Working sets of different sizes reveal a cache that neither side shows alone.
     let all: Vec<&Bundle> = sides.iter().flat_map(|s| &s.runs).map(|(bundle, _)| *bundle).collect();
     let together = (rules::experiment::working_set_grows::RULE.check)(&all).filter(told);
     remarks.extend(together.map(|f| format!("All sides together: {} ({}).", f.says, f.rule)));
@@ -358,7 +362,7 @@ fn remarks(
     remarks
 }
 
-/// Why runs of a side are INVALID, each reason once.
+/// Returns the reasons why runs of a side are INVALID, each once.
 fn invalid(side: &Side<'_>) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (bundle, verdict) in &side.runs {
@@ -378,14 +382,14 @@ fn invalid(side: &Side<'_>) -> Vec<String> {
     reasons.into_iter().map(says).collect()
 }
 
-/// What was asked about and differs nowhere.
+/// Returns the requested factors that are equal on all sides.
 fn alike_factors(unlike: &[Unlike], factors: &[String]) -> Vec<String> {
     let alike = |word: &&String| !unlike.iter().any(|one| conditions::covers(word, &one.name));
     let says = |word: &String| format!("{word} is asked about, and is the same on all sides.");
     factors.iter().filter(alike).map(says).collect()
 }
 
-/// What a side's runs leave open that bears on comparisons: each rule once.
+/// Returns the rules that affect comparisons and are unknown in a side's runs, each once.
 fn not_shown(side: &Side<'_>, accepted: &[String]) -> Vec<String> {
     let of_run = |(bundle, verdict): &(&Bundle, &Verdict)| -> Vec<(String, String)> {
         let unknown = doubt::unknown(bundle, verdict, accepted);
@@ -406,7 +410,7 @@ fn not_shown(side: &Side<'_>, accepted: &[String]) -> Vec<String> {
     told.into_iter().map(line).collect()
 }
 
-/// Words that were accepted and are no condition that differs.
+/// Returns the accepted names that match no differing condition.
 fn strays(unlike: &[Unlike], accepted: &[String]) -> Vec<String> {
     let stray = |word: &&String| {
         let known = |one: &Unlike| one.name == **word || one.name.starts_with(&format!("{word}."));

@@ -1,5 +1,5 @@
-//! Several runs of one plan together: mean, interval and spread of each figure. The best run is never
-//! the headline, and of one run nothing is said about repeatability.
+//! Several runs of one plan: mean, interval and spread of each figure. The best run is never the
+//! headline, and a single run gives no repeatability.
 
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
@@ -10,50 +10,50 @@ use crate::rules;
 use crate::stats::repeats;
 use crate::verdict::{Verdict, VerdictKind};
 
-/// Runs of one plan.
+/// Experiment: the runs of one plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// Name of the plan.
     pub name: String,
-    /// Its runs, in the order carried out.
+    /// Runs in the order of execution.
     pub runs: Vec<ExperimentRun>,
-    /// Each figure over the runs that measured it.
+    /// Figures over the runs that measured them.
     pub metrics: Vec<Metric>,
-    /// What the rules over several runs found other than `pass`, worst first.
+    /// Findings of the rules over several runs other than `pass`, worst first.
     pub findings: Vec<Finding>,
-    /// Identifiers of those that passed.
+    /// Identifiers of the rules that passed.
     pub passed: Vec<String>,
 }
 
-/// One run.
+/// Run of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentRun {
-    /// The run.
+    /// Identifier of the run.
     pub run_id: String,
-    /// Its verdict.
+    /// Verdict on the run.
     pub verdict: VerdictKind,
-    /// Why.
+    /// Reason of the verdict.
     pub reason: String,
 }
 
 /// One figure over all runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// Such as `achieved_iops_per_s` or `db_read_latency_ns_avg`.
+    /// Name such as `achieved_iops_per_s` or `db_read_latency_ns_avg`.
     pub name: String,
-    /// True where more is better.
+    /// True if higher values are better.
     pub higher_is_better: bool,
-    /// One value per run, in the order of the runs; `None`: not measured in that run.
+    /// One value per run, in the order of the runs; `None` if the run did not measure it.
     pub values: Vec<Option<f64>>,
     /// Mean over the runs that measured it.
     pub mean: Option<f64>,
     /// 95 % interval of the mean by Student's t; `None` for fewer than two runs.
     pub interval: Option<[f64; 2]>,
-    /// Maximum less minimum, over the mean.
+    /// Maximum minus minimum, divided by the mean.
     pub spread: Option<f64>,
 }
 
-/// Takes the runs of one plan together.
+/// Summarises the runs of one plan.
 pub fn summarise(runs: &[(&Bundle, &Verdict)]) -> Experiment {
     let metric = |figure: &metrics::Figure| {
         let values: Vec<Option<f64>> = runs.iter().map(|(bundle, _)| (figure.of)(bundle)).collect();

@@ -1,5 +1,5 @@
-//! Figures made from the evidence: rates, mean latencies, the largest of interval means. Every mean
-//! comes from sums and counts, never from means.
+//! Figures derived from the evidence: rates, mean latencies, the largest of interval means. Every
+//! mean is computed from sums and counts, never from means.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Phase, PhaseKind};
@@ -9,40 +9,41 @@ use plimsoll_plan::{LatencyClass, Stream, SyncKind, Workload};
 /// Nanoseconds in a second.
 pub const NS_PER_S: f64 = 1e9;
 
-/// Which classes a figure is of.
+/// Classes of operations that a figure covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// What the achieved rate counts: database reads and writes, all reads, writes and metadata
-    /// operations of a matrix.
+    /// Operations of the achieved rate: database reads and writes; in a matrix, all reads, writes
+    /// and metadata operations.
     Transactional,
-    /// What a matrix hands over: reads, writes, metadata operations and flushes.
+    /// Operations that a matrix issues: reads, writes, metadata operations and flushes.
     Issued,
-    /// Reads and writes of data, without operations on names and attributes: what `iops` counts.
+    /// Reads and writes of data, without operations on names and attributes: the operations of
+    /// `iops`.
     Data,
-    /// Database reads; of one instance where given.
+    /// Database reads, of one instance if given.
     DatabaseReads(Option<u32>),
-    /// Database writes; of one instance where given.
+    /// Database writes, of one instance if given.
     DatabaseWrites(Option<u32>),
-    /// Log writes; of one instance where given.
+    /// Log writes, of one instance if given.
     LogWrites(Option<u32>),
-    /// Reads of a matrix; of one stream where given.
+    /// Reads of a matrix, of one stream if given.
     Reads(Option<u32>),
-    /// Writes of a matrix; of one stream where given.
+    /// Writes of a matrix, of one stream if given.
     Writes(Option<u32>),
-    /// Metadata operations; of one stream where given.
+    /// Metadata operations, of one stream if given.
     Metadata(Option<u32>),
-    /// All three; of one stream where given.
+    /// Reads, writes and metadata operations, of one stream if given.
     All(Option<u32>),
-    /// Flushes of a matrix; of one stream where given.
+    /// Flushes of a matrix, of one stream if given.
     Flushes(Option<u32>),
-    /// Writes of a stream that flushes, each to the end of the flush it waits for.
+    /// Writes of a stream that flushes, timed until the end of their flush.
     Durable(u32),
-    /// All operations of such a stream, its writes as these.
+    /// All operations of such a stream, with its writes timed until the end of their flush.
     AllDurable(u32),
 }
 
 impl Pick {
-    /// Whether a class belongs to it.
+    /// Returns true if the class is included.
     pub fn takes(self, class: &ClassTotals) -> bool {
         let of = |instance: Option<u32>| instance.is_none_or(|i| i == class.instance);
         match self {
@@ -70,12 +71,13 @@ impl Pick {
     }
 }
 
-/// Group of writes timed to the end of their flush. The transactional writes have their bytes and the
-/// time of the call.
+/// Group of writes timed until the end of their flush. The transactional writes have the bytes and
+/// the time of the call.
 pub const DURABLE: &str = "durable";
 
-/// The classes that a latency limit on `pick` is checked against. A write that waits for a flush lasts to
-/// the end of that flush. Bundles of older versions have no such class; their writes end with the call.
+/// Returns the classes that a latency limit on `pick` applies to. A write that waits for a flush
+/// lasts until the end of that flush. Bundles of older versions have no such class; their writes
+/// end with the call.
 pub fn judged(bundle: &Bundle, pick: Pick) -> Pick {
     let classes = &bundle.run.classes;
     let of = |stream: u32| classes.iter().any(|class| Pick::Durable(stream).takes(class));
@@ -89,39 +91,39 @@ pub fn judged(bundle: &Bundle, pick: Pick) -> Pick {
     }
 }
 
-/// Count and summed latency of the classes over some time.
+/// Counts and sums of the classes over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// I/Os.
+    /// Number of I/Os.
     pub count: u64,
     /// Summed latency.
     pub latency_ns: u64,
-    /// Bytes.
+    /// Bytes transferred.
     pub size_bytes: u64,
-    /// How many of the I/Os completed after the end of the phase: no rate counts them.
+    /// Number of I/Os that completed after the end of the phase. They do not count in a rate.
     pub drained: u64,
-    /// Their bytes.
+    /// Bytes of those late I/Os.
     pub drained_bytes: u64,
 }
 
 impl Sums {
-    /// Mean latency; `None` without I/Os.
+    /// Returns the mean latency; `None` without I/Os.
     pub fn mean_ns(self) -> Option<u64> {
         (self.count > 0).then(|| self.latency_ns / self.count)
     }
 
-    /// I/Os that completed within the phase.
+    /// Returns the I/Os that completed within the phase.
     pub fn count_within(self) -> u64 {
         self.count.saturating_sub(self.drained)
     }
 
-    /// Bytes of those.
+    /// Returns the bytes of the I/Os that completed within the phase.
     pub fn bytes_within(self) -> u64 {
         self.size_bytes.saturating_sub(self.drained_bytes)
     }
 }
 
-/// Totals of the measured phase.
+/// Returns the totals of the measured phase.
 pub fn totals(bundle: &Bundle, pick: Pick) -> Sums {
     let picked = bundle.run.classes.iter().filter(|class| pick.takes(class));
     picked.fold(Sums::default(), |sums, class| Sums {
@@ -133,25 +135,25 @@ pub fn totals(bundle: &Bundle, pick: Pick) -> Sums {
     })
 }
 
-/// I/Os per second over the measured phase; `None` where nothing was measured.
+/// Returns the I/Os per second over the measured phase; `None` if nothing was measured.
 pub fn rate_per_s(bundle: &Bundle, pick: Pick) -> Option<f64> {
     let measure = measured(bundle)?;
     Some(totals(bundle, pick).count_within() as f64 * NS_PER_S / measure.duration_ns as f64)
 }
 
-/// Bytes per second over the measured phase; `None` where nothing was measured.
+/// Returns the bytes per second over the measured phase; `None` if nothing was measured.
 pub fn bytes_per_s(bundle: &Bundle, pick: Pick) -> Option<f64> {
     let measure = measured(bundle)?;
     Some(totals(bundle, pick).bytes_within() as f64 * NS_PER_S / measure.duration_ns as f64)
 }
 
-/// The measured phase, where it lasted at all.
+/// Returns the measured phase, if its duration is not zero.
 pub fn measured(bundle: &Bundle) -> Option<&Phase> {
     bundle.run.measure().filter(|phase| phase.duration_ns > 0)
 }
 
-/// Sums over consecutive intervals of `width_ns` of the measured phase. A last interval shorter than
-/// half of it is added to the one before. What came back after the end is not in them.
+/// Returns sums over consecutive intervals of `width_ns` of the measured phase. A last interval
+/// shorter than half of it is merged into the previous one. Completions after the end are excluded.
 pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let width_ns = width_ns.clamp(1, measure.duration_ns);
@@ -169,7 +171,7 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
         if !pick.takes(class) {
             continue;
         }
-        // The middle of the interval decides, so that rounding at its ends does not matter.
+        // The middle of the interval decides, so rounding at its ends does not matter.
         let middle_ns = (row.start_ns + row.duration_ns / 2).saturating_sub(measure.start_ns);
         let at = ((middle_ns / width_ns) as usize).min(count - 1);
         sums[at].count += rows;
@@ -179,8 +181,9 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     sums
 }
 
-/// [`intervals`] with the operations that were in flight or due at the end. They are the last interval's,
-/// or, where they took half of `width_ns` to come back, an interval of their own.
+/// Returns [`intervals`] plus the operations that were in flight or due at the end. They count in
+/// the last interval. If they took half of `width_ns` to complete, they form an interval of their
+/// own.
 fn intervals_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let mut sums = intervals(bundle, pick, width_ns);
     let all = totals(bundle, pick);
@@ -202,24 +205,25 @@ fn intervals_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums
     sums
 }
 
-/// The largest mean latency of intervals of `width_ns`, with what came back after the end: what Jetstress
-/// calls the maximum.
+/// Returns the largest mean latency of intervals of `width_ns`, including completions after the
+/// end. Jetstress calls this the maximum.
 pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Option<u64> {
     intervals_and_drained(bundle, pick, width_ns).into_iter().filter_map(Sums::mean_ns).max()
 }
 
-/// How long operations that were in flight at the end took to come back: the phase after the measurement.
+/// Returns the time that operations in flight at the end took to complete: the duration of the
+/// phase after the measurement.
 pub(crate) fn drain_ns(bundle: &Bundle) -> u64 {
     let mut after = bundle.run.phases.iter().skip_while(|phase| phase.kind != PhaseKind::Measure);
     after.nth(1).filter(|phase| phase.kind == PhaseKind::Close).map_or(0, |p| p.duration_ns)
 }
 
-/// Rate per second in each interval of `width_ns`.
+/// Returns the rate per second in each interval of `width_ns`.
 pub fn rates_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
     per_s(bundle, pick, width_ns, |sums| sums.count)
 }
 
-/// Bytes per second in each interval of `width_ns`.
+/// Returns the bytes per second in each interval of `width_ns`.
 pub fn bandwidths_per_s(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
     per_s(bundle, pick, width_ns, |sums| sums.size_bytes)
 }
@@ -238,7 +242,8 @@ fn per_s(bundle: &Bundle, pick: Pick, width_ns: u64, of: impl Fn(&Sums) -> u64) 
         .collect()
 }
 
-/// Mean latency in each interval of `width_ns` that has I/Os, with what came back after the end.
+/// Returns the mean latency in each interval of `width_ns` that has I/Os, including completions
+/// after the end.
 pub fn latencies_ns(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
     intervals_and_drained(bundle, pick, width_ns)
         .into_iter()
@@ -247,14 +252,14 @@ pub fn latencies_ns(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
         .collect()
 }
 
-/// The largest single latency of the measured phase.
+/// Returns the largest single latency of the measured phase.
 pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
     let picked = bundle.run.classes.iter().filter(|class| pick.takes(class) && class.count > 0);
     picked.map(|class| class.latency_ns_max).max()
 }
 
-/// Instances that a limit on this latency is on: all that the plan gives such operations, and any that
-/// has some.
+/// Returns the instances that a limit on this latency applies to: all instances with such
+/// operations in the plan, and any other that has some.
 pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
     use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Sync, Write};
     let pick = |instance| match class {
@@ -286,8 +291,8 @@ pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
     (0..count).filter(|instance| planned(*instance) || has_some(*instance)).collect()
 }
 
-/// A percentile of latency over the measured phase, from the merged histograms; `None` where it has
-/// too few samples for that percentile ([`crate::stats::percentile_gate`]).
+/// Returns a percentile of latency over the measured phase, from the merged histograms. `None` if
+/// there are too few samples for that percentile ([`crate::stats::percentile_gate`]).
 pub fn percentile_ns(bundle: &Bundle, pick: Pick, quantile: f64) -> Option<u64> {
     let merged = histogram(bundle, pick)?;
     let n = merged.len();
@@ -295,8 +300,8 @@ pub fn percentile_ns(bundle: &Bundle, pick: Pick, quantile: f64) -> Option<u64> 
     Some(merged.value_at_quantile(quantile))
 }
 
-/// CPU time of the load generator, the kernel's part included, per operation of the measured phase;
-/// `None` where either is not known.
+/// Returns the CPU time of the load generator, including kernel time, per operation of the measured
+/// phase. `None` if either is unknown.
 pub fn cpu_ns_per_op(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
     let cpu_ns = generator.user_ns?.checked_add(generator.system_ns?)?;
@@ -304,7 +309,7 @@ pub fn cpu_ns_per_op(bundle: &Bundle) -> Option<f64> {
     (count > 0).then(|| cpu_ns as f64 / count as f64)
 }
 
-/// The latencies of the classes, merged.
+/// Returns the merged latency histogram of the classes.
 pub fn histogram(bundle: &Bundle, pick: Pick) -> Option<hdrhistogram::Histogram<u64>> {
     let mut merged = plimsoll_evidence::latency::histogram();
     for class in bundle.run.classes.iter().filter(|class| pick.takes(class)) {

@@ -1,45 +1,46 @@
-//! Findings: what a rule says of the evidence.
+//! Findings: the results of rules.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The outcome of a rule. Not checked never looks like passed.
+/// Outcome of a rule. "Not checked" never looks like "passed".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// The figure is not what it claims to be.
     Fail,
-    /// The evidence does not tell.
+    /// The evidence does not decide.
     Unknown,
-    /// Worth knowing; never changes a verdict.
+    /// Worth knowing. A warning never changes a verdict.
     Warn,
-    /// Checked, and as it should be.
+    /// Checked and correct.
     Pass,
 }
 
-/// What one rule found.
+/// Result of one rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Identifier of the rule.
+    /// Rule identifier.
     pub rule: String,
-    /// Its outcome.
+    /// Outcome.
     pub outcome: Outcome,
-    /// The sentence that an engineer reads, with numbers.
+    /// Sentence for an engineer, with numbers.
     pub says: String,
-    /// The numbers it rests on, with the unit in the name.
+    /// Numbers that support the finding, with the unit in the name.
     pub evidence: BTreeMap<String, Value>,
-    /// What to do about it; empty for a pass.
+    /// Recommended action; empty for a pass.
     #[serde(rename = "do")]
     pub advice: String,
-    /// What the user declared and this rests on, such as `media hdd`. Nobody measured it.
+    /// Declarations of the user that the finding relies on, such as `media hdd`. No measurement
+    /// confirms them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declared: Vec<String>,
 }
 
 impl Finding {
-    /// A finding of `rule` with nothing in evidence yet.
+    /// Creates a finding of `rule` without evidence.
     pub fn new(rule: &str, outcome: Outcome, says: impl Into<String>) -> Self {
         Self {
             rule: rule.to_owned(),
@@ -51,21 +52,21 @@ impl Finding {
         }
     }
 
-    /// Says that it rests on something that the user declared.
+    /// Adds a declaration that the finding relies on.
     #[must_use]
     pub fn as_declared(mut self, what: impl Into<String>) -> Self {
         self.declared.push(what.into());
         self
     }
 
-    /// Adds a number that the finding rests on.
+    /// Adds a number that supports the finding.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.evidence.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Says what to do.
+    /// Sets the recommended action.
     #[must_use]
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();

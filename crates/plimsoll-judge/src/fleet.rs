@@ -1,9 +1,10 @@
-//! The verdict on what several hosts did together.
+//! Verdict on the joint run of several hosts.
 //!
-//! Each host is judged by itself, from its own bundle and by the rules of every run: a fleet passes where each of its
-//! hosts does. Beside them stand rules that only a fleet has: that every host that was asked took part, that they
-//! measured at the same time, that their sum is the sum of all. A host that is missing makes the run INVALID: what is
-//! left is a smaller load than the one that was asked for, and no figure of it.
+//! Each host is judged alone, from its own bundle and by the rules of every run. A fleet passes if
+//! each of its hosts passes. In addition, some rules only apply to a fleet: every requested host
+//! took part, the hosts measured at the same time, and the total is the sum of the hosts. A missing
+//! host makes the run INVALID. The rest is a smaller load than the requested one, and no figure
+//! describes the requested load.
 
 mod link;
 mod network;
@@ -25,142 +26,145 @@ use crate::finding::{Finding, Outcome};
 use crate::stats::percentile::percentile_gate;
 use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
-/// Every host that was asked left its evidence.
+/// Every requested host delivered its evidence.
 pub const COMPLETE: &str = "fleet-complete";
 /// All hosts measured at the same time.
 pub const TOGETHER: &str = "fleet-together";
-/// What is shown of all is the sum of the hosts' own evidence.
+/// The total is the sum of the hosts' own evidence.
 pub const SUMS: &str = "fleet-sums";
-/// The agents are of one build.
+/// All agents have the same build.
 pub const ALIKE: &str = "fleet-alike";
-/// No host carried much less than the others.
+/// No host achieved much less than the others.
 pub const BALANCE: &str = "fleet-balance";
-/// What all hosts asked of network mounts, or by clients of Plimsoll's own, went over the network.
+/// The network carried all I/O of the hosts' network mounts and of Plimsoll's own clients.
 pub const NETWORK: &str = "fleet-network";
-/// The storage system itself counted what all hosts did.
+/// The storage system itself counted the I/O of all hosts.
 pub const SYSTEM: &str = "fleet-system";
 
-/// Starts this far apart are told. Phases of storage loads are seconds long at the least, and a hypervisor's scheduler
-/// takes a host away for a few milliseconds as a matter of course.
+/// Start skew from which a warning is reported. Phases of storage loads last seconds at least. A
+/// hypervisor's scheduler routinely pauses a host for a few milliseconds.
 const SKEW_NS_TOLD: u64 = 5_000_000;
-/// Where less than this share of the planned time is common to all hosts, they were not loaded together.
+/// If all hosts measured together for less than this share of the planned time, the load was not
+/// simultaneous.
 const COMMON_SHARE_MIN: f64 = 0.9;
-/// A host that carries less than this share of the average is told.
+/// Share of the average rate below which a host is reported.
 const BALANCE_SHARE_MIN: f64 = 0.9;
-/// A cause is named where the host's value is at least this many times the largest of the others': our choice, beyond
-/// what alike hosts differ by.
+/// Ratio of the host's value to the largest value of the others from which a cause is named. The
+/// ratio is our choice, larger than the differences between similar hosts.
 const TIMES_MIN: f64 = 1.5;
 
-/// The judgement of a fleet's run.
+/// Verdict on a fleet's run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FleetVerdict {
     /// The judgement.
     pub verdict: VerdictKind,
-    /// The one sentence why.
+    /// Reason in one sentence.
     pub reason: String,
-    /// True where a host's run was a short demonstration.
+    /// True if a host's run was a short demonstration.
     #[serde(default)]
     pub demonstration: bool,
-    /// All hosts together, within the time in which all of them measured; `None` where there is no such time, or a host
-    /// is missing.
+    /// Total of all hosts, within the time in which all of them measured. `None` without such a
+    /// time, or if a host is missing.
     pub total: Option<Total>,
-    /// Each limit, at the host that keeps it least: what is required is required of each.
+    /// Checks, one per limit, from the host with the least margin. Each host must meet the
+    /// requirement.
     #[serde(default)]
     pub checks: Vec<Check>,
-    /// What the sum may be taken to show: each claim as it stands on the host where it stands worst.
+    /// Support of each claim about the sum, from the host with the weakest support.
     #[serde(default)]
     pub claims: BTreeMap<String, Standing>,
-    /// Each host that was asked.
+    /// All requested hosts.
     pub hosts: Vec<HostLine>,
-    /// Outcomes of the rules of fleets other than `pass`, worst first.
+    /// Findings of the fleet rules other than `pass`, worst first.
     pub findings: Vec<Finding>,
-    /// What the rules of runs found on the hosts, worst first, each with the names of the hosts.
+    /// Findings of the run rules on the hosts, worst first, each with the names of the hosts.
     #[serde(default)]
     pub host_findings: Vec<Finding>,
-    /// Identifiers of those that passed.
+    /// Identifiers of the fleet rules that passed.
     pub passed: Vec<String>,
-    /// Rules that stayed unknown on a host and that the plan accepts so.
+    /// Rules that stayed unknown on a host and that the plan accepts as unknown.
     #[serde(default)]
     pub accepted: Vec<String>,
-    /// What was declared and the verdict on a host rests on.
+    /// Declarations that the verdict on a host relies on.
     #[serde(default)]
     pub declared: Vec<String>,
-    /// Version of the rules of runs that the hosts were judged by.
+    /// Version of the run rules for the hosts.
     pub rules_version: u32,
-    /// The fleet's run.
+    /// Identifier of the fleet's run.
     pub run_id: String,
 }
 
 /// Figures of all hosts together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Total {
-    /// I/Os per second of all hosts: those that the achieved rate counts.
+    /// I/Os per second of all hosts that count for the achieved rate.
     pub ops_per_s: f64,
     /// Bytes per second of all hosts.
     pub bytes_per_s: f64,
-    /// Average of the hosts' I/Os per second.
+    /// Mean of the hosts' I/Os per second.
     pub host_ops_per_s_avg: f64,
-    /// The largest less the smallest, over the average.
+    /// Largest minus smallest rate, divided by the average.
     pub host_ops_spread: f64,
-    /// The host that carried least.
+    /// Host with the lowest rate.
     pub slowest_host: String,
-    /// By class.
+    /// Latencies by class.
     pub classes: Vec<ClassLine>,
 }
 
-/// Latencies of a class over all hosts: percentiles of the histograms' sum.
+/// Latencies of a class over all hosts: percentiles of the summed histograms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassLine {
-    /// Its name.
+    /// Name of the class.
     pub name: String,
     /// I/Os that completed within the window.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of those I/Os.
     pub size_bytes: u64,
-    /// I/Os that the latencies are of.
+    /// Number of I/Os in the latency figures.
     pub latency_count: u64,
-    /// Mean, from the intended start to the completion.
+    /// Mean latency, from the intended start to the completion.
     pub latency_ns_avg: Option<u64>,
-    /// Median.
+    /// Median latency.
     pub latency_ns_p50: Option<u64>,
-    /// `None`: too few samples.
+    /// 99th percentile; `None` if there are too few samples.
     pub latency_ns_p99: Option<u64>,
-    /// `None`: too few samples.
+    /// 99.9th percentile; `None` if there are too few samples.
     pub latency_ns_p999: Option<u64>,
-    /// The largest.
+    /// Largest latency.
     pub latency_ns_max: u64,
-    /// I/Os that ended in an error.
+    /// I/Os that failed with an error.
     pub errors: u64,
 }
 
-/// A host in the table.
+/// Row of a host in the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostLine {
-    /// The agent's name.
+    /// Name of the agent.
     pub name: String,
-    /// Verdict on its own bundle; `None` where there is none.
+    /// Verdict on the host's own bundle; `None` without a bundle.
     pub verdict: Option<VerdictKind>,
-    /// Why; or what became of it.
+    /// Reason of the verdict, or the fate of the host.
     pub reason: String,
-    /// I/Os per second within the window: those that the achieved rate counts, of databases and not of logs.
+    /// I/Os per second within the window that count for the achieved rate: those of databases, not
+    /// of logs.
     pub ops_per_s: Option<f64>,
     /// Bytes per second within the window.
     pub bytes_per_s: Option<f64>,
-    /// Mean latency of these I/Os.
+    /// Mean latency of those I/Os.
     pub latency_ns_avg: Option<u64>,
-    /// Its largest latency.
+    /// Largest latency of the host.
     pub latency_ns_max: Option<u64>,
-    /// By how much its measured phase began after that of the first host.
+    /// Delay of its measured phase after that of the first host.
     pub start_late_ns: Option<u64>,
-    /// The error of its clock's offset.
+    /// Uncertainty of its clock's offset.
     pub clock_error_ns: Option<u64>,
-    /// Its phases and how long each took.
+    /// Phases of the host with their durations.
     pub phases: Vec<(PhaseKind, u64)>,
 }
 
-/// Judges a fleet's evidence. `verdicts` are those of the hosts' own bundles by the agents' names, `merged` is what the
-/// bundles add up to, where they do; `bundles` are those that arrived, by the agents' names too, and `metrics` are the
-/// storage system's own that the plan names.
+/// Judges a fleet's evidence. `verdicts` holds those on the hosts' own bundles, by agent name.
+/// `merged` is the sum of the bundles, if they add up. `bundles` holds the bundles that arrived, by
+/// agent name. `metrics` are the storage system's own counters in the plan.
 #[must_use]
 pub fn judge_fleet(
     fleet: &Fleet,
@@ -206,7 +210,8 @@ pub fn judge_fleet(
     of_hosts::add(judged, fleet, verdicts)
 }
 
-/// INVALID before FAIL before INCONCLUSIVE before PASS, of the fleet's rules and the hosts' verdicts.
+/// Returns the worst result of the fleet's rules and the hosts' verdicts: INVALID before FAIL
+/// before INCONCLUSIVE before PASS.
 fn weigh(fleet: &Fleet, findings: &[Finding], hosts: &[HostLine]) -> (VerdictKind, String) {
     let first = |outcome| findings.iter().find(|finding| finding.outcome == outcome);
     if let Some(failed) = first(Outcome::Fail) {
@@ -294,7 +299,7 @@ fn complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Finding {
         .advise("see to the host and run again; what it measured is in the catalogue of its agent")
 }
 
-/// The host whose measured phase began last.
+/// Returns the host whose measured phase started last.
 fn latest(fleet: &Fleet) -> Option<&Host> {
     let began = |host: &&Host| host.run.as_ref()?.phase_start_ns(PhaseKind::Measure);
     fleet.hosts.iter().filter(|host| began(host).is_some()).max_by_key(|host| began(host))
@@ -304,7 +309,7 @@ fn together(fleet: &Fleet) -> Finding {
     let late = latest(fleet).map_or("nobody", |host| host.name.as_str());
     let Some(window) = fleet.window else {
         let says = "there is no time in which all hosts measured";
-        // What was ended early is no fault of how it was done.
+        // A run that was ended early is incomplete, but not wrong.
         let outcome = match fleet.ended_early.is_empty() {
             true => Outcome::Fail,
             false => Outcome::Unknown,
@@ -327,7 +332,7 @@ fn together(fleet: &Fleet) -> Finding {
             .with("common_ns", duration_ns)
     };
     let planned_ns = fleet.planned_measure_ns;
-    // What was ended early is told by who ended it.
+    // Another finding reports a run that was ended early.
     let is_short = (duration_ns as f64) < planned_ns as f64 * COMMON_SHARE_MIN;
     if is_short && fleet.ended_early.is_empty() && window.cut {
         let says = format!(
@@ -439,7 +444,7 @@ fn balance(
     let is_alone = fleet.hosts.iter().filter(|known| Some(&known.boot_id) == boot).count() <= 1;
     let shown = bundles.get(&host.name).map(|own| slow::causes(own, &others, is_alone));
     let shown = shown.unwrap_or_default();
-    // Where none stands out by its value: what the rules find in its evidence, and not in the others'.
+    // No host stands out by its values. Looks for findings that only this host's evidence has.
     let told = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
     let elsewhere = |rule: &str| {
         let others = hosts.iter().filter(|other| other.name != host.name);

@@ -1,15 +1,15 @@
 //! Operations that a closed loop held back while the storage stalled.
 //!
-//! A client that waits for a slow operation issues nothing meanwhile, so a percentile over all
-//! operations counts a stall of seconds as a handful of samples (coordinated omission). Two
-//! corrections show what an application with an even load would see:
+//! A client that waits for a slow operation issues no others. A percentile over all operations
+//! therefore counts a stall of seconds as a handful of samples (coordinated omission). Two
+//! corrections show the latency that an application with an even load would see:
 //!
-//! - The percentile over time: each interval of the evidence counts alike, however few operations
-//!   it completed. Where its slow share exceeds that of the percentile by a clear margin, the limit
-//!   is broken.
-//! - Gil Tene's correction ([`crate::stats::omission`]), an estimate that also sees stalls shorter
-//!   than an interval. It cannot tell a stall from a slow path of the storage (a cache miss), so it
-//!   leaves a limit open and breaks none.
+//! - The percentile over time: each interval of the evidence has the same weight, regardless of its
+//!   number of operations. If the slow share exceeds that of the percentile by a clear margin, the
+//!   limit is broken.
+//! - Gil Tene's correction ([`crate::stats::omission`]), an estimate that also includes stalls
+//!   shorter than an interval. It cannot distinguish a stall from a slow path of the storage (a
+//!   cache miss). So it can leave a limit undecided, but never breaks one.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Arrival, Pace, Workload};
@@ -19,25 +19,25 @@ use crate::stats;
 use crate::stats::omission::{Bin, corrected, quantile};
 use crate::tail::Tail;
 
-/// What a recorded percentile that keeps its limit hides.
+/// Latency that a recorded percentile within its limit hides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum HeldBack {
-    /// The limit was broken for more of the time than the percentile allows.
+    /// The limit was broken for a larger share of the time than the percentile allows.
     BreaksLimit {
-        /// The percentile with each interval counted alike.
+        /// Percentile with the same weight for each interval.
         percentile_ns: u64,
         /// Slow share of the operations, averaged over intervals.
         interval_share: f64,
     },
     /// The limit may be broken: the corrected percentile exceeds it.
     Unclear {
-        /// The percentile with Tene's correction.
+        /// Percentile with Tene's correction.
         corrected_ns: u64,
     },
 }
 
-/// Returns what the closed loop of an instance hides of a percentile that keeps its limit; `None`
-/// if nothing, and for open loops, whose latency starts at the intended time.
+/// Returns the hidden latency of an instance's closed loop whose percentile keeps its limit. `None`
+/// if nothing is hidden, and for open loops, whose latency starts at the intended time.
 pub(crate) fn find(
     bundle: &Bundle,
     instance: u32,
@@ -69,7 +69,7 @@ pub(crate) fn find(
         .then_some(HeldBack::Unclear { corrected_ns })
 }
 
-/// Operations that a closed loop keeps in flight; `None` for an open loop.
+/// Returns the operations that a closed loop keeps in flight; `None` for an open loop.
 fn closed_clients(bundle: &Bundle, instance: u32) -> Option<u64> {
     match &bundle.plan.workload {
         Workload::Matrix(matrix) => {
@@ -94,7 +94,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const US: u64 = 1_000;
 
-    /// Reads of 0.2 ms at depth 1, with `(latency, count)` instead in the seconds that `slow` names.
+    /// Creates a run with reads of 0.2 ms at depth 1. In the seconds that `slow` names, it
+    /// completes `(latency, count)` instead.
     fn run(slow: impl Fn(u64) -> Option<(u64, u64)>) -> Bundle {
         let mut bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 1");
         let mut merged = plimsoll_evidence::latency::histogram();
@@ -123,7 +124,7 @@ mod tests {
         find(bundle, 0, limit_ns, &tail, 0.99)
     }
 
-    /// The disk is held to 4 reads a second for 1 s of every 5: 48 of 240,048 reads are slow.
+    /// The disk is throttled to 4 reads/s for 1 s of every 5: 48 of 240,048 reads are slow.
     #[test]
     fn a_stall_in_every_fifth_second_breaks_the_limit() {
         let stalls = run(|second| (second % 5 == 4).then_some((250 * MS, 4)));
@@ -138,7 +139,8 @@ mod tests {
 
     #[test]
     fn an_outage_counts_in_the_seconds_that_it_lasted() {
-        // Two of every ten seconds complete nothing; the third completes the operation that waited.
+        // Nothing completes in two of every ten seconds. In the third, the waiting operation
+        // completes.
         let outages = run(|second| match second % 10 {
             7 | 8 => Some((0, 0)),
             9 => Some((2_900 * MS, 1)),

@@ -1,42 +1,42 @@
-//! Figures of a modelled system's own statistics: shares, utilisation, the bottleneck, and what each
-//! station contributes to latency. Means are made from the sums of the evidence.
+//! Figures from a modelled system's own statistics: shares, utilisation, the bottleneck, and each
+//! station's contribution to latency. Means are computed from the sums in the evidence.
 
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::model_statistics::{ModelStatistics, Path, Station, Tally, generalise_name};
 
-/// Like stations of all nodes, taken together.
+/// Group of similar stations on all nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stations {
-    /// Their name, with a star for each number.
+    /// Common name, with a star in place of each number.
     pub name: String,
-    /// How many.
+    /// Number of stations.
     pub stations: u64,
-    /// Servers of each.
+    /// Servers per station.
     pub servers: u32,
     /// Mean busy share; `None` for delays, gates and buckets.
     pub utilisation: Option<f64>,
-    /// Busy share of the busiest.
+    /// Busy share of the busiest station.
     pub utilisation_max: Option<f64>,
-    /// The busiest.
+    /// Name of the busiest station.
     pub busiest: String,
-    /// Mean number waiting or in service, all together.
+    /// Mean number of customers waiting or in service, over all stations.
     pub customers: f64,
-    /// Visits per second, all together.
+    /// Visits per second, over all stations.
     pub visits_per_s: f64,
-    /// Mean time of a visit.
+    /// Mean time per visit.
     pub time_ns: Option<f64>,
     /// Share of the visits that are background work.
     pub background_share: f64,
 }
 
-/// Busy share of a station's servers over a window.
+/// Returns the busy share of a station's servers over a window.
 pub fn utilisation(station: &Station, window_ns: u64) -> Option<f64> {
     let capacity_ns = window_ns as f64 * f64::from(station.servers.max(1));
     (station.queues && window_ns > 0).then(|| station.busy_ns as f64 / capacity_ns)
 }
 
-/// All stations that were visited, like ones together, the busiest first.
+/// Returns all stations that were visited, in groups of similar ones, the busiest first.
 pub fn stations(inside: &ModelStatistics, window_ns: u64) -> Vec<Stations> {
     let mut groups: BTreeMap<String, Vec<&Station>> = BTreeMap::new();
     for station in inside.stations.iter().filter(|s| s.visits > 0 || s.customers_ns > 0) {
@@ -73,12 +73,12 @@ pub fn stations(inside: &ModelStatistics, window_ns: u64) -> Vec<Stations> {
     all
 }
 
-/// The busiest stations: what limits the rate. `None` where nothing queues.
+/// Returns the busiest stations, which limit the rate. `None` if nothing queues.
 pub fn bottleneck(inside: &ModelStatistics, window_ns: u64) -> Option<Stations> {
     stations(inside, window_ns).into_iter().find(|group| group.utilisation_max.is_some())
 }
 
-/// Reads (or writes) of all nodes by place, with their shares, the largest first.
+/// Returns the reads (or writes) of all nodes by source, with their shares, the largest first.
 pub fn shares(inside: &ModelStatistics, writes: bool) -> Vec<(String, Tally, f64)> {
     let mut sums: BTreeMap<&str, Tally> = BTreeMap::new();
     for node in &inside.nodes {
@@ -95,20 +95,20 @@ pub fn shares(inside: &ModelStatistics, writes: bool) -> Vec<(String, Tally, f64
     shares
 }
 
-/// What one kind of station has of the mean latency of an operation.
+/// Contribution of one kind of station to the mean latency of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contribution {
-    /// The station.
+    /// Name of the station.
     pub station: String,
-    /// Mean time queued there, per operation.
+    /// Mean queueing time there, per operation.
     pub waited_ns: f64,
-    /// Mean time in service there, per operation.
+    /// Mean service time there, per operation.
     pub served_ns: f64,
     /// Share of the latency.
     pub share: f64,
 }
 
-/// Mean latency of the operations that were followed, and what each station has of it.
+/// Returns the mean latency of the traced operations, and each station's contribution.
 pub fn contributions(path: &Path) -> (f64, Vec<Contribution>) {
     let traced = path.traced.max(1) as f64;
     let all = path.latency_ns_sum.max(1) as f64;
@@ -121,7 +121,7 @@ pub fn contributions(path: &Path) -> (f64, Vec<Contribution>) {
     (path.latency_ns_sum as f64 / traced, path.parts.iter().map(one).collect())
 }
 
-/// The bottleneck and the sources of reads in a sentence.
+/// Describes the bottleneck and the sources of reads in a sentence.
 pub fn says(inside: &ModelStatistics, window_ns: u64) -> String {
     let place = |word: &str| match word {
         "zero" => "holes and zeros",

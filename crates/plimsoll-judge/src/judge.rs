@@ -1,4 +1,4 @@
-//! The verdict on a run: rules, checks, claims, and their precedence. A pure function of the bundle.
+//! Verdict on a run: rules, checks, claims, and their precedence. A pure function of the bundle.
 
 use std::collections::BTreeMap;
 
@@ -44,11 +44,11 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         declared: &declared,
     };
     let (verdict, reason) = case.decide();
-    // A figure of a model must never be taken for one of real storage, wherever the sentence goes.
+    // The sentence must identify a model, so that no reader mistakes its figure for real storage.
     let modelled = bundle.run.driver == Driver::Model;
     let reason = if modelled { format!("modelled: {reason}") } else { reason };
     let reason = match verdict {
-        // What a network hides can't be vouched for, however well it answers.
+        // The network can hide caches, so the verdict mentions it even for a PASS.
         VerdictKind::Pass if seen::is_real(bundle) && seen::is_remote(bundle) => {
             format!("{reason}, as seen by the client; what lies behind is not known")
         }
@@ -76,14 +76,14 @@ pub fn judge(bundle: &Bundle) -> Verdict {
     }
 }
 
-/// Operations of the achieved rate: reads and writes, or operations on names if there are no others.
+/// Returns the operations of the achieved rate: reads and writes, or operations on names if there
+/// are no others.
 fn achieved_pick(bundle: &Bundle) -> Pick {
     let has_data = figures::totals(bundle, Pick::Data).count > 0;
     if has_data { Pick::Data } else { Pick::Transactional }
 }
 
-/// What the run is said to show. A stated requirement always brings its own rules, whatever is claimed
-/// beside it.
+/// Returns the claims of the run. A stated requirement is always a claim.
 fn claimed(bundle: &Bundle) -> Vec<Claim> {
     let mut claimed = bundle.plan.claims.clone();
     if bundle.plan.requirement.is_some() && !claimed.contains(&Claim::Requirement) {
@@ -92,17 +92,18 @@ fn claimed(bundle: &Bundle) -> Vec<Claim> {
     claimed
 }
 
-/// Rules that no plan may accept as unknown: they ask whether the run was carried out at all.
+/// Rules that no plan may accept as unknown: they check that the run was executed at all.
 pub const NOT_ACCEPTED: [&str; 5] =
     ["io-errors", "measured-too-short", "never-settled", "not-completed", "operations-lost"];
 
-/// Whether the plan accepts that a rule stays unknown.
+/// Returns true if the plan accepts that a rule stays unknown.
 pub(crate) fn is_accepted(bundle: &Bundle, rule: &str) -> bool {
     let names = |id: &String| rules::find(id).is_some_and(|found| found.id == rule);
     !NOT_ACCEPTED.contains(&rule) && bundle.plan.evidence.accept_unknown.iter().any(names)
 }
 
-/// The mandatory rules of what is claimed that stayed unknown and that the plan accepts so.
+/// Returns the mandatory rules of the claims that stayed unknown and that the plan accepts as
+/// unknown.
 fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
     let mandatory = claimed.iter().flat_map(|&claim| mandatory(findings, claim));
     let unknown = mandatory.filter(|(_, finding)| finding.outcome == Outcome::Unknown);
@@ -115,7 +116,7 @@ fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<Str
     accepted
 }
 
-/// What is rested on by declaration alone, by any rule that bears on a claim.
+/// Returns the declarations behind a claim, from all rules that affect it.
 fn declared_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = &String> {
     let bears = move |finding: &&Finding| {
         rules::find(&finding.rule).is_some_and(|rule| rule.bears_on(claim))
@@ -123,7 +124,7 @@ fn declared_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = &Str
     findings.iter().filter(bears).flat_map(|finding| &finding.declared)
 }
 
-/// The same of all that is claimed.
+/// Returns the declarations behind all claims.
 fn declared(findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
     let mut declared: Vec<String> =
         claimed.iter().flat_map(|&claim| declared_for(findings, claim)).cloned().collect();
@@ -132,7 +133,7 @@ fn declared(findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
     declared
 }
 
-/// Outcomes of the mandatory rules of a claim.
+/// Returns the mandatory rules of a claim with their findings.
 fn mandatory(
     findings: &[Finding],
     claim: Claim,
@@ -143,13 +144,14 @@ fn mandatory(
     })
 }
 
-/// Whether a finding is a failure that refutes a claim.
+/// Returns true if a finding is a failure that refutes a claim.
 fn refutes(finding: &Finding, claim: Claim) -> bool {
     finding.outcome == Outcome::Fail
         && rules::find(&finding.rule).is_some_and(|rule| rule.refutes(claim))
 }
 
-/// Where each claim stands. The claims made are always shown; the others where a rule bears on them.
+/// Returns the support of each claim. The claims of the run always appear; the others appear if a
+/// rule affects them.
 fn standings(findings: &[Finding], claimed: &[Claim], tier: Tier) -> BTreeMap<Claim, Standing> {
     /// T3, a result file alone, can never support these (DESIGN §1).
     const NOT_FROM_A_FILE: [Claim; 4] =
@@ -183,8 +185,9 @@ fn standings(findings: &[Finding], claimed: &[Claim], tier: Tier) -> BTreeMap<Cl
         .collect()
 }
 
-/// Rules that only ask whether nothing went wrong don't show a claim. Each claim but the requirement
-/// needs a rule that looked for it in particular, and passed.
+/// Returns true if a specific rule supports the claim. Rules that only check for errors do not show
+/// a claim. Each claim but the requirement needs a rule specific to that claim, and the rule must
+/// pass.
 fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
     let own: &[&str] = match claim {
         Claim::Requirement | Claim::Comparative => return true,
@@ -200,15 +203,16 @@ fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
     findings.iter().any(|f| own.contains(&f.rule.as_str()) && f.outcome == Outcome::Pass)
 }
 
-/// Rules whose unknown leaves a run undecided whatever is claimed: it was not carried out as planned.
+/// Rules that leave a run undecided if they are unknown, regardless of the claims: the run was not
+/// executed as planned.
 const ALWAYS_DECIDE: [&str; 5] =
     ["measured-too-short", "not-completed", "check-failed", "never-settled", "observation-gaps"];
 
-/// Rules whose failure leaves nothing to believe, whatever is claimed: the evidence is not what a run left, or
-/// not of what was watched.
+/// Rules that invalidate a run if they fail, regardless of the claims. The evidence does not come
+/// from a run, or does not describe the observed system.
 const ALWAYS_REFUTE: [&str; 2] = ["evidence-consistent", "observation-gaps"];
 
-/// All that a verdict is decided by.
+/// Inputs of a verdict.
 struct Case<'a> {
     bundle: &'a Bundle,
     findings: &'a [Finding],
@@ -251,7 +255,7 @@ impl Case<'_> {
         (VerdictKind::Pass, self.passes())
     }
 
-    /// What a failed rule says that refutes something claimed, or all that could be.
+    /// Returns the text of a failed rule that refutes one of the claims, or all possible claims.
     fn refuted(&self) -> Option<String> {
         let always = |finding: &&Finding| {
             let foreign = self.bundle.run.driver == Driver::Foreign;
@@ -279,11 +283,11 @@ impl Case<'_> {
         Some((VerdictKind::Fail, reason))
     }
 
-    /// What leaves the run undecided: a mandatory rule that is unknown, a limit that could not be judged, a
-    /// claim beside the requirement that nothing shows.
+    /// Returns the reason why the run is undecided: an unknown mandatory rule, an undecided limit,
+    /// or an unsupported claim besides the requirement.
     fn open(&self) -> Option<String> {
-        // A run that was not carried out as planned first, then limits that could not be judged,
-        // then what else is unknown.
+        // Order: a run that was not executed as planned, undecided limits, then other unknown
+        // rules.
         if let Some(finding) = self.unknown(|rule| ALWAYS_DECIDE.contains(&rule.id)) {
             return Some(finding.says.clone());
         }
@@ -292,7 +296,7 @@ impl Case<'_> {
         if !undecided.is_empty() {
             return Some(undecided.join("; "));
         }
-        // A plan that claims something must show it; one that only measures lists what is open.
+        // A plan with claims must support them. A plan without claims only lists the open points.
         if let Some(finding) = self.unknown(|_| !self.bundle.plan.claims_assumed) {
             return Some(self.with_acceptance(finding));
         }
@@ -304,7 +308,8 @@ impl Case<'_> {
         unshown.map(|(claim, _)| format!("{} is claimed, and nothing here shows it", claim.word()))
     }
 
-    /// The first mandatory rule of what is claimed that is unknown, not accepted so, and `decides`.
+    /// Returns the first mandatory rule of the claims that is unknown, not accepted, and selected
+    /// by `decides`.
     fn unknown(&self, decides: impl Fn(&Rule) -> bool) -> Option<&Finding> {
         let mut mandatory = self.claimed.iter().flat_map(|&claim| mandatory(self.findings, claim));
         let unknown = mandatory.find(|(rule, finding)| {
@@ -313,7 +318,8 @@ impl Case<'_> {
         unknown.map(|(_, finding)| finding)
     }
 
-    /// What a rule does not know, with the line that accepts it if it is all that is left to decide.
+    /// Returns the finding's text. If nothing else is undecided, the text includes the line that
+    /// accepts the rule.
     fn with_acceptance(&self, finding: &Finding) -> String {
         let alone = self.unknown(|rule| rule.id != finding.rule).is_none();
         let accepted = &self.bundle.plan.evidence.accept_unknown;
@@ -336,7 +342,8 @@ impl Case<'_> {
         self.accepted.iter().any(|accepted| accepted == rule)
     }
 
-    /// Whether a claim is not shown only because of what the plan accepts as unknown.
+    /// Returns true if a claim lacks support only because of rules that the plan accepts as
+    /// unknown.
     fn is_unknown_but_accepted(&self, claim: Claim) -> bool {
         let mut unknown = mandatory(self.findings, claim)
             .filter(|(_, f)| f.outcome == Outcome::Unknown)
@@ -344,7 +351,8 @@ impl Case<'_> {
         unknown.peek().is_some() && unknown.all(|(rule, _)| self.accepts(rule.id))
     }
 
-    /// A row without an answer; that of the checksums is the rule's own, where the plan accepts it.
+    /// Returns true if a row is undecided. The row of the checksums belongs to its rule, if the
+    /// plan accepts that.
     fn is_open(&self, check: &Check) -> bool {
         let accepted = check.name == checks::CHECKSUMS && self.accepts("check-failed");
         check.ok.is_none() && !accepted
@@ -363,7 +371,7 @@ impl Case<'_> {
         })
     }
 
-    /// With what was accepted as unknown, and what was only declared: both stand in the reason.
+    /// Adds the accepted unknowns and the declarations to the reason.
     fn qualified(&self, reason: String) -> String {
         let mut reason = reason;
         if !self.accepted.is_empty() {
@@ -377,7 +385,7 @@ impl Case<'_> {
     }
 }
 
-/// A failed check in words.
+/// Describes a failed check in words.
 fn says(check: &Check) -> String {
     use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
     let side = if check.at_least { "below" } else { "above" };

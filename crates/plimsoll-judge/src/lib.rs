@@ -1,8 +1,8 @@
 //! Judgement: statistics, steady state, audit rules, checks, claims, verdict and comparison.
 //!
 //! Pure functions of evidence. Nothing in this crate does I/O, reads a clock or draws a random
-//! number that was not passed in, so that the same evidence gives the same verdict to the letter
-//! on any machine, a year later.
+//! number; callers pass seeds. So the same evidence gives the same verdict, byte for byte, on any
+//! machine and a year later.
 //!
 //! # Where to change what
 //!
@@ -26,7 +26,7 @@
 //! - stages: `stages.rs`; replays: `rules/replay`; contradictory evidence:
 //!   `rules/evidence_consistent`
 
-// Only other crates of this workspace use this one: names and types say most of it.
+// Only other crates of this workspace use this crate. Names and types document most of it.
 #![allow(missing_docs)]
 
 pub mod carried;

@@ -1,6 +1,6 @@
-//! Which of a host's network interfaces its traffic went over, how fast they are, and how far they were used.
+//! Network interfaces of a host that carried its traffic, with their speeds and utilisation.
 //!
-//! Speeds are believed of hardware alone: what virtual interfaces (veth, tap) say they can do is a fixed number.
+//! Only the speeds of hardware are trusted: virtual interfaces (veth, tap) report a fixed number.
 
 use std::collections::BTreeSet;
 
@@ -9,30 +9,32 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
 
 use crate::figures::NS_PER_S;
 
-/// An interface took part where it moved at least this share of what all of its kind moved.
+/// Minimum share of the traffic of all interfaces of a kind from which one of them counts as used.
 const USED_SHARE_MIN: f64 = 0.1;
-/// From this share of its speed on a link is full: busy, as CPUs are in `generator-limit`.
+/// Share of its speed from which a link is full, as CPUs are busy in `generator-limit`.
 pub(crate) const FULL_SHARE: f64 = 0.9;
-/// Beyond this share of it, what the kernel says is not the link's speed.
+/// Beyond this share, the speed that the kernel reports is not the link's speed.
 const NOMINAL_SHARE: f64 = 1.1;
 
-/// How far a link was used says nothing of less time: cards write their counters once a second.
+/// Minimum observation time for a link's utilisation, in seconds. Network cards update their
+/// counters once a second.
 const SECONDS_MIN: f64 = 10.0;
 
-/// Interfaces that lie on no other of the namespace.
+/// Returns the interfaces without an underlying interface in the namespace.
 pub(crate) fn bottoms(links: &Links) -> impl Iterator<Item = &Interface> {
     let lies_on_none = |one: &&Interface| one.below.as_ref().is_none_or(Vec::is_empty);
     links.interfaces.iter().filter(|one| !one.loopback).filter(lies_on_none)
 }
 
-/// Interfaces that no other of the namespace lies on.
+/// Returns the interfaces that no other interface of the namespace uses.
 pub(crate) fn tops(links: &Links) -> impl Iterator<Item = &Interface> {
     let below: BTreeSet<&String> =
         links.interfaces.iter().filter_map(|one| one.below.as_ref()).flatten().collect();
     links.interfaces.iter().filter(move |one| !one.loopback && !below.contains(&one.name))
 }
 
-/// The interfaces that the host's traffic went over: of its hardware, or where none of that shows, of others.
+/// Returns the interfaces that carried the host's traffic: hardware ones, or others if no hardware
+/// is visible.
 pub(crate) fn used(links: &Links) -> Vec<(&Interface, &LinkCounters)> {
     let counted = || bottoms(links).filter_map(|one| Some((one, one.counters.as_ref()?)));
     let moved = |one: &(&Interface, &LinkCounters)| bytes(one.1) > 0;
@@ -46,14 +48,15 @@ pub(crate) fn used(links: &Links) -> Vec<(&Interface, &LinkCounters)> {
 /// Speed of the links that the host used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Speed {
-    /// Of all of them together, each way.
+    /// Sum over all of them, per direction.
     pub(crate) bits_per_s: u64,
-    /// The largest share that one of them was used to, in either direction.
+    /// Largest utilisation of any of them, in either direction.
     pub(crate) used_share: f64,
 }
 
-/// `None` where the kernel does not tell the speed of each, or tells one that they exceed; where what one of them moved
-/// is not known; and where they were not watched for long.
+/// Returns the speed of the used links. `None` if the kernel does not report the speed of each
+/// link, or reports one that the traffic exceeded. `None` also if the traffic of a link is unknown,
+/// or the observation was too short.
 pub(crate) fn speed(bundle: &Bundle) -> Option<Speed> {
     let links = bundle.observed.links.as_ref()?;
     let is_lost = |one: &Interface| one.hardware != Some(false) && one.counters.is_none();
@@ -71,23 +74,23 @@ pub(crate) fn speed(bundle: &Bundle) -> Option<Speed> {
     is_known.then_some(Speed { bits_per_s, used_share })
 }
 
-/// The names of the links that the host used.
+/// Returns the names of the links that the host used.
 pub(crate) fn names(links: &Links) -> String {
     let names: Vec<&str> = used(links).iter().map(|(one, _)| one.name.as_str()).collect();
     names.join(", ")
 }
 
-/// How long the interfaces were watched.
+/// Returns the observation time of the interfaces in seconds.
 pub(crate) fn seconds(links: &Links) -> f64 {
     links.to_ns.saturating_sub(links.from_ns).max(1) as f64 / NS_PER_S
 }
 
-/// Bytes of both directions.
+/// Returns the bytes of both directions.
 pub(crate) fn bytes(counters: &LinkCounters) -> u64 {
     counters.received_bytes.saturating_add(counters.sent_bytes)
 }
 
-/// A speed in the unit of links.
+/// Formats a speed in the usual unit of links.
 pub(crate) fn rate(bits_per_s: u64) -> String {
     match bits_per_s {
         b if b >= 1_000_000_000 => format!("{} Gb/s", b as f64 / 1e9),

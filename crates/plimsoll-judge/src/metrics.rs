@@ -1,11 +1,11 @@
-//! The figures of a run that experiments and comparisons are made of: one value per run each.
+//! Figures of a run that experiments and comparisons use: one value per run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Workload;
 
 use crate::figures::{self, Pick};
 
-/// What a figure is counted in.
+/// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Per second.
@@ -14,13 +14,13 @@ pub enum Counted {
     BytesPerSecond,
     /// Nanoseconds.
     Nanoseconds,
-    /// A share of one.
+    /// Fraction of one.
     Share,
 }
 
 impl Counted {
-    /// An interval without what cannot be: nothing is below zero, and no share above one. An interval of few
-    /// runs by Student's t knows neither.
+    /// Clips an interval to possible values: none below zero, and no share above one. Student's t
+    /// for few runs respects neither bound.
     #[must_use]
     pub fn possible(self, [low, high]: [f64; 2]) -> [f64; 2] {
         let most = if self == Self::Share { 1.0 } else { f64::INFINITY };
@@ -31,28 +31,28 @@ impl Counted {
 /// A figure.
 #[derive(Clone, Copy)]
 pub struct Figure {
-    /// Its name in JSON and CSV, with the unit.
+    /// Key in JSON and CSV, with the unit.
     pub key: &'static str,
-    /// Its name for people.
+    /// Display name.
     pub name: &'static str,
-    /// What it is counted in.
+    /// Unit of the figure.
     pub counted: Counted,
-    /// True where more is better.
+    /// True if higher values are better.
     pub higher_is_better: bool,
-    /// How it changes with the speed of one core, all else alike.
+    /// Dependence on the speed of one core, all else equal.
     pub by_cpu: ByCpu,
-    /// Its value in a run; `None`: not measured.
+    /// Function that returns the value in a run; `None` if not measured.
     pub of: fn(&Bundle) -> Option<f64>,
 }
 
-/// How a figure changes with the speed of one core.
+/// Dependence of a figure on the speed of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByCpu {
-    /// It grows with it.
+    /// The figure grows with the speed.
     Grows,
-    /// It shrinks with it.
+    /// The figure shrinks with the speed.
     Shrinks,
-    /// Nothing is said of that.
+    /// The dependence is unknown.
     Unknown,
 }
 
@@ -136,7 +136,7 @@ const MATRIX: &[Figure] = &[
     CPU_BUSY,
 ];
 
-/// The figures of a workload; those that no run measured may be left out by whoever shows them.
+/// Returns the figures of a workload. Reports may skip those that no run measured.
 pub fn of(workload: &Workload) -> &'static [Figure] {
     match workload {
         Workload::Mailbox(_) => MAILBOX,
@@ -144,7 +144,7 @@ pub fn of(workload: &Workload) -> &'static [Figure] {
     }
 }
 
-/// The figures of every workload; a key may come twice.
+/// Returns the figures of all workloads. A key can occur twice.
 pub fn all() -> impl Iterator<Item = &'static Figure> {
     MAILBOX.iter().chain(MATRIX)
 }

@@ -1,17 +1,15 @@
-//! Whose a device is: this host's own, a hypervisor's, of a network, or memory. It is this host's
-//! own only
-//! where that is shown; what is not told is unknown.
+//! Location of a device: this host, a hypervisor, a network, or memory. A device counts as this
+//! host's own only if the evidence shows it. Otherwise the location is unknown.
 
 use std::net::{IpAddr, SocketAddr};
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 
-/// File systems that hold their data in memory (tmpfs takes `O_DIRECT` since Linux 6.6).
+/// File systems that keep their data in memory (tmpfs accepts `O_DIRECT` since Linux 6.6).
 const MEMORY_FILE_SYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// Controllers on the PCI bus whose disks are elsewhere: cloud volumes, on machines without a
-/// hypervisor
-/// too, and network cards that show such a controller (the models are those that they report).
+/// Models of PCI controllers whose disks are remote. They are cloud volumes, which also exist on
+/// machines without a hypervisor, and network cards that present such a controller.
 const REMOTE_MODELS: [&str; 8] = [
     "Amazon Elastic Block Store",
     "nvme_card-pd",
@@ -22,34 +20,34 @@ const REMOTE_MODELS: [&str; 8] = [
     "SNAP Controller",
     "Oracle Cloud",
 ];
-/// Disks that a hypervisor makes, by what they call themselves.
+/// Models of disks that a hypervisor provides, as they identify themselves.
 const VIRTUAL_MODELS: [&str; 7] =
     ["QEMU", "VBOX", "VMware", "Virtual Disk", "Virtual disk", "nvme_card", "MSFT NVMe"];
-/// Makers of disks, as SAS disks and SATA disks name them (an array behind SAS has its own name).
+/// Vendors of disks, as SAS and SATA disks report them. An array behind SAS reports its own name.
 const DISK_MAKERS: [&str; 18] = [
     "ATA", "SEAGATE", "TOSHIBA", "HGST", "HITACHI", "WDC", "WD", "SAMSUNG", "INTEL", "MICRON",
     "KIOXIA", "SANDISK", "FUJITSU", "IBM-ESXS", "LENOVO-X", "SMRTSTOR", "SOLIDIGM", "CRUCIAL",
 ];
 
-/// Whose a device is.
+/// Location of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// This host's own disk, with nothing between.
+    /// This host's own disk, with nothing in between.
     Own,
-    /// A RAID controller's volume: this host's, behind a cache of the controller.
+    /// Volume of this host's RAID controller, behind the controller's cache.
     Controller,
-    /// A hypervisor gives it.
+    /// Disk provided by a hypervisor.
     Virtual,
-    /// Another machine holds it.
+    /// Storage on another machine.
     Network,
-    /// Not told.
+    /// Location not known.
     Unknown,
-    /// Memory.
+    /// Device in memory.
     Memory,
 }
 
 impl Place {
-    /// What is known of such a device, to go on with after its name.
+    /// Returns a description that follows the device's name in a sentence.
     #[must_use]
     pub fn says(self) -> &'static str {
         match self {
@@ -63,7 +61,7 @@ impl Place {
     }
 }
 
-/// Whose `device` is. Only devices that rest on no other are somebody's.
+/// Returns the location of `device`. Only devices without an underlying device have one.
 #[must_use]
 pub fn of(device: &Device, environment: &Environment) -> Place {
     use Transport as T;
@@ -76,12 +74,12 @@ pub fn of(device: &Device, environment: &Environment) -> Place {
         None => Place::Own,
     };
     if device.kind != "disk" {
-        // A mapping of nothing answers out of nothing.
+        // A device mapper target without a device answers from nothing.
         let rests = !device.below.is_empty() || matches!(device.kind.as_str(), "drbd" | "loop");
         return if rests { Place::Unknown } else { Place::Memory };
     }
     match device.transport {
-        // A bundle from before transports were looked at.
+        // The bundle is from a version that did not record transports.
         None if is_memory_by_name(&device.name) => Place::Memory,
         None if environment.virtualisation.is_some() => Place::Virtual,
         None => Place::Unknown,
@@ -113,31 +111,29 @@ pub fn of(device: &Device, environment: &Environment) -> Place {
     }
 }
 
-/// Names that drivers of memory give, for bundles that hold no more than the name.
+/// Returns true for names that memory drivers use, for bundles that only record the name.
 fn is_memory_by_name(name: &str) -> bool {
     ["zram", "ram", "pmem"].iter().any(|stem| {
         name.strip_prefix(stem).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     })
 }
 
-/// The devices that rest on no other, with whose they are.
+/// Returns the devices without an underlying device, with their locations.
 pub(crate) fn disks(bundle: &Bundle) -> Vec<(&Device, Place)> {
     let environment = &bundle.environment;
     let leaves = environment.devices.iter().filter(|device| {
-        // A bundle may name a disk below that could not be described.
+        // A bundle may name an underlying disk that could not be described.
         device.below.is_empty()
     });
     leaves.map(|device| (device, of(device, environment))).collect()
 }
 
-/// The disk that is farthest from being this host's own, with whose it is; `None` where none is
-/// known.
+/// Returns the most remote disk with its location; `None` if no disk is known.
 pub(crate) fn farthest(bundle: &Bundle) -> Option<(&Device, Place)> {
     disks(bundle).into_iter().max_by_key(|(_, place)| *place)
 }
 
-/// A device that this host itself answers for, out of what does not show, or whose driver is not
-/// known.
+/// Returns a device of this host whose backing is hidden, or whose driver is unknown.
 pub(crate) fn veiled(bundle: &Bundle) -> Option<&Device> {
     use Transport::{NvmeLoop, Other, ScsiLoopback, Ublk, Zvol};
     let is_veiled = |device: &&Device| {
@@ -147,13 +143,13 @@ pub(crate) fn veiled(bundle: &Bundle) -> Option<&Device> {
     disks(bundle).into_iter().map(|(device, _)| device).find(is_veiled)
 }
 
-/// Whether a disk of a network is at an address that this very host answers at.
+/// Returns true if the address of a network disk is one of this host's own.
 fn is_served_here(bundle: &Bundle, device: &Device) -> bool {
     let Some(address) = device.address.as_deref() else { return false };
     let at = address.split([';', ',', ' ']).filter_map(|word| word.strip_prefix("traddr="));
     let at: Vec<IpAddr> = at.filter_map(|word| word.parse().ok()).collect();
     let own = bundle.observed.servers.iter().filter(|server| server.local == Some(true));
-    // An address, with its port where a connection was found.
+    // Parses an address, which has a port if it comes from a connection.
     let ip = |text: &str| {
         let with_port = text.parse::<SocketAddr>().map(|address| address.ip().to_canonical());
         with_port.or_else(|_| text.parse::<IpAddr>()).ok()
@@ -161,12 +157,11 @@ fn is_served_here(bundle: &Bundle, device: &Device) -> bool {
     own.filter_map(|server| ip(&server.serves)).any(|ip| at.contains(&ip))
 }
 
-/// The memory that the target lies in: a file system's kind, or a device; `None` where it lies in
-/// none that
-/// is known.
+/// Returns the memory that holds the target: a kind of file system, or a device. `None` if the
+/// target is not known to be in memory.
 pub(crate) fn memory(bundle: &Bundle) -> Option<String> {
     let environment = &bundle.environment;
-    // A device's name lies on devtmpfs, its data does not.
+    // The device node is on devtmpfs, but its data is not.
     let is_device = bundle.plan.targets.iter().any(|target| target.kind_word() == "device");
     let kinds = environment.mounts.iter().filter_map(|mount| {
         let kind = mount.file_system.as_deref()?;

@@ -1,4 +1,4 @@
-//! The stages of a job, run one after the other: each with its verdict, from the bundles that they left.
+//! Stages of a job, run one after the other, each with the verdict from its bundle.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use crate::figures::{self, Pick};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// A stage that was run. Figures are `None` where they were not measured.
+/// Completed stage. Figures that were not measured are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Its name.
+    /// Name of the stage.
     pub name: String,
-    /// What it does, in words.
+    /// Workload in words.
     pub does: String,
-    /// The run.
+    /// Identifier of the run.
     pub run_id: String,
-    /// Its verdict.
+    /// Verdict on the run.
     pub verdict: VerdictKind,
     /// The verdict's reason.
     pub reason: String,
-    /// How long was measured.
+    /// Length of the measurement.
     pub measured_ns: Option<u64>,
     /// Operations per second.
     pub rate_per_s: Option<f64>,
@@ -29,7 +29,7 @@ pub struct Stage {
     pub bandwidth_bytes_per_s: Option<f64>,
     /// Mean latency of all operations.
     pub latency_ns_avg: Option<u64>,
-    /// Its 99th percentile.
+    /// 99th percentile of latency.
     pub latency_ns_p99: Option<u64>,
 }
 
@@ -38,14 +38,14 @@ pub struct Stage {
 pub struct Stages {
     /// Name of the job.
     pub name: String,
-    /// The stages that it has, in their order.
+    /// Names of all stages, in their order.
     pub planned: Vec<String>,
-    /// Those that were run.
+    /// Stages that ran.
     pub stages: Vec<Stage>,
 }
 
 impl Stage {
-    /// The stage that a bundle measured.
+    /// Builds the stage that a bundle measured.
     #[must_use]
     pub fn of(bundle: &Bundle, verdict: &Verdict) -> Self {
         let completed = bundle.run.end.kind == EndKind::Completed;
@@ -68,20 +68,20 @@ impl Stage {
 }
 
 impl Stages {
-    /// The verdict that is read first: the worst of them; `None` where none was run.
+    /// Returns the worst verdict, which is the headline; `None` if no stage ran.
     #[must_use]
     pub fn worst(&self) -> Option<VerdictKind> {
-        // In order of precedence, the worst first.
+        // Verdicts sort by precedence, the worst first.
         self.stages.iter().map(|stage| stage.verdict).min()
     }
 
-    /// The stages with this verdict.
+    /// Returns the stages with this verdict.
     pub fn with(&self, kind: VerdictKind) -> impl Iterator<Item = &Stage> {
         self.stages.iter().filter(move |stage| stage.verdict == kind)
     }
 }
 
-/// What the streams of a plan do, in words.
+/// Describes the streams of a plan in words.
 #[must_use]
 pub fn does(plan: &ResolvedPlan) -> String {
     let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams[..]);

@@ -1,7 +1,8 @@
-//! Statistics that hold up: intervals that know about autocorrelation, steady state, comparison.
+//! Robust statistics: intervals that account for autocorrelation, steady state, comparison.
 //!
-//! Pure functions of numbers. Nothing here reads a clock, a file or a random device; seeds are
-//! passed in. Where the data cannot bear a figure the answer is a [`Refusal`] with its reason.
+//! Pure functions of numbers. Nothing here reads a clock, a file or a random device; callers pass
+//! seeds. If the data does not support a figure, the function returns a [`Refusal`] with its
+//! reason.
 
 pub mod autocorrelation;
 pub mod batch;

@@ -1,10 +1,9 @@
-//! Was the system steady while it was measured?
+//! Steadiness of the system during the measurement.
 //!
-//! The value that is followed is the rate of the workload's own operations, interval by interval. A
-//! phase that ends `until-steady` is judged by the very state that ended it
-//! ([`UntilSteady`], fed from the series). A phase of fixed length is looked at once: its warm-up is
-//! cut, the fifths of the rest must meet SNIA's two criteria (PTS 2.0.2, 2.1.24), and its mean gets
-//! the interval that accounts for autocorrelation.
+//! The tracked value is the rate of the workload's own operations, interval by interval. The rule
+//! that ended an `until-steady` phase also judges it ([`UntilSteady`], fed from the series). A
+//! phase of fixed length is judged once. Its warm-up is cut, and the fifths of the rest must meet
+//! SNIA's two criteria (PTS 2.0.2, 2.1.24). The interval of its mean accounts for autocorrelation.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::PhaseKind;
@@ -16,29 +15,29 @@ use crate::stats::snia::WINDOW_ROUNDS;
 use crate::stats::until_steady::{self, Progress, Rule, Settings, UntilSteady, Writes};
 use crate::stats::{self, Refusal, settled_from};
 
-/// Fewest intervals of a measurement that is looked at: below it neither a warm-up nor a drift can
-/// be told from noise.
+/// Minimum number of intervals of a measurement. Below it, neither a warm-up nor a drift can be
+/// distinguished from noise.
 pub const INTERVALS_MIN: usize = 20;
 
-/// Half width of the interval of the mean that ends a measurement `until-steady`, as a share.
+/// Half width of the interval of the mean that ends an `until-steady` measurement, as a share.
 pub const RELATIVE_HALF_WIDTH: f64 = 0.05;
 
-/// What the series says of a measurement.
+/// Steadiness of a measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steadiness {
-    /// `None`: too few intervals to tell.
+    /// `None` if there are too few intervals.
     pub steady: Option<bool>,
-    /// Why it is not steady, or cannot be told; empty for a steady one.
+    /// Reason why it is not steady or undecided; empty if steady.
     pub says: String,
     /// First interval of the steady part, from 0.
     pub start: Option<usize>,
     /// Mean rate of the steady part.
     pub rate_per_s: Option<f64>,
-    /// Its 95 % interval, where the samples bear one.
+    /// 95 % interval of that rate, if the samples support one.
     pub interval_per_s: Option<[f64; 2]>,
 }
 
-/// Whether a phase ends as soon as it is steady.
+/// Returns true if a phase ends as soon as it is steady.
 pub fn ends_when_steady(plan: &ResolvedPlan, phase: PhaseKind) -> bool {
     match phase {
         PhaseKind::Measure => plan.phases.until_steady,
@@ -47,11 +46,11 @@ pub fn ends_when_steady(plan: &ResolvedPlan, phase: PhaseKind) -> bool {
     }
 }
 
-/// How a phase that ends when steady is judged: SNIA's five rounds must be over before the first look,
-/// and the phase's cap is the last.
+/// Returns the rule for a phase that ends when steady. SNIA's five rounds must finish before the
+/// first look, and the last look is at the phase's cap.
 ///
 /// # Errors
-/// A plan whose cap is shorter than five rounds.
+/// The plan's cap is shorter than five rounds.
 pub fn settings(
     plan: &ResolvedPlan,
     phase: PhaseKind,
@@ -75,9 +74,9 @@ pub fn settings(
     UntilSteady::new(settings).map(|_| settings)
 }
 
-/// What a phase's writes are measured against: the working set, of which `sizes_bytes` is each stream's
-/// data. `None` where it does not write, and for a mail store, whose claim is the requirement: what a
-/// device makes of sustained writes is asked of the matrix.
+/// Returns the capacity that a phase's writes must cover: the working set. `sizes_bytes` holds the
+/// data of each stream. `None` if the phase does not write, and for a mail store, whose claim is
+/// the requirement. The matrix workload tests a device under sustained writes.
 pub fn writes(
     plan: &ResolvedPlan,
     phase: PhaseKind,
@@ -101,10 +100,10 @@ pub fn of(bundle: &Bundle) -> Steadiness {
     of_fixed(&figures::rates_per_s(bundle, Pick::Transactional, interval_ns))
 }
 
-/// A measurement that ended, or not, by being steady.
+/// Judges a measurement that was to end when steady.
 ///
-/// What the driver did not see is not seen afterwards: the rows of its last intervals can come after it had
-/// to end, and would make up for it.
+/// Data that the driver did not see must not count here. The rows of its last intervals can arrive
+/// after it had to stop, and would change the result.
 fn of_ended(bundle: &Bundle) -> Steadiness {
     if let Some(phase) = figures::measured(bundle).filter(|phase| !phase.reached) {
         let says = if phase.note.starts_with("never became steady") {
@@ -144,8 +143,9 @@ fn of_ended(bundle: &Bundle) -> Steadiness {
     }
 }
 
-/// Rate and written bytes of each whole interval of the measured phase, as the driver told them: what
-/// comes after the last whole one is left out, so that both judge the same.
+/// Returns the rate and written bytes of each whole interval of the measured phase, as the driver
+/// received them. Rows after the last whole interval are skipped, so that driver and judge use the
+/// same data.
 fn whole_intervals(bundle: &Bundle) -> Vec<(f64, u64)> {
     let Some(measure) = figures::measured(bundle) else { return Vec::new() };
     let interval_ns = bundle.plan.evidence.interval_ns.max(1);
@@ -167,7 +167,7 @@ fn whole_intervals(bundle: &Bundle) -> Vec<(f64, u64)> {
     sums.into_iter().map(|(count, bytes)| (count as f64 / seconds, bytes)).collect()
 }
 
-/// A measurement of fixed length.
+/// Judges a measurement of fixed length.
 pub fn of_fixed(rates: &[f64]) -> Steadiness {
     let unknown = |says: String| Steadiness { says, ..Steadiness::default() };
     if rates.len() < INTERVALS_MIN {

@@ -1,5 +1,5 @@
-//! A sweep over I/O size, read share, pattern and depth, from the bundles of its points. A pure function
-//! of the bundles, so that it can be told again from what the sweep left.
+//! Sweep over I/O size, read share, pattern and depth, built from the bundles of its points. A pure
+//! function of the bundles, so that the results can be recomputed at any time.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +14,29 @@ use crate::finding::{Finding, Outcome};
 use crate::steady;
 use crate::verdict::{Verdict, VerdictKind};
 
-/// The read share at which architects keep figures in mind, in percent.
+/// Read share of the figures that architects remember, in percent.
 const READ_PERCENT_KEPT: f64 = 75.0;
-/// And the sizes.
+/// Transfer sizes of the figures that architects remember.
 const SIZES_KEPT_BYTES: [u64; 2] = [4096, 32_768];
 
-/// One point of a sweep. Figures are `None` where they were not measured.
+/// Point of a sweep. Figures that were not measured are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepPoint {
-    /// Such as `random 4KiB r75 q4`.
+    /// Name such as `random 4KiB r75 q4`.
     pub label: String,
-    /// The run.
+    /// Identifier of the run.
     pub run_id: String,
-    /// `random`, `sequential`, `zipf`…
+    /// Access pattern: `random`, `sequential`, `zipf`…
     pub pattern: String,
     /// Outstanding operations per client.
     pub queue_depth: u32,
-    /// Size of a transfer; 0 where sizes are mixed.
+    /// Transfer size; 0 if sizes are mixed.
     pub size_bytes: u64,
     /// Read share of the data operations, in percent.
     pub read_percent: f64,
-    /// Operations per second, those of metadata included.
+    /// Operations per second, including metadata operations.
     pub rate_per_s: Option<f64>,
-    /// Its 95 % interval, where the samples bear one.
+    /// 95 % interval of the rate, if the samples support one.
     pub rate_interval_per_s: Option<[f64; 2]>,
     /// Bytes per second.
     pub bandwidth_bytes_per_s: Option<f64>,
@@ -48,56 +48,56 @@ pub struct SweepPoint {
     pub write_rate_per_s: Option<f64>,
     /// Metadata operations per second.
     pub metadata_rate_per_s: Option<f64>,
-    /// Median of latency.
+    /// Median latency.
     pub latency_ns_p50: Option<u64>,
-    /// Its 99th percentile.
+    /// 99th percentile of latency.
     pub latency_ns_p99: Option<u64>,
-    /// Its 99.9th percentile.
+    /// 99.9th percentile of latency.
     pub latency_ns_p999: Option<u64>,
     /// Busy share of the host's CPUs, 0 to 1.
     pub cpu_share: Option<f64>,
-    /// Whether the system was steady; `None` where the intervals do not tell.
+    /// True if the system was steady; `None` if the intervals do not decide.
     pub steady: Option<bool>,
     /// The run's verdict.
     pub verdict: VerdictKind,
-    /// Why, where it is none that can be relied on.
+    /// Reason, if the verdict is not reliable.
     pub note: String,
-    /// What the rules found; those that passed are left out.
+    /// Findings other than passes.
     #[serde(default)]
     pub findings: Vec<PointFinding>,
-    /// What the figures may be taken to show, and how far that stands: what the verdict rests on.
+    /// Claims about the figures and their support, which decide the verdict.
     #[serde(default)]
     pub claims: BTreeMap<String, Standing>,
-    /// Where and when it was measured; `None` in sweeps of older versions.
+    /// Place and time of the measurement; `None` in sweeps of older versions.
     #[serde(default)]
     pub place: Option<PointPlace>,
 }
 
-/// What a rule found of a point.
+/// Finding of a rule about a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointFinding {
-    /// The rule.
+    /// Rule identifier.
     pub rule: String,
-    /// Its outcome.
+    /// Outcome.
     pub outcome: Outcome,
-    /// The sentence, with this point's numbers.
+    /// Sentence with this point's numbers.
     pub says: String,
 }
 
-/// Where and when a run was measured: what a colleague asks first.
+/// Place and time of a run: the first question of a colleague.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointPlace {
-    /// When its run was started.
+    /// Start time of the run.
     pub started_unix_ns: u64,
-    /// How long was measured.
+    /// Length of the measurement.
     pub measured_ns: u64,
-    /// The host, or the model in its place.
+    /// Name of the host, or of the model that replaces it.
     pub host: Option<String>,
-    /// Its kernel.
+    /// Kernel of the host.
     pub kernel: Option<String>,
     /// File systems of the target.
     pub file_systems: Vec<String>,
-    /// Block devices beneath, with their models.
+    /// Underlying block devices, with their models.
     pub devices: Vec<String>,
     /// Version of Plimsoll.
     pub version: String,
@@ -111,7 +111,7 @@ impl PointFinding {
 }
 
 impl PointPlace {
-    /// The place of a run.
+    /// Returns the place of a run.
     pub fn of(bundle: &Bundle) -> Self {
         let environment = &bundle.environment;
         let mut file_systems: Vec<String> =
@@ -135,12 +135,12 @@ impl PointPlace {
     }
 }
 
-/// A figure to keep in mind, derived by rule.
+/// Figure to remember, selected by a rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remembered {
-    /// What it is of, such as `4 KiB random at 75 % reads, depth 4`.
+    /// Name such as `4 KiB random at 75 % reads, depth 4`.
     pub name: String,
-    /// The point that it is from.
+    /// Label of the point with this figure.
     pub label: String,
     /// Operations per second there.
     pub rate_per_s: f64,
@@ -150,16 +150,16 @@ pub struct Remembered {
     pub latency_ns_avg: Option<u64>,
 }
 
-/// A whole sweep.
+/// Results of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// Name of the plan.
     pub name: String,
-    /// SHA-256 of the resolved plan of the whole sweep: by it an interrupted one is found again.
+    /// SHA-256 of the resolved plan of the whole sweep. It identifies an interrupted sweep.
     pub plan_sha256: String,
-    /// Number of points that the plan has.
+    /// Number of points in the plan.
     pub points_planned: usize,
-    /// The points measured so far, in the plan's order.
+    /// The points already measured, in the plan's order.
     pub points: Vec<SweepPoint>,
     /// Figures to keep in mind.
     pub remember: Vec<Remembered>,
@@ -168,7 +168,7 @@ pub struct Sweep {
 }
 
 impl SweepPoint {
-    /// The point that a bundle measured; `None` where its plan is no matrix.
+    /// Builds the point that a bundle measured; `None` if the plan is not a matrix.
     pub fn of(bundle: &Bundle, verdict: &Verdict) -> Option<Self> {
         let Workload::Matrix(matrix) = &bundle.plan.workload else { return None };
         let stream = matrix.streams.first()?;
@@ -177,7 +177,7 @@ impl SweepPoint {
         let rate = |pick| figures::rate_per_s(bundle, pick).filter(|_| completed);
         let measured = figures::measured(bundle).filter(|_| completed);
         let all = figures::totals(bundle, Pick::All(None));
-        // A write that waits for a flush lasts to its end.
+        // A write that waits for a flush lasts until the end of the flush.
         let latencies = figures::judged(bundle, Pick::All(None));
         let percentile = |q| measured.and(figures::percentile_ns(bundle, latencies, q));
         let steadiness = steady::of(bundle);
@@ -224,8 +224,8 @@ impl SweepPoint {
     }
 }
 
-/// The figures to keep in mind: each pattern and depth at 4 KiB and 32 KiB with 75 % reads, and the
-/// highest bandwidth of reads and of writes. Points that are not what they claim to be are left out.
+/// Selects the figures to remember: each pattern and depth at 4 KiB and 32 KiB with 75 % reads, and
+/// the highest bandwidth of reads and of writes. INVALID points are skipped.
 pub fn remember(points: &[SweepPoint]) -> Vec<Remembered> {
     let sound: Vec<&SweepPoint> =
         points.iter().filter(|point| point.verdict != VerdictKind::Invalid).collect();

@@ -1,12 +1,9 @@
-//! A percentile of latency with the interval that its samples bear.
+//! Percentile of latency with its interval.
 //!
-//! The interval is that of order statistics ([`crate::stats::percentile`]), for as many
-//! independent samples
-//! as the real ones are worth: slow operations come together, and ten thousand that one stall
-//! held up tell
-//! no more than that there was one ([`crate::stats::exceedance`]). How far they come together is
-//! seen from
-//! the histograms of consecutive spans of time.
+//! The interval comes from order statistics ([`crate::stats::percentile`]), computed for the
+//! effective number of independent samples. Slow operations are clustered: ten thousand of them
+//! behind one stall only prove that one stall happened ([`crate::stats::exceedance`]). The
+//! histograms of consecutive spans of time show the clustering.
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
@@ -18,7 +15,7 @@ use crate::stats::{Span, effective_sample_beyond, percentile::quantile_ranks, pe
 
 /// Confidence of an interval.
 const CONFIDENCE: f64 = 0.95;
-/// Parts of the measurement that have to agree where no interval can be given, as for means
+/// Parts of the measurement that must agree without an interval, as for means
 /// ([`crate::stats::ten_batch_means`]).
 const PARTS: usize = 10;
 
@@ -32,24 +29,23 @@ pub struct Tail<'a> {
     width_ns: u64,
 }
 
-/// A percentile breaks its limit by a factor if at least this many times the share that it allows
-/// is
-/// slower: no dependence between samples explains that.
+/// Ratio of the slow share to the share that a percentile allows from which the limit is broken by
+/// a factor. Dependence between samples cannot explain such a ratio.
 const FACTOR: f64 = 10.0;
 
-/// A percentile against a limit.
+/// Percentile compared with a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Against {
-    /// Whether the limit is kept; `None`: the samples do not tell.
+    /// True if the limit is kept; `None` if the samples do not decide.
     pub within: Option<bool>,
     /// 95 % interval of the percentile in nanoseconds.
     pub interval_ns: Option<[f64; 2]>,
-    /// Why the samples do not tell.
+    /// Reason why the samples do not decide.
     pub note: String,
 }
 
 impl<'a> Tail<'a> {
-    /// Of the classes that `takes` says; `None` where nothing was counted.
+    /// Collects the latencies of the classes that `takes` selects. `None` if there are none.
     pub fn of(bundle: &'a Bundle, takes: impl Fn(&ClassTotals) -> bool) -> Option<Self> {
         let names: Vec<&str> =
             bundle.run.classes.iter().filter(|c| takes(c)).map(|c| c.name.as_str()).collect();
@@ -68,14 +64,14 @@ impl<'a> Tail<'a> {
         Some(Self { merged, spans, width_ns })
     }
 
-    /// All latencies, merged.
+    /// Returns all latencies in one histogram.
     pub(crate) fn merged(&self) -> &Histogram<u64> {
         &self.merged
     }
 
-    /// Share of the operations slower than a limit, span by span. A span without a completion is
-    /// slow as a whole if the operation that completes next had been waiting since before it;
-    /// otherwise nothing was issued in it, and it is left out.
+    /// Returns the share of operations slower than a limit, span by span. A span without a
+    /// completion is entirely slow if the next operation to complete had been waiting since before
+    /// the span. Otherwise nothing was issued in the span, and it is skipped.
     pub fn slow_share_over_time(&self, limit_ns: u64) -> Vec<f64> {
         let limit_ns = self.merged.highest_equivalent(limit_ns);
         let share = |buckets: Vec<(u64, f64)>| {
@@ -84,7 +80,8 @@ impl<'a> Tail<'a> {
         self.weighted_spans().map(share).collect()
     }
 
-    /// The percentile if each span counts alike, however many operations it completed.
+    /// Returns the percentile with the same weight for each span, regardless of its number of
+    /// operations.
     pub fn quantile_over_time(&self, quantile: f64) -> Option<u64> {
         let mut buckets: Vec<(u64, f64)> = self.weighted_spans().flatten().collect();
         buckets.sort_unstable_by_key(|(value, _)| *value);
@@ -97,7 +94,7 @@ impl<'a> Tail<'a> {
         reached.or(buckets.last()).map(|(value, _)| *value)
     }
 
-    /// The latencies of each span with weights that add up to one.
+    /// Returns the latencies of each span with weights that add up to one.
     fn weighted_spans(&self) -> impl Iterator<Item = Vec<(u64, f64)>> + '_ {
         let weighted = |index: usize| {
             let span = &self.spans[index];
@@ -111,7 +108,7 @@ impl<'a> Tail<'a> {
         (0..self.spans.len()).filter_map(weighted)
     }
 
-    /// Latency of the operation that waited throughout a span in which nothing completed.
+    /// Returns the latency of the operation that waited throughout a span without completions.
     fn waiting_ns(&self, index: usize) -> Option<u64> {
         let later = self.spans.iter().enumerate().skip(index + 1);
         let slowest = |span: &Vec<&Packed>| {
@@ -121,12 +118,13 @@ impl<'a> Tail<'a> {
         (slowest_ns >= (at - index) as u64 * self.width_ns).then_some(slowest_ns)
     }
 
-    /// Samples.
+    /// Returns the number of samples.
     pub fn samples(&self) -> u64 {
         self.merged.len()
     }
 
-    /// How many independent samples the percentile rests on; `None` where the spans do not tell.
+    /// Returns the number of independent samples behind the percentile; `None` if the spans do not
+    /// show it.
     pub fn effective_sample(&self, quantile: f64) -> Option<f64> {
         let value_ns = self.merged.value_at_quantile(quantile);
         let in_spans: u64 = self.spans.iter().flatten().map(|histogram| histogram.count()).sum();
@@ -136,9 +134,8 @@ impl<'a> Tail<'a> {
         effective_sample_beyond(&self.slow(value_ns, 1.0 - quantile)).ok()
     }
 
-    /// The samples beyond a percentile, or those at it and beyond, where many are alike:
-    /// whichever are
-    /// nearer to the share that a percentile is to have.
+    /// Counts the samples beyond a percentile in each span. If many are equal to it, they count too
+    /// if that is closer to the percentile's share.
     fn slow(&self, value_ns: u64, share: f64) -> Vec<Span> {
         let beyond = self.beyond(value_ns);
         let from = self.beyond(self.merged.lowest_equivalent(value_ns).saturating_sub(1));
@@ -149,7 +146,8 @@ impl<'a> Tail<'a> {
         if off(&from) < off(&beyond) { from } else { beyond }
     }
 
-    /// The percentile's 95 % interval in nanoseconds; `None` where the samples do not bear one.
+    /// Returns the percentile's 95 % interval in nanoseconds; `None` if the samples do not support
+    /// one.
     pub fn interval_ns(&self, quantile: f64) -> Option<[u64; 2]> {
         let effective = self.effective_sample(quantile)?;
         let ranks = quantile_ranks(self.samples(), effective, quantile, CONFIDENCE).ok()?;
@@ -157,9 +155,8 @@ impl<'a> Tail<'a> {
         Some([self.merged.lowest_equivalent(at(ranks.low)), at(ranks.high)])
     }
 
-    /// Whether the percentile keeps a limit. It does, or does not, where its interval is clear of
-    /// the limit,
-    /// or where each tenth of the measurement says so by itself.
+    /// Compares the percentile with a limit. The result is decided if the interval is clear of the
+    /// limit, or if all tenths of the measurement agree.
     pub fn against(&self, quantile: f64, limit_ns: u64) -> Against {
         let interval = self.interval_ns(quantile);
         let within = match interval {
@@ -177,7 +174,7 @@ impl<'a> Tail<'a> {
         Against { within, interval_ns, note }
     }
 
-    /// Share of all operations that is slower than a limit.
+    /// Returns the share of all operations that is slower than a limit.
     pub(crate) fn slow_share(&self, limit_ns: u64) -> f64 {
         let slow = self.merged.iter_recorded().map(|bucket| {
             let is_slow = bucket.value_iterated_to() > self.merged.highest_equivalent(limit_ns);
@@ -186,8 +183,9 @@ impl<'a> Tail<'a> {
         slow.sum::<u64>() as f64 / self.samples().max(1) as f64
     }
 
-    /// True if ten times more operations than the percentile allows are slower than the limit, in
-    /// the whole and in most parts of the measurement: p99 with more than 10 % of them slow.
+    /// Returns true if ten times more operations exceed the limit than the percentile allows. This
+    /// must apply to the whole measurement and to most of its parts. For a p99, more than 10 % are
+    /// slow.
     pub(crate) fn breaks_by_a_factor(&self, quantile: f64, limit_ns: u64) -> bool {
         let allowed = ((1.0 - quantile) * FACTOR).min(0.5);
         if self.slow_share(limit_ns) <= allowed {
@@ -214,9 +212,8 @@ impl<'a> Tail<'a> {
         }
     }
 
-    /// What every tenth of the measurement says by itself; `None` where they differ, or say
-    /// nothing. Fewer
-    /// spans than ten can only show that a limit is broken.
+    /// Returns the common result of the tenths of the measurement; `None` if they disagree or are
+    /// undecided. With fewer than ten spans, they can only show that a limit is broken.
     fn all_parts(&self, quantile: f64, limit_ns: u64) -> Option<bool> {
         let beyond = self.beyond(limit_ns);
         let parts = beyond.len().min(PARTS);
@@ -244,13 +241,13 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// Whether so many samples, worth `effective`, bear the percentile.
+/// Returns true if the samples, of which `effective` are independent, support the percentile.
 pub fn bears(samples: u64, effective: f64, quantile: f64) -> bool {
     percentile_gate(samples as usize, effective, quantile).is_ok()
 }
 
-/// Puts histograms into spans as long as they are themselves. What came after the end is the last
-/// one's.
+/// Groups histograms into spans of the histograms' median length. Completions after the end count
+/// in the last span.
 fn spans<'a>(bundle: &Bundle, intervals: Vec<&'a Interval>) -> (Vec<Vec<&'a Packed>>, u64) {
     let Some(measure) = measured(bundle) else { return (Vec::new(), 0) };
     let mut lengths_ns: Vec<u64> = intervals.iter().map(|i| i.duration_ns).collect();
@@ -269,7 +266,7 @@ fn spans<'a>(bundle: &Bundle, intervals: Vec<&'a Interval>) -> (Vec<Vec<&'a Pack
     (spans, width_ns)
 }
 
-/// The value at a rank, counted from 1.
+/// Returns the value at a rank, counted from 1.
 fn value_at_rank(histogram: &Histogram<u64>, rank: u64) -> u64 {
     let mut seen = 0;
     for bucket in histogram.iter_recorded() {
@@ -288,14 +285,15 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A minute of 1,000 reads a second of 1 ms, of which `slow` gives how many take 100 ms.
+    /// Creates a minute of 1,000 reads/s of 1 ms. `slow` returns the number of reads per second
+    /// that take 100 ms.
     fn run(slow: impl Fn(u64) -> u64) -> Bundle {
         let mut bundle = fixtures::reads();
         let mut merged = plimsoll_evidence::latency::histogram();
         bundle.latency_spans = (0..fixtures::SECONDS)
             .map(|second| {
                 let mut span = plimsoll_evidence::latency::histogram();
-                // Never quite alike.
+                // Varies the values, so that they are not all equal.
                 span.record_n(MS + second * 7 % 5 * 10_000, 1000 - slow(second)).unwrap();
                 if slow(second) > 0 {
                     span.record_n(100 * MS, slow(second)).unwrap();
@@ -319,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_percentile_that_is_clear_of_its_limit_is_decided() {
-        // Half a percent is slow, spread evenly; then two percent.
+        // First 0.5 % are slow, spread evenly; then 2 %.
         let few = p99_against(&run(|_| 5), 50 * MS);
         assert_eq!(few.within, Some(true), "{few:?}");
         let [low, high] = few.interval_ns.unwrap();
@@ -337,16 +335,16 @@ mod tests {
 
     #[test]
     fn a_stall_is_one_event_however_many_it_holds_up() {
-        // 800 of 60,000 in one second of sixty, which as many independent samples would call sure.
+        // 800 of 60,000 in one second of sixty. As many independent samples would be conclusive.
         let stall = run(|second| if second == 30 { 800 } else { 0 });
         let tail = Tail::of(&stall, |_| true).unwrap();
         assert!(tail.effective_sample(0.99).unwrap() < 200.0);
         let broken = tail.against(0.99, 50 * MS);
         assert_eq!((broken.within, broken.interval_ns), (None, None), "{broken:?}");
         assert!(broken.note.contains("independent ones: too few for p99"), "{broken:?}");
-        // A limit that even the stall keeps is kept in every tenth.
+        // Every tenth keeps a limit that even the stall keeps.
         assert_eq!(tail.against(0.99, 200 * MS).within, Some(true));
-        // And one that all the rest breaks is broken.
+        // The other reads all break this limit.
         assert_eq!(tail.against(0.99, MS / 2).within, Some(false));
     }
 

@@ -1,8 +1,8 @@
-//! How much of a required capacity the operations of a matrix workload used.
+//! Share of a required capacity that the operations of a matrix workload used.
 //!
-//! A file of the required size proves nothing if the load stays in a corner of it: a cache answers
-//! for the corner. The measure is the number of distinct bytes that as many operations would have
-//! touched had they been spread evenly over the required capacity.
+//! A file of the required size proves nothing if the load stays in a corner of it, because a cache
+//! can hold the corner. The reference is an even spread of the same operations over the required
+//! capacity, and the number of distinct bytes that it touches.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::AccessProfile;
@@ -11,29 +11,30 @@ use plimsoll_plan::{Matrix, Pattern, Stream, Workload};
 
 /// Share of an even spread's distinct bytes from which the load used the whole capacity.
 const EVEN_SHARE_MIN: f64 = 0.5;
-/// The same of a load whose plan prefers some places, if it also reaches everywhere.
+/// Minimum share for a load whose plan prefers some regions, if it also reaches everywhere.
 const UNEVEN_SHARE_MIN: f64 = 0.05;
 /// Share of the capacity that such a load must reach.
 const REACH_SHARE_MIN: f64 = 0.9;
-/// Share of an even spread's distinct bytes below which the load used what it touched and no more.
+/// Share of an even spread's distinct bytes below which the load used only the bytes that it
+/// touched.
 const CORNER_SHARE_MAX: f64 = 0.05;
-/// Blocks in which distinct bytes are counted.
+/// Size of the blocks in which distinct bytes are counted.
 const BLOCK_BYTES: f64 = 4096.0;
-/// Blocks above which only a sample is counted.
+/// Number of blocks above which only a sample is counted.
 const BLOCKS_COUNTED: f64 = (1u64 << 21) as f64;
-/// Fewest expected blocks of a sample that say anything.
+/// Minimum number of expected blocks in a sample for a conclusion.
 const SAMPLE_MIN: f64 = 32.0;
 
 /// Bytes of the capacity that the load used.
 pub(crate) struct Used {
-    /// `None`: the evidence does not show it.
+    /// `None` if the evidence does not show it.
     pub bytes: Option<u64>,
-    /// Why it is less than all, or not known. Empty, or begins with a semicolon.
+    /// Reason why it is not the whole capacity, or unknown. Empty, or starts with a semicolon.
     pub note: String,
 }
 
-/// How much of `needed_bytes` the load used. A mail store picks keys from all of its databases, and
-/// is judged by `working-set-stated`.
+/// Returns the part of `needed_bytes` that the load used. A mail store picks keys from all of its
+/// databases; the rule `working-set-stated` covers it.
 pub(crate) fn of_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64) -> Used {
     let all = Used { bytes: Some(u64::MAX), note: String::new() };
     let Workload::Matrix(matrix) = &bundle.plan.workload else { return all };
@@ -52,7 +53,8 @@ pub(crate) fn of_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64) -
     let classes = bundle.run.classes.iter();
     let moved: u64 = classes.map(|class| class.size_bytes).fold(0, u64::saturating_add);
     let needed = needed_bytes.max(1) as f64;
-    // Distinct bytes of independent picks: each leaves out a byte with probability 1 - size/needed.
+    // Distinct bytes of independent picks: each misses a given byte with probability 1 -
+    // size/needed.
     let even = -needed * (-(moved as f64) / needed).exp_m1();
     let one_in = (held_bytes as f64 / BLOCK_BYTES / BLOCKS_COUNTED).max(1.0);
     if even / BLOCK_BYTES / one_in < SAMPLE_MIN && one_in > 1.0 || moved == 0 {
@@ -85,7 +87,8 @@ fn only(bytes: u64) -> String {
     format!("; but the load went to only {size} of it")
 }
 
-/// Distinct bytes that were read, written or both; at least the larger where only these are recorded.
+/// Returns the distinct bytes that were read or written. If only the separate numbers are recorded,
+/// this is the larger one, a lower bound.
 fn touched_bytes(profile: &AccessProfile) -> Option<u64> {
     let larger = profile.working_set_read_bytes.max(profile.working_set_written_bytes);
     profile.working_set_bytes.or(larger)
@@ -95,7 +98,7 @@ fn io_streams(matrix: &Matrix) -> impl Iterator<Item = &Stream> {
     matrix.streams.iter().filter(|stream| stream.metadata_percent < 100.0)
 }
 
-/// Bytes that the plan sends operations to; `None` where that is everything on a device.
+/// Returns the bytes that the plan's operations target; `None` if they target a whole device.
 fn planned_bytes(matrix: &Matrix) -> Option<u64> {
     let of_stream = |stream: &Stream| {
         let files = &stream.files;
@@ -107,7 +110,7 @@ fn planned_bytes(matrix: &Matrix) -> Option<u64> {
     io_streams(matrix).map(of_stream).try_fold(0u64, |sum, bytes| Some(sum.saturating_add(bytes?)))
 }
 
-/// Whether a stream goes to some places more often than to others, or passes some over.
+/// Returns true if a stream prefers some regions or skips some.
 fn prefers_places(stream: &Stream) -> bool {
     match stream.pattern {
         Pattern::Random

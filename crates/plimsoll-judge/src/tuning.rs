@@ -1,5 +1,5 @@
-//! The load line from the bundles of a search: each step a judged run. A pure function of the
-//! bundles in their order, so that a search can be judged again from what it left.
+//! Load line from the bundles of a search. Each step is a judged run. A pure function of the
+//! bundles in their order, so that a search can be judged again later.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -14,122 +14,124 @@ use crate::steady;
 use crate::sweep::PointPlace;
 use crate::verdict::{Quantity, Verdict, VerdictKind};
 
-/// A limit of no stalls at all is searched for as one in a thousand seconds.
+/// Substitute for a limit of zero stalls: one in a thousand seconds.
 const STALLS_LEAST: f64 = 1e-3;
 
-/// The smallest and largest load of a search, and its steps.
+/// Smallest and largest load of a search, and its maximum number of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
-    /// Smallest load that is measured.
+    /// Smallest load to measure.
     pub load_min: u64,
-    /// Largest load that is measured.
+    /// Largest load to measure.
     pub load_max: u64,
-    /// Most steps.
+    /// Maximum number of steps.
     pub steps_max: usize,
 }
 
 impl Range {
-    /// From 1 to `load_max` in as many steps as a search may take.
+    /// Returns the range from 1 to `load_max` with the maximum number of steps.
     pub fn up_to(load_max: u64) -> Self {
         Self { load_min: 1, load_max, steps_max: STEPS_MAX }
     }
 }
 
-/// One step: a run at a load.
+/// Step of a search: a run at one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneStep {
-    /// The run.
+    /// Identifier of the run.
     pub run_id: String,
-    /// Its load: threads, queue depth or offered rate.
+    /// Load: threads, queue depth or offered rate.
     pub load: u64,
-    /// What was carried; `None`: nothing was measured.
+    /// Achieved rate; `None` if nothing was measured.
     pub rate_per_s: Option<f64>,
-    /// Its 95 % interval, where the samples bear one.
+    /// 95 % interval of the rate, if the samples support one.
     pub rate_interval_per_s: Option<[f64; 2]>,
-    /// Latencies in the order of [`Tuning::latencies`]; `None`: not measured.
+    /// Latencies in the order of [`Tuning::latencies`]; `None` if not measured.
     pub latencies_ns: Vec<Option<f64>>,
-    /// Page-fault stalls per second; `None`: not counted.
+    /// Page-fault stalls per second; `None` if not counted.
     pub stalls_per_s: Option<f64>,
-    /// Whether every ceiling was kept, that of stalls too; `None` where one was not measured.
+    /// True if every ceiling was kept, including that of stalls; `None` if one was not measured.
     pub within: Option<bool>,
-    /// Whether the system was steady; `None` where the intervals do not tell.
+    /// True if the system was steady; `None` if the intervals do not decide.
     pub steady: Option<bool>,
-    /// Why it was not steady, or what else is wrong with the run; empty if nothing.
+    /// Reason why it was not steady, or another problem of the run; empty without problems.
     pub note: String,
     /// The run's own verdict.
     pub verdict: VerdictKind,
-    /// Why.
+    /// Reason of the verdict.
     #[serde(default)]
     pub reason: String,
-    /// CPU time per operation, of the load generator with the kernel's part.
+    /// CPU time per operation of the load generator, including kernel time.
     pub cpu_ns_per_op: Option<f64>,
-    /// Where and when; `None`: written by a version that did not tell.
+    /// Place and time; `None` in searches by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PointPlace>,
 }
 
-/// A latency that the steps hold.
+/// Latency that the steps measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Such as `db_read_latency_avg`.
+    /// Name such as `db_read_latency_avg`.
     pub name: String,
-    /// The most that is within; `None`: shown, not judged.
+    /// Ceiling; `None` if the latency is shown but not judged.
     pub ceiling_ns: Option<f64>,
 }
 
-/// A load that was measured, all its measurements taken together.
+/// Measured load, with the mean of all its measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct At {
     /// The load.
     pub load: u64,
-    /// Mean rate of its measurements.
+    /// Mean rate of the measurements.
     pub rate_per_s: f64,
-    /// How many measurements.
+    /// Number of measurements.
     pub measurements: usize,
 }
 
-/// A search and what it found.
+/// Search with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
     /// Name of the plan.
     pub name: String,
-    /// What was turned.
+    /// Parameter that the search varies.
     pub knob: Knob,
-    /// Between which loads.
+    /// Range of loads.
     pub range: Range,
-    /// The latencies of the steps.
+    /// Latencies of the steps.
     pub latencies: Vec<Latency>,
-    /// Most page-fault stalls per second, where the plan has a limit.
+    /// Maximum page-fault stalls per second, if the plan has a limit.
     pub stalls_max_per_s: Option<f64>,
-    /// Rate that is required.
+    /// Required rate.
     pub required_per_s: Option<f64>,
-    /// Whether the plan states a requirement.
+    /// True if the plan states a requirement.
     #[serde(default)]
     pub has_requirement: bool,
-    /// The steps in the order carried out.
+    /// Steps in the order of execution.
     pub steps: Vec<TuneStep>,
-    /// True where the search came to its end.
+    /// True if the search finished.
     pub complete: bool,
-    /// The highest rate within every ceiling; `None`: no step kept them all.
+    /// Highest rate within every ceiling; `None` if no step kept them all.
     pub load_line: Option<At>,
-    /// Whether the load line was measured twice and has checked neighbours on both sides.
+    /// True if the load line was measured twice and has checked neighbours on both sides.
     pub confirmed: bool,
-    /// Where throughput over latency is largest.
+    /// Load with the largest throughput over latency.
     pub knee: Option<At>,
-    /// Fewest threads (or smallest depth) that meet the requirement; `None` without one, if none
-    /// does, or in an open loop.
+    /// Minimum number of threads (or depth) that meets the requirement. `None` without a
+    /// requirement, if no load meets it, or in an open loop.
     pub fewest: Option<At>,
-    /// Whether a load just below it was shown not to do.
+    /// True if the search showed that a slightly smaller load is not enough.
     pub fewest_checked: bool,
-    /// Sentences: where the curve falls, what was cut short.
+    /// Sentences about a falling curve and an interrupted search.
     pub remarks: Vec<String>,
 }
 
 impl Tuning {
-    /// The judgement. PASS takes a step that carries what is required and is itself a PASS. FAIL if the
-    /// requirement's rate is not carried within the ceilings at any load, or no load keeps the ceilings;
-    /// INCONCLUSIVE for a search that was cut short, where a load that never settled may carry what is
-    /// asked, or where the steps that carry it are themselves undecided.
+    /// Returns the verdict on the search.
+    ///
+    /// PASS requires a step that achieves the required rate and is itself a PASS. FAIL means that
+    /// no load within the ceilings achieves the required rate, or no load keeps the ceilings.
+    /// INCONCLUSIVE has three causes: an interrupted search, a load that never settled and may
+    /// achieve the required rate, or only undecided steps that achieve it.
     pub fn verdict(&self) -> VerdictKind {
         if self.steps.iter().any(|step| step.verdict == VerdictKind::Invalid) {
             return VerdictKind::Invalid;
@@ -158,7 +160,7 @@ impl Tuning {
         }
     }
 
-    /// The steps that kept every ceiling and carried what is required.
+    /// Returns the steps that kept every ceiling and achieved the required rate.
     fn meeting(&self) -> impl Iterator<Item = &TuneStep> {
         let required_per_s = self.required_per_s.unwrap_or(0.0);
         self.steps.iter().filter(move |step| {
@@ -168,8 +170,8 @@ impl Tuning {
 }
 
 impl Tuning {
-    /// The step with the highest rate that kept every ceiling and carried more than the load line, at a
-    /// load that was never found steady: how much it carries in the long run is not known.
+    /// Returns the step with the highest rate that kept every ceiling and exceeded the load line,
+    /// at a load that was never steady. Its long-term rate is unknown.
     fn unsettled(&self) -> Option<&TuneStep> {
         let line_per_s = self.load_line.map_or(0.0, |line| line.rate_per_s);
         let settled =
@@ -185,7 +187,7 @@ impl Tuning {
     }
 }
 
-/// A search under way: which load next, and what is known so far.
+/// Running search: the next load and the current results.
 #[derive(Clone, Debug)]
 pub struct Tuner {
     search: Search,
@@ -193,10 +195,10 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// A search over the loads of `range` for a plan's requirement.
+    /// Creates a search over the loads of `range` for a plan's requirement.
     ///
     /// # Errors
-    /// A plan without a load to turn, or a range that means nothing: a sentence.
+    /// A sentence: the plan has no load to vary, or the range is empty.
     pub fn new(plan: &ResolvedPlan, range: Range) -> Result<Self, String> {
         let knob = Knob::of(plan)?;
         let latencies = latencies(plan);
@@ -204,7 +206,7 @@ impl Tuner {
         let stalls_max_per_s =
             plan.requirement.as_ref().and_then(|r| r.page_fault_stalls_max_per_s);
         let mut ceilings: Vec<f64> = latencies.iter().filter_map(|l| l.ceiling_ns).collect();
-        // To the search a ceiling is a ceiling, whatever its unit.
+        // The search treats all ceilings alike, regardless of the unit.
         ceilings.extend(stalls_max_per_s.map(|limit| limit.max(STALLS_LEAST)));
         let goal = Goal {
             issue: if knob.is_open() { Loop::Open } else { Loop::Closed },
@@ -235,7 +237,7 @@ impl Tuner {
         Ok(Self { search, tuning })
     }
 
-    /// The load to measure next, and why there; `None`: all is known that can be.
+    /// Returns the next load to measure and the purpose; `None` if the search is complete.
     pub fn next_load(&self) -> Option<(u64, crate::stats::tune::Purpose)> {
         match self.search.next_step() {
             Step::Measure { load, purpose } => Some((load, purpose)),
@@ -243,7 +245,8 @@ impl Tuner {
         }
     }
 
-    /// Takes a step's run. One that was interrupted or failed is listed and says nothing of the load.
+    /// Records a step's run. An interrupted or failed run is listed but does not count for the
+    /// load.
     pub fn take(&mut self, bundle: &Bundle, verdict: &Verdict) {
         let step = self.step(bundle, verdict);
         if bundle.run.end.kind == EndKind::Completed {
@@ -299,7 +302,7 @@ impl Tuner {
         }
     }
 
-    /// What is known so far.
+    /// Returns the current results.
     pub fn tuning(&self) -> Tuning {
         let mut tuning = self.tuning.clone();
         tuning.complete = self.next_load().is_none();
@@ -314,14 +317,14 @@ impl Tuner {
         tuning.knee = outcome.knee.map(at);
         tuning.fewest = outcome.fewest.map(at);
         tuning.fewest_checked = outcome.fewest_checked;
-        // A load line below a load that carries more and never settled is a lower bound.
+        // A load line below a faster load that never settled is a lower bound.
         tuning.confirmed &= tuning.unsettled().is_none();
         tuning.remarks = remarks(&tuning, &outcome);
         tuning
     }
 }
 
-/// Judges a search again from the bundles that it left, in their order.
+/// Judges a search again from its bundles, in their order.
 ///
 /// # Errors
 /// As [`Tuner::new`].
@@ -337,7 +340,7 @@ pub fn judge_again(
     Ok(tuner.tuning())
 }
 
-/// The latencies with ceilings, or without any the one that people look at.
+/// Returns the latencies with ceilings or, without any, the default one for display.
 fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     let limits = plan.requirement.iter().flat_map(|r| &r.limits);
     let judged: Vec<Latency> = limits
@@ -356,7 +359,7 @@ fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     vec![Latency { name: name.to_owned(), ceiling_ns: None }]
 }
 
-/// Whether all of several limits are kept.
+/// Returns true if all limits are kept; `None` if one is undecided and none is broken.
 fn all(kept: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let answers: Vec<Option<bool>> = kept.collect();
     if answers.contains(&Some(false)) {
@@ -373,7 +376,7 @@ fn stalls_per_s(verdict: &Verdict) -> Option<f64> {
     }
 }
 
-/// A latency as the run's own check measured it; without a check the mean over all operations.
+/// Returns a latency from the run's own check or, without a check, the mean over all operations.
 fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f64> {
     let check = verdict.checks.iter().find(|check| check.name == latency.name);
     match check.map(|check| check.quantity) {
@@ -389,10 +392,10 @@ fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f
     }
 }
 
-/// Gain over the load line that counts as more: what a search takes another step for.
+/// Gain over the load line that is worth another step of the search.
 const GAIN_MIN: f64 = 0.03;
 
-/// Throughput lost beyond its highest, as a share, from which the curve is said to fall.
+/// Loss of throughput beyond the maximum, as a share, from which the curve falls.
 const FALLS: f64 = 0.05;
 
 fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
@@ -482,13 +485,13 @@ mod tests {
             tuning.verdict()
         };
         assert_eq!(step_with(&|_| {}), VerdictKind::Pass);
-        // Whether the page cache was in the way is not known.
+        // The rule on the page cache is unknown.
         let unseen = |bundle: &mut Bundle| {
             bundle.run.engine.paths[0].direct = false;
             bundle.observed = Default::default();
         };
         assert_eq!(step_with(&unseen), VerdictKind::Inconclusive);
-        // A limit that the search does not turn at is still the requirement's.
+        // The search does not vary the load for this limit, but the requirement still includes it.
         let bandwidth = |bundle: &mut Bundle| {
             let requirement = bundle.plan.requirement.as_mut().unwrap();
             requirement.bandwidth_bytes_per_s = Some(900_000_000_000);

@@ -1,4 +1,4 @@
-//! The verdict: what `verdict.json` holds.
+//! Verdict: the contents of `verdict.json`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use crate::claim::Standing;
 use crate::finding::Finding;
 
 /// Version of the rules and thresholds. The same bundle under the same version gives the same
-/// verdict to the letter.
+/// verdict, byte for byte.
 pub const RULES_VERSION: u32 = 17;
 
-/// The judgement of a run (DESIGN §1), in order of precedence where several hold.
+/// Verdict on a run (DESIGN §1), in order of precedence if several apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VerdictKind {
@@ -21,8 +21,8 @@ pub enum VerdictKind {
     Invalid,
     /// The requirement is not met.
     Fail,
-    /// A mandatory rule is unknown, there are too few or too unsteady samples, or the interval
-    /// straddles the requirement.
+    /// A mandatory rule is unknown, the samples are too few or unsteady, or the interval straddles
+    /// the requirement.
     Inconclusive,
     /// The requirement is met.
     Pass,
@@ -31,7 +31,7 @@ pub enum VerdictKind {
 }
 
 impl VerdictKind {
-    /// In capitals, as shown.
+    /// Returns the label in capitals.
     pub fn label(self) -> &'static str {
         match self {
             Self::Invalid => "INVALID",
@@ -49,50 +49,50 @@ impl fmt::Display for VerdictKind {
     }
 }
 
-/// Limit and measured value of a check. Which way is better follows from the kind: a rate has to be
-/// at least its limit where `at_least` is set, everything else at most.
+/// Limit and measured value of a check. A rate must be at least its limit if `at_least` is set. The
+/// comments of the variants state the direction of all others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Quantity {
     /// A latency.
     Latency {
-        /// At most this.
+        /// Upper limit.
         limit_ns: u64,
-        /// `None`: not measured.
+        /// `None` if not measured.
         measured_ns: Option<u64>,
     },
     /// A rate.
     Rate {
-        /// At least or at most this ([`Check::at_least`]).
+        /// Lower or upper limit ([`Check::at_least`]).
         limit_per_s: f64,
-        /// `None`: not measured.
+        /// `None` if not measured.
         measured_per_s: Option<f64>,
     },
     /// A count.
     Count {
-        /// At most this.
+        /// Upper limit.
         limit_count: u64,
-        /// `None`: not counted.
+        /// `None` if not counted.
         measured_count: Option<u64>,
     },
     /// A bandwidth.
     Bandwidth {
-        /// At least this.
+        /// Lower limit.
         limit_bytes_per_s: u64,
-        /// `None`: not measured.
+        /// `None` if not measured.
         measured_bytes_per_s: Option<f64>,
     },
-    /// An amount of data.
+    /// Amount of data.
     Capacity {
-        /// At least this.
+        /// Lower limit.
         limit_bytes: u64,
-        /// `None`: not measured.
+        /// `None` if not measured.
         measured_bytes: Option<u64>,
     },
 }
 
 impl Quantity {
-    /// Whether there is a measured value.
+    /// Returns true if there is a measured value.
     pub fn is_measured(&self) -> bool {
         match self {
             Self::Latency { measured_ns, .. } => measured_ns.is_some(),
@@ -104,78 +104,79 @@ impl Quantity {
     }
 }
 
-/// One judged figure: a row of limit, measured, pass or fail.
+/// Judged figure: a row with limit, measured value, and pass or fail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// Such as `db_read_latency_avg`.
+    /// Name such as `db_read_latency_avg`.
     pub name: String,
-    /// Limit and measured.
+    /// Limit and measured value.
     #[serde(flatten)]
     pub quantity: Quantity,
-    /// True where the measured value has to be at least the limit.
+    /// True if the measured value must be at least the limit.
     pub at_least: bool,
-    /// Whether the limit is kept; `None` where that cannot be told. Nothing is kept or broken without a
-    /// measured value.
+    /// True if the limit is kept; `None` if undecided. A check without a measured value is always
+    /// undecided.
     pub ok: Option<bool>,
-    /// Which instance the measured value is of, and what else a reader needs.
+    /// Instance with the measured value, and other remarks for the reader.
     pub note: String,
-    /// 95 % interval of the measured value in its own unit, where the samples allow one.
+    /// 95 % interval of the measured value in its own unit, if the samples support one.
     pub interval: Option<[f64; 2]>,
 }
 
 impl Check {
-    /// A check that nothing decides yet.
+    /// Creates an undecided check.
     pub(crate) fn open(name: &str, quantity: Quantity, at_least: bool) -> Self {
         let name = name.to_owned();
         Self { name, quantity, at_least, ok: None, note: String::new(), interval: None }
     }
 
-    /// Decided, where there is a measured value to decide by.
+    /// Sets the result, if there is a measured value.
     pub(crate) fn decided(mut self, ok: Option<bool>) -> Self {
         self.ok = ok.filter(|_| self.quantity.is_measured());
         self
     }
 
-    /// With a remark for the reader.
+    /// Adds a remark for the reader.
     pub(crate) fn noted(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self
     }
 }
 
-/// The verdict on a run, with its reasons.
+/// Verdict on a run, with its reasons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The judgement.
     pub verdict: VerdictKind,
-    /// The one sentence why.
+    /// Reason in one sentence.
     pub reason: String,
-    /// True where the run was a short demonstration.
+    /// True if the run was a short demonstration.
     pub demonstration: bool,
     /// Required transactional rate.
     pub required_iops_per_s: Option<f64>,
     /// Achieved transactional rate.
     pub achieved_iops_per_s: Option<f64>,
-    /// Achieved over required, minus one; `None` in an open loop, which cannot exceed its target.
+    /// Achieved rate divided by the required rate, minus one. `None` in an open loop, which cannot
+    /// exceed its target.
     pub headroom: Option<f64>,
-    /// Each judged figure.
+    /// Checks, one per limit.
     pub checks: Vec<Check>,
-    /// Which claims the evidence supports.
+    /// Support of each claim by the evidence.
     pub claims: BTreeMap<String, Standing>,
-    /// How far the evidence can be trusted.
+    /// Trust level of the evidence.
     pub tier: Tier,
-    /// Outcomes other than `pass`, worst first.
+    /// Findings other than `pass`, worst first.
     pub findings: Vec<Finding>,
     /// Identifiers of the rules that passed.
     pub passed: Vec<String>,
-    /// Rules that stayed unknown and that the plan accepts so (`evidence.accept_unknown`).
+    /// Rules that stayed unknown and that the plan accepts as unknown (`evidence.accept_unknown`).
     #[serde(default)]
     pub accepted: Vec<String>,
-    /// What the user declared and the verdict rests on, such as `array cache 1.00 GiB`.
+    /// Declarations of the user that the verdict relies on, such as `array cache 1.00 GiB`.
     #[serde(default)]
     pub declared: Vec<String>,
     /// Version of the rules.
     pub rules_version: u32,
-    /// The bundle.
+    /// Identifier of the run.
     pub run_id: String,
 }

@@ -1,11 +1,11 @@
-//! Counts and lengths of time in the words of a sentence.
+//! Counts and durations in words.
 
-/// So many of them: `1 run`, `3 runs`.
+/// Formats a count with its noun: `1 run`, `3 runs`.
 pub(crate) fn many(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// A length of time to be waited for, in its two largest units: `9 min 40 s`, never less than it is.
+/// Formats a waiting time in its two largest units, rounded up: `9 min 40 s`.
 pub(crate) fn span(ns: u64) -> String {
     let s = ns.div_ceil(1_000_000_000);
     let of = |large: u64, unit: &str, small: u64, small_unit: &str| match small {

@@ -1,4 +1,4 @@
-//! Comparisons of made-up experiments: what is said first, what is refused, what is found.
+//! Comparisons of synthetic experiments: headline, refusals and results.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fixtures;
@@ -10,7 +10,7 @@ use plimsoll_judge::{Verdict, judge};
 
 const MS: u64 = 1_000_000;
 
-/// Five runs around a rate, with a standard deviation of 1 %.
+/// Creates five runs around a rate, with a standard deviation of 1 %.
 fn five(plan_text: &str, rate_per_s: f64, latency_ns: u64) -> Vec<Bundle> {
     // Five values of mean 0 and standard deviation 1.
     let noise = [-1.264_9, -0.632_5, 0.0, 0.632_5, 1.264_9];
@@ -59,7 +59,7 @@ fn a_run_alone_is_told_how_well_it_knows_its_own_rate() {
     assert!(says.contains("over 60 intervals"), "{says}");
     let ends = says.split(' ').filter_map(|word| word.parse::<f64>().ok()).collect::<Vec<_>>();
     assert!((ends[0] - 300.0).abs() < 1.0 && (ends[1] - 300.0).abs() < 1.0, "{says}");
-    // That it is one run is told too, and nothing is called significant.
+    // A remark mentions the single run, and nothing is significant.
     assert!(
         found.remarks.iter().any(|says| says.contains("(runs-missing)")),
         "{:?}",
@@ -111,7 +111,7 @@ fn no_winner_across_unlike_conditions_unless_each_is_accepted() {
     let both = compared(&a, &b, &["plan", "kernel"]);
     assert_eq!((both.outcome, both.winner.as_deref()), (Outcome::Differ, Some("B")));
     assert!(both.unlike.iter().all(|one| one.accepted));
-    // A word that is no condition is said, not swallowed.
+    // An accepted name that matches no condition is reported.
     let stray = compared(&a, &b, &["colour"]);
     assert!(stray.remarks.iter().any(|says| says.contains("--accept colour")));
 }
@@ -132,11 +132,11 @@ fn best_practice_on_both_sides_takes_each_sides_settings_as_they_are() {
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::Differ);
     assert!(found.remarks.iter().any(|says| says.contains("best practice against best practice")));
-    // What the workload is, is no setting.
+    // The workload itself is not a setting.
     let other = practice(&measured().replace("mailboxes = 500", "mailboxes = 400"));
     let found = compared(&a, &five(&other, 400.0, 5 * MS), &[]);
     assert_eq!(found.outcome, Outcome::UnlikeConditions);
-    // And one side alone does not make it so.
+    // Best practice on one side alone is not enough.
     let found = compared(&five(&measured(), 300.0, 5 * MS), &b, &[]);
     assert_eq!(found.outcome, Outcome::UnlikeConditions);
 }
@@ -190,13 +190,13 @@ fn a_run_that_is_not_what_it_claims_wins_nothing_on_either_side() {
     let found = compared(&a, &b, &["interface", "invalid-runs"]);
     assert_eq!(found.outcome, Outcome::Differ, "{}", found.reason);
     assert_eq!(compared(&a, &b, &[]).outcome, Outcome::UnlikeConditions);
-    // The same on both sides is no better.
+    // The same problem on both sides still blocks a winner.
     let mut a = a;
     a.iter_mut().for_each(from_memory);
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner), (Outcome::NotBelieved, None));
     assert!(found.reason.contains("--accept bytes-balance"), "{}", found.reason);
-    // The rule's earlier name is taken for it too.
+    // The rule's earlier name also accepts it.
     for name in ["bytes-balance", "page-cache-served"] {
         let taken = compared(&a, &b, &[name]);
         assert_eq!(taken.outcome, Outcome::Differ, "{}", taken.reason);
@@ -236,7 +236,7 @@ fn what_has_to_be_known_and_is_not_calls_no_winner() {
     let taken = compared(&a, &b, &["stands-between"]);
     assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));
     assert!(!taken.remarks.iter().any(|says| says.contains("not shown in")), "{:?}", taken.remarks);
-    // What the plan of both accepts by name is accepted.
+    // A rule that both plans accept by name is accepted.
     let accepts =
         measured().replace("[evidence]\n", "[evidence]\naccept_unknown = [\"stands-between\"]\n");
     let mut b = five(&accepts, 600.0, 5 * MS);
@@ -250,7 +250,7 @@ fn beside_a_requirement_that_both_meet_no_side_is_called_ahead_either_where_it_i
     let a = five(PLAN, 300.0, 5 * MS);
     let mut b = five(PLAN, 600.0, 5 * MS);
     assert!(compared(&a, &b, &[]).reason.contains("B is significantly better by"));
-    // Asked of comparisons, and not of a requirement.
+    // A comparison requires the rule, but the requirement does not.
     b[0].observed.cpu.steal_avg = None;
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::AllMeetWithHeadroom);

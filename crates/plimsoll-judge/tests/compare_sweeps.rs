@@ -1,4 +1,4 @@
-//! Comparisons of made-up sweeps: ratios cell by cell, what is called different, and what is not compared.
+//! Comparisons of synthetic sweeps: ratios cell by cell, significant cells, and skipped cells.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fixtures;
@@ -13,7 +13,8 @@ const MS: u64 = 1_000_000;
 const SIZES: [&str; 2] = ["4KiB", "32KiB"];
 const READS: [u32; 3] = [100, 50, 0];
 
-/// A sweep of two sizes by three read shares, whose rate in each cell is `rate(size, reads)`.
+/// Creates a sweep of two sizes by three read shares, with the rate `rate(size, reads)` in each
+/// cell.
 fn sweep(rate: impl Fn(usize, usize) -> f64, more: &str) -> Vec<Bundle> {
     let mut points = Vec::new();
     for (i, size) in SIZES.iter().enumerate() {
@@ -63,7 +64,7 @@ fn one_sweep_a_side_has_ratios_and_nothing_is_called() {
     for (at, ratio) in ratios.iter().enumerate() {
         assert!((ratio / [1.0, 2.0][at / 3] - 1.0).abs() < 2e-3, "{ratios:?}");
     }
-    // The geometric mean of three ones and three twos.
+    // Geometric mean of three ones and three twos.
     assert!((found.rate.ratio_mean.unwrap() - 2f64.sqrt()).abs() < 2e-3, "{:?}", found.rate);
     assert_eq!(found.rate.cells, 6);
     let cell = &found.cells[5];
@@ -77,7 +78,7 @@ fn one_sweep_a_side_has_ratios_and_nothing_is_called() {
     assert!((cell.latency_ns_avg.ratio.unwrap() - 1.0).abs() < 1e-9);
 }
 
-/// Five sweeps with a standard deviation of 1 % between them.
+/// Creates five sweeps with a standard deviation of 1 % between them.
 fn five(rate: impl Fn(usize, usize) -> f64) -> Vec<Bundle> {
     let noise = [-1.264_9, -0.632_5, 0.0, 0.632_5, 1.264_9];
     noise.iter().flat_map(|z| sweep(|i, k| rate(i, k) * (1.0 + 0.01 * z), "")).collect()
@@ -85,7 +86,7 @@ fn five(rate: impl Fn(usize, usize) -> f64) -> Vec<Bundle> {
 
 #[test]
 fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
-    // A tenth more at 32 KiB, the same at 4 KiB.
+    // 10 % more at 32 KiB, the same at 4 KiB.
     let found = compared(&five(|_, _| 300.0), &five(|i, _| [300.0, 330.0][i]), &[]);
     assert_eq!(
         (found.outcome, found.winner.as_deref()),
@@ -97,7 +98,7 @@ fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
     let (same, more) = (Apart::NotToldApart, Apart::Higher);
     assert_eq!(apart, [same, same, same, more, more, more]);
     assert!(found.cells.iter().all(|cell| cell.interval_of == Some(IntervalOf::Sweeps)));
-    // Ahead in some cells and behind in others is no winner.
+    // A side that leads in some cells and trails in others is not a winner.
     let mixed = compared(&five(|_, _| 300.0), &five(|i, _| [270.0, 330.0][i]), &[]);
     assert_eq!((mixed.outcome, mixed.winner), (Outcome::Differ, None));
     assert!(mixed.reason.contains("higher in 3 cells, lower in 3"), "{}", mixed.reason);
@@ -117,7 +118,8 @@ fn a_cell_that_is_not_what_it_claims_or_does_not_show_is_no_cell_that_is_higher(
     assert_eq!(found.cells[1].apart, Apart::Higher);
     let taken = compared(&a, &b, &["stands-between"]);
     assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));
-    // It claims nothing, so that its verdict is MEASURED, and the hypervisor had half of the CPU.
+    // The run claims nothing, so its verdict is MEASURED, although the hypervisor took half of the
+    // CPU.
     b[0].observed.cpu.steal_avg = Some(0.5);
     assert_eq!(judge(&b[0]).verdict.label(), "MEASURED");
     let found = compared(&a, &b, &[]);
@@ -136,7 +138,7 @@ fn unlike_conditions_are_named_and_no_winner_is_called() {
     let accepted = compared(&a, &b, &["plan", "colour"]);
     assert_eq!(accepted.outcome, Outcome::TooFewRuns);
     assert!(accepted.remarks.iter().any(|says| says.contains("--accept colour")));
-    // The sizes and mixes that only one side has are no unlike condition: they are not compared.
+    // Sizes and mixes on one side only are skipped. They do not count as unlike conditions.
     let fewer = compared(&a[..3], &sweep(|_, _| 600.0, "clients = 2"), &[]);
     assert_eq!((fewer.cells.len(), fewer.outcome), (3, Outcome::TooFewRuns));
     assert!(fewer.unlike.is_empty(), "{:?}", fewer.unlike);

@@ -1,4 +1,4 @@
-//! Does a comparison call equal arms equal, and different ones different?
+//! Error rates of the comparison, for equal arms and for different ones.
 
 mod synthetic;
 
@@ -7,7 +7,7 @@ use synthetic::Source;
 
 const COMPARISONS: u32 = 2_000;
 
-/// Share of 2,000 comparisons of `a` against `b` runs that declare a difference.
+/// Returns the share of 2,000 comparisons of `a` against `b` runs that declare a difference.
 fn declared(
     seed: u64,
     (a, b): (usize, usize),
@@ -24,7 +24,8 @@ fn declared(
     declared as f64 / f64::from(COMPARISONS)
 }
 
-/// Mean of a run of 60 values whose noise remembers itself, around a level of the run's own.
+/// Returns the mean of a run of 60 values with autocorrelated noise, around a level of the run's
+/// own.
 fn run_mean(source: &mut Source, between: f64, within: f64, phi: f64) -> f64 {
     let level = 1_000.0 * libm::exp(between * source.normal());
     let noise = source.ar1(60, phi);

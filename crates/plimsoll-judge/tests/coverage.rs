@@ -1,5 +1,6 @@
-//! Do 95 % intervals contain the truth in 95 of 100 cases? Over 2,000 series of each kind with a
-//! known mean, at 60, 300 and 1,800 values; and is the end of a warm-up where it really is?
+//! Coverage of 95 % intervals. The tests use 2,000 series of each kind with a known mean, at 60,
+//! 300 and 1,800 values. 95 of 100 intervals should contain the true mean. The tests also check the
+//! detected end of the warm-up.
 
 mod synthetic;
 
@@ -9,7 +10,7 @@ use synthetic::{Source, ar1_n_effective};
 const SERIES: u32 = 2_000;
 const LENGTHS: [usize; 3] = [60, 300, 1_800];
 
-/// What became of 2,000 series.
+/// Results of 2,000 series.
 #[derive(Debug, Default)]
 struct Tally {
     accepted: u32,
@@ -27,9 +28,9 @@ impl Tally {
         1.0 - f64::from(self.accepted) / f64::from(SERIES)
     }
 
-    /// The demand: what is accepted covers 92.5-97.5 %, and at most 5 % are refused where there
-    /// are 30 effective values. Where there are fewer than ten nearly all are refused; of a few
-    /// that slip through nothing can be said but that they must be few.
+    /// Checks the coverage. Accepted series must cover 92.5-97.5 %, and at most 5 % may be refused
+    /// with 30 effective values or more. With fewer than ten effective values nearly all are
+    /// refused; the rest must be few.
     fn check(&self, what: &str, n: usize, n_effective: f64) {
         let coverage = self.coverage();
         println!(
@@ -49,7 +50,7 @@ impl Tally {
     }
 }
 
-/// Judges 2,000 series from `make`, as they are or with their warm-up cut off.
+/// Judges 2,000 series from `make`, with or without a cut of their warm-up.
 fn tally(seed: u64, truth: f64, cut: bool, mut make: impl FnMut(&mut Source) -> Vec<f64>) -> Tally {
     let mut source = Source::new(seed);
     let mut tally = Tally::default();
@@ -91,17 +92,18 @@ fn two_modes() {
             let result = tally(2, 0.0, true, |source| source.bimodal(n, upper));
             result.check(&format!("bimodal {upper}"), n, n as f64);
         }
-        // Ten deviations apart, so the noise adds 1 to a variance of 25; lambda is 1 - 0.3 - 0.3.
+        // The modes are ten deviations apart, so the noise adds 1 to a variance of 25. Lambda is
+        // 1 - 0.3 - 0.3.
         let n_effective = n as f64 * 26.0 / (26.0 + 2.0 * 25.0 * 0.4 / 0.6);
         let result = tally(3, 0.0, true, |source| source.switching(n, 0.3, 0.3));
         result.check("switching 0.3", n, n_effective);
     }
 }
 
-/// The level that a warm-up approaches, as a share of it, at value `i` of `n`.
+/// Level of a warm-up relative to its final level, at value `i` of `n`.
 #[derive(Clone, Copy, Debug)]
 enum WarmUp {
-    /// From 30 % in a straight line, reached at this share of the series.
+    /// From 30 % in a straight line to 100 % at this share of the series.
     Ramp(f64),
     /// 50 % up to this share of the series.
     Step(f64),
@@ -125,7 +127,7 @@ impl WarmUp {
         }
     }
 
-    /// `n` values that warm up to 1 under noise of 5 %.
+    /// Creates `n` values that warm up to 1, with noise of 5 %.
     fn series(self, source: &mut Source, n: usize, phi: f64) -> Vec<f64> {
         let noise = source.ar1(n, phi);
         (0..n).map(|i| self.level(i, n) + 0.05 * noise[i]).collect()
@@ -139,7 +141,7 @@ fn the_mean_after_a_warm_up() {
         for (n, phi) in [(60, 0.0), (300, 0.0), (300, 0.5), (1_800, 0.0), (1_800, 0.9)] {
             let settled = match warm_up {
                 Ramp(end) | Step(end) => 1.0 - end,
-                // About where a decay is cut: the better the data, the later.
+                // Approximate position of the cut for a decay: the better the data, the later.
                 Decay(_) => 0.6,
             };
             let result = tally(5, 1.0, true, |source| warm_up.series(source, n, phi));
@@ -191,7 +193,7 @@ fn a_slow_drift_beneath_noise() {
     // Not AR(1): a lag-1 autocorrelation of 0.27, and 6.4 times fewer effective values than values.
     let result = tally(4, 0.0, false, |source| source.drift_beneath_noise(1_800, 0.9, 0.3));
     result.check("drift beneath noise", 1_800, 1_800.0 / 6.4);
-    // With 300 values it is seen in most series only: a little is lost on either side.
+    // With 300 values the drift is only detected in most series, so the limits are a little wider.
     let result = tally(4, 0.0, false, |source| source.drift_beneath_noise(300, 0.9, 0.3));
     assert!(result.coverage() >= 0.91 && result.refused() <= 0.15, "{result:?}");
 }

@@ -1,4 +1,4 @@
-//! Every statistic against SciPy, to 1e-9. `golden/generate.py` made the file.
+//! Comparison of every statistic with SciPy, to 1e-9. `golden/generate.py` generated the file.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
@@ -27,7 +27,8 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
-/// Within 1e-9 of the larger of 1 and the value: relative for large figures, absolute for small.
+/// Asserts equality within 1e-9 of the larger of 1 and the value: relative for large figures,
+/// absolute for small.
 fn assert_close(ours: f64, theirs: f64, what: &str) {
     let error = (ours - theirs).abs() / theirs.abs().max(1.0);
     assert!(error <= 1e-9, "{what}: {ours} is not SciPy's {theirs}");

@@ -1,4 +1,4 @@
-//! Whatever numbers come in, nothing panics, and what is not refused is a number.
+//! Robustness against any input: nothing panics, and every accepted result is a number.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
@@ -10,12 +10,12 @@ use plimsoll_judge::stats::{
 };
 use proptest::prelude::*;
 
-/// Values as a damaged record may hold them.
+/// Generates values of a damaged record.
 fn any_series() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(any::<f64>(), 0..150)
 }
 
-/// Values as a measurement may leave them, with runs that are all alike.
+/// Generates values of a measurement, including runs of equal ones.
 fn series() -> impl Strategy<Value = Vec<f64>> {
     let piece = (prop_oneof![Just(0.0), -1e12..1e12_f64, 1e-9..1e9_f64], 0.0..1.0_f64, 1..60_usize);
     prop::collection::vec((piece, prop::collection::vec(-1.0..1.0_f64, 60)), 0..6).prop_map(
@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn a_series_in_other_units_is_judged_alike(values in series(), power in -20..20_i32) {
-        // A power of two is exact, so that not a digit may differ.
+        // A power of two is exact, so every digit must match.
         let factor = f64::from(power).exp2();
         let scaled: Vec<f64> = values.iter().map(|v| v * factor).collect();
         match (steady_mean(&values), steady_mean(&scaled)) {
@@ -126,7 +126,7 @@ proptest! {
             .collect();
         let result = corrected(&bins, interval).unwrap();
         prop_assert!(result.iter().zip(&bins).all(|(new, old)| new.count >= old.count));
-        // Each operation stands for floor(latency / interval) in all, one at least.
+        // Each operation represents floor(latency / interval) operations in all, at least one.
         let expected: u64 = bins.iter().map(|b| b.count * (b.latency_ns / interval).max(1)).sum();
         prop_assert_eq!(result.iter().map(|b| b.count).sum::<u64>(), expected);
     }

@@ -1,4 +1,5 @@
-//! Does "until steady" stop where the system is steady, with an interval that holds?
+//! Test of "until steady": it must stop when the system is steady, with an interval that covers the
+//! mean.
 
 #![allow(clippy::expect_used)] // a test may panic
 
@@ -12,7 +13,8 @@ use synthetic::Source;
 
 const SERIES: Rule = Rule::Series { values_min: 60, relative_half_width: 0.05 };
 
-/// Feeds `next` until a decision; the steady part or why there is none, and the values taken.
+/// Feeds `next` until a decision. Returns the steady part or the reason against it, and the number
+/// of values.
 fn until(
     settings: Settings,
     mut next: impl FnMut(usize) -> (f64, u64),
@@ -55,14 +57,15 @@ fn stopping_early_does_not_make_intervals_too_narrow() {
     }
 }
 
-/// A flash device whose rate falls from 2 to 1 with a time constant of 20 minutes, as it fills up.
+/// Returns the rate of a flash device that fills up. The rate falls from 2 to 1 with a time
+/// constant of 20 minutes.
 fn decaying(i: usize) -> f64 {
     1.0 + libm::exp(-(i as f64) / 1_200.0)
 }
 
 #[test]
 fn a_decaying_device_is_not_steady_before_its_capacity_is_written() {
-    // The rules as they would be without bytes: five rounds of a minute, and one short look.
+    // Without the rule on bytes: five rounds of a minute, and one short look.
     for rule in [Rule::Rounds { values: 60 }, SERIES] {
         let settings = Settings { rule, values_max: 14_400, writes: None };
         let mut source = Source::new(22);
@@ -71,7 +74,8 @@ fn a_decaying_device_is_not_steady_before_its_capacity_is_written() {
         println!("without bytes {rule:?}: overstated by {:.0} %", 100.0 * (mean - 1.0));
         assert!(mean > 1.7, "{mean}");
     }
-    // With them: a capacity that takes a quarter of an hour to a whole one at the final rate.
+    // With the rule on bytes: the device needs between a quarter of an hour and an hour to write
+    // the capacity at the final rate.
     for rule in [Rule::Rounds { values: 60 }, SERIES] {
         for capacity_s in [900, 1_800, 3_600_u64] {
             let unit = 1_000_000.0;
@@ -90,8 +94,8 @@ fn a_decaying_device_is_not_steady_before_its_capacity_is_written() {
                         "{rule:?}, capacity {capacity_s} s: {over:.3?} over, after {length} s"
                     );
                 }
-                // SNIA's own limits are as good as the capacity is large against the decay; the
-                // sequential rule sees the decay itself.
+                // SNIA's own limits only work if the capacity is large compared with the decay. The
+                // sequential rule detects the decay itself.
                 let slower = rule != SERIES && capacity_s < 1_200;
                 let limit = if slower { 0.25 } else { 0.10 };
                 let over = over.expect("steady in the end");
@@ -116,7 +120,7 @@ fn the_interval_of_a_percentile_contains_it() {
             })
             .count();
         println!("p{} of {n}: covered {covered} of 2000", 100.0 * p);
-        // Ranks are whole: coverage is at least the nominal one, and above it for few samples.
+        // Ranks are integers: coverage is at least the nominal one, and above it for few samples.
         assert!((0.94..=0.985).contains(&(covered as f64 / 2_000.0)), "p {p} n {n}: {covered}");
     }
 }

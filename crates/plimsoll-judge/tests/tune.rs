@@ -1,4 +1,5 @@
-//! Is the load line found on curves that are known, with noise, in at most 16 steps?
+//! Test of the load line search: on known curves with noise, it must find the load line in at most
+//! 16 steps.
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
@@ -7,22 +8,23 @@ mod synthetic;
 use plimsoll_judge::stats::tune::{Goal, Loop, Outcome, Point, STEPS_MAX, Search, Step};
 use synthetic::Source;
 
-/// A system whose curve is known.
+/// System with a known curve.
 #[derive(Clone, Copy, Debug)]
 enum System {
-    /// Throughput rises in proportion to threads and bends to a ceiling: it only flattens. The
-    /// sharpness is that of the bend, 1 the softest.
+    /// Throughput rises in proportion to threads and bends to a ceiling. The sharpness describes
+    /// the bend, 1 is the softest.
     Flattens { single: f64, most: f64, sharpness: f64 },
-    /// Gunther's universal scalability law: contention and coherence make it fall beyond its peak.
+    /// Gunther's universal scalability law: contention and coherence reduce the throughput beyond
+    /// its peak.
     Falls { single: f64, contention: f64, coherence: f64 },
-    /// Rises in proportion up to a number of threads, where it drops to a share.
+    /// Throughput rises in proportion to threads up to `at`, and then drops to a share.
     Cliff { single: f64, at: f64, share: f64 },
-    /// An open queue with one server, whose throughput beyond its capacity drops to a share of it.
+    /// Open queue with one server, whose throughput beyond its capacity drops to a share of it.
     Queue { service_ns: f64, share: f64 },
 }
 
 impl System {
-    /// Throughput per second and mean latency in ns at a load, without noise.
+    /// Returns throughput per second and mean latency in ns at a load, without noise.
     fn at(self, load: f64) -> (f64, f64) {
         let closed = |throughput: f64| (throughput, load * 1e9 / throughput);
         match self {
@@ -52,7 +54,7 @@ impl System {
         if matches!(self, Self::Queue { .. }) { Loop::Open } else { Loop::Closed }
     }
 
-    /// The highest throughput within the ceiling over all loads of the range.
+    /// Returns the highest throughput within the ceiling over all loads of the range.
     fn line(self, goal: &Goal) -> f64 {
         loads(goal)
             .map(|load| self.at(load))
@@ -61,7 +63,7 @@ impl System {
             .fold(0.0, f64::max)
     }
 
-    /// The fewest threads that meet a requirement within the ceiling.
+    /// Returns the minimum number of threads that meets a requirement within the ceiling.
     fn fewest(self, goal: &Goal, required: f64) -> Option<f64> {
         loads(goal).find(|&load| {
             let (throughput, latency) = self.at(load);
@@ -70,7 +72,8 @@ impl System {
     }
 }
 
-/// Every load of a range up to 4,096 of them; of a wider one, a load each thousandth.
+/// Returns every load of a range of up to 4,096 loads. For a wider range, the loads are a
+/// thousandth apart.
 fn loads(goal: &Goal) -> impl Iterator<Item = f64> + use<> {
     let (mut load, max) = (goal.load_min as f64, goal.load_max as f64);
     let step = if max > 4_096.0 { 1.001 } else { 1.0 };
@@ -81,11 +84,11 @@ fn loads(goal: &Goal) -> impl Iterator<Item = f64> + use<> {
     })
 }
 
-/// Runs a search on a system with noise, as a share, on throughput and on latency.
+/// Searches on a system with noise, as a share, on throughput and on latency.
 fn search(system: System, goal: &Goal, noise: f64, seed: u64) -> Outcome {
     let mut source = Source::new(seed);
     let mut search = Search::new(goal.clone()).unwrap();
-    // A rate that is offered is achieved, or not: only its last digits are noise.
+    // An offered rate is either achieved or not: the noise only affects its last digits.
     let rate_noise = if system.issue() == Loop::Open { 0.2 * noise } else { noise };
     loop {
         match search.next_step() {
@@ -117,7 +120,7 @@ fn goal(system: System, ceiling_ns: Option<f64>, required_per_s: Option<f64>) ->
     }
 }
 
-/// A system of a kind with its parameters drawn at random.
+/// Creates a system of a kind with random parameters.
 fn draw(kind: usize, source: &mut Source) -> System {
     let mut between = |low: f64, high: f64| low * (high / low).powf(source.uniform());
     let single = between(100.0, 5_000.0);
@@ -137,7 +140,7 @@ fn draw(kind: usize, source: &mut Source) -> System {
     }
 }
 
-/// Of each kind of system.
+/// Number of systems of each kind.
 const SEEDS: u64 = 1_000;
 
 const KINDS: [&str; 4] = ["flattening", "falling", "cliff", "open queue"];
@@ -145,14 +148,14 @@ const KINDS: [&str; 4] = ["flattening", "falling", "cliff", "open queue"];
 #[test]
 fn the_load_line_is_found_within_five_percent() {
     for (kind, name) in KINDS.into_iter().enumerate() {
-        // What is measured at the answer has the noise of a measurement itself, so 3 % needs more.
+        // The measurement at the answer is itself noisy, so a noise of 3 % needs a wider limit.
         for (noise, limit) in [(0.0, 0.05), (0.01, 0.05), (0.03, 0.12)] {
             for with_ceiling in [true, false] {
                 let (mut steps, mut worst) = (0, 0.0_f64);
                 for seed in 0..SEEDS {
                     let mut source = Source::new(seed);
                     let system = draw(kind, &mut source);
-                    // From twice to twelve times the latency at the smallest load.
+                    // From two to twelve times the latency at the smallest load.
                     let (_, unloaded) = system.at(goal(system, None, None).load_min as f64);
                     let ceiling = unloaded * 2.0 * 6.0_f64.powf(source.uniform());
                     let goal = goal(system, with_ceiling.then_some(ceiling), None);
@@ -192,7 +195,7 @@ fn the_fewest_threads_are_found() {
                 steps += outcome.steps;
                 unchecked += u64::from(!outcome.fewest_checked);
                 let found = outcome.fewest.map_or(0.0, |fewest| fewest.load as f64);
-                // One thread more or less where noise decides; 5 % is the search's own precision.
+                // Noise can change the result by one thread; 5 % is the search's own precision.
                 let allowed = (0.1 * truth).max(if noise > 0.0 { 1.0 } else { 0.0 });
                 missed += u64::from((found - truth).abs() > allowed);
             }
@@ -222,8 +225,8 @@ fn the_knee_is_where_a_sharp_curve_bends() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(500))]
 
-    /// Whatever is measured, the search ends in time, within its range, and answers with a load
-    /// that was measured.
+    /// For any measurements, the search ends in time, stays within its range, and answers with a
+    /// measured load.
     #[test]
     fn any_curve_ends_in_time(
         figures in proptest::collection::vec((0.0..1e7_f64, 0.0..1e9_f64, 0..8_u8), 16),

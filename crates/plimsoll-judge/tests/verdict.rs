@@ -1,4 +1,5 @@
-//! The verdict on made-up evidence: each rule both ways, each check, and which reason goes first.
+//! Verdict on synthetic evidence: both outcomes of each rule, each check, and the order of the
+//! reasons.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use plimsoll_evidence::Bundle;
@@ -22,7 +23,7 @@ const PLAN: &str = "version = 1\nname = \"made-up\"\n[requirement]\n[target]\npa
     databases = 1\nthreads = 4\ncache = \"8MiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\n\
     min_measure = \"30s\"\n";
 
-/// One class with the same number of I/Os and the same latency in each second.
+/// Class with the same number of I/Os and the same latency in each second.
 struct Shape {
     name: &'static str,
     group: &'static str,
@@ -39,7 +40,7 @@ fn shapes() -> [Shape; 3] {
         per_second,
         latency_ns,
     };
-    // A little movement, so that the samples are not all alike.
+    // Varies the latency a little, so that the samples are not all equal.
     [
         shape(
             "db0.read",
@@ -201,7 +202,7 @@ fn a_good_run_passes_with_headroom_and_shows_no_more_than_it_can() {
     for claim in ["media-read", "durable-write", "sustained-write", "tail-latency"] {
         assert_eq!(verdict.claims[claim], Standing::NotShown, "{claim}");
     }
-    // What this evidence does not tell is said, and nothing speaks against it.
+    // Unknown rules are reported, and no rule fails.
     assert!(
         verdict.findings.iter().all(|f| f.outcome == Outcome::Unknown),
         "{:?}",
@@ -306,7 +307,7 @@ fn too_little_load_fails_and_a_generator_at_its_limit_takes_that_back() {
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
     assert_eq!(outcome(&verdict, "generator-limit"), Some(Outcome::Warn));
-    // A PASS stands: more was carried than was asked, whatever the generator could have done.
+    // A PASS remains a PASS: the storage achieved the required rate, even with a busy generator.
     let mut passing = good();
     passing.observed.generator.user_ns = Some(59 * SECOND_NS);
     assert_eq!(judge(&passing).verdict, VerdictKind::Pass);
@@ -319,7 +320,7 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
         .replace("[requirement]\n", "[requirement]\ndb_write_latency_avg = \"2.2ms\"\n");
     let [reads, writes, log] = shapes();
     let again = |shape: &Shape, name, latency_ns| Shape { name, latency_ns, ..*shape };
-    // Slower and steady; quicker and so unsteady that its mean is not sure.
+    // One slower and steady, one faster but so unsteady that its mean is uncertain.
     let slow = |_| 2_100_000;
     let unsteady = |s: u64| if s % 20 == 7 { 15_000_000 } else { 1_300_000 };
     let both = |first, second| {
@@ -349,7 +350,8 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
     for part in ["worst: db0", "db1 with 1.98", "too few or too unsteady samples"] {
         assert!(row.note.contains(part), "{row:?}");
     }
-    // One that breaks the limit for sure decides, and is named where another has the larger mean.
+    // A database that certainly breaks the limit decides, and the note names it if another has the
+    // larger mean.
     let above = |_| 2_300_000;
     let higher = |s: u64| if s % 20 == 7 { 23_000_000 } else { 1_300_000 };
     let row = both(above, higher);
@@ -365,7 +367,7 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
 #[test]
 fn the_maximum_is_the_largest_interval_mean_and_not_the_largest_io() {
     let mut shapes = shapes();
-    // One bad second in an interval of fifteen: 1.2 s over 15 is 84 ms on top of 5.
+    // One bad second in an interval of fifteen: the mean is (1,200 + 14 x 5) / 15 = 84.7 ms.
     shapes[0].latency_ns = |s| if s == 20 { 1_200_000_000 } else { 5_000_000 };
     let verdict = judge(&evidence(PLAN, &shapes));
     assert_check(&verdict, "db_read_latency_max", Some(true));
@@ -377,7 +379,8 @@ fn the_maximum_is_the_largest_interval_mean_and_not_the_largest_io() {
 
 #[test]
 fn a_hang_across_the_end_is_in_the_largest_of_interval_means() {
-    // Four sessions hang for 90 s from a second before the end on: what the driver leaves of them.
+    // Four sessions hang for 90 s from a second before the end. This is the evidence that the
+    // driver records.
     let mut bundle = good();
     let hung_ns = 90 * SECOND_NS;
     let class = bundle.run.classes.iter_mut().find(|class| class.name == "db0.read").unwrap();
@@ -431,7 +434,7 @@ fn stalls_are_judged_per_second() {
     bundle.run.counters.insert("page_fault_stalls".into(), 61);
     assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
     bundle.run.counters.clear();
-    // Not counted is not zero.
+    // An uncounted value is not zero.
     assert_check(&judge(&bundle), "page_fault_stalls", None);
     assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
 }

@@ -1,15 +1,12 @@
-//! Two sweeps, cell by cell: at each size, read share, pattern and depth the second over the
-//! first.
+//! Comparison of two sweeps, cell by cell. A cell is a size, read share, pattern and depth; its
+//! ratio is the second sweep over the first.
 //!
-//! The unit of replication is the sweep, as it is the run in [`crate::stats::welch`]: what changes
-//! from one sweep to the next (placement, neighbours, wear) does not show within a point. So a
-//! cell is
-//! called different only with four sweeps a side or more, at a confidence that all cells share
-//! (Bonferroni), and a single sweep a side has ratios whose interval is that of the scatter
-//! within the
-//! two points: on a logarithmic scale the half widths of two independent intervals add as the
-//! sides of
-//! a right triangle.
+//! The unit of replication is the sweep, as the run is in [`crate::stats::welch`]. Placement,
+//! neighbours and wear change from one sweep to the next, and a single point does not show it. So a
+//! cell counts as different only with four sweeps a side or more, at a confidence that all cells
+//! share (Bonferroni). With a single sweep a side, the interval of a ratio reflects the scatter
+//! within the two points. The half widths of the two independent intervals add in quadrature on a
+//! logarithmic scale.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,32 +20,32 @@ use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::sweep::SweepPoint;
 use crate::verdict::{Verdict, VerdictKind};
 
-/// Where the interval of a ratio comes from.
+/// Source of a ratio's interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IntervalOf {
-    /// From how the sweeps of each side scatter.
+    /// Scatter between the sweeps of each side.
     Sweeps,
-    /// From how the rate moved within one point of each side.
+    /// Variation of the rate within one point of each side.
     WithinPoint,
 }
 
-/// What is said of a cell.
+/// Conclusion about a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Apart {
-    /// The second side's rate is higher by more than the sweeps scatter.
+    /// The second side's rate is higher by more than the sweeps' scatter.
     Higher,
-    /// It is lower by more than that.
+    /// The second side's rate is lower by more than the sweeps' scatter.
     Lower,
-    /// It is neither.
+    /// The difference is within the scatter.
     NotToldApart,
-    /// Too few sweeps to tell.
+    /// Too few sweeps to decide.
     TooFewSweeps,
-    /// It differs by more than the sweeps scatter, and a rule that has to be known for that is
-    /// not.
+    /// The rates differ by more than the sweeps' scatter, but a rule that a comparison requires is
+    /// unknown.
     NotShown,
-    /// One side has no figure that can be believed.
+    /// One side has no believable figure.
     NotCompared,
 }
 
@@ -59,20 +56,20 @@ pub struct CellFigure {
     pub first: Option<f64>,
     /// Mean of the second side.
     pub second: Option<f64>,
-    /// The second over the first.
+    /// Second side divided by the first.
     pub ratio: Option<f64>,
 }
 
 /// A point of both sweeps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepCell {
-    /// Such as `random 4KiB r75 q4`.
+    /// Name such as `random 4KiB r75 q4`.
     pub label: String,
-    /// `random`, `sequential`, `zipf`…
+    /// Access pattern: `random`, `sequential`, `zipf`…
     pub pattern: String,
     /// Outstanding operations per client.
     pub queue_depth: u32,
-    /// Size of a transfer; 0 where sizes are mixed.
+    /// Transfer size; 0 if sizes are mixed.
     pub size_bytes: u64,
     /// Read share of the data operations, in percent.
     pub read_percent: f64,
@@ -80,65 +77,65 @@ pub struct SweepCell {
     pub rate_per_s: CellFigure,
     /// 95 % interval of the ratio of the rates.
     pub rate_ratio_interval: Option<[f64; 2]>,
-    /// Where it comes from.
+    /// Source of that interval.
     pub interval_of: Option<IntervalOf>,
     /// Mean latency.
     pub latency_ns_avg: CellFigure,
-    /// 99th percentile of latency; of several sweeps the mean of theirs.
+    /// 99th percentile of latency; with several sweeps, the mean of their percentiles.
     pub latency_ns_p99: CellFigure,
-    /// What is said of the rates.
+    /// Conclusion about the rates.
     pub apart: Apart,
-    /// Why it is not compared; empty where it is.
+    /// Reason why the cell is not compared; empty if it is compared.
     pub note: String,
 }
 
 /// All cells in one figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overall {
-    /// Cells that it is of.
+    /// Number of cells.
     pub cells: usize,
-    /// Geometric mean of their ratios.
+    /// Geometric mean of the ratios.
     pub ratio_mean: Option<f64>,
-    /// Least ratio.
+    /// Smallest ratio.
     pub ratio_min: Option<f64>,
-    /// Largest.
+    /// Largest ratio.
     pub ratio_max: Option<f64>,
 }
 
 /// Two sweeps side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepComparison {
-    /// The sides; the first is what the second is held against.
+    /// Names of the sides. The first is the baseline.
     pub names: [String; 2],
-    /// Sweeps on each side: the least number that a cell has.
+    /// Sweeps on each side: the smallest number in any cell.
     pub sweeps: [usize; 2],
-    /// What follows.
+    /// Conclusion of the comparison.
     pub outcome: Outcome,
-    /// Which side, where one is named.
+    /// Name of the winner, if there is one.
     pub winner: Option<String>,
-    /// The sentence that is read first.
+    /// Headline sentence.
     pub reason: String,
-    /// The rates of all cells together.
+    /// Rates of all cells together.
     pub rate: Overall,
-    /// Their mean latencies.
+    /// Mean latencies of all cells together.
     pub latency_avg: Overall,
-    /// Their 99th percentiles.
+    /// 99th percentiles of all cells together.
     pub latency_p99: Overall,
-    /// The cells that both sides have, in the first side's order.
+    /// Cells that both sides have, in the first side's order.
     pub cells: Vec<SweepCell>,
     /// Conditions that differ in any cell.
     pub unlike: Vec<Unlike>,
-    /// Sentences: what was left out, what the intervals hold.
+    /// Sentences about skipped cells and the meaning of the intervals.
     pub remarks: Vec<String>,
 }
 
-/// What one side measured at one point.
+/// Runs of one side at one point.
 struct Measured<'a> {
     points: Vec<SweepPoint>,
     runs: Vec<(&'a Bundle, &'a Verdict)>,
 }
 
-/// Compares two sides, each the points of one sweep or of several of the same plan.
+/// Compares two sides. Each holds the points of one or more sweeps of the same plan.
 pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepComparison {
     let (first, second) = (by_label(&sides[0]), by_label(&sides[1]));
     let order = labels(&sides[0]);
@@ -178,7 +175,7 @@ pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepCompar
     }
 }
 
-/// The completed points of a side by their labels.
+/// Groups the completed points of a side by label.
 fn by_label<'a>(side: &Side<'a>) -> BTreeMap<String, Measured<'a>> {
     let mut all: BTreeMap<String, Measured<'a>> = BTreeMap::new();
     let completed = |run: &&(&Bundle, &Verdict)| run.0.run.end.kind == EndKind::Completed;
@@ -192,7 +189,7 @@ fn by_label<'a>(side: &Side<'a>) -> BTreeMap<String, Measured<'a>> {
     all
 }
 
-/// Labels in the order in which they were first measured.
+/// Returns the labels in the order of their first measurement.
 fn labels(side: &Side<'_>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for (bundle, _) in side.completed() {
@@ -227,7 +224,8 @@ fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64, accepted: &[String]
         apart: Apart::TooFewSweeps,
         note: String::new(),
     };
-    // A run that claims nothing is MEASURED, whatever it was that answered.
+    // A run without claims is MEASURED even if a cache answered, so the verdict alone is not
+    // enough.
     let refuted = |side: &Measured<'_>| {
         let mut runs = side.runs.iter();
         runs.find_map(|(_, verdict)| Some(doubt::refuted(verdict, accepted)?.rule.clone()))
@@ -271,7 +269,7 @@ fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64, accepted: &[String]
     cell
 }
 
-/// Interval of a cell's ratio, and whether it is more than noise.
+/// Sets the interval of a cell's ratio, and decides if the difference exceeds the noise.
 fn told_apart(cell: &mut SweepCell, a: &Measured<'_>, b: &Measured<'_>, confidence: f64) {
     let rates = |side: &Measured<'_>| -> Vec<f64> {
         side.points.iter().filter_map(|point| point.rate_per_s).collect()
@@ -306,7 +304,8 @@ fn told_apart(cell: &mut SweepCell, a: &Measured<'_>, b: &Measured<'_>, confiden
     }
 }
 
-/// Half of an interval's width on a logarithmic scale; `None` where it reaches down to nothing.
+/// Returns half of an interval's width on a logarithmic scale; `None` if the lower end is not above
+/// zero.
 fn half_width_log([low, high]: [f64; 2]) -> Option<f64> {
     (low > 0.0 && high >= low).then(|| 0.5 * libm::log(high / low))
 }
@@ -397,7 +396,7 @@ fn decide(
     }
 }
 
-/// Conditions that differ, gathered over the cells.
+/// Differing conditions, collected over the cells.
 #[derive(Default)]
 struct UnlikeInCells {
     all: BTreeMap<String, ([BTreeSet<String>; 2], bool)>,

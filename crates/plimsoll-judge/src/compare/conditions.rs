@@ -1,8 +1,9 @@
-//! Under which conditions each side was measured, and which of them differ.
+//! Conditions under which each side was measured, and the differences between them.
 //!
-//! A condition is a name and one value per run, as text. Where the runs of one side differ among
-//! themselves, all values are shown. What is compared, the target, is no condition: in a plan that
-//! names several targets, neither are their file systems and mount options, unless these are asked about.
+//! A condition is a name and one value per run, as text. If the runs of one side differ among
+//! themselves, all values are shown. The target is the subject of the comparison, so it is not a
+//! condition. If a plan names several targets, neither are their file systems and mount options,
+//! unless the user compares these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +15,14 @@ use serde_json::Value;
 use super::Side;
 use crate::verdict::VerdictKind;
 
-/// The condition that some runs are INVALID.
+/// Condition that some runs are INVALID.
 pub(super) const INVALID_RUNS: &str = "invalid-runs";
 
-/// The condition of file systems and their mount options.
+/// Condition of file systems and their mount options.
 const MOUNT_OPTIONS: &str = "mount-options";
 
-/// Parts of a resolved plan that are not conditions of the measurement: what the plan is called and
-/// whose it is, what is compared, what is asked, and how often.
+/// Parts of a resolved plan that are not conditions of the measurement: names, owner, compared
+/// targets, requirement and number of runs.
 const NOT_CONDITIONS: [&str; 10] = [
     "resolved_version",
     "name",
@@ -35,7 +36,7 @@ const NOT_CONDITIONS: [&str; 10] = [
     "compare_factors",
 ];
 
-/// Settings, as against what the workload is: two plans that each follow their system's best
+/// Settings, as opposed to the workload itself. Two plans that each follow their system's best
 /// practice may differ in these.
 const SETTINGS: [&str; 14] = [
     "engine.",
@@ -57,23 +58,23 @@ const SETTINGS: [&str; 14] = [
 /// A condition that differs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Unlike {
-    /// The word that accepts it: `--accept kernel`.
+    /// Name that accepts it: `--accept kernel`.
     pub name: String,
-    /// Its value on each side.
+    /// Value on each side.
     pub values: Vec<String>,
-    /// Whether it was accepted, or is part of each side's best practice.
+    /// True if the user accepted it, or if it is part of each side's best practice.
     pub accepted: bool,
-    /// Whether it is what is asked about.
+    /// True if the comparison is about this condition.
     #[serde(default)]
     pub factor: bool,
 }
 
-/// Whether a word that was given, such as `kernel` or `plan`, means a condition.
+/// Returns true if a given word, such as `kernel` or `plan`, covers the condition.
 pub(super) fn covers(word: &str, name: &str) -> bool {
     name == word || name.strip_prefix(word).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// What the plans of all sides name as what is asked about.
+/// Returns the factors that the plans of all sides name.
 pub(super) fn factors_of_plans(sides: &[Side<'_>]) -> Vec<String> {
     let mut plans = sides.iter().flat_map(|side| &side.runs).map(|(bundle, _)| &bundle.plan);
     let Some(first) = plans.next() else { return Vec::new() };
@@ -82,9 +83,10 @@ pub(super) fn factors_of_plans(sides: &[Side<'_>]) -> Vec<String> {
     first.compare_factors.iter().filter(all).cloned().collect()
 }
 
-/// The conditions that differ between the sides, those accepted and those asked about included.
+/// Returns the conditions that differ between the sides, including accepted ones and factors.
 ///
-/// `accepted` and `factors` take a name, or the part of it before a dot: `plan` is every difference of the plans.
+/// `accepted` and `factors` contain names, or the part of a name before a dot: `plan` covers every
+/// difference of the plans.
 pub fn unlike(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Vec<Unlike> {
     let mounts = factors.iter().any(|word| word == MOUNT_OPTIONS);
     let described: Vec<BTreeMap<String, String>> =
@@ -107,7 +109,7 @@ pub fn unlike(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Ve
     unlike
 }
 
-/// Whether every side's plan says that it follows best practice.
+/// Returns true if every side's plan claims to follow best practice.
 pub fn best_practice(sides: &[Side<'_>]) -> bool {
     let says = |side: &Side<'_>| {
         side.runs.iter().all(|(bundle, _)| {
@@ -124,7 +126,8 @@ fn is_setting(name: &str) -> bool {
             .is_some_and(|field| SETTINGS.iter().any(|setting| field.starts_with(setting)))
 }
 
-/// A side's conditions; values that differ between its runs are joined. Whether `mounts` are asked about is said.
+/// Returns a side's conditions. Values that differ between its runs are joined. `mounts`: mount
+/// options count as conditions.
 fn describe(side: &Side<'_>, mounts: bool) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (bundle, verdict) in &side.runs {
@@ -141,7 +144,7 @@ fn describe(side: &Side<'_>, mounts: bool) -> BTreeMap<String, String> {
     all.into_iter().map(|(name, values)| (name, joined(values))).collect()
 }
 
-/// Every number and word of a plan that is a condition, by its dotted name.
+/// Returns every number and word of a plan that is a condition, by its dotted name.
 fn plan_leaves(plan: &ResolvedPlan) -> BTreeMap<String, String> {
     let mut leaves = BTreeMap::new();
     let Ok(Value::Object(fields)) = serde_json::to_value(plan) else { return leaves };
@@ -174,7 +177,7 @@ fn gather(name: &str, value: &Value, leaves: &mut BTreeMap<String, String>) {
     }
 }
 
-/// What is not in the plan.
+/// Returns the conditions outside the plan.
 fn surroundings(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String> {
     let host = &bundle.environment;
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
@@ -204,10 +207,10 @@ fn surroundings(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String> {
     all
 }
 
-/// Limits of the process whose defaults follow from the host's memory, and do not touch I/O.
+/// Process limits whose defaults depend on the host's memory and do not affect I/O.
 const NOT_LIMITING: [&str; 4] = ["pending signals", "processes", "msgqueue size", "core file size"];
 
-/// Limits and priorities that the load ran under. A limit that is not set has no entry.
+/// Returns the limits and priorities of the load. A limit that is not set has no entry.
 fn limits(bundle: &Bundle) -> Vec<(String, String)> {
     if bundle.run.driver != Driver::Real {
         return Vec::new();
@@ -243,18 +246,18 @@ fn driver(driver: Driver) -> &'static str {
 }
 
 fn gibibytes(bytes: u64) -> String {
-    // To a tenth: what a host has free of firmware differs a little from boot to boot.
+    // Rounded to a tenth: the memory that firmware leaves differs a little from boot to boot.
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
-/// Through which interface I/O was issued, and whether past the page cache.
+/// Describes the interface that issued I/O, and whether it bypassed the page cache.
 fn interface(bundle: &Bundle) -> String {
     let engine = &bundle.run.engine;
     let direct = engine.paths.iter().all(|path| path.direct);
     format!("{}, {}", engine.kind, if direct { "direct" } else { "buffered" })
 }
 
-/// Whether the run found data that an earlier run had worked on.
+/// Describes whether an earlier run had already used the data.
 fn data(bundle: &Bundle) -> &'static str {
     match bundle.run.experiment.as_ref().and_then(|place| place.data_of_run.as_ref()) {
         Some(_) => "left by the run before",
@@ -262,11 +265,13 @@ fn data(bundle: &Bundle) -> &'static str {
     }
 }
 
-/// Shares of the files in the page cache that count as none, and as all.
+/// Share of the files in the page cache up to which they count as not cached. The next constant is
+/// the share from which they count as fully cached.
 const NONE_RESIDENT: f64 = 0.05;
 const ALL_RESIDENT: f64 = 0.95;
 
-/// What the host could see of its caches when the measurement began; an array's own are unknown.
+/// Describes the caches that the host could see when the measurement began. An array's own caches
+/// are unknown.
 fn cache_state(bundle: &Bundle) -> String {
     let cache = &bundle.observed.page_cache;
     let resident = match (cache.resident_bytes_before, cache.files_bytes) {
@@ -285,7 +290,8 @@ fn cache_state(bundle: &Bundle) -> String {
     format!("{resident}{dropped}")
 }
 
-/// Whether the data fits in the caches that are known: the host's memory, and what the plan declares.
+/// Describes whether the data fits in the known caches: the host's memory and the caches that the
+/// plan declares.
 fn working_set(bundle: &Bundle) -> String {
     let bytes: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_initial).sum();
     let against = |cache_bytes: Option<u64>, what: &str| match cache_bytes {
@@ -299,7 +305,7 @@ fn working_set(bundle: &Bundle) -> String {
     format!("{memory}, {array}")
 }
 
-/// File systems with their mount options, one for each directory.
+/// Returns the file systems with their mount options, one per directory.
 fn mount_options(bundle: &Bundle) -> String {
     let mounts = bundle.environment.mounts.iter().map(|mount| {
         let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());

@@ -1,4 +1,4 @@
-//! What follows from a comparison, in the order in which a buyer should ask.
+//! Conclusion of a comparison. The checks run in the order of a buyer's questions.
 
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
@@ -11,62 +11,59 @@ use crate::stats::welch::RUNS_MIN;
 use crate::verdict::{Verdict, VerdictKind};
 use crate::words::many;
 
-/// Headroom from which a requirement counts as met with room to spare: what capacity planning
-/// keeps
-/// free for growth and failures of a node.
+/// Headroom from which a requirement counts as met with room to spare. Capacity planning keeps this
+/// share free for growth and node failures.
 const HEADROOM: f64 = 0.2;
 
-/// What follows from a comparison.
+/// Conclusion of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Every side meets the requirement with headroom: the difference should not decide.
+    /// Every side meets the requirement with headroom, so the difference should not decide.
     AllMeetWithHeadroom,
-    /// One side meets the requirement, and no other does.
+    /// Only one side meets the requirement.
     OneMeets,
     /// No side meets the requirement.
     NoneMeets,
-    /// A run is not what it claims to be: no winner is called.
+    /// A run is not what it claims to be, so no winner is named.
     NotBelieved,
-    /// What has to be known of each run before a difference is called is not known of one: no
-    /// winner is
-    /// called.
+    /// A rule that a comparison requires is unknown in a run, so no winner is named.
     NotShown,
-    /// Conditions differ that were not accepted: no winner is called.
+    /// Conditions differ and were not accepted, so no winner is named.
     UnlikeConditions,
-    /// Too few runs a side to tell a difference from noise.
+    /// Too few runs a side to distinguish a difference from noise.
     TooFewRuns,
-    /// The first figure differs by more than the runs scatter.
+    /// The first figure differs by more than the scatter of the runs.
     Differ,
-    /// It does not.
+    /// The first figure differs by no more than the scatter of the runs.
     NotToldApart,
 }
 
-/// How a side stands against its requirement.
+/// Result of a side against its requirement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// Runs of the side.
     pub runs: usize,
-    /// Runs that pass.
+    /// Number of runs that pass.
     pub passed: usize,
-    /// Runs that fail: what is undecided or not what it claims to be is not among them.
+    /// Number of runs that fail. INCONCLUSIVE and INVALID runs do not count.
     #[serde(default)]
     pub failed: usize,
     /// Runs without a requirement.
     pub measured: usize,
-    /// The verdicts in words: `PASS 3`, `FAIL 1`.
+    /// Verdicts in words: `PASS 3`, `FAIL 1`.
     pub verdicts: String,
-    /// Least headroom of its runs.
+    /// Smallest headroom of the runs.
     pub headroom_min: Option<f64>,
 }
 
 impl Standing {
-    /// Whether every run passes.
+    /// Returns true if every run passes.
     pub fn meets(&self) -> bool {
         self.runs > 0 && self.passed == self.runs
     }
 
-    /// Whether every run passes with room to spare.
+    /// Returns true if every run passes with headroom.
     fn with_headroom(&self) -> bool {
         self.meets() && self.headroom_min.is_some_and(|headroom| headroom >= HEADROOM)
     }
@@ -122,7 +119,7 @@ pub(super) fn decide(
             format!("{} {:.0} %", side.name, standing.headroom_min.unwrap_or(0.0) * 100.0)
         });
         let each: Vec<String> = each.collect();
-        // A winner is not called beside it either where one of the figures is in doubt.
+        // A figure in doubt also blocks a winner by requirement.
         let doubt = not_believed(sides, accepted).or_else(|| not_shown(sides, accepted));
         let told = |primary: Primary| match (primary.winner, &doubt) {
             (Some(_), Some(doubt)) => format!("{}. {doubt}", primary.told),
@@ -161,9 +158,8 @@ pub(super) fn decide(
     by_figures(sides, metrics, accepted)
 }
 
-/// What refutes a comparison in one of its runs, whatever the run itself claims. It is accepted
-/// by its name,
-/// and all are by that of the condition.
+/// Returns the failed rule that refutes the comparison in one of its runs, even if the run does not
+/// claim it. The user can accept it by its name, or accept all of them by the condition's name.
 fn not_believed(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     let copied = |side: &Side<'_>| {
         let runs: Vec<&Bundle> = side.completed().map(|(bundle, _)| *bundle).collect();
@@ -192,7 +188,7 @@ fn not_believed(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     })
 }
 
-/// What one of the runs leaves open that has to be known before a side is called ahead.
+/// Returns the rule that is unknown in a run although a comparison requires it.
 fn not_shown(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     sides.iter().find_map(|side| {
         let unknown = |(bundle, verdict): &(&Bundle, &Verdict)| {
@@ -209,7 +205,7 @@ fn not_shown(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     })
 }
 
-/// At most six names.
+/// Joins the names, at most six.
 pub(super) fn shortened(names: &[&str]) -> String {
     const SHOWN: usize = 6;
     let mut text = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
@@ -219,7 +215,7 @@ pub(super) fn shortened(names: &[&str]) -> String {
     text
 }
 
-/// Where only one side meets what is required, or none does.
+/// Decides if exactly one side or no side meets the requirement.
 fn by_requirement(sides: &[Side<'_>], standings: &[Standing]) -> Option<Decided> {
     if standings.iter().any(|standing| standing.measured > 0) {
         return None;
@@ -253,24 +249,23 @@ fn by_figures(sides: &[Side<'_>], metrics: &[Metric], accepted: &[String]) -> De
     }
 }
 
-/// What the first figure says.
+/// Conclusion of the first figure.
 struct Primary {
     outcome: Outcome,
     winner: Option<String>,
-    /// The ratios alone.
+    /// The ratios in words.
     told: String,
     says: String,
 }
 
-/// The figure that is compared first: the rate; of an open loop, which cannot exceed its target,
-/// the
-/// first latency.
+/// Returns the conclusion of the first figure. This is the rate, or the first latency in an open
+/// loop, which cannot exceed its target rate.
 fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     let closed = sides.iter().flat_map(|s| &s.runs).all(|(b, _)| b.run.engine.closed_loop);
     let metric = metrics.iter().find(|m| !m.estimate && m.higher_is_better == closed)?;
     let first = metric.sides.first()?;
     let best = |a: f64, b: f64| if metric.higher_is_better { a > b } else { a < b };
-    // The side that is ahead, and whether it is by more than noise.
+    // Finds the leading side, and if it leads by more than noise.
     let (mut at, mut ratio) = (0, 1.0);
     for (i, side) in metric.sides.iter().enumerate().skip(1) {
         if let Some(r) = side.ratio.filter(|r| best(*r, ratio)) {
@@ -305,7 +300,7 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         );
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, told, says });
     }
-    // Significantly better than the first side, or, if the first side leads, than all others.
+    // Significantly better than the first side or, if the first side leads, than all others.
     let significant = |side: &super::SideFigure| side.significant == Some(true);
     let clear = match at {
         0 => metric.sides.iter().skip(1).all(significant),
@@ -321,11 +316,11 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     Some(Primary { outcome: Outcome::Differ, winner: Some(sides[at].name.clone()), told, says })
 }
 
-/// Maximum number of runs per side that is advised.
+/// Maximum number of runs per side that Plimsoll advises.
 const RUNS_ADVISED_MAX: f64 = 100.0;
 
-/// Runs per side that would resolve the observed difference at the observed scatter: intervals
-/// shrink with the square root of the number of runs.
+/// Returns the number of runs per side that would resolve the observed difference at the observed
+/// scatter. Intervals shrink with the square root of the number of runs.
 fn would_tell(metric: &Metric, runs: usize) -> String {
     let needed = metric.sides.iter().skip(1).filter_map(|side| {
         let (ratio, [low, high]) = side.ratio.zip(side.ratio_interval)?;
@@ -344,7 +339,8 @@ fn would_tell(metric: &Metric, runs: usize) -> String {
     }
 }
 
-/// Whether a side is ahead of every other side by more than noise, sharing the risk among them.
+/// Returns true if a side leads every other side by more than noise. The comparisons share the
+/// risk.
 fn ahead_of_all(metric: &Metric, at: usize) -> bool {
     let others = (metric.sides.len() - 1).max(1) as f64;
     let confidence = 1.0 - 0.05 / others;
@@ -382,7 +378,7 @@ mod tests {
 
     #[test]
     fn without_a_significant_difference_the_runs_that_would_resolve_one_are_named() {
-        // Intervals shrink with the square root: half as wide takes four times the runs.
+        // Intervals shrink with the square root: halving the width requires four times the runs.
         let says = would_tell(&metric(libm::exp(0.05), 0.0999), 4);
         assert_eq!(says, " (about 16 runs per side would resolve one of this size)");
         let says = would_tell(&metric(libm::exp(0.001), 0.1), 4);

@@ -1,5 +1,5 @@
-//! What stands against a comparison in the runs that it is made of: rules that bear on it, whatever a run itself
-//! claims. Each is accepted by its name.
+//! Rules that cast doubt on a comparison in one of its runs, even if the run does not claim them.
+//! The user can accept each by name.
 
 use plimsoll_evidence::Bundle;
 
@@ -9,12 +9,12 @@ use crate::judge::is_accepted;
 use crate::rules;
 use crate::verdict::Verdict;
 
-/// Whether the user accepts a rule's finding, by its name or by an earlier one.
+/// Returns true if the user accepts a finding, by the rule's current or an earlier name.
 fn is_taken(finding: &Finding, accepted: &[String]) -> bool {
     accepted.iter().any(|id| rules::find(id).is_some_and(|rule| rule.id == finding.rule))
 }
 
-/// A failed rule that refutes a comparison: the figure is not what it claims to be.
+/// Returns a failed rule that refutes the comparison: the figure is not what it claims to be.
 pub(super) fn refuted<'a>(verdict: &'a Verdict, accepted: &[String]) -> Option<&'a Finding> {
     verdict.findings.iter().find(|finding| {
         finding.outcome == Outcome::Fail
@@ -23,7 +23,8 @@ pub(super) fn refuted<'a>(verdict: &'a Verdict, accepted: &[String]) -> Option<&
     })
 }
 
-/// Rules that have to be known for a comparison and are not, unless the run's own plan accepts them so.
+/// Returns rules that a comparison requires and that are unknown, unless the run's own plan accepts
+/// them as unknown.
 pub(super) fn unknown<'a>(
     bundle: &Bundle,
     verdict: &'a Verdict,

@@ -1,7 +1,9 @@
-//! Fleets' runs side by side: a side's figure is that of all hosts together, its conditions are those of every host.
+//! Comparison of fleet runs. A side's figure covers all hosts together, and every host contributes
+//! conditions.
 //!
-//! Rates are the hosts' own, added; latencies are of the sum of their histograms, as a fleet's verdict has them. Whatever
-//! differs between hosts of the two sides is an unlike condition, and so is their number.
+//! Rates are the sums of the hosts' rates. Latencies come from the sum of the histograms, as in a
+//! fleet's verdict. Any difference between hosts of the two sides is an unlike condition, and so is
+//! their number.
 
 use std::collections::BTreeSet;
 
@@ -15,36 +17,36 @@ use crate::fleet::{ClassLine, FleetVerdict};
 use crate::metrics::{self, Counted};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// The condition of the number of hosts.
+/// Condition of the number of hosts.
 const HOSTS: &str = "hosts";
 
-/// A fleet's run.
+/// Run of a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetRun<'a> {
     /// Name of the run.
     pub run_id: &'a str,
-    /// The verdict on all hosts.
+    /// Verdict on all hosts.
     pub verdict: &'a FleetVerdict,
-    /// The bundles of the hosts that left one, with their verdicts.
+    /// Bundles of the hosts that delivered one, with their verdicts.
     pub hosts: Vec<(&'a Bundle, &'a Verdict)>,
 }
 
 /// One side.
 #[derive(Clone, Debug)]
 pub struct FleetSide<'a> {
-    /// How it is called.
+    /// Display name.
     pub name: String,
-    /// Its runs.
+    /// Runs of this side.
     pub runs: Vec<FleetRun<'a>>,
 }
 
-/// What random choices come of.
+/// Seed of the random choices.
 const SEED: &str = "plan.seed";
 
-/// A latency of a class.
+/// Accessor for a latency of a class.
 type LatencyOf = fn(&ClassLine) -> Option<u64>;
 
-/// Latencies that are compared, by class.
+/// Compared latencies, by class.
 const LATENCIES: [(&str, &str, LatencyOf); 3] = [
     ("latency_ns_avg", "average latency", |class| class.latency_ns_avg),
     ("latency_ns_p50", "p50 latency", |class| class.latency_ns_p50),
@@ -61,7 +63,8 @@ pub fn compare_fleets(
     let factors = [factors, &conditions::factors_of_plans(&of_hosts)].concat();
     let taken = [accepted, &factors].concat();
     let mut unlike = unlike(&of_hosts, &taken, &factors);
-    // Each host has its own, by its name; what differs is whether it does.
+    // Each host has a seed of its own, derived from its name. Only the presence of individual seeds
+    // is a condition.
     unlike.retain(|one| one.name != SEED);
     let seeds = |run: &FleetRun<'_>| run.hosts.iter().map(|(bundle, _)| bundle.plan.seed).collect();
     let drawn = sides.iter().map(|side| draws(side.runs.iter().map(seeds))).collect();
@@ -97,18 +100,18 @@ pub fn compare_fleets(
     }
 }
 
-/// A side whose runs are those of its hosts.
+/// Builds a side whose runs are the runs of the hosts.
 fn of_hosts<'a>(side: &FleetSide<'a>) -> Side<'a> {
     let runs = side.runs.iter().flat_map(|run| run.hosts.iter().copied()).collect();
     Side { name: side.name.clone(), runs }
 }
 
-/// A run without a sum, or whose sum is not to be believed.
+/// Returns the first run that has no sum, or whose sum is not believable.
 fn incomplete(sides: &[FleetSide<'_>]) -> Option<String> {
     sides.iter().find_map(|side| {
         let wrong = |run: &&FleetRun<'_>| {
             run.verdict.total.is_none()
-                // What a host's own rules say is weighed with the others of them.
+                // The findings of the hosts' own rules are weighed separately.
                 || run.verdict.verdict == VerdictKind::Invalid
                     && run.hosts.iter().all(|(_, host)| host.verdict != VerdictKind::Invalid)
         };
@@ -129,8 +132,8 @@ fn numbers(sides: &[FleetSide<'_>], taken: &[String], factors: &[String]) -> Opt
     differing(HOSTS, sides.iter().map(number).collect(), taken, factors)
 }
 
-/// Whether hosts make random choices of their own, of the seeds of each run's: those of earlier builds made the same, and
-/// their I/Os fell together.
+/// Describes if the hosts make random choices of their own, from the seeds of each run. In earlier
+/// builds all hosts made the same choices, and their I/Os coincided.
 fn draws(mut runs: impl Iterator<Item = Vec<u64>>) -> String {
     let is_one = |seeds: Vec<u64>| seeds.len() > 1 && seeds.windows(2).all(|two| two[0] == two[1]);
     match runs.any(is_one) {
@@ -139,7 +142,7 @@ fn draws(mut runs: impl Iterator<Item = Vec<u64>>) -> String {
     }
 }
 
-/// A condition with its values, where these differ between the sides.
+/// Returns a condition with its values if these differ between the sides.
 fn differing(
     name: &str,
     values: Vec<String>,

@@ -1,16 +1,13 @@
-//! Why two sides differ: the first condition, phase, device and interval where they part, and how
-//! much of the
-//! difference of their mean latencies each named cause can explain.
+//! Reasons why two sides differ. The first part is the first condition, phase, device and interval
+//! in which they diverge. The second part is the share of the difference of their mean latencies
+//! that each named cause can explain.
 //!
-//! The mean latency of an operation is taken apart so that the parts add up to the whole. What
-//! another share of
-//! reads and writes makes is weighed by the mean of both sides (R. Oaxaca, "Male-Female Wage
-//! Differentials in Urban
-//! Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). What is left is what
-//! operations of one kind
-//! take longer: their wait in the load generator, the time of the devices beneath for each
-//! operation, and what lies
-//! between, which nobody named. A cause that explains a share was not shown to be the reason.
+//! The mean latency of an operation is split into parts that add up to the whole. The effect of
+//! another share of reads and writes is weighted by the mean of both sides (R. Oaxaca, "Male-Female
+//! Wage Differentials in Urban Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). The
+//! rest is the extra time of operations of the same kind. It has three parts: the wait in the load
+//! generator, the time of the underlying devices per operation, and an unnamed remainder. A cause
+//! that explains a share is not proved to be the reason.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Driver, PhaseKind};
@@ -19,49 +16,50 @@ use serde::{Deserialize, Serialize};
 use super::{Side, Unlike};
 use crate::figures::{self, Pick};
 
-/// A phase that is so many times as long on one side is another phase.
+/// Ratio of a phase's lengths on the two sides from which the phase counts as different.
 const LONGER: f64 = 1.5;
-/// Devices that take so many times as long for an I/O part there.
+/// Ratio of a device's times per I/O from which the sides diverge.
 const SLOWER: f64 = 1.25;
-/// The measured phase is looked at in so many stretches.
+/// Number of stretches into which the measured phase is divided.
 const STRETCHES: usize = 20;
-/// Stretches part where they differ by more than so many standard deviations of neighbouring ones.
+/// Difference of two stretches, in standard deviations of neighbouring ones, from which the sides
+/// diverge.
 const APART: f64 = 3.0;
-/// Differences of the mean latency below this share of it have no causes worth a name.
+/// Minimum difference of the mean latencies, as a share, for an explanation.
 const SAME: f64 = 0.02;
 
-/// Why the second side is not as the first.
+/// Explanation of the difference between the second side and the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Why {
-    /// The first condition, phase, device and interval where they part, of those where they do.
+    /// First condition, phase, device and interval in which the sides diverge, as far as they do.
     pub parts_at: Vec<Parting>,
-    /// Mean latency of the second side less that of the first; `None`: one has none.
+    /// Mean latency of the second side minus that of the first; `None` if one side has none.
     pub difference_ns: Option<f64>,
-    /// What it is made of. The parts add up to it.
+    /// Causes. Their contributions add up to the difference.
     pub causes: Vec<Cause>,
 }
 
-/// Where two sides part.
+/// Point where two sides diverge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parting {
-    /// `condition`, `phase`, `device` or `interval`.
+    /// One of `condition`, `phase`, `device` and `interval`.
     pub kind: String,
-    /// The sentence.
+    /// Description in a sentence.
     pub says: String,
 }
 
-/// A part of the difference.
+/// Part of the difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cause {
-    /// Its name for people.
+    /// Display name.
     pub name: String,
-    /// What it adds to an operation of the second side.
+    /// Time that the cause adds to an operation of the second side.
     pub ns_per_operation: f64,
-    /// Its share of the whole difference; below 0 where it works against it.
+    /// Share of the whole difference; negative if the cause reduces it.
     pub share: f64,
 }
 
-/// Looks for it; `None` where there are not two sides with runs that came to their end.
+/// Explains the difference; `None` unless there are two sides with completed runs.
 pub(super) fn why(sides: &[Side<'_>], unlike: &[Unlike]) -> Option<Why> {
     let [a, b] = sides else { return None };
     let of = |side: &Side<'_>| figures::measured(side.completed().next()?.0).map(|_| ());
@@ -85,8 +83,8 @@ fn condition(unlike: &[Unlike]) -> Option<Parting> {
     Some(parting("condition", says))
 }
 
-/// The first phase that only one side had, that did not get there on one, or that took much
-/// longer on one.
+/// Returns the first phase that only one side had, that one side did not reach, or that took much
+/// longer on one side.
 fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let of = |bundle: &Bundle, kind: PhaseKind| {
@@ -98,7 +96,7 @@ fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     };
     let mut kinds: Vec<PhaseKind> = Vec::new();
     for phase in a.run.phases.iter().chain(&b.run.phases) {
-        // What comes after the measurement can't be why it differed.
+        // Phases after the measurement cannot have caused a difference.
         let before = !matches!(phase.kind, PhaseKind::Close | PhaseKind::Verify);
         if before && !kinds.contains(&phase.kind) {
             kinds.push(phase.kind);
@@ -132,8 +130,7 @@ fn seconds(ns: u64) -> String {
     format!("{:.1} s", ns as f64 / 1e9)
 }
 
-/// Time that the devices which the target lies on took for each I/O, by device, over all runs of
-/// a side.
+/// Returns the time per I/O of each device behind the target, over all runs of a side.
 fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
     let mut sums: Vec<(String, f64, u64)> = Vec::new();
     for (bundle, _) in side.completed() {
@@ -150,7 +147,7 @@ fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
     busy.map(|(name, ns, ios)| (name, ns / ios as f64)).collect()
 }
 
-/// The first device that took much longer for an I/O on one side.
+/// Returns the first device whose time per I/O is much longer on one side.
 fn device(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     let pairs = devices(a).into_iter().zip(devices(b));
     let mut apart = pairs.filter(|((_, a), (_, b))| a.max(*b) > SLOWER * a.min(*b));
@@ -164,12 +161,12 @@ fn ms(ns: f64) -> String {
     if ns.abs() < 1e6 { format!("{:.0} us", ns / 1e3) } else { format!("{:.2} ms", ns / 1e6) }
 }
 
-/// The first stretch of the measured phase in which the rates differ by more than neighbouring
-/// stretches do.
+/// Returns the first stretch of the measured phase in which the rates differ by more than
+/// neighbouring stretches do.
 fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let length_ns = figures::measured(a)?.duration_ns.min(figures::measured(b)?.duration_ns);
-    // What was recorded in longer intervals says nothing of shorter stretches.
+    // Stretches cannot be shorter than the recorded intervals.
     let recorded_ns = a.plan.evidence.interval_ns.max(b.plan.evidence.interval_ns);
     let width_ns = (length_ns / STRETCHES as u64).max(1_000_000_000).max(recorded_ns);
     let rates = |bundle: &Bundle| figures::rates_per_s(bundle, Pick::Transactional, width_ns);
@@ -186,15 +183,14 @@ fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     Some(parting("interval", says))
 }
 
-/// Standard deviation from the differences of neighbours, which a slow drift does not widen (J.
-/// von Neumann et
-/// al., "The Mean Square Successive Difference", 1941).
+/// Returns the standard deviation from the differences of neighbours, which a slow drift does not
+/// widen (J. von Neumann et al., "The Mean Square Successive Difference", 1941).
 fn scatter(values: &[f64]) -> Option<f64> {
     let squares: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect();
     (squares.len() >= 3).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())
 }
 
-/// Reads, writes and other operations of a side: how many, and their mean latency.
+/// Returns the count and mean latency of a side's reads, writes and other operations.
 fn kinds(side: &Side<'_>) -> [(f64, Option<f64>); 3] {
     let of = |pick: &dyn Fn(&ClassTotals) -> bool| {
         let (mut count, mut ns) = (0.0, 0.0);
@@ -213,26 +209,26 @@ fn kinds(side: &Side<'_>) -> [(f64, Option<f64>); 3] {
     ]
 }
 
-/// The mean latency of a side.
+/// Returns the mean latency of a side.
 fn mean_ns(kinds: &[(f64, Option<f64>); 3]) -> Option<f64> {
     let count: f64 = kinds.iter().map(|(count, _)| count).sum();
     let ns: f64 = kinds.iter().map(|(count, mean)| count * mean.unwrap_or(0.0)).sum();
     (count > 0.0).then(|| ns / count)
 }
 
-/// What another mix of operations alone would have made of the mean.
+/// Returns the part of the difference that the other mix of operations alone explains.
 fn by_mix(a: &[(f64, Option<f64>); 3], b: &[(f64, Option<f64>); 3]) -> f64 {
     let total = |kinds: &[(f64, Option<f64>); 3]| kinds.iter().map(|(count, _)| count).sum::<f64>();
     let (in_a, in_b) = (total(a).max(1.0), total(b).max(1.0));
     let of = |(a, b): (&(f64, Option<f64>), &(f64, Option<f64>))| {
-        // A kind that one side lacks has there the latency that it has on the other.
+        // A kind that one side lacks gets the latency of the other side.
         let both = a.1.or(b.1).unwrap_or(0.0) + b.1.or(a.1).unwrap_or(0.0);
         (b.0 / in_b - a.0 / in_a) * both / 2.0
     };
     a.iter().zip(b).map(of).sum()
 }
 
-/// Mean of a sum over the transactional operations of a side; `None` where a run has none.
+/// Returns the mean per transactional operation of a sum over a side; `None` if a run has none.
 fn per_operation(side: &Side<'_>, of: impl Fn(&Bundle) -> Option<f64>) -> Option<f64> {
     let (mut ns, mut operations) = (0.0, 0.0);
     for (bundle, _) in side.completed() {
@@ -242,14 +238,14 @@ fn per_operation(side: &Side<'_>, of: impl Fn(&Bundle) -> Option<f64>) -> Option
     (operations > 0.0).then(|| ns / operations)
 }
 
-/// Time in the load generator before an operation was handed over.
+/// Returns the time in the load generator before the operations were submitted.
 fn in_generator(bundle: &Bundle) -> Option<f64> {
     let lag = bundle.observed.generator.lag.as_ref().filter(|lag| lag.operations > 0)?;
     let each_ns = lag.wait_ns_sum as f64 / lag.operations as f64;
     Some(each_ns * figures::totals(bundle, Pick::Transactional).count as f64)
 }
 
-/// Time of the devices beneath.
+/// Returns the time of the underlying devices.
 fn in_devices(bundle: &Bundle) -> Option<f64> {
     if bundle.run.driver != Driver::Real {
         return None;
@@ -310,7 +306,8 @@ mod tests {
         [side(0), side(1)]
     }
 
-    /// The reads of the second take a millisecond longer, and its device three quarters of that.
+    /// The reads of the second side take 1 ms longer, and its device accounts for three quarters of
+    /// that.
     fn slower() -> [Bundle; 2] {
         let mut bundles = [fixtures::reads(), fixtures::reads()];
         let count = bundles[1].run.classes[0].count;

@@ -1,17 +1,15 @@
-//! How far the rate of a single run can be known from that run alone.
+//! Precision of the rate of a single run, estimated from that run alone.
 
 use super::Side;
 use crate::figures::{self, Pick};
 use crate::stats::block_bootstrap;
 
-/// Resamples of each interval: the ends of a 95 % interval are then the 25th value from either
-/// side.
+/// Resamples per interval. The ends of a 95 % interval are then the 25th values from either side.
 const RESAMPLES: usize = 1000;
 
-/// What the intervals of a side's only run say of its rate: a block bootstrap, which is for use
-/// within a run
-/// only. `None` with several runs, whose means say more, or where the series is too short to
-/// resample.
+/// Describes the rate of a side's only run by a block bootstrap of its intervals, which is valid
+/// within a run only. `None` with several runs, whose means are more informative, or if the series
+/// is too short to resample.
 pub(super) fn of_one_run(side: &Side<'_>) -> Option<String> {
     let mut completed = side.completed();
     let (bundle, _) = completed.next()?;

@@ -1,8 +1,10 @@
-//! The link as what holds one host back: its speed, how far it was used, and what was lost on it, beside the others'.
+//! Network link as the bottleneck of one host: its speed, utilisation and losses, compared with the
+//! others.
 //!
-//! Thresholds are our choice, but for what they rest on. A share of 0.1 % lost is where TCP feels it: by the
-//! formula of Mathis et al. (The macroscopic behavior of the TCP congestion avoidance algorithm, 1997), one
-//! connection with segments of 1,460 bytes and a way of 1 ms there and back then carries at most 56 MB/s.
+//! The thresholds are our choice, based on the following. TCP suffers from a loss of 0.1 %. By the
+//! formula of Mathis et al. (The macroscopic behavior of the TCP congestion avoidance algorithm,
+//! 1997), a connection with segments of 1,460 bytes and a round trip of 1 ms then carries at most
+//! 56 MB/s.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
@@ -11,19 +13,21 @@ use super::TIMES_MIN;
 use crate::links::{self, FULL_SHARE, Speed, bytes, rate, seconds, used};
 use crate::rules::seen;
 
-/// A slower link that was used less takes less than a tenth of an I/O's time, and no tenth of the rate.
+/// Utilisation below which a slower link is not a cause: it adds less than a tenth to an I/O's
+/// time, and costs less than a tenth of the rate.
 const SLOWED_SHARE_MIN: f64 = 0.1;
-/// Packets or segments lost, and not fewer than one a second: a handful is none.
+/// Minimum share of lost packets or segments. The rate must also be at least one a second, to
+/// ignore a handful.
 const LOST_SHARE_MIN: f64 = 0.001;
 const LOST_PER_S_MIN: f64 = 1.0;
-/// One segment that is lost makes those of its window behind it early: some tens.
+/// One lost segment makes the later segments of its window early, often several tens.
 const EARLY_SHARE_MIN: f64 = 0.01;
 
-/// What is lost on the way.
+/// Kind of loss on the network.
 struct Loss {
     says: &'static str,
     least: f64,
-    /// How many, of how many.
+    /// Number of losses, and the total.
     of: fn(&Bundle) -> Option<(u64, u64)>,
 }
 
@@ -50,7 +54,7 @@ const LOSSES: [Loss; 4] = [
     },
 ];
 
-/// What its link shows that holds it back and the others' does not.
+/// Returns causes on the host's link that its peers do not have.
 pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
     let found = LOSSES.iter().filter_map(|loss| lost(loss, slow, others));
     speed(slow, others)
@@ -61,7 +65,7 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
         .collect()
 }
 
-/// What went over its busiest interface, for people: `eth0 received 11.2 MiB/s and sent 20 KiB/s`.
+/// Describes the traffic of the busiest interface: `eth0 received 11.2 MiB/s and sent 20 KiB/s`.
 pub(super) fn says(bundle: &Bundle) -> Option<String> {
     let links = observed(bundle)?;
     let (one, counters) = used(links).into_iter().max_by_key(|(_, counters)| bytes(counters))?;

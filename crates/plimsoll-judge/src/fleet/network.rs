@@ -1,8 +1,9 @@
-//! What all hosts read and wrote, held against what went over the network: by their network mounts where the kernel
-//! speaks the protocol, by their interfaces where Plimsoll does; what agents of one machine share counted once.
+//! Comparison of the hosts' reads and writes with the network traffic. The traffic comes from the
+//! network mounts if the kernel speaks the protocol, and from the interfaces if Plimsoll does.
+//! Counters that several agents of one machine share count once.
 //!
-//! Agents of one machine that share a mount or an interface see each other's bytes in its counters: each seems to have
-//! moved what it asked for, where one's bytes stood in for another's. The sum shows it.
+//! Agents of one machine that share a mount or an interface see each other's bytes in its counters.
+//! Each seems to have moved its own bytes even if these are another agent's. The sum reveals it.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,10 @@ use crate::finding::{Finding, Outcome};
 use crate::rules::balance::{SHARE_MIN, wire};
 use crate::rules::seen;
 
-/// Below this nothing is said: metadata and read-ahead are of this size.
+/// Minimum bytes for the comparison: metadata and read-ahead are of this size.
 const ASKED_MIN: u64 = 8 << 20;
 
-/// What tells what went over the network.
+/// Source of the network traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Mounts,
@@ -39,13 +40,14 @@ fn way(bundle: &Bundle) -> Option<Way> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
     asked: u64,
-    /// What has to show of it.
+    /// Minimum of these bytes that the network must show.
     least: u64,
-    /// What went over the network.
+    /// Bytes that went over the network.
     wire: u64,
 }
 
-/// `None` where no host reaches its target through anything that counts what goes over the network.
+/// Compares the bytes. `None` if no host reaches its target through a mount or interface with such
+/// counters.
 pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Option<Finding> {
     let way_of = |host: &Host| way(bundles.get(&host.name)?);
     let ways: Vec<Way> = fleet.hosts.iter().filter_map(way_of).collect();
@@ -113,8 +115,9 @@ fn side(bundles: &BTreeMap<String, &Bundle>, is_read: bool, wire: u64) -> Side {
     side
 }
 
-/// What the mounts and interfaces moved. Of what several agents of one machine share, the largest count is taken: it
-/// holds what the others saw of it too, but for the time that they measured apart.
+/// Returns the traffic of the mounts and interfaces. If several agents of one machine share one,
+/// the largest count is used. That count also includes the bytes of the other agents, except for
+/// the time in which they measured apart.
 fn over_the_wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes {
     let mut all: BTreeMap<(&str, &str, &str), IoBytes> = BTreeMap::new();
     let mut note = |key, moved: IoBytes| {
@@ -124,7 +127,7 @@ fn over_the_wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes 
     };
     for host in &fleet.hosts {
         let Some(bundle) = bundles.get(&host.name) else { continue };
-        // Without the boot's identity each host counts as a machine of its own.
+        // Without a boot ID, each host counts as a separate machine.
         let machine = if host.boot_id.is_empty() { &host.name } else { &host.boot_id };
         for mount in &bundle.observed.network_mounts {
             let moved = IoBytes {

@@ -1,8 +1,8 @@
-//! What the hosts' own verdicts come to together: the claims that hold of all, each limit at the host that keeps it
-//! least, what their rules found, and what they take on trust.
+//! Combination of the hosts' own verdicts: the claims that all support, each limit at the host with
+//! the least margin, findings and declarations.
 //!
-//! A sum shows no more than the least of its parts: a claim stands as it does on the host where it stands worst, and on
-//! none where a rule of the fleet leaves open whether the sum is one.
+//! A sum shows no more than the weakest of its parts. A claim has the support of the host with the
+//! weakest support. If a fleet rule leaves open that the total is a sum, no claim is supported.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::claim::Standing;
 use crate::finding::{Finding, Outcome};
 use crate::verdict::{Check, Quantity, Verdict};
 
-/// Adds to the verdict on a fleet what stands in those on its hosts.
+/// Adds the results of the hosts' verdicts to the verdict on the fleet.
 pub(super) fn add(
     verdict: FleetVerdict,
     fleet: &Fleet,
@@ -74,7 +74,7 @@ fn worse(a: Standing, b: Standing) -> Standing {
     if rank(b) > rank(a) { b } else { a }
 }
 
-/// Each limit once, at the host that keeps it least.
+/// Returns each limit once, from the host with the least margin.
 fn checks(told: &[(&str, &Verdict)]) -> Vec<Check> {
     let mut worst: Vec<(&str, Check)> = Vec::new();
     for (host, verdict) in told {
@@ -100,7 +100,7 @@ fn checks(told: &[(&str, &Verdict)]) -> Vec<Check> {
     worst.into_iter().map(noted).collect()
 }
 
-/// Whether `check` is broken, undecided or near its limit rather than `known`.
+/// Returns true if `check` is broken, undecided or closer to its limit than `known`.
 fn is_nearer(check: &Check, known: &Check) -> bool {
     let rank = |check: &Check| match check.ok {
         Some(false) => 0,
@@ -136,8 +136,8 @@ fn values(quantity: &Quantity) -> (f64, Option<f64>) {
     }
 }
 
-/// What the rules found on the hosts, worst first: a rule that found the same kind of thing on several is told once, in the
-/// words of the first.
+/// Returns the findings on the hosts, worst first. If a rule has the same kind of finding on
+/// several hosts, it appears once, with the text of the first.
 fn findings(told: &[(&str, &Verdict)]) -> Vec<Finding> {
     let mut groups: Vec<(Vec<&str>, &Finding)> = Vec::new();
     for (host, verdict) in told {
@@ -172,7 +172,7 @@ fn findings(told: &[(&str, &Verdict)]) -> Vec<Finding> {
     groups.into_iter().map(said).collect()
 }
 
-/// Hosts by name, as long as they are few.
+/// Returns the names of the hosts if they are few.
 fn places(hosts: &[&str], of: usize) -> String {
     const NAMED_MAX: usize = 4;
     match hosts {

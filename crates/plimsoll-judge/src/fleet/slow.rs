@@ -1,4 +1,5 @@
-//! Why one host carried less than the others, as far as its own evidence shows it beside theirs.
+//! Reasons why one host achieved less than the others, from a comparison of its evidence with
+//! theirs.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{DeviceTotals, NetworkMount};
@@ -8,24 +9,25 @@ use crate::figures::{NS_PER_S, Pick, measured, totals};
 use crate::rules::balance::wire;
 use crate::rules::seen;
 
-/// The CPUs' lowest frequency below this share of the others': as `cpu-frequency` has it within one run.
+/// Share of the others' lowest CPU frequency below which this host's frequency is low.
+/// `cpu-frequency` uses the same share within one run.
 const FREQUENCY_SHARE_MIN: f64 = 0.8;
 
 const OTHERS: &str = "other programs moved bytes to and from its storage:";
 
-/// What may hold a host back.
+/// Possible cause of a slow host.
 struct Cause {
-    /// What is said of it before the value.
+    /// Text before the value.
     says: &'static str,
-    /// From this value on; below it nobody is held back.
+    /// Minimum value for a cause.
     least: f64,
     show: fn(f64) -> String,
-    /// `None`: not known.
+    /// Function that returns the value; `None` if unknown.
     of: fn(&Bundle) -> Option<f64>,
 }
 
-/// Named in this order. The least values are those of the rules of a run (`cpu-steal`, `generator-limit`,
-/// `memory-pressure`).
+/// Causes, in the order of the report. The minimum values are those of the run rules (`cpu-steal`,
+/// `generator-limit`, `memory-pressure`).
 const CAUSES: [Cause; 9] = [
     Cause {
         says: "a CPU quota withheld it for",
@@ -94,20 +96,20 @@ fn ms(ns: f64) -> String {
     format!("{:.2} ms", ns / 1e6)
 }
 
-/// Mean time of an I/O on the devices that the target lies on.
+/// Returns the mean time of an I/O on the target's devices.
 fn device_ns(bundle: &Bundle) -> Option<f64> {
     let devices = seen::top_devices(bundle)?;
     let sum =
         |of: fn(&DeviceTotals) -> u64| -> u64 { devices.iter().map(|device| of(device)).sum() };
     let ios = sum(|device| device.reads + device.writes);
     let ns = sum(|device| device.read_ns + device.write_ns);
-    // Devices that do not count their time have none.
+    // Some devices do not measure their time.
     (ios > 0 && ns > 0).then(|| ns as f64 / ios as f64)
 }
 
-/// What its evidence shows that holds it back and the others' does not; a value that another host lacks is held
-/// against those that have it, and against nothing where none has. `is_alone`: no other agent runs on its machine;
-/// where one does, the other programs that it sees are that agent.
+/// Returns causes in the slow host's evidence that its peers do not have. If some hosts lack a
+/// value, the comparison uses those that have it; without any, there is none. `is_alone`: no other
+/// agent runs on its machine. With another agent, the other programs on the machine are that agent.
 pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<String> {
     let mut found: Vec<String> = CAUSES
         .iter()
@@ -141,7 +143,7 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
     found
 }
 
-/// A share has nowhere to go beyond one: there it is enough that the others stay below the least.
+/// A share cannot exceed one, so the others only need to stay below the minimum.
 fn stands_out(cause: &Cause, own: f64, most: f64) -> bool {
     own >= most * TIMES_MIN || cause.least == 0.9 && most < cause.least
 }
@@ -150,7 +152,8 @@ fn largest(others: &[&Bundle], of: impl Fn(&Bundle) -> Option<f64>) -> Option<f6
     others.iter().filter_map(|other| of(other)).reduce(f64::max)
 }
 
-/// Over a network, where nothing on the host stands out: its I/Os took longer on the way.
+/// Returns the network path as the cause if nothing on the host stands out: the I/Os took longer on
+/// the way.
 fn by_its_way(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let latency_ns =
         |bundle: &Bundle| totals(bundle, Pick::Transactional).mean_ns().map(|n| n as f64);
@@ -174,7 +177,7 @@ mod tests {
     use super::*;
     use crate::rules::fixtures::{self, SECOND_NS, SECONDS};
 
-    /// What is found of a host whose evidence was changed so, beside one whose was not.
+    /// Returns the causes for a host with changed evidence, compared with an unchanged one.
     fn found(change: impl Fn(&mut Bundle)) -> Vec<String> {
         let mut other = fixtures::reads();
         other.observed.pressure.memory_some_share = Some(0.0);

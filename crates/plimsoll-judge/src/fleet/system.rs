@@ -1,7 +1,7 @@
-//! What all hosts did, held against what the storage system counted meanwhile.
+//! Comparison of the hosts' I/O with the storage system's own counters.
 //!
-//! A host's own caches, a server between it and the system, or a share that is not the one that was meant answer what
-//! the system never sees. The hosts cannot tell; the system's own counters do, where the plan names them.
+//! A host's cache, a server in between, or a wrong share can answer I/O that the system never sees.
+//! The hosts cannot detect it. The system's own counters can, if the plan names them.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,29 @@ use super::SYSTEM;
 use crate::finding::{Finding, Outcome};
 use crate::rules::seen;
 
-/// Counters may be off by this much, and by what moves between two answers.
+/// Tolerance for the counters. The I/O between two responses is added to it.
 const SLACK: f64 = 0.1;
-/// Fewer I/Os than these are not held against counters: what a system does for itself is of this size.
+/// Minimum number of I/Os for the comparison. The system's internal I/O is of this size.
 const COUNT_MIN: u64 = 100;
 
-/// What the hosts asked of the system, one way.
+/// I/O that the hosts sent to the system, in one direction.
 struct Side {
     word: &'static str,
     count: u64,
     bytes: u64,
-    /// By the system's counters; `None` where the plan names none.
+    /// Value of the system's counters; `None` if the plan names none.
     counted: Option<f64>,
 }
 
 enum Stands {
     Agrees,
-    /// The share that the system counted, and of what, in words.
+    /// Share that the system counted, and its unit in words.
     Less(f64, String),
     More(f64, String),
 }
 
-/// `None` where the plan names no metrics of the system, or the hosts asked for them themselves (earlier versions).
+/// Compares the I/O with the counters. `None` if the plan names no metrics of the system, or if the
+/// hosts recorded them themselves (earlier versions).
 pub(super) fn check(
     fleet: &Fleet,
     metrics: &[MetricsEndpoint],
@@ -136,7 +137,7 @@ fn sides(fleet: &Fleet, system: &System) -> [Side; 2] {
     ]
 }
 
-/// The counters are in I/Os or in bytes: what is nearer is meant.
+/// Compares one direction. The counters are in I/Os or in bytes: the closer one applies.
 fn stands(side: &Side, slack: f64) -> Option<Stands> {
     let counted = side.counted?;
     let ratio = |asked: u64| counted / asked.max(1) as f64;

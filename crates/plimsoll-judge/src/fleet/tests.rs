@@ -5,7 +5,7 @@ use crate::finding::Finding;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The judgement where no bundle is looked into.
+/// Judges a fleet without its bundles.
 fn judge_fleet(
     fleet: &Fleet,
     verdicts: &BTreeMap<String, Verdict>,
@@ -66,7 +66,7 @@ fn verdict(kind: VerdictKind) -> Verdict {
     verdict
 }
 
-/// A fleet of hosts with so many I/Os each, all of whose hosts have this verdict.
+/// Creates a fleet whose hosts have these I/O counts and all have this verdict.
 fn fleet(counts: &[u64], kind: VerdictKind) -> (Fleet, BTreeMap<String, Verdict>, MergedEvidence) {
     let names = ["a", "b", "c", "d"];
     let hosts: Vec<Host> = counts.iter().zip(names).map(|(n, name)| host(name, *n, 0)).collect();
@@ -146,7 +146,7 @@ fn a_rate_is_of_what_the_achieved_rate_counts_and_not_of_logs() {
     assert!((judged.total.unwrap().ops_per_s - 200.0).abs() < 1e-9);
     let host = &judged.hosts[0];
     assert_eq!((host.latency_ns_avg, host.latency_ns_max), (Some(1_000_000), Some(2_000_000)));
-    // What knows no other I/O is told by that.
+    // Without any other I/O, the logs count.
     for host in &mut fleet.hosts {
         host.run.as_mut().unwrap().classes.retain(|class| class.group == "log");
     }
@@ -297,7 +297,7 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     let judged = judge(&two, &whole, &none);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn);
     assert_eq!(found(&judged, NETWORK).evidence["read_network_bytes"], asked);
-    // One machine's mount shows both agents the same bytes.
+    // Both agents of one machine see the same bytes of its mount.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     let judged = judge(&two, &whole, &whole);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn, "counted once");
@@ -353,7 +353,8 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
     assert_eq!(found(&judge(&two, &one, &one), NETWORK).outcome, Outcome::Warn, "counted once");
     let both = far("net:[1]", asked * 2, 0);
     assert!(judge(&two, &both, &both).passed.contains(&NETWORK.to_owned()));
-    // Not checked is not passed; where nothing is known of anybody, the rule has nothing to say.
+    // An unchecked rule is not a passed one. If nothing is known of any host, the rule does not
+    // apply.
     let mut lost = one.clone();
     lost.observed.links.as_mut().unwrap().interfaces[0].counters = None;
     assert!(found(&judge(&two, &one, &lost), NETWORK).says.contains("not known of b"));
@@ -397,7 +398,7 @@ fn what_all_hosts_did_is_held_against_what_the_system_counted() {
     assert!(found.unwrap().1.contains("refused"));
     let (_, found) = with(&[], &[], 0);
     assert!(found.unwrap().1.contains("say nothing"));
-    // Answers that come rarely tell less.
+    // Infrequent responses are less precise.
     let (kind, none) = with(&[("cache", 1_300.0)], &[], 4 * SECOND);
     assert_eq!((kind, none), (VerdictKind::Pass, None));
 }

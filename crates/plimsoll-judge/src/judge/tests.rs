@@ -1,4 +1,5 @@
-//! A verdict is total: every field of a requirement is judged, and nothing passes that was not shown.
+//! Completeness of a verdict: every field of a requirement is judged, and nothing passes without
+//! proof.
 #![allow(clippy::unwrap_used)]
 
 use plimsoll_evidence::observed::Observed;
@@ -12,7 +13,8 @@ use crate::verdict::Quantity;
 
 const MIB: u64 = 1 << 20;
 
-/// An honest run of reads with a requirement. It moves 10,000 × 4 KiB = 40.96 MB/s at 0.8 ms.
+/// Creates an honest run of reads with a requirement. The run moves 10,000 × 4 KiB = 40.96 MB/s at
+/// 0.8 ms.
 fn required(requirement: &str) -> Bundle {
     fixtures::reads_with("[target]", &format!("[requirement]\n{requirement}\n[target]"))
 }
@@ -32,7 +34,7 @@ fn instance(name: &str, size_bytes: u64) -> Instance {
     }
 }
 
-/// Gives a run a check of all its data at the end.
+/// Adds a verification of all data at the end of a run.
 fn verified(bundle: &mut Bundle, read_bytes: u64) {
     bundle.plan.phases.verify = true;
     bundle.run.checks.pages_checked = Some(read_bytes / 4096);
@@ -64,7 +66,8 @@ fn bandwidth_is_judged_with_its_interval() {
 
 #[test]
 fn capacity_is_what_was_read_back_whole() {
-    // The plan is refused where it could not show it; what was written before that is judged all the same.
+    // Current versions reject a plan that could not show the capacity. Runs of earlier versions are
+    // still judged.
     let mut bundle = required("iops = 5");
     let requirement = bundle.plan.requirement.as_mut().unwrap();
     (requirement.iops_per_s, requirement.capacity_bytes) = (None, Some(900 << 40));
@@ -77,14 +80,15 @@ fn capacity_is_what_was_read_back_whole() {
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
     bundle.plan.requirement.as_mut().unwrap().capacity_bytes = Some(1 << 30);
     assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
-    // Less was read back than was laid out.
+    // The run reads back less than it laid out.
     bundle.run.phases.last_mut().unwrap().read_bytes = (1 << 30) - MIB;
     assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
     bundle.run.phases.last_mut().unwrap().reached = false;
     assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
 }
 
-/// A run that requires 1 GiB and read all of it back at its end, under a plan with something replaced.
+/// Creates a run that requires 1 GiB and reads all of it back at the end. One part of the plan is
+/// replaced.
 fn roomy(from: &str, to: &str) -> Bundle {
     let mut bundle = required("iops = 5");
     let text = bundle.plan_text.replace(from, to);
@@ -108,7 +112,7 @@ fn a_load_that_stays_in_a_corner_shows_no_capacity() {
     let touching = |bundle: &mut Bundle, bytes: u64| {
         bundle.observed.workload.working_set_read_bytes = Some(bytes);
     };
-    // The plan says so.
+    // The plan restricts the working set.
     for (set, bytes) in [("4KiB", 4096), ("64MiB", 64 << 20), ("512MiB", 512 << 20)] {
         let mut bundle = roomy(SIZE, &format!("{SIZE}\nworking_set = \"{set}\""));
         touching(&mut bundle, bytes);
@@ -117,7 +121,7 @@ fn a_load_that_stays_in_a_corner_shows_no_capacity() {
         assert!(note.contains("only"), "{note}");
         assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
     }
-    // The operations do, whatever the plan says.
+    // The operations stay in a corner, although the plan does not.
     for bytes in [4096, 1 << 20, 32 << 20] {
         let mut bundle = roomy(SIZE, SIZE);
         touching(&mut bundle, bytes);
@@ -140,12 +144,12 @@ fn a_load_that_goes_everywhere_shows_the_capacity() {
     assert_eq!(capacity_of(&roomy(SIZE, SIZE)).0, Some(true));
     let whole = format!("{SIZE}\nworking_set = \"1GiB\"");
     assert_eq!(capacity_of(&roomy(SIZE, &whole)).0, Some(true));
-    // A short run touches little, each place once.
+    // A short run touches few blocks, each once.
     let mut bundle = roomy(SIZE, SIZE);
     bundle.run.classes[0].size_bytes = 10 << 20;
     bundle.observed.workload.working_set_read_bytes = Some(10 << 20);
     assert_eq!(capacity_of(&bundle).0, Some(true));
-    // A load that prefers some places, and goes to all.
+    // A load that prefers some regions, but reaches all.
     let mut bundle = roomy(SIZE, &format!("{SIZE}\npatterns = [\"zipf\"]"));
     bundle.observed.workload.working_set_read_bytes = Some(100 << 20);
     bundle.observed.workload.reach_bytes = Some(1 << 30);
@@ -188,7 +192,7 @@ fn a_claim_that_nothing_shows_is_no_pass() {
     bundle.environment.virtualisation = Some("kvm".into());
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
-    // By name, and the verdict says so.
+    // The plan accepts the rule by name, and the verdict mentions it.
     bundle.plan.evidence.accept_unknown = vec!["served-from-cache-below".into()];
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Pass, "{}", verdict.reason);
@@ -218,7 +222,7 @@ fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
     let mut bundle = required("read_latency_avg = \"5ms\"\nread_latency_p9999 = \"5ms\"");
     bundle.run.instances = vec![instance("one", 1 << 30), instance("two", 1 << 30)];
     assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
-    // A second stream that is to read, and did not.
+    // A second stream should read, but did not.
     let plimsoll_plan::Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
     matrix.streams.push(matrix.streams[0].clone());
     let verdict = judge(&bundle);
@@ -226,7 +230,7 @@ fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
     assert_eq!((row.ok, row.quantity.is_measured()), (None, false), "{row:?}");
     assert!(row.note.contains("two"), "{row:?}");
     assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
-    // Too few for its percentile is no different.
+    // Too few samples for the percentile have the same effect.
     let mut second = bundle.run.classes[0].clone();
     (second.name, second.instance, second.count) = ("two.read".into(), 1, 50_000);
     second.latency_ns_sum = 50_000 * fixtures::LATENCY_NS;
@@ -245,7 +249,7 @@ fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
 fn operations_that_came_back_after_the_end_count_for_the_maximum() {
     let mut bundle = required("read_latency_max = \"100ms\"\nlatency_max_of = \"15s\"");
     assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
-    // Eight that hung for eight seconds: in the totals, in no interval.
+    // Eight operations hung for eight seconds: they are in the totals, but in no interval.
     let class = &mut bundle.run.classes[0];
     (class.drained, class.latency_ns_max) = (8, 8 * SECOND_NS);
     let told: u64 = bundle
@@ -284,13 +288,13 @@ fn more_offered_than_required_has_to_be_carried() {
         bundle.run.engine.closed_loop = false;
         judge(&bundle).verdict
     };
-    // 10,000 a second were carried.
+    // The storage achieved 10,000 a second.
     assert_eq!(open(10_050, 10_050), VerdictKind::Pass);
     assert_eq!(open(20_000, 10_050), VerdictKind::Fail);
     assert_eq!(open(20_000, 9_999), VerdictKind::Pass);
 }
 
-/// Evidence from which anything may be missing.
+/// Creates evidence with random parts missing.
 fn any_bundle() -> impl Strategy<Value = Bundle> {
     let requirement = prop::sample::subsequence(
         vec![
@@ -362,7 +366,7 @@ proptest! {
     }
 }
 
-/// Streams with operations on names: 99.5 % of 10,000 operations a second need no I/O.
+/// Creates streams with operations on names: 99.5 % of 10,000 operations a second need no I/O.
 fn mostly_metadata(requirement: &str) -> Bundle {
     let mut bundle = required(requirement);
     let Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!() };
@@ -432,14 +436,15 @@ fn a_percentile_that_a_closed_loop_kept_small_is_not_passed() {
 
 #[test]
 fn a_limit_missed_by_a_factor_fails_whatever_is_unknown() {
-    // The median is beyond the limit of a p99, and the spans are too few for an interval.
+    // The median exceeds the limit for the p99, and the spans are too few for an interval.
     let mut bundle = required("read_latency_p99 = \"700us\"");
     bundle.latency_spans.truncate(6);
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
 }
 
-/// A disk at 100 ms a flush for 12 s: 121 of them are too few for a p99, and each breaks a limit of 10 ms.
+/// A disk takes 100 ms per flush for 12 s. 121 flushes are too few for a p99, and each breaks a
+/// limit of 10 ms.
 #[test]
 fn operations_too_few_for_a_percentile_still_break_its_limit() {
     let mut bundle = required("read_latency_p99 = \"10ms\"");
@@ -457,7 +462,7 @@ fn operations_too_few_for_a_percentile_still_break_its_limit() {
     let limit = check(&verdict, "read_latency_p99");
     assert_eq!(limit.ok, Some(false), "{limit:?}");
     assert!(limit.note.contains("100 % of"), "{}", limit.note);
-    // As few, and fast: nothing is decided.
+    // As few, but fast: the result is undecided.
     let mut bundle = required("read_latency_p99 = \"200ms\"");
     bundle.run.classes[0].count = 60;
     let mut few = plimsoll_evidence::latency::histogram();

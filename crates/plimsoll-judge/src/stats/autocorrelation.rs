@@ -1,40 +1,40 @@
-//! Autocorrelation of a series, and how many independent samples it is worth.
+//! Autocorrelation of a series, and the number of independent samples that it is worth.
 //!
-//! Figures of one second are not independent of those of the next: a cache that warms, a log that
-//! checkpoints, a disk that seeks in its own rhythm. The mean of `n` such figures is only as good
-//! as that of `n_effective` independent ones. For a first-order autoregressive series, AR(1), with
-//! coefficient phi that is `n (1 - phi) / (1 + phi)` (G. V. Bayley and J. M. Hammersley, *The
-//! "Effective" Number of Independent Observations in an Autocorrelated Time Series*, 1946).
+//! Figures of one second depend on those of the second before. A cache warms, a log checkpoints, a
+//! disk seeks in its own rhythm. The mean of `n` such figures is only as good as that of
+//! `n_effective` independent ones. For a first-order autoregressive series, AR(1), with coefficient
+//! phi that is `n (1 - phi) / (1 + phi)` (G. V. Bayley and J. M. Hammersley, *The "Effective"
+//! Number of Independent Observations in an Autocorrelated Time Series*, 1946).
 //!
-//! The plain estimate of phi is too low in short series, which is the dangerous side; it is
-//! corrected by the first-order bias of M. G. Kendall, *Note on Bias in the Estimation of
-//! Autocorrelation*, Biometrika 41 (1954). A series that is not AR(1), say a slow drift beneath
-//! white noise, has a small lag-1 autocorrelation and yet a small effective sample. So the means
-//! of batches of two, four, eight values and so on, down to 30 batches, are tested as well: where
-//! they are more alike than AR(1) explains, their own autocorrelation is used instead.
+//! The plain estimate of phi is too low in short series, which is the dangerous side. The
+//! first-order bias of M. G. Kendall corrects it (*Note on Bias in the Estimation of
+//! Autocorrelation*, Biometrika 41 (1954)). A slow drift under white noise is not AR(1). Its lag-1
+//! autocorrelation is small, and yet so is its effective sample. So the means of batches of two,
+//! four, eight values and so on, down to 30 batches, are tested as well. If they are more alike
+//! than AR(1) explains, their own autocorrelation is used instead.
 
-/// Fewest finer batches on which the lag-1 autocorrelation is tested. Its standard error there is
-/// 0.18; over the ten batches of the interval it would be 0.32, and useless.
+/// Minimum number of finer batches for the test of the lag-1 autocorrelation. The standard error is
+/// then 0.18. Over the ten batches of the interval it would be 0.32, which is useless.
 const FINER_BATCHES_MIN: usize = 30;
 
-/// Standard errors by which the finer batches must disagree with AR(1) to be believed over it.
+/// Standard errors by which the finer batches must disagree with AR(1) to replace it.
 const LACK_OF_FIT_ERRORS: f64 = 2.5;
 
 /// Largest coefficient that is distinguished from a random walk.
 const PHI_MAX: f64 = 0.9995;
 
-/// Length of series, in values, up to which the effective sample is taken a full standard error
-/// low before it is trusted: short series of a strongly correlated process often look harmless.
-/// In longer ones the margin shrinks in proportion.
+/// Length of series, in values, up to which the effective sample is reduced by a full standard
+/// error. Short series of a strongly correlated process often look harmless. In longer series the
+/// margin shrinks in proportion.
 const CAUTION_VALUES: f64 = 150.0;
 
-/// Standard errors added to phi where it widens the interval. Measured over 10,000 AR(1) series per
-/// cell, nominal 95 %: with 0 the third that is accepted at an effective sample of 9 (phi 0.99,
-/// n = 1,800) covers 87 %, with 2.3 it covers 95.3 %, and what is accepted at 16 (phi 0.9, n = 300)
-/// 96.6 %; white noise is not touched (95.0 % at n = 60).
+/// Standard errors added to phi when it widens the interval. Measured over 10,000 AR(1) series per
+/// cell, nominal 95 %. With 0, the accepted third at an effective sample of 9 (phi 0.99, n = 1,800)
+/// covers 87 %. With 2.3 it covers 95.3 %, and the accepted series at 16 (phi 0.9, n = 300) cover
+/// 96.6 %. White noise is unaffected (95.0 % at n = 60).
 const WIDENING_ERRORS: f64 = 2.3;
 
-/// Lag-`lag` autocorrelation with the divisor n that keeps it within -1..=1.
+/// Returns the lag-`lag` autocorrelation. The divisor n keeps it within -1..=1.
 ///
 /// `None` if the series is not longer than the lag or all its values are equal.
 #[must_use]
@@ -48,32 +48,33 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     (total > 0.0).then(|| lagged / total)
 }
 
-/// Effective sample of `n` values of an AR(1) process with coefficient `phi`, -1 < phi < 1.
+/// Returns the effective sample of `n` values of an AR(1) process with coefficient `phi`, -1 < phi
+/// < 1.
 #[must_use]
 pub fn ar1_effective_sample(n: f64, phi: f64) -> f64 {
     n * (1.0 - phi) / (1.0 + phi)
 }
 
-/// Effective sample size of a series: how many independent values its mean is worth, at most its
-/// length. 0 for an empty series; a series of equal values counts in full.
+/// Returns the effective sample size of a series: the number of independent values that its mean is
+/// worth, at most its length. 0 for an empty series. A series of equal values counts in full.
 #[must_use]
 pub fn effective_sample(values: &[f64]) -> f64 {
     Persistence::of(values).n_effective
 }
 
-/// How strongly a series remembers itself, and what that does to the interval of its mean.
+/// Persistence of a series, and its effect on the interval of the mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Persistence {
     /// Lag-1 coefficient corrected for bias, within 0..1, at the level of `level_values`.
     pub phi: f64,
-    /// Values averaged per point of the series that `phi` was estimated on: 1, or the size of the
-    /// finer batches where those disagree with AR(1).
+    /// Values averaged per point of the series that gave `phi`: 1, or the size of the finer batches
+    /// if those disagree with AR(1).
     pub level_values: usize,
     /// Points of that series.
     pub level_points: usize,
     /// Effective sample size of the whole series.
     pub n_effective: f64,
-    /// The same, less the caution due to short series. Gates compare against this one.
+    /// The same, minus the caution for short series. Gates compare against this value.
     pub n_effective_low: f64,
 }
 
@@ -99,7 +100,7 @@ impl Persistence {
         found
     }
 
-    /// The estimate from points that are each the mean of `size` values.
+    /// Estimates from points that are each the mean of `size` values.
     fn at_level(points: &[f64], size: usize, values: usize) -> Self {
         let count = points.len();
         let n = count as f64;
@@ -120,18 +121,18 @@ impl Persistence {
         }
     }
 
-    /// By what factor the variance of the mean exceeds what the scatter of `batches` batch means
-    /// suggests, because neighbouring batches are still alike. At least 1.
+    /// Returns the factor by which the variance of the mean exceeds the one that `batches` batch
+    /// means suggest, because neighbouring batches are still alike. At least 1.
     #[must_use]
     pub fn inflation(&self, batches: usize) -> f64 {
         if self.level_points < batches || self.phi == 0.0 && self.level_values > 1 {
             return 1.0;
         }
         let points = self.level_points as f64;
-        // At the level of finer batches phi is the larger of two candidates already.
+        // At the level of finer batches, phi is already the larger of two candidates.
         let errors = if self.level_values == 1 { WIDENING_ERRORS } else { 1.0 };
         let error = libm::sqrt((1.0 - self.phi * self.phi) / points);
-        // Less where phi is small: without correlation there is none to misjudge.
+        // The addition is smaller for a small phi: without correlation there is none to misjudge.
         let phi = (self.phi + errors * error * libm::sqrt(self.phi)).min(PHI_MAX);
         let m = batches as f64;
         let whole = ar1_mean_variance(points, phi);
@@ -141,19 +142,20 @@ impl Persistence {
     }
 }
 
-/// Variance of the mean of `n` values of an AR(1) process of unit variance.
+/// Returns the variance of the mean of `n` values of an AR(1) process of unit variance.
 fn ar1_mean_variance(n: f64, phi: f64) -> f64 {
     let rest = 1.0 - phi;
     (1.0 + phi) / (rest * n) - 2.0 * phi * (1.0 - libm::pow(phi, n)) / (n * n * rest * rest)
 }
 
-/// Lag-1 autocorrelation of means of `size` values of an AR(1) process.
+/// Returns the lag-1 autocorrelation of means of `size` values of an AR(1) process.
 fn batch_correlation(phi: f64, size: f64) -> f64 {
     let edge = (1.0 - libm::pow(phi, size)) / (size * (1.0 - phi));
     phi * edge * edge / ar1_mean_variance(size, phi)
 }
 
-/// Means of consecutive groups of `size >= 1` values; a remainder at the start is left out.
+/// Returns the means of consecutive groups of `size >= 1` values. A remainder at the start is
+/// skipped.
 #[must_use]
 pub fn consecutive_means(values: &[f64], size: usize) -> Vec<f64> {
     let size = size.max(1);
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_drift_beneath_noise_is_seen_in_the_finer_batches() {
-        // Lag-1 autocorrelation of about 0.1, yet the slow wave is all that the mean depends on.
+        // The lag-1 autocorrelation is about 0.1, yet the mean depends on the slow wave alone.
         let mut noise = 12_345_u64;
         let values: Vec<f64> = (0..600)
             .map(|i| {

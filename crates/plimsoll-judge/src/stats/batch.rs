@@ -1,30 +1,31 @@
-//! The mean of a time series with an interval that autocorrelation does not falsify: batch means.
+//! Mean of a time series with an interval that accounts for autocorrelation: batch means.
 //!
-//! The series is cut into ten consecutive batches; their means are nearly independent where the
-//! batches are long against the memory of the series, and Student's t with nine degrees of freedom
-//! gives the interval (B. Schmeiser, *Batch Size Effects in the Analysis of Simulation Output*,
-//! Operations Research 30 (1982): more than ten to thirty batches gain little and cost coverage).
+//! The series is cut into ten consecutive batches. Their means are nearly independent if the
+//! batches are long compared with the memory of the series. Student's t with nine degrees of
+//! freedom gives the interval (B. Schmeiser, *Batch Size Effects in the Analysis of Simulation
+//! Output*, Operations Research 30 (1982): more than ten to thirty batches gain little and cost
+//! coverage).
 //!
-//! Where the batches are not long enough, plain batch means are too narrow: measured over AR(1)
-//! series, a nominal 95 % covers 91 % at phi 0.5, n = 60 and 90 % at phi 0.9, n = 300. So, as in
-//! N-Skart (A. Tafazzoli, N. M. Steiger, J. R. Wilson, *N-Skart: A Nonsequential Skewness- and
-//! Autoregression-Adjusted Batch-Means Procedure*, 2011), the variance is raised for the
-//! correlation that remains between batches, and the degrees of freedom are lowered with it; unlike
-//! there, the correlation is derived from that of the values and of 30 to 60 finer batches
-//! ([`Persistence`]), because ten batches cannot tell it: refusing at a lag-1 autocorrelation above
-//! 0.1 over ten batches would reject 24 % of white noise. An effective sample below ten is refused.
+//! If the batches are too short, plain batch means are too narrow. Measured over AR(1) series, a
+//! nominal 95 % covers 91 % at phi 0.5, n = 60 and 90 % at phi 0.9, n = 300. So the variance is
+//! raised for the correlation that remains between batches, and the degrees of freedom are lowered
+//! with it. N-Skart does the same (A. Tafazzoli, N. M. Steiger, J. R. Wilson, *N-Skart: A
+//! Nonsequential Skewness- and Autoregression-Adjusted Batch-Means Procedure*, 2011). Unlike
+//! N-Skart, this module derives the correlation from the values and from 30 to 60 finer batches
+//! ([`Persistence`]). Ten batches cannot show it: a limit of 0.1 on their lag-1 autocorrelation
+//! would reject 24 % of white noise. An effective sample below ten is refused.
 
 use super::autocorrelation::Persistence;
 use super::interval::{Interval, Refusal, require_finite};
 use super::student::t_factor;
 
-/// Batches of the interval.
+/// Number of batches for the interval.
 pub const BATCHES: usize = 10;
 
-/// Smallest effective sample that bears an interval.
+/// Smallest effective sample that supports an interval.
 pub const N_EFFECTIVE_MIN: usize = 10;
 
-/// The means of ten consecutive batches of as equal size as possible; `None` below ten values.
+/// Returns the means of ten consecutive batches of nearly equal size; `None` below ten values.
 #[must_use]
 pub fn ten_batch_means(values: &[f64]) -> Option<[f64; BATCHES]> {
     let n = values.len();
@@ -37,7 +38,7 @@ pub fn ten_batch_means(values: &[f64]) -> Option<[f64; BATCHES]> {
     }))
 }
 
-/// The mean of a stationary series with its 95 % confidence interval.
+/// Returns the mean of a stationary series with its 95 % confidence interval.
 ///
 /// Cut the warm-up first ([`super::warm_up`]).
 ///
@@ -48,10 +49,10 @@ pub fn batch_means(values: &[f64]) -> Result<Interval, Refusal> {
     batch_means_at(values, 0.95)
 }
 
-/// The same with another confidence than 0.95.
+/// Returns the same as [`batch_means`] with another confidence than 0.95.
 ///
 /// # Errors
-/// Those of [`batch_means`], and [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
+/// As [`batch_means`], and [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
 pub fn batch_means_at(values: &[f64], confidence: f64) -> Result<Interval, Refusal> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
@@ -70,7 +71,7 @@ pub fn batch_means_at(values: &[f64], confidence: f64) -> Result<Interval, Refus
         });
     }
     let mean = values.iter().sum::<f64>() / n as f64;
-    // Batches differ by at most one value in size; each deviation counts by its share.
+    // Batch sizes differ by at most one value; each deviation has the weight of its batch.
     let scatter: f64 = (0..BATCHES)
         .map(|i| {
             let size = (i + 1) * n / BATCHES - i * n / BATCHES;

@@ -1,12 +1,12 @@
 //! Intervals for any statistic of one run: the circular block bootstrap.
 //!
 //! D. N. Politis and J. P. Romano, *A Circular Block-Resampling Procedure for Stationary Data*
-//! (1992). Blocks keep the autocorrelation within them; they are `n^(1/3)` long (P. Hall,
-//! J. L. Horowitz, B.-Y. Jing, Biometrika 82 (1995)) times the cube root of what one independent
-//! value is worth in dependent ones, squared.
+//! (1992). Blocks keep the autocorrelation within them. A block has the length `n^(1/3)` (P. Hall,
+//! J. L. Horowitz, B.-Y. Jing, Biometrika 82 (1995)) times the cube root of the squared ratio of
+//! values to independent values.
 //!
 //! For use within a run only. Over a handful of runs a percentile bootstrap declares equal arms
-//! different in 11 % of cases; [`super::welch`] is for that.
+//! different in 11 % of cases. [`super::welch`] is for that.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,10 +14,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::autocorrelation::effective_sample;
 use super::interval::{Interval, Refusal, require_finite};
 
-/// Fewest values that are resampled.
+/// Minimum number of values for resampling.
 const VALUES_MIN: usize = 20;
 
-/// A percentile interval of `statistic` over one run's series, from `resamples` resamples.
+/// Returns a percentile interval of `statistic` over one run's series, from `resamples` resamples.
 ///
 /// The same seed gives the same interval on every machine. The interval's `mean` is the statistic
 /// of the series itself.
@@ -66,14 +66,14 @@ pub fn block_bootstrap(
     Ok(Interval { mean: statistic(values), low, high, half_width, n, n_effective })
 }
 
-/// Block length for a series of `n` values worth `n_effective`.
+/// Returns the block length for a series of `n` values worth `n_effective`.
 fn block_length(n: usize, n_effective: f64) -> usize {
     let worth = (n as f64 / n_effective.max(1.0)).max(1.0);
     let length = libm::cbrt(n as f64) * libm::pow(worth, 2.0 / 3.0);
     (libm::ceil(length) as usize).clamp(1, n / 4)
 }
 
-/// Uniform in `0..n`, without bias that matters: `n` is below 2^32.
+/// Returns a uniform number in `0..n`. The bias is negligible: `n` is below 2^32.
 fn below(rng: &mut Xoshiro256PlusPlus, n: usize) -> usize {
     ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
 }

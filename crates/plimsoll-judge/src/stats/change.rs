@@ -1,59 +1,59 @@
-//! Changes of level in a series, told apart from its ordinary wandering.
+//! Changes of level in a series, distinguished from its ordinary variation.
 //!
-//! A series is compared with three pictures of one change: a step, where its level jumps; a ramp,
-//! which leads in a straight line to a level that then holds; and a decay, which approaches its
-//! level exponentially. Each is fitted by least squares at every place; the largest fall of the
-//! squared error marks the change (the supremum test of D. W. K. Andrews, *Tests for Parameter
-//! Instability and Structural Change with Unknown Change Point*, Econometrica 61 (1993)). Several
-//! changes are found by binary segmentation (A. J. Scott and M. Knott, *A Cluster Analysis Method
-//! for Grouping Means*, Biometrics 30 (1974)).
+//! A series is compared with three shapes of a single change: a step, where its level jumps; a
+//! ramp, which rises or falls in a straight line to a constant level; and a decay, which approaches
+//! its level exponentially. Each is fitted by least squares at every position. The largest fall of
+//! the squared error marks the change (the supremum test of D. W. K. Andrews, *Tests for Parameter
+//! Instability and Structural Change with Unknown Change Point*, Econometrica 61 (1993)). Binary
+//! segmentation finds several changes (A. J. Scott and M. Knott, *A Cluster Analysis Method for
+//! Grouping Means*, Biometrics 30 (1974)).
 //!
 //! An autocorrelated series wanders, and a test for independent values would cut it to pieces. So
-//! the fall is measured against the long-run variance of what the fit leaves over behind the
-//! change: its scatter times its length over its effective sample. That needs no permutations and
-//! hence no seed.
+//! the fall is compared with the long-run variance of the residuals behind the change: their
+//! scatter times their length over their effective sample. That requires no permutations and hence
+//! no seed.
 
 use super::autocorrelation::Persistence;
 use super::student::t_two_sided;
 
-/// Fewest values of a series in which a change is looked for.
+/// Minimum number of values in a series for the detection of a change.
 pub const VALUES_MIN: usize = 20;
 
-/// Largest two-sided p-value, at the best place, that counts as a change. Small because the best
-/// of many places is looked at.
+/// Largest two-sided p-value, at the best position, that counts as a change. Small because the best
+/// of many positions is tested.
 const P_MAX: f64 = 1e-4;
 
-/// Share of the variance from which on a change needs no test.
+/// Share of the variance from which a change needs no test.
 const SHARE_MIN: f64 = 0.9;
 
-/// Factor between the time constants that are tried for a decay.
+/// Factor between the trial time constants of a decay.
 const TIME_CONSTANT_STEP: f64 = 1.5;
 
-/// Bias of the mean, in standard errors, that the rest of a decay may leave behind.
+/// Bias of the mean, in standard errors, that the rest of a decay may cause.
 const BIAS_MAX: f64 = 0.25;
 
-/// What a change looks like.
+/// Shape of a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// The level jumps at this value.
     Step(usize),
-    /// A straight line leads to a level that holds from this value on.
+    /// A straight line ends at this value; the level is constant from there.
     Ramp(usize),
     /// The level is approached exponentially with this time constant, in values.
     Decay(f64),
 }
 
-/// Which shapes are looked for.
+/// Shapes to detect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shapes {
     /// Steps only: segments of a series that changes its level.
     Steps,
-    /// Steps, ramps and decays: the ways in which a system warms up.
+    /// Steps, ramps and decays: the shapes of a system's warm-up.
     WarmUps,
 }
 
 impl Shape {
-    /// The picture's heights at `n` values, up to a factor and an offset.
+    /// Returns the shape's heights at `n` values, up to a factor and an offset.
     fn heights(self, n: usize) -> Vec<f64> {
         match self {
             Self::Step(at) => (0..n).map(|i| f64::from(u8::from(i < at))).collect(),
@@ -66,9 +66,9 @@ impl Shape {
         }
     }
 
-    /// Where the values begin whose scatter the change is measured against: behind it, if that is
-    /// half of all or more, because a warm-up of another form than the fitted one leaves something
-    /// over at the start. All of them otherwise.
+    /// Returns the start of the values whose scatter is the reference for the change. This is the
+    /// part behind the change if it is at least half of all values, and otherwise 0. A warm-up of
+    /// another shape than the fitted one leaves residuals at the start.
     fn tail(self, n: usize) -> usize {
         let at = match self {
             Self::Step(at) | Self::Ramp(at) => at,
@@ -78,44 +78,45 @@ impl Shape {
     }
 }
 
-/// The most likely change of a series.
+/// Most likely change of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// First value of the new level, from 0. For a decay, the value from which on what is left of
-    /// it biases the mean of the rest by at most a quarter of its standard error.
+    /// First value of the new level, from 0. For a decay, the rest of the decay biases the mean
+    /// from here by at most a quarter of its standard error.
     pub at: usize,
-    /// What it looks like.
+    /// Shape of the change.
     pub shape: Shape,
-    /// Two-sided p-value of the best place as if it had been the only one looked at.
+    /// Two-sided p-value of the best position, computed as if it were the only one tested.
     pub p_value: f64,
-    /// Share of the series' variance that the change accounts for.
+    /// Share of the series' variance that the change explains.
     pub share: f64,
-    /// Effective sample of what the fit leaves over, at the cautious end.
+    /// Effective sample of the residuals, at the cautious end.
     pub n_effective_low: f64,
 }
 
 impl Change {
-    /// Whether it is more than the series' ordinary wandering.
+    /// Returns true if the change exceeds the ordinary variation of the series.
     ///
-    /// Also where it is nearly all that there is: a smooth warm-up of another form leaves so alike
-    /// a remainder that no test on it could be significant.
+    /// A change that explains nearly all of the variance also counts. A smooth warm-up of another
+    /// shape leaves residuals so alike that no test on them could be significant.
     #[must_use]
     pub fn significant(&self) -> bool {
         self.p_value <= P_MAX || self.share >= SHARE_MIN
     }
 }
 
-/// The most likely change; `None` below 20 values or if all are equal.
+/// Returns the most likely change; `None` below 20 values or if all are equal.
 ///
-/// Places closer than `n / 20` or three values to an end are not looked at: a change there rests
-/// on a value or two.
+/// Positions closer than `n / 20` or three values to an end are skipped, because a change there
+/// rests on one or two values.
 #[must_use]
 pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
     strongest_change_within(values, shapes, 0.0)
 }
 
-/// The same, where the end of a decay may leave a bias of `tolerance` in the mean of the rest, in
-/// the unit of the values, if that is more than a quarter of its standard error.
+/// Returns the same as [`strongest_change`] with a tolerance. The end of a decay may bias the mean
+/// of the rest by `tolerance`, in the unit of the values. The default limit, a quarter of the
+/// standard error, applies if it is larger.
 #[must_use]
 pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -> Option<Change> {
     let n = values.len();
@@ -143,10 +144,11 @@ pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -
     let persistence = Persistence::of(tail);
     let n_effective = persistence.n_effective;
     let tail_length = tail.len() as f64;
-    // A tail that by chance lacks the rare high values of the whole must not make them a change.
+    // A tail that by chance lacks the rare high values of the whole must not turn them into a
+    // change.
     let long_run =
         (tail_error / (tail_length - 2.0) * tail_length / n_effective).max(error / (n - 2) as f64);
-    // An exact fit leaves only rounding: any change is then certain.
+    // An exact fit leaves only rounding errors: any change is then certain.
     let exact = error <= total * 1e-20;
     let freedom = (n_effective - 2.0).max(1.0);
     let p_value = if exact { 0.0 } else { t_two_sided(libm::sqrt(fall / long_run), freedom) };
@@ -163,7 +165,7 @@ pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -
     })
 }
 
-/// The step or ramp with the largest fall of the squared error, and that fall.
+/// Returns the step or ramp with the largest fall of the squared error, and that fall.
 fn best_place(centred: &[f64], ramps: bool) -> (Shape, f64) {
     let n = centred.len() as f64;
     let edge = (centred.len() / 20).max(3);
@@ -194,9 +196,9 @@ fn best_place(centred: &[f64], ramps: bool) -> (Shape, f64) {
     best
 }
 
-/// The decay with the largest fall of the squared error, and that fall.
+/// Returns the decay with the largest fall of the squared error, and that fall.
 fn best_decay(centred: &[f64]) -> (Shape, f64) {
-    /// Halvings of the step between time constants: to 1 % of the constant.
+    /// Number of halvings of the step between time constants, down to 1 % of the constant.
     const REFINEMENTS: u32 = 5;
     let mut best = (1.0, f64::NEG_INFINITY);
     let mut constant = 2.0;
@@ -221,9 +223,9 @@ fn best_decay(centred: &[f64]) -> (Shape, f64) {
     (Shape::Decay(best.0), best.1)
 }
 
-/// Fall of the squared error when a decay of this time constant is fitted.
+/// Returns the fall of the squared error for a decay of this time constant.
 fn decay_fall(centred: &[f64], constant: f64) -> f64 {
-    /// Below this height a decay adds nothing that matters.
+    /// Height below which a decay is negligible.
     const NEGLIGIBLE: f64 = 1e-7;
     let n = centred.len() as f64;
     let ratio = libm::exp(-1.0 / constant);
@@ -240,7 +242,7 @@ fn decay_fall(centred: &[f64], constant: f64) -> f64 {
     product * product / (squares - sum * sum / n)
 }
 
-/// Takes the best fit of a shape out of centred values; returns its factor.
+/// Subtracts the best fit of a shape from centred values; returns its factor.
 fn subtract(centred: &mut [f64], shape: Shape) -> f64 {
     let n = centred.len();
     let heights = shape.heights(n);
@@ -257,8 +259,8 @@ fn subtract(centred: &mut [f64], shape: Shape) -> f64 {
     factor
 }
 
-/// Value from which on the mean of the rest is biased by a quarter of its standard error, or by the
-/// tolerance, at most; `n` if there is none.
+/// Returns the first value from which a decay biases the mean by at most the larger of a quarter of
+/// its standard error and the tolerance. Returns `n` if there is none.
 fn decay_end(n: usize, constant: f64, size: f64, deviation: f64, tolerance: f64) -> usize {
     (0..n)
         .find(|&i| {
@@ -269,33 +271,34 @@ fn decay_end(n: usize, constant: f64, size: f64, deviation: f64, tolerance: f64)
         .unwrap_or(n)
 }
 
-/// A segment of a series that holds one level.
+/// Segment of a series with a constant level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
     /// First value, from 0.
     pub start: usize,
     /// One past the last value.
     pub end: usize,
-    /// Mean of its values.
+    /// Mean of the segment.
     pub mean: f64,
 }
 
-/// Shortest window in which [`segments`] looks for a step.
+/// Shortest window in which [`segments`] tests for a step.
 const WINDOW_MIN: usize = 40;
 
-/// Largest p-value of a step between segments. Smaller than for a single change, because as many
-/// windows are looked at as the series is long in their units.
+/// Largest p-value of a step between segments. Smaller than for a single change, because the number
+/// of windows grows with the length of the series.
 const P_SEGMENT_MAX: f64 = 1e-8;
 
-/// Fewest effective values, beside the step, in a window that is to show one.
+/// Minimum number of effective values, besides the step, in a window.
 const WINDOW_EFFECTIVE_MIN: f64 = 10.0;
 
-/// The segments into which steps divide a series; one that spans it all if there are none.
+/// Returns the segments into which steps divide a series. Without steps, a single segment spans it
+/// all.
 ///
-/// Empty for an empty series. A segment with a dip in its midst has no single step, so steps are
-/// looked for in windows of many lengths, each half over the next (S. Kovács, P. Bühlmann, H. Li,
-/// A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)), and the segment is divided at the
-/// clearest one. Windows are at least 40 values and an eighth of the segment long.
+/// Returns no segments for an empty series. A segment with a dip in the middle has no single
+/// step. So the function tests windows of many lengths, each half over the next (S. Kovács, P.
+/// Bühlmann, H. Li, A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)). The clearest
+/// step divides the segment. Windows are at least 40 values and an eighth of the segment long.
 #[must_use]
 pub fn segments(values: &[f64]) -> Vec<Segment> {
     let mut found = Vec::new();
@@ -307,7 +310,7 @@ pub fn segments(values: &[f64]) -> Vec<Segment> {
         let segment = &values[start..end];
         match clearest_step(segment) {
             Some(at) => {
-                // The left half is taken first, so that segments come in order.
+                // The left half comes first, so that segments are in order.
                 open.push((start + at, end));
                 open.push((start, start + at));
             }
@@ -320,7 +323,7 @@ pub fn segments(values: &[f64]) -> Vec<Segment> {
     found
 }
 
-/// Where the step with the smallest p-value over all windows is.
+/// Returns the position of the step with the smallest p-value over all windows.
 fn clearest_step(values: &[f64]) -> Option<usize> {
     let n = values.len();
     let shortest = (n / 8).max(WINDOW_MIN).min(n);
@@ -330,7 +333,7 @@ fn clearest_step(values: &[f64]) -> Option<usize> {
         let stride = (length / 2).max(1);
         let mut start = 0;
         loop {
-            // The last window is moved back, so that it ends with the segment.
+            // The last window moves back, so that it ends with the segment.
             let from = start.min(n - length);
             if let Some(step) = strongest_change(&values[from..from + length], Shapes::Steps) {
                 let sure = step.n_effective_low >= WINDOW_EFFECTIVE_MIN || step.p_value == 0.0;
@@ -353,7 +356,7 @@ fn clearest_step(values: &[f64]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A wave of small period and height, so that no series is free of scatter.
+    /// Adds a wave of small period and height, so that every series has scatter.
     fn ripple(n: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
         (0..n).map(|i| level(i) + 0.1 * libm::sin(i as f64 * 2.4)).collect()
     }

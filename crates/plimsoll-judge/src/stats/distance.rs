@@ -1,8 +1,8 @@
-//! How far two distributions are apart: the two-sample test of Kolmogorov and Smirnov.
+//! Distance between two distributions: the two-sample test of Kolmogorov and Smirnov.
 //!
 //! N. V. Smirnov, *Table for Estimating the Goodness of Fit of Empirical Distributions*, Annals of
-//! Mathematical Statistics 19 (1948). The p-value is that of the limit for large samples with the
-//! effective sizes, which is conservative for small and for discrete ones.
+//! Mathematical Statistics 19 (1948). The p-value is the limit for large samples with the effective
+//! sizes. This is conservative for small and for discrete samples.
 
 use super::interval::{Refusal, require_finite};
 use super::special::kolmogorov_survival;
@@ -12,7 +12,7 @@ use super::special::kolmogorov_survival;
 pub struct KolmogorovSmirnov {
     /// Largest vertical distance of the two distribution functions, 0 to 1.
     pub distance: f64,
-    /// Probability of a distance as large or larger if the distributions are the same.
+    /// Probability of such a distance or a larger one if the distributions are the same.
     pub p_value: f64,
 }
 
@@ -32,7 +32,7 @@ pub fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Result<KolmogorovSmirnov, Ref
     let (mut i, mut j, mut distance) = (0, 0, 0.0_f64);
     while i < a.len() && j < b.len() {
         let value = a[i].min(b[j]);
-        // Equal values are passed on both sides before the distance is taken.
+        // Skips equal values on both sides before computing the distance.
         while i < a.len() && a[i] <= value {
             i += 1;
         }
@@ -46,10 +46,11 @@ pub fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Result<KolmogorovSmirnov, Ref
 
 /// Compares two histograms over the same bins, given as counts.
 ///
-/// Each bin counts as one value, so the distance is at most that of the samples beneath. The
+/// Each bin counts as one value, so the distance is at most that of the original samples. The
 /// p-value uses the effective sizes; pass the counts' sums if values are independent.
 ///
-/// # Errors [`Refusal::TooFewValues`] if a histogram is empty; [`Refusal::OutOfRange`] if they have
+/// # Errors
+/// [`Refusal::TooFewValues`] if a histogram is empty; [`Refusal::OutOfRange`] if they have
 /// different numbers of bins.
 pub fn kolmogorov_smirnov_bins(
     a: &[u64],

@@ -1,40 +1,42 @@
-//! How many independent samples a percentile rests on.
+//! Number of independent samples behind a percentile.
 //!
-//! Latencies come in clusters: a stall makes all that it meets slow, and a cache that is being written
-//! back does so for seconds. Ten thousand operations of which the slowest hundred are one stall tell no
-//! more about the p99 than a single one. What a quantile depends on is the share of samples beyond it,
-//! `q`. Its variance is `q (1 - q) / n` where samples are independent, and whatever it is where they are
-//! not: it is estimated from the numbers beyond in consecutive spans of time, as the variance of a mean
-//! is from a series ([`super::batch`]). The effective sample is the `n` whose binomial has the width
-//! found, `n_effective = q (1 - q) (z / h)²` with the half width `h` of the share. The order statistics
-//! are then those of the effective sample (compare P. Heidelberger and P. A. W. Lewis, *Quantile Estimation
-//! in Dependent Sequences*, Operations Research 32 (1984)).
+//! Latencies come in clusters: a stall delays every operation in flight, and a cache that writes
+//! back is slow for seconds. Ten thousand operations whose slowest hundred are one stall reveal no
+//! more about the p99 than a single one.
+//!
+//! A quantile depends on the share of samples beyond it, `q`. For independent samples its variance
+//! is `q (1 - q) / n`. In general, the numbers beyond in consecutive spans of time give the
+//! variance, as a series gives the variance of a mean ([`super::batch`]). The effective sample is
+//! the `n` whose binomial has the observed width, `n_effective = q (1 - q) (z / h)²` with the half
+//! width `h` of the share. The order statistics then use the effective sample (compare P.
+//! Heidelberger and P. A. W. Lewis, *Quantile Estimation in Dependent Sequences*, Operations
+//! Research 32 (1984)).
 
 use super::batch::batch_means;
 use super::interval::Refusal;
 use super::special::normal_quantile;
 
-/// The samples of a span of time.
+/// Samples of a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// How many.
+    /// Number of samples.
     pub count: u64,
-    /// How many of them lie beyond the value.
+    /// Number of samples beyond the value.
     pub beyond: u64,
 }
 
-/// Effective sample of the share of samples beyond a value, from consecutive spans of time of equal
-/// length: at most the number of samples.
+/// Returns the effective sample of the share of samples beyond a value, from consecutive spans of
+/// time of equal length. At most the number of samples.
 ///
 /// # Errors
-/// Those of [`batch_means`]: fewer than ten spans, or spans that are worth fewer than ten independent
+/// As [`batch_means`]: fewer than ten spans, or spans that are worth fewer than ten independent
 /// ones.
 pub fn effective_sample_beyond(spans: &[Span]) -> Result<f64, Refusal> {
     let count: u64 = spans.iter().map(|span| span.count).sum();
     let beyond: u64 = spans.iter().map(|span| span.beyond).sum();
     let n = count as f64;
     let share = beyond as f64 / n.max(1.0);
-    // By how much each span has more beyond than its samples explain.
+    // Excess of each span over the number beyond that its samples explain.
     let excess: Vec<f64> =
         spans.iter().map(|span| span.beyond as f64 - share * span.count as f64).collect();
     let interval = batch_means(&excess)?;
@@ -63,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_one_sample_however_many_it_hits() {
-        // 60 of 6,000 beyond, all of them in one span.
+        // 60 of 6,000 are beyond, all of them in one span.
         let stall = spans((0..60).map(|at| if at == 30 { 60 } else { 0 }));
         let effective = effective_sample_beyond(&stall).unwrap();
         assert!(effective < 150.0, "{effective}");

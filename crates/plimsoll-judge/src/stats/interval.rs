@@ -1,68 +1,69 @@
-//! An estimate with its uncertainty, or the reason why there is none.
+//! Estimate with its uncertainty, or the reason why there is none.
 
 use thiserror::Error;
 
-/// A mean with its confidence interval. Units are those of the series it was made from.
+/// Mean with its confidence interval, in the unit of the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The estimate.
+    /// Estimate.
     pub mean: f64,
     /// Lower end of the confidence interval.
     pub low: f64,
     /// Upper end of the confidence interval.
     pub high: f64,
-    /// Half the interval's width; for a ratio, whose interval is not symmetric, half of `high -
+    /// Half the interval's width. The interval of a ratio is not symmetric; this is half of `high -
     /// low`.
     pub half_width: f64,
-    /// How many values it rests on.
+    /// Number of values.
     pub n: usize,
-    /// How many independent values those are worth.
+    /// Number of independent values that they are worth.
     pub n_effective: f64,
 }
 
 impl Interval {
-    /// A symmetric interval about `mean`.
+    /// Creates a symmetric interval around `mean`.
     #[must_use]
     pub fn symmetric(mean: f64, half_width: f64, n: usize, n_effective: f64) -> Self {
         let (low, high) = (mean - half_width, mean + half_width);
         Self { mean, low, high, half_width, n, n_effective }
     }
 
-    /// Whether the interval includes `value`, its ends counted in.
+    /// Returns true if the interval includes `value`. The ends belong to the interval.
     #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Half width over the size of the mean; infinite for a mean of zero that is not exact.
+    /// Returns the half width over the absolute mean. Infinite for a mean of zero that is not
+    /// exact.
     #[must_use]
     pub fn relative_half_width(&self) -> f64 {
         if self.half_width == 0.0 { 0.0 } else { self.half_width / self.mean.abs() }
     }
 }
 
-/// Why a statistic is refused. A refusal is a result: it says that the data cannot bear the figure.
+/// Reason for a missing statistic. A refusal is a result: the data does not support the figure.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum Refusal {
-    /// There are fewer values than the method can work with.
+    /// The method requires more values.
     #[error("{n} values are too few for this statistic, which needs {needed}: measure longer")]
     TooFewValues {
-        /// Values given.
+        /// Number of values given.
         n: usize,
-        /// Values needed.
+        /// Number of values required.
         needed: usize,
     },
-    /// The values are too alike from one to the next.
+    /// Neighbouring values are too alike.
     #[error(
         "{n} values are worth only {n_effective:.1} independent ones, {needed} are needed: \
          they change too slowly for so short a measurement; measure longer"
     )]
     EffectiveSampleTooSmall {
-        /// Values given.
+        /// Number of values given.
         n: usize,
-        /// Independent values that they are worth, at the cautious end.
+        /// Number of independent values that they are worth, at the cautious end.
         n_effective: f64,
-        /// Independent values needed.
+        /// Number of independent values required.
         needed: usize,
     },
     /// A value is infinite or not a number.
@@ -71,13 +72,13 @@ pub enum Refusal {
         /// Position of the first such value, from 0.
         index: usize,
     },
-    /// The method works on positive values only.
+    /// The method requires positive values.
     #[error("value {index} of the series is not above zero, and its logarithm is needed")]
     NotPositive {
         /// Position of the first such value, from 0.
         index: usize,
     },
-    /// The warm-up takes half of the series or more.
+    /// The warm-up covers half of the series or more.
     #[error(
         "the warm-up reaches to value {cut} of {n}, half the series or more: the system had not \
          settled; measure longer"
@@ -85,20 +86,20 @@ pub enum Refusal {
     WarmUpTooLong {
         /// First value after the warm-up, from 0.
         cut: usize,
-        /// Values given.
+        /// Number of values given.
         n: usize,
     },
     /// A parameter of the method is outside its range.
     #[error("{name} is {value}, outside the range of the method")]
     OutOfRange {
-        /// Which parameter.
+        /// Name of the parameter.
         name: &'static str,
-        /// What it was set to.
+        /// Value of the parameter.
         value: f64,
     },
 }
 
-/// Refuses a series that holds an infinity or something that is not a number.
+/// Rejects a series with an infinity or a NaN.
 ///
 /// # Errors
 /// [`Refusal::NotFinite`] with the position of the first such value.

@@ -1,15 +1,16 @@
-//! Little's law as a check of a result's figures against each other.
+//! Little's law as a consistency check of a result's figures.
 //!
 //! J. D. C. Little, *A Proof for the Queuing Formula L = lambda W*, Operations Research 9 (1961):
 //! in the long run, operations in flight = rate x mean time in the system. In a closed loop without
-//! pauses the operations in flight are clients x queue depth, so rate x mean latency must give that
-//! number (measured: 7.99 for 8). A result that breaks the law has a wrong latency, a wrong rate,
-//! or a load that was not the one claimed.
+//! pauses the operations in flight are clients x queue depth. The product of rate and mean latency
+//! must equal that number (measured: 7.99 for 8). A result that breaks the law has a wrong latency,
+//! a wrong rate, or another load than it claims.
 
 use super::interval::Refusal;
 
-/// Deviation, as a share, that rounding and the ends of a phase explain. A convention of this
-/// project, not a law: it is far above the 0.1 % of the example and far below a wrong queue depth.
+/// Maximum deviation, as a share, that rounding and the ends of a phase explain. The value is a
+/// convention of this project, far above the 0.1 % of the example and far below a wrong queue
+/// depth.
 pub const TOLERANCE: f64 = 0.05;
 
 /// Little's law applied to a closed loop.
@@ -17,17 +18,17 @@ pub const TOLERANCE: f64 = 0.05;
 pub struct Little {
     /// Operations in flight according to rate and latency.
     pub in_flight: f64,
-    /// In flight according to the figures over those of the load, less one.
+    /// Operations in flight by rate and latency, divided by those of the load, minus one.
     pub deviation: f64,
-    /// Whether the deviation is within 5 %.
+    /// True if the deviation is within 5 %.
     pub holds: bool,
 }
 
-/// Checks a rate in operations per second and a mean latency in ns against `outstanding`, the
+/// Compares a rate in operations per second and a mean latency in ns with `outstanding`, the
 /// operations that the closed loop keeps in flight.
 ///
 /// # Errors
-/// [`Refusal::OutOfRange`] for a figure that is negative or not finite, or nothing outstanding.
+/// [`Refusal::OutOfRange`] for a negative or infinite figure, or nothing outstanding.
 pub fn little(rate_per_s: f64, latency_ns_mean: f64, outstanding: f64) -> Result<Little, Refusal> {
     let refuse = |name, value| Err(Refusal::OutOfRange { name, value });
     if !(rate_per_s.is_finite() && rate_per_s >= 0.0) {

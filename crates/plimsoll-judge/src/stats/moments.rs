@@ -1,18 +1,18 @@
 //! Mean, variance and higher moments in one pass.
 //!
 //! B. P. Welford, *Note on a Method for Calculating Corrected Sums of Squares and Products*,
-//! Technometrics 4 (1962); merging and the third and fourth moments after P. Pébay, *Formulas for
+//! Technometrics 4 (1962). Merging and the third and fourth moments follow P. Pébay, *Formulas for
 //! Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order Statistical Moments*,
-//! SAND2008-6212. Sums of squares would lose every digit on latencies of a billion nanoseconds
-//! that differ by a few; for the same reason values are taken relative to the first one.
+//! SAND2008-6212. Sums of squares would lose every digit on latencies of a billion nanoseconds that
+//! differ by a few. For the same reason, values are stored relative to the first one.
 
-/// Running moments of a sample. Order does not matter beyond rounding; samples can be merged.
+/// Running moments of a sample. The order matters only for rounding; samples can be merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     count: u64,
-    /// The first value, from which the others are counted.
+    /// First value, the origin of the others.
     origin: f64,
-    /// Mean less origin.
+    /// Mean minus origin.
     mean: f64,
     m2: f64,
     m3: f64,
@@ -20,13 +20,13 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Moments of nothing yet.
+    /// Creates the moments of an empty sample.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moments of a whole slice.
+    /// Returns the moments of a whole slice.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let mut moments = Self::new();
@@ -36,7 +36,7 @@ impl Moments {
         moments
     }
 
-    /// Takes one more value into account.
+    /// Adds a value.
     pub fn push(&mut self, value: f64) {
         let before = self.count as f64;
         if self.count == 0 {
@@ -55,7 +55,7 @@ impl Moments {
         self.m2 += term;
     }
 
-    /// Takes another sample's moments into account.
+    /// Adds another sample's moments.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -80,45 +80,47 @@ impl Moments {
         self.count += other.count;
     }
 
-    /// How many values there were.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Arithmetic mean; `None` without values.
+    /// Returns the arithmetic mean; `None` without values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then_some(self.origin + self.mean)
     }
 
-    /// Sample variance (divisor n - 1); `None` with fewer than two values.
+    /// Returns the sample variance (divisor n - 1); `None` with fewer than two values.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
         (self.count > 1).then(|| self.m2 / (self.count - 1) as f64)
     }
 
-    /// Sample standard deviation; `None` with fewer than two values.
+    /// Returns the sample standard deviation; `None` with fewer than two values.
     #[must_use]
     pub fn standard_deviation(&self) -> Option<f64> {
         self.variance().map(libm::sqrt)
     }
 
-    /// Standard deviation over mean; `None` with fewer than two values or a mean of zero.
+    /// Returns the standard deviation over the mean; `None` with fewer than two values or a mean of
+    /// zero.
     #[must_use]
     pub fn coefficient_of_variation(&self) -> Option<f64> {
         let mean = self.mean().filter(|&mean| mean != 0.0)?;
         self.standard_deviation().map(|deviation| deviation / mean.abs())
     }
 
-    /// Skewness of the sample as a population, `m3 / m2^1.5`; `None` if all values are equal.
+    /// Returns the skewness of the sample as a population, `m3 / m2^1.5`; `None` if all values are
+    /// equal.
     #[must_use]
     pub fn skewness(&self) -> Option<f64> {
         let n = self.count as f64;
         (self.m2 > 0.0).then(|| libm::sqrt(n) * self.m3 / (self.m2 * libm::sqrt(self.m2)))
     }
 
-    /// Excess kurtosis of the sample as a population; `None` if all values are equal.
+    /// Returns the excess kurtosis of the sample as a population; `None` if all values are equal.
     #[must_use]
     pub fn excess_kurtosis(&self) -> Option<f64> {
         let n = self.count as f64;
@@ -126,13 +128,13 @@ impl Moments {
     }
 }
 
-/// Arithmetic mean; `None` for an empty slice.
+/// Returns the arithmetic mean; `None` for an empty slice.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     Moments::of(values).mean()
 }
 
-/// Sample variance (divisor n - 1); `None` for fewer than two values.
+/// Returns the sample variance (divisor n - 1); `None` for fewer than two values.
 #[must_use]
 pub fn variance(values: &[f64]) -> Option<f64> {
     Moments::of(values).variance()

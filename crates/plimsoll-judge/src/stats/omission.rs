@@ -1,30 +1,30 @@
 //! Correction of a latency histogram for coordinated omission.
 //!
-//! A client that waits for a stalled operation issues none of those that were due meanwhile, and
-//! their waiting is left out of the record: 20 s at 1,000 per second with a stall of 2 s reported a
-//! p99 of 0.28 ms where 1,800 ms was true. Gil Tene's correction, known from HdrHistogram, puts
-//! them back: an operation of latency `L` where one was due every `d` stands for further ones of `L
-//! - d`, `L - 2d`, and so on down to `d`.
+//! A client that waits for a stalled operation skips those that become due meanwhile, and the
+//! record lacks their waiting times. Example: a run of 20 s at 1,000 per second that stalls for
+//! 2 s. It reported a p99 of 0.28 ms; the true value was 1,800 ms. Gil Tene's correction, known from
+//! HdrHistogram, restores them. If an operation is due every `d`, one of latency `L` adds others of
+//! `L - d`, `L - 2d`, and so on down to `d`.
 //!
-//! It is an estimate from the aggregate. It assumes one client that should have issued at equal
-//! distances; with several, `d` is the interval of one of them.
+//! The result is an estimate from the aggregate. The method assumes one client that should have
+//! issued at equal distances. With several clients, `d` is the interval of one of them.
 
 use super::interval::Refusal;
 
-/// A bin of a latency histogram.
+/// Bin of a latency histogram.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Bin {
-    /// The latency that stands for the bin, in ns.
+    /// Representative latency of the bin, in ns.
     pub latency_ns: u64,
-    /// Operations in it.
+    /// Number of operations in the bin.
     pub count: u64,
 }
 
-/// The histogram with the operations that were due but never issued put back.
+/// Returns the histogram with the operations that were due but never issued.
 ///
-/// Bins keep their order and latencies; operations that are put back go to the bin with the nearest
-/// latency at or above theirs. For `n` bins the work is `n log n`, however many operations there are.
-/// Bins must ascend in latency.
+/// Bins keep their order and latencies. Restored operations are added to the bin with the nearest
+/// latency at or above theirs. For `n` bins the work is `n log n`, regardless of the number of
+/// operations. Bins must ascend in latency.
 ///
 /// # Errors
 /// [`Refusal::OutOfRange`] for an expected interval of 0, or bins that do not ascend.
@@ -48,18 +48,19 @@ pub fn corrected(bins: &[Bin], expected_interval_ns: u64) -> Result<Vec<Bin>, Re
     Ok(corrected.collect())
 }
 
-/// How many operations are put back with a latency of no more than each bin's.
+/// Returns the number of restored operations with a latency of at most each bin's.
 ///
-/// A bin of latency `L = q d + r` stands for `r + m d` with `m` from 1 to `q - 1`. Of these, `q - 1` are
-/// no more than `x = Q d + R` where `L <= x + d`, which is so for the bins up to some one; of each after
-/// it they are `Q`, or one fewer where `r > R`. So what has to be known at each bin are two sums over
-/// those before and after that one, and how many operations after it have their `r` above `R`.
+/// A bin of latency `L = q d + r` represents `r + m d` with `m` from 1 to `q - 1`. The bin at `x =
+/// Q d + R` counts those that are at most `x`. If `L <= x + d`, all `q - 1` count, which is true
+/// for the bins up to a certain one. Each later bin contributes `Q`, or one fewer if `r > R`. So
+/// each bin requires two sums, over the bins before and after that one. It also requires the number
+/// of later operations whose `r` is above `R`.
 fn put_back_up_to(bins: &[Bin], interval_ns: u64) -> Vec<u128> {
     let parts = |bin: &Bin| (bin.latency_ns / interval_ns, bin.latency_ns % interval_ns);
     let mut rests: Vec<u64> = bins.iter().map(|bin| parts(bin).1).collect();
     rests.sort_unstable();
     rests.dedup();
-    // How many different rests are no more than this bin's.
+    // Number of distinct remainders that are at most this bin's.
     let rank = |bin: &Bin| rests.partition_point(|rest| *rest <= parts(bin).1);
     let mut after = Counts::of(rests.len());
     bins.iter().for_each(|bin| after.change(rank(bin), |sum| sum + u128::from(bin.count)));
@@ -80,7 +81,7 @@ fn put_back_up_to(bins: &[Bin], interval_ns: u64) -> Vec<u128> {
     bins.iter().map(up_to).collect()
 }
 
-/// Counts by rank, from 1, and their sums up to one, each in `log n` (P. M. Fenwick, A new data structure
+/// Counts by rank, from 1, with prefix sums, each in `log n` (P. M. Fenwick, A new data structure
 /// for cumulative frequency tables, Software: Practice and Experience 24(3), 1994).
 struct Counts(Vec<u128>);
 
@@ -106,7 +107,7 @@ impl Counts {
     }
 }
 
-/// The latency at quantile `p` of a histogram: that of the bin that holds rank `ceil(p n)`.
+/// Returns the latency at quantile `p` of a histogram: that of the bin with rank `ceil(p n)`.
 ///
 /// `None` for an empty histogram or `p` outside 0..=1.
 #[must_use]
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_filled_in_down_to_the_interval() {
-        // 100 after one due every 30: 70 and 40 were missed; 10 is below the interval.
+        // 100 with one due every 30: 70 and 40 were missed; 10 is below the interval.
         let raw = bins(&[(10, 50), (20, 0), (40, 0), (70, 0), (100, 1)]);
         let result = corrected(&raw, 30).unwrap();
         assert_eq!(result, bins(&[(10, 50), (20, 0), (40, 1), (70, 1), (100, 1)]));
@@ -166,7 +167,7 @@ mod tests {
         }
     }
 
-    /// Bins by chance: those that are equal in what is left of them, that are empty, and that the interval ends at.
+    /// Random bins: some with equal remainders, some empty, some on a multiple of the interval.
     #[test]
     fn it_equals_putting_back_one_by_one_whatever_the_bins() {
         let mut seed = 7_u64;
@@ -199,14 +200,14 @@ mod tests {
 
     #[test]
     fn the_stall_of_two_seconds_reappears_in_the_p99() {
-        // 18,000 operations of 0.2 ms and one of 2 s, one due every ms.
+        // 18,000 operations of 0.2 ms and one of 2 s; one was due every ms.
         let fine: Vec<(u64, u64)> = (1..=2000).map(|ms| (ms * 1_000_000, 0)).collect();
         let mut raw = bins(&[(200_000, 18_000)]);
         raw.extend(bins(&fine));
         raw.last_mut().unwrap().count = 1;
         assert_eq!(quantile(&raw, 0.99), Some(200_000));
         let result = corrected(&raw, 1_000_000).unwrap();
-        // 2,000 of 20,000 operations wait, evenly up to 2 s: the worst percent begins at 1.8 s.
+        // 2,000 of 20,000 operations wait, evenly up to 2 s: the slowest percent starts at 1.8 s.
         assert_eq!(quantile(&result, 0.99), Some(1_800_000_000));
     }
 

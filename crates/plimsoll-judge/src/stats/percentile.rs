@@ -1,29 +1,29 @@
 //! Percentiles with confidence intervals from order statistics, and the gate before them.
 //!
-//! The number of samples below the true p-quantile is binomial, whatever the distribution, so two
-//! order statistics bracket it with a known probability (H. A. David and H. N. Nagaraja, *Order
-//! Statistics*, 3rd ed. 2003, section 7.1). Where samples are not independent the binomial is that
-//! of the effective sample.
+//! The number of samples below the true p-quantile is binomial for any distribution. Two order
+//! statistics therefore bracket the quantile with a known probability (H. A. David and H. N.
+//! Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1). If samples are not independent, the
+//! binomial uses the effective sample.
 //!
-//! A percentile is shown only if at least ten effective samples lie beyond it,
-//! `n_effective (1 - p) >= 10`: a p99.9 of 2,000 samples rests on its two worst.
+//! A percentile is shown only if at least ten effective samples are beyond it, `n_effective (1 - p)
+//! >= 10`. A p99.9 of 2,000 samples would rest on the two slowest.
 
 use super::interval::Refusal;
 use super::special::{binomial_cdf, normal_quantile};
 
-/// Effective samples that must lie beyond a percentile for it to be shown.
+/// Minimum number of effective samples beyond a percentile.
 pub const BEYOND_MIN: f64 = 10.0;
 
-/// Whether `n_effective` samples can bear the `p`-quantile (0.99 for p99).
+/// Checks if `n_effective` samples support the `p`-quantile (0.99 for p99).
 ///
 /// # Errors
-/// [`Refusal::OutOfRange`] if `p` is not within 0..1, [`Refusal::EffectiveSampleTooSmall`] with the
-/// number needed if fewer than ten samples lie beyond.
+/// [`Refusal::OutOfRange`] if `p` is not within 0..1. [`Refusal::EffectiveSampleTooSmall`] with the
+/// required number if fewer than ten samples are beyond.
 pub fn percentile_gate(n: usize, n_effective: f64, p: f64) -> Result<(), Refusal> {
     if !(p > 0.0 && p < 1.0) {
         return Err(Refusal::OutOfRange { name: "percentile", value: p });
     }
-    // 1 - 0.99 is a hair below 0.01: without the allowance 1,000 samples would be refused a p99.
+    // 1 - 0.99 is a hair below 0.01. Without the allowance, 1,000 samples would not support a p99.
     let beyond = n_effective * (1.0 - p) * (1.0 + 1e-12);
     if beyond >= BEYOND_MIN {
         return Ok(());
@@ -43,15 +43,15 @@ pub struct Ranks {
     pub high: u64,
 }
 
-/// Ranks whose samples enclose the `p`-quantile with at least `confidence`.
+/// Returns ranks whose samples enclose the `p`-quantile with at least `confidence`.
 ///
-/// `n_effective` below `n` widens the interval: the binomial is that of the effective sample, and
-/// its ranks are scaled to the real one. Each end misses with at most half the error, which makes
-/// the interval conservative for small samples. Use it with the cumulative counts of a histogram:
-/// the samples need not be kept.
+/// `n_effective` below `n` widens the interval: the binomial uses the effective sample, and its
+/// ranks are scaled to the real one. Each end misses with at most half the error, which makes the
+/// interval conservative for small samples. Use it with the cumulative counts of a histogram, which
+/// do not require the samples.
 ///
 /// # Errors
-/// Those of [`percentile_gate`]; [`Refusal::OutOfRange`] for `confidence`.
+/// As [`percentile_gate`]; [`Refusal::OutOfRange`] for `confidence`.
 pub fn quantile_ranks(n: u64, n_effective: f64, p: f64, confidence: f64) -> Result<Ranks, Refusal> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
@@ -60,7 +60,8 @@ pub fn quantile_ranks(n: u64, n_effective: f64, p: f64, confidence: f64) -> Resu
     percentile_gate(n as usize, n_effective, p)?;
     let trials = libm::floor(n_effective) as u64;
     let tail = 0.5 * (1.0 - confidence);
-    // The sample of rank l is at most the quantile unless fewer than l samples are below it.
+    // The sample of rank l is at most the quantile unless fewer than l samples are below the
+    // quantile.
     let low = binomial_rank(trials, p, tail);
     let high = binomial_rank(trials, p, 1.0 - tail) + 1;
     let scale = n as f64 / trials as f64;
@@ -72,12 +73,12 @@ pub fn quantile_ranks(n: u64, n_effective: f64, p: f64, confidence: f64) -> Resu
     })
 }
 
-/// The smallest `k` with `P(X <= k) >= probability`, for binomial `X`.
+/// Returns the smallest `k` with `P(X <= k) >= probability`, for binomial `X`.
 fn binomial_rank(trials: u64, p: f64, probability: f64) -> u64 {
     let n = trials as f64;
     let guess = n * p + normal_quantile(probability) * libm::sqrt(n * p * (1.0 - p));
     let mut k = (guess.max(0.0) as u64).min(trials);
-    // The normal guess is off by a rank or two; walk to the exact one.
+    // The normal approximation is off by a rank or two. Steps to the exact one.
     while k > 0 && binomial_cdf(k - 1, trials, p) >= probability {
         k -= 1;
     }
@@ -87,25 +88,25 @@ fn binomial_rank(trials: u64, p: f64, probability: f64) -> u64 {
     k
 }
 
-/// A quantile with its interval. Units are those of the samples.
+/// Quantile with its interval, in the unit of the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantile {
-    /// The quantile's probability, 0.99 for p99.
+    /// Probability of the quantile, 0.99 for p99.
     pub p: f64,
-    /// The sample at rank `ceil(p n)`.
+    /// Sample at rank `ceil(p n)`.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Samples it rests on.
+    /// Number of samples.
     pub n: usize,
 }
 
-/// The `p`-quantile of samples in ascending order with its 95 % interval.
+/// Returns the `p`-quantile of samples in ascending order with its 95 % interval.
 ///
 /// # Errors
-/// Those of [`quantile_ranks`].
+/// As [`quantile_ranks`].
 pub fn quantile_of_sorted(sorted: &[f64], n_effective: f64, p: f64) -> Result<Quantile, Refusal> {
     let ranks = quantile_ranks(sorted.len() as u64, n_effective, p, 0.95)?;
     // Ranks are within 1..=n by construction.
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(percentile_gate(10_000, 10_000.0, 0.999), Ok(()));
         let refused = percentile_gate(999, 999.0, 0.99).unwrap_err();
         assert!(matches!(refused, Refusal::EffectiveSampleTooSmall { needed: 1000, .. }));
-        // A hundred thousand samples worth five hundred do not bear a p99 either.
+        // A hundred thousand samples worth five hundred do not support a p99 either.
         assert!(percentile_gate(100_000, 500.0, 0.99).is_err());
         assert!(matches!(percentile_gate(10, 10.0, 1.0), Err(Refusal::OutOfRange { .. })));
     }

@@ -1,24 +1,24 @@
-//! What several runs of one experiment say together.
+//! Summary of several runs of one experiment.
 //!
-//! The headline is the mean with its interval; the best run is never among the figures (best of
-//! seven overstated the median by 40 % where it was measured). The spread is shown beside it,
-//! because an interval from three runs says little and a spread of 30 % says enough.
+//! The headline is the mean with its interval. The best run is never among the figures (a best of
+//! seven overstated the median by 40 % in a measurement). The spread accompanies the mean, because
+//! an interval from three runs reveals little and a spread of 30 % reveals enough.
 
 use super::interval::{Interval, Refusal, require_finite};
 use super::moments::Moments;
 use super::student::t_factor;
 
-/// Runs of an experiment taken together. Units are those of the runs' figures.
+/// Summary of the runs of an experiment, in the unit of the runs' figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeats {
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
     /// Mean over runs.
     pub mean: f64,
-    /// 95 % interval of the mean by Student's t over runs; `None` for a single run, whose
+    /// 95 % interval of the mean by Student's t over runs. `None` for a single run, whose
     /// repeatability is unknown.
     pub interval: Option<Interval>,
-    /// Maximum less minimum, over the mean; `None` for a single run or a mean of zero.
+    /// Maximum minus minimum, over the mean; `None` for a single run or a mean of zero.
     pub spread: Option<f64>,
     /// Standard deviation between runs over the mean; `None` as for `spread`.
     pub variation: Option<f64>,

@@ -1,30 +1,31 @@
-//! What a whole time series of a measurement says: where it settled, and the mean from there on.
+//! Steady part of a whole time series: where the series settled, and the mean from there.
 
 use super::batch::batch_means_at;
 use super::interval::{Interval, Refusal};
 use super::warm_up::settled_from;
 
-/// The mean of the settled part of a series.
+/// Mean of the settled part of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyMean {
     /// First value that counts, from 0: the end of the warm-up.
     pub start: usize,
-    /// Mean of the values from there on, with its interval.
+    /// Mean of the values from there, with its interval.
     pub interval: Interval,
 }
 
-/// Cuts the warm-up off and takes the mean of the rest with its 95 % interval.
+/// Cuts the warm-up and returns the mean of the rest with its 95 % interval.
 ///
-/// # Errors Those of [`settled_from`] and [`batch_means`](super::batch_means): a series that never
-/// settled, or one whose settled part is worth fewer than ten independent values.
+/// # Errors
+/// As [`settled_from`] and [`batch_means`](super::batch_means): a series that never settled, or one
+/// whose settled part is worth fewer than ten independent values.
 pub fn steady_mean(values: &[f64]) -> Result<SteadyMean, Refusal> {
     steady_mean_at(values, 0.95)
 }
 
-/// The same with another confidence than 0.95.
+/// Returns the same as [`steady_mean`] with another confidence than 0.95.
 ///
 /// # Errors
-/// Those of [`steady_mean`]; [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
+/// As [`steady_mean`]; [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
 pub fn steady_mean_at(values: &[f64], confidence: f64) -> Result<SteadyMean, Refusal> {
     let start = settled_from(values)?;
     Ok(SteadyMean { start, interval: batch_means_at(&values[start..], confidence)? })

@@ -1,45 +1,44 @@
-//! The steady-state rule of SNIA, exactly.
+//! Steady-state rule of SNIA, exactly.
 //!
-//! SNIA Solid State Storage Performance Test Specification (PTS) 2.0.2, section 2.1.24: over a
-//! measurement window of five rounds a tracked variable is steady when
+//! SNIA Solid State Storage Performance Test Specification (PTS) 2.0.2, section 2.1.24. Over a
+//! measurement window of five rounds a tracked variable is steady if both criteria hold:
 //!
-//! 1. the range of its values (maximum less minimum) is at most 20 % of their mean, and
-//! 2. the line of least squares through them rises or falls by at most 10 % of their mean, taken
-//!    over the whole window, from its first round to its last.
+//! 1. The range of its values (maximum minus minimum) is at most 20 % of their mean.
+//! 2. From the first round to the last, their least-squares line rises or falls by at most 10 % of
+//!    their mean.
 //!
-//! A test is steady at the first round at which every tracked variable is; it gives up after 25.
+//! A test is steady at the first round in which every tracked variable is. It gives up after 25.
 //!
-//! The rule alone proves little: reduced to five rounds of a minute it passes a device that still
-//! decays and is overstated by 88 %. [`super::until_steady`] adds what makes it safe.
+//! The rule alone proves little. Reduced to five rounds of a minute, it passes a device that still
+//! decays and is overstated by 88 %. [`super::until_steady`] adds the conditions that make it safe.
 
-/// Rounds of the measurement window.
+/// Number of rounds in the measurement window.
 pub const WINDOW_ROUNDS: usize = 5;
 
-/// Rounds after which a test that is not steady gives up.
+/// Number of rounds after which a test that is not steady gives up.
 pub const ROUNDS_MAX: usize = 25;
 
-/// The rule's figures over one window of five rounds.
+/// Figures of the rule over one window of five rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// Mean of the five rounds.
     pub mean: f64,
-    /// Maximum less minimum, over the mean. At most 0.20 when steady.
+    /// Maximum minus minimum, over the mean. At most 0.20 if steady.
     pub excursion: f64,
     /// Rise (or fall) of the least-squares line from first to last round, over the mean. At most
-    /// 0.10 when steady. Always positive.
+    /// 0.10 if steady. Always positive.
     pub slope_excursion: f64,
-    /// Whether the range criterion holds.
+    /// True if the range criterion is met.
     pub excursion_ok: bool,
-    /// Whether the slope criterion holds.
+    /// True if the slope criterion is met.
     pub slope_ok: bool,
 }
 
 impl Window {
     /// Evaluates the rule over five rounds.
     ///
-    /// The comparisons are made without division, so that a window that lies exactly on a limit
-    /// passes whenever its values are integers. Values that are not finite never pass, nor does a
-    /// mean of zero or below.
+    /// The comparisons avoid division, so that a window exactly on a limit passes if its values are
+    /// integers. Values that are not finite never pass, nor does a mean of zero or below.
     #[must_use]
     pub fn of(rounds: &[f64; WINDOW_ROUNDS]) -> Self {
         let sum: f64 = rounds.iter().sum();
@@ -60,14 +59,14 @@ impl Window {
         }
     }
 
-    /// Whether both criteria hold.
+    /// Returns true if both criteria are met.
     #[must_use]
     pub fn steady(&self) -> bool {
         self.excursion_ok && self.slope_ok
     }
 }
 
-/// The rule applied over a whole test.
+/// Result of the rule over a whole test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attained {
     /// Steady: the window ends with this round.
@@ -77,9 +76,9 @@ pub enum Attained {
         /// The window's figures, one per tracked variable.
         windows: Vec<Window>,
     },
-    /// Not steady yet, and rounds are left.
+    /// Not steady yet, and rounds remain.
     NotYet {
-        /// Rounds so far.
+        /// Number of rounds.
         rounds: usize,
         /// Figures of the latest window, one per tracked variable; empty below five rounds.
         windows: Vec<Window>,
@@ -93,8 +92,8 @@ pub enum Attained {
 
 /// Applies the rule to tracked variables, each a series with one value per round.
 ///
-/// Variables of different length are judged up to the shortest. Without any the answer is
-/// `NotYet`. Rounds after the 25th are not looked at.
+/// Variables of different length are judged up to the shortest. Without variables the result is
+/// `NotYet`. Rounds after the 25th are ignored.
 #[must_use]
 pub fn attained(tracked: &[&[f64]]) -> Attained {
     let rounds = tracked.iter().map(|series| series.len()).min().unwrap_or(0).min(ROUNDS_MAX);
@@ -147,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_slope_is_that_of_least_squares_not_of_the_ends() {
-        // Ends equal, yet moment = 2 (100 - 100) + (108 - 92) = 16: rise 6.4 of mean 100.
+        // The ends are equal, yet moment = 2 (100 - 100) + (108 - 92) = 16: rise 6.4 of mean 100.
         let window = Window::of(&[100.0, 92.0, 100.0, 108.0, 100.0]);
         assert!((window.slope_excursion - 0.064).abs() < 1e-15);
         assert!((window.excursion - 0.16).abs() < 1e-15);

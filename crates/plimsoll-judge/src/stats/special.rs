@@ -1,25 +1,25 @@
-//! Special functions behind the distributions: incomplete beta, binomial, normal, Kolmogorov.
+//! Special functions for the distributions: incomplete beta, binomial, normal, Kolmogorov.
 //!
 //! The binomial term is evaluated in its saddle-point form (C. Loader, *Fast and Accurate
-//! Computation of Binomial Probabilities*, 2000), which keeps full precision at a billion samples
+//! Computation of Binomial Probabilities*, 2000). It keeps full precision at a billion samples,
 //! where a difference of log-gammas has lost nine digits. The continued fraction of the incomplete
 //! beta function is DLMF 8.17.22, summed by the method of Lentz.
 //!
-//! Everything goes through `libm`, because a verdict must not depend on which C library the
-//! machine that judges happens to have.
+//! All functions use `libm`, because a verdict must not depend on the C library of the machine.
 
 use core::f64::consts::{PI, SQRT_2};
 
 /// `ln sqrt(2 pi)`.
 const LN_SQRT_TWO_PI: f64 = 0.918_938_533_204_672_8;
 
-/// Error of Stirling's formula, `ln gamma(x + 1) - [(x + 1/2) ln x - x + ln sqrt(2 pi)]`.
+/// Returns the error of Stirling's formula, `ln gamma(x + 1) - [(x + 1/2) ln x - x + ln sqrt(2
+/// pi)]`.
 fn stirling_error(x: f64) -> f64 {
     if x < 16.0 {
         return libm::lgamma(x + 1.0) - (x + 0.5) * libm::log(x) + x - LN_SQRT_TWO_PI;
     }
     let square = x * x;
-    // Bernoulli-number series; the term left out is below 1e-16 from x = 16 on.
+    // Bernoulli-number series; the first omitted term is below 1e-16 from x = 16 on.
     let tail = 1.0 / 1188.0 - 691.0 / 360_360.0 / square;
     let tail = 1.0 / 1680.0 - tail / square;
     let tail = 1.0 / 1260.0 - tail / square;
@@ -27,10 +27,10 @@ fn stirling_error(x: f64) -> f64 {
     (1.0 / 12.0 - tail / square) / x
 }
 
-/// Deviance `x ln(x / m) + m - x`, without cancellation when `x` is close to `m`.
+/// Returns the deviance `x ln(x / m) + m - x`, without cancellation when `x` is close to `m`.
 fn deviance(x: f64, m: f64) -> f64 {
     let difference = x - m;
-    // What is no number converges to none.
+    // NaN and infinity do not converge.
     if !difference.is_finite() {
         return f64::NAN;
     }
@@ -53,7 +53,7 @@ fn deviance(x: f64, m: f64) -> f64 {
     }
 }
 
-/// `x^a y^b / B(a, b)` with `y = 1 - x`: the density of the beta distribution times `x y`.
+/// Returns `x^a y^b / B(a, b)` with `y = 1 - x`: the density of the beta distribution times `x y`.
 fn beta_kernel(a: f64, b: f64, x: f64, y: f64) -> f64 {
     let n = a + b;
     let exponent = stirling_error(n)
@@ -64,10 +64,11 @@ fn beta_kernel(a: f64, b: f64, x: f64, y: f64) -> f64 {
     libm::exp(exponent) * libm::sqrt(a * b / (2.0 * PI * n))
 }
 
-/// Continued fraction of the incomplete beta function, for `x` below its mean.
+/// Returns the continued fraction of the incomplete beta function, for `x` below its mean.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
-    // It converges in a small multiple of sqrt(max(a, b)) terms: 1e6 serves a billion samples.
+    // The fraction converges in a small multiple of sqrt(max(a, b)) terms: 1e6 is enough for a
+    // billion samples.
     const MAX_TERMS: u32 = 1_000_000;
     let guard = |v: f64| if v.abs() < TINY { TINY } else { v };
     let mut c = 1.0;
@@ -91,13 +92,14 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     h
 }
 
-/// Regularised incomplete beta function `I_x(a, b)`, for `a, b > 0`; `x` is clamped to 0..=1.
+/// Returns the regularised incomplete beta function `I_x(a, b)`, for `a, b > 0`; `x` is clamped to
+/// 0..=1.
 #[must_use]
 pub fn beta_regularised(a: f64, b: f64, x: f64) -> f64 {
     beta_of_parts(a, b, x, 1.0 - x)
 }
 
-/// The same from `x` and `y = 1 - x`, for callers that know both without cancellation.
+/// Returns the same from `x` and `y = 1 - x`, for callers that have both without cancellation.
 #[must_use]
 pub fn beta_of_parts(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if [a, b, x, y].iter().any(|value| value.is_nan()) {
@@ -117,23 +119,23 @@ pub fn beta_of_parts(a: f64, b: f64, x: f64, y: f64) -> f64 {
     }
 }
 
-/// `P(X <= k)` for `X` binomial with `n` trials of probability `p`.
+/// Returns `P(X <= k)` for `X` binomial with `n` trials of probability `p`.
 #[must_use]
 pub fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
     if k >= n {
         return 1.0;
     }
-    // Sample counts are far below 2^53, where the conversion is exact.
+    // Sample counts are far below 2^53, so the conversion is exact.
     beta_of_parts((n - k) as f64, k as f64 + 1.0, 1.0 - p, p)
 }
 
-/// `P(Z <= z)` for a standard normal `Z`.
+/// Returns `P(Z <= z)` for a standard normal `Z`.
 #[must_use]
 pub fn normal_cdf(z: f64) -> f64 {
     0.5 * libm::erfc(-z / SQRT_2)
 }
 
-/// The `z` with `P(Z <= z) = p`; infinite at 0 and 1.
+/// Returns the `z` with `P(Z <= z) = p`; infinite at 0 and 1.
 #[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
     if p.is_nan() {
@@ -146,11 +148,11 @@ pub fn normal_quantile(p: f64) -> f64 {
         return f64::INFINITY;
     }
     if p > 0.5 {
-        // The lower tail keeps its digits, the upper one has lost them in `1 - p`.
+        // The lower tail keeps its digits; the upper one has lost them in `1 - p`.
         return -normal_quantile(1.0 - p);
     }
-    // Abramowitz & Stegun 26.2.23 to 4.5e-4, then Newton steps in the logarithm of the tail,
-    // where the function is close to a parabola and the steps cannot overshoot.
+    // Starts with Abramowitz & Stegun 26.2.23, to 4.5e-4. Newton steps follow in the logarithm of
+    // the tail. The function is close to a parabola there, so the steps cannot overshoot.
     let t = libm::sqrt(-2.0 * libm::log(p));
     let mut z = -(t
         - (2.515_517 + t * (0.802_853 + t * 0.010_328))
@@ -163,10 +165,10 @@ pub fn normal_quantile(p: f64) -> f64 {
     z
 }
 
-/// `P(sqrt(n) D > x)` of the Kolmogorov distribution, the limit for large samples.
+/// Returns `P(sqrt(n) D > x)` of the Kolmogorov distribution, the limit for large samples.
 ///
-/// It is also the law of the largest excursion of a Brownian bridge, hence of the CUSUM statistic.
-/// Both of its series are used, each where it converges in a few terms.
+/// This is also the distribution of the largest excursion of a Brownian bridge, hence of the CUSUM
+/// statistic. The function uses both series, each in the region of fast convergence.
 #[must_use]
 pub fn kolmogorov_survival(x: f64) -> f64 {
     if x <= 0.0 {
@@ -196,7 +198,8 @@ pub fn kolmogorov_survival(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A series that overflows gives statistics that are no numbers: they end, as no number.
+    /// A series that overflows gives NaN statistics. The functions must return NaN instead of
+    /// looping.
     #[test]
     fn what_is_no_number_ends_as_none() {
         assert!(beta_of_parts(2.0, 0.5, f64::NAN, f64::NAN).is_nan());
@@ -216,7 +219,8 @@ mod tests {
     fn normal_quantile_undoes_the_distribution_in_both_tails() {
         for z in [-8.0, -3.0, -1.0, -0.1, 0.0, 0.5, 2.0, 4.0] {
             let back = normal_quantile(normal_cdf(z));
-            // In the upper tail the digits of `1 - p` are what is left: 1e-10 is all there is.
+            // In the upper tail only the digits of `1 - p` are left, so 1e-10 is the best
+            // precision.
             assert!((back - z).abs() < 1e-10, "{z} came back as {back}");
         }
         assert_eq!(normal_quantile(0.0), f64::NEG_INFINITY);

@@ -1,14 +1,14 @@
 //! Student's t distribution with any positive number of degrees of freedom.
 //!
 //! "Student" (W. S. Gosset), *The Probable Error of a Mean*, Biometrika 6 (1908). The distribution
-//! function is the regularised incomplete beta function (DLMF 8.17); the quantile is found from it
-//! by bracketed Newton steps, so that it is as exact as the function itself.
+//! function is the regularised incomplete beta function (DLMF 8.17). Bracketed Newton steps derive
+//! the quantile from it, so that both have the same precision.
 
 use core::f64::consts::PI;
 
 use super::special::{beta_of_parts, normal_quantile};
 
-/// `P(T <= t)` with `freedom > 0` degrees of freedom.
+/// Returns `P(T <= t)` with `freedom > 0` degrees of freedom.
 #[must_use]
 pub fn t_cdf(t: f64, freedom: f64) -> f64 {
     if t == 0.0 {
@@ -19,13 +19,13 @@ pub fn t_cdf(t: f64, freedom: f64) -> f64 {
     if t > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// `P(|T| >= |t|)`, the two-sided p-value of a t statistic.
+/// Returns `P(|T| >= |t|)`, the two-sided p-value of a t statistic.
 #[must_use]
 pub fn t_two_sided(t: f64, freedom: f64) -> f64 {
     2.0 * t_cdf(-t.abs(), freedom)
 }
 
-/// Density of the t distribution, used for the Newton steps.
+/// Returns the density of the t distribution, used for the Newton steps.
 fn t_density(t: f64, freedom: f64) -> f64 {
     let log = libm::lgamma(0.5 * (freedom + 1.0))
         - libm::lgamma(0.5 * freedom)
@@ -34,7 +34,7 @@ fn t_density(t: f64, freedom: f64) -> f64 {
     libm::exp(log)
 }
 
-/// The `t` with `P(T <= t) = p`; infinite at 0 and 1, NaN outside or for `freedom <= 0`.
+/// Returns the `t` with `P(T <= t) = p`; infinite at 0 and 1, NaN outside or for `freedom <= 0`.
 #[must_use]
 pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) || freedom.is_nan() || freedom <= 0.0 {
@@ -77,7 +77,8 @@ pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     t
 }
 
-/// The factor on a standard error that makes a two-sided interval of `confidence` (0.95 for 95 %).
+/// Returns the factor on a standard error that gives a two-sided interval of `confidence` (0.95 for
+/// 95 %).
 #[must_use]
 pub fn t_factor(confidence: f64, freedom: f64) -> f64 {
     -t_quantile(0.5 * (1.0 - confidence), freedom)

@@ -1,127 +1,128 @@
-//! Finding the load line: which load to measure next, and when enough is known.
+//! Search for the load line: the next load to measure, and the end of the search.
 //!
-//! A pure state machine. It proposes a load, is told what was measured there, and so on until it
-//! knows the highest load carried within every latency ceiling, the knee, and the fewest threads
-//! that meet the requirement, in at most 16 steps:
+//! A pure state machine. It proposes a load and receives the measurement. The result is the highest
+//! load within every latency ceiling, the knee, and the minimum number of threads that meets the
+//! requirement. The search takes at most 16 steps:
 //!
 //! 1. *Grow* fourfold until a ceiling is broken or throughput no longer grows.
-//! 2. *Refine* where most could still be gained: between the best point and its neighbours.
-//! 3. *Requirement*: close in on the fewest threads that meet it.
-//! 4. *Confirm* the answer by measuring it again.
+//! 2. *Refine* between the best point and its neighbours, at the largest possible gain.
+//! 3. *Requirement*: close in on the minimum number of threads that meets it.
+//! 4. *Confirm* the answer with a second measurement.
 //!
-//! That more load gives more throughput or more latency is not taken for granted: a disk tier
-//! pushed past its efficient range loses both. A gap between two measured loads is closed only when
-//! throughput that went on growing as it came, right up to the upper load, and dropped there, would
-//! not be worth a step; and the best load stands only with neighbours measured on both sides within
-//! a factor of two. Curves that flatten (J. Zahorjan et al., *Balanced Job Bound Analysis of
-//! Queueing Networks*, CACM 25 (1982)), that fall (N. J. Gunther, *Guerrilla Capacity Planning*,
-//! 2007) and that drop at a cliff are found alike.
+//! The search does not assume that more load gives more throughput or more latency: a disk tier
+//! pushed past its efficient range loses both. Throughput between two measured loads could continue
+//! to grow up to the upper load, and drop there. The search closes such a gap only if even that
+//! gain would not be worth a step. The best load is final only with measured neighbours on both
+//! sides within a factor of two. The search finds curves that flatten (J. Zahorjan et al.,
+//! *Balanced Job Bound Analysis of Queueing Networks*, CACM 25 (1982)), that fall (N. J. Gunther,
+//! *Guerrilla Capacity Planning*, 2007) and that drop at a cliff.
 
 mod curve;
 mod search;
 
 pub use search::Search;
 
-/// Most steps of a search, repeats of a point included.
+/// Maximum number of steps of a search, including repeats of a point.
 pub const STEPS_MAX: usize = 16;
 
-/// How the load is issued, hence what a load is.
+/// Way of issuing the load, which defines the unit of a load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Loop {
-    /// A load is a number of threads, or operations outstanding.
+    /// A load is a number of threads or outstanding operations.
     Closed,
-    /// A load is a rate in operations per second; where less than 97 % of it is achieved, it is not
-    /// carried.
+    /// A load is a rate in operations per second. The storage sustains it if at least 97 % of it
+    /// is achieved.
     Open,
 }
 
-/// What is searched for, and where.
+/// Goal and range of the search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
-    /// How the load is issued.
+    /// Way of issuing the load.
     pub issue: Loop,
-    /// Smallest load that is measured; at least 1.
+    /// Smallest load to measure; at least 1.
     pub load_min: u64,
-    /// Largest load that is measured.
+    /// Largest load to measure.
     pub load_max: u64,
     /// Latency ceilings in ns, in the order of [`Point::latencies_ns`]. May be empty.
     pub ceilings_ns: Vec<f64>,
     /// Rate that the application needs, in operations per second.
     pub required_per_s: Option<f64>,
-    /// Steps after which the search ends with what it knows; 16 at most.
+    /// Number of steps after which the search stops; at most 16.
     pub steps_max: usize,
 }
 
-/// What was measured at a load.
+/// Measurement at a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// The load, as proposed.
+    /// Proposed load.
     pub load: u64,
     /// Operations per second.
     pub throughput_per_s: f64,
-    /// The latencies that have ceilings, in ns and in the ceilings' order.
+    /// Latencies with ceilings, in ns and in the ceilings' order.
     pub latencies_ns: Vec<f64>,
-    /// Whether the measurement was steady. One that was not is repeated once; a load that is
-    /// unsteady twice is not carried.
+    /// True if the measurement was steady. An unsteady measurement is repeated once. The storage
+    /// does not sustain a load that is unsteady twice.
     pub steady: bool,
 }
 
-/// Why a load is proposed.
+/// Reason why a load is proposed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Purpose {
-    /// To see where the curve bends.
+    /// Find the bend of the curve.
     Grow,
-    /// To find the highest load within the ceilings.
+    /// Find the highest load within the ceilings.
     Refine,
-    /// To find the fewest threads that meet the requirement.
+    /// Find the minimum number of threads that meets the requirement.
     Requirement,
-    /// Because the last measurement there was not steady.
+    /// Repeat a measurement that was not steady.
     Repeat,
-    /// To confirm an answer.
+    /// Confirm an answer.
     Confirm,
 }
 
-/// What to do next.
+/// Next action of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Measure at this load.
     Measure {
-        /// The load.
+        /// Load to measure.
         load: u64,
-        /// Why there.
+        /// Reason for this load.
         purpose: Purpose,
     },
-    /// All is known that can be known within the steps.
+    /// The search is complete, or has no steps left.
     Done(Outcome),
 }
 
-/// A load that was measured, all its measurements taken together.
+/// Measured load, with the mean of all its measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carried {
     /// The load.
     pub load: u64,
-    /// Mean of its measurements, in operations per second.
+    /// Mean of the measurements, in operations per second.
     pub throughput_per_s: f64,
-    /// How many measurements.
+    /// Number of measurements.
     pub measurements: usize,
 }
 
-/// The result of a search.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The highest throughput carried within every ceiling, at the smallest load that gives it;
-    /// `None` if no measured load is within them.
+    /// Highest throughput within every ceiling, at the smallest load that gives it. `None` if no
+    /// measured load is within the ceilings.
     pub load_line: Option<Carried>,
-    /// Whether the load line was measured twice and lies between neighbours that carry less.
+    /// True if the load line was measured twice and its neighbours on both sides achieve less.
     pub confirmed: bool,
-    /// Where throughput over latency is largest (L. Kleinrock, *Power and Deterministic Rules of
-    /// Thumb*, 1979): beyond it, latency grows faster than throughput.
+    /// Load with the largest throughput over latency (L. Kleinrock, *Power and Deterministic Rules
+    /// of Thumb*, 1979). Beyond it, latency grows faster than throughput.
     pub knee: Option<Carried>,
-    /// The smallest load that meets the requirement within the ceilings; `None` without a
-    /// requirement, or if none does.
+    /// Smallest load that meets the requirement within the ceilings. `None` without a requirement,
+    /// or if no load meets it.
     pub fewest: Option<Carried>,
-    /// Whether a load just below `fewest` (one less, or 5 %) was measured and does not meet it.
+    /// True if a load just below `fewest` (one less, or 5 %) was measured and does not meet the
+    /// requirement.
     pub fewest_checked: bool,
-    /// Measurements taken.
+    /// Number of measurements.
     pub steps: usize,
 }

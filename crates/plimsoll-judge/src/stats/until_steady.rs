@@ -1,24 +1,25 @@
-//! When may a measurement stop? The rules behind `measure = "until-steady"`.
+//! End of a measurement: the rules behind `measure = "until-steady"`.
 //!
-//! A state that is fed one value per interval and says steady, not yet, or never, and why. Two
-//! rules are offered:
+//! The state receives one value per interval and answers steady, not yet, or never, with the
+//! reason. There are two rules:
 //!
 //! - *Rounds*: SNIA PTS 2.0.2 ([`super::snia`]) over rounds of a given number of values.
-//! - *Series*: a sequential rule for the values themselves. Looks are taken at geometrically
-//!   growing lengths; at a look the warm-up is cut ([`super::warm_up`]), the fifths of the rest must
-//!   meet the two SNIA criteria, and the interval of its mean, which accounts for autocorrelation
+//! - *Series*: a sequential rule for the values themselves. It looks at the series at geometrically
+//!   growing lengths. A look cuts the warm-up ([`super::warm_up`]). The fifths of the rest must
+//!   meet the two SNIA criteria. The interval of the mean, which accounts for autocorrelation
 //!   ([`super::batch`]), must be narrow enough.
 //!
-//! Stopping as soon as an interval is narrow favours the moments when it is too narrow by chance
+//! A rule that stops when an interval is narrow favours moments in which it is too narrow by chance
 //! (Y. S. Chow and H. Robbins, *On the Asymptotic Theory of Fixed-Width Sequential Confidence
 //! Intervals*, 1965). Measured with these looks, 95 % intervals cover 91.7-94.6 % at the stop. So
-//! each look is taken at 97.5 %, and what is reported at the stop covers 95.3-97.2 % (eight kinds
-//! of noise, 3,000 measurements each).
+//! each look uses 97.5 %, and the reported interval covers 95.3-97.2 % (eight kinds of noise, 3,000
+//! measurements each).
 //!
 //! For writes, time proves little: five rounds of a minute pass a device that still decays and is
-//! overstated by 88 %. So they must also have written twice the capacity in all, conditioning
-//! included (SNIA's preconditioning, PTS 2.2), and the whole capacity once within the window that
-//! is judged. Rounds that are too short for that are joined, so that five of them hold it.
+//! overstated by 88 %. So the load must also have written twice the capacity in all, conditioning
+//! included (SNIA's preconditioning, PTS 2.2). Within the judged window it must have written the
+//! whole capacity once. Rounds that are too short for that are joined, so that five of them cover
+//! it.
 
 use thiserror::Error;
 
@@ -27,96 +28,96 @@ use super::interval::{Interval, Refusal};
 use super::snia::{ROUNDS_MAX, WINDOW_ROUNDS, Window};
 use super::warm_up::settled_within;
 
-/// Factor by which the series grows from look to look.
+/// Growth factor of the series from look to look.
 const LOOK_GROWTH: f64 = 1.5;
 
-/// Confidence of the interval at each look, so that the one at the stop holds at 95 %.
+/// Confidence of the interval at each look, so that the one at the stop covers 95 %.
 const CONFIDENCE: f64 = 0.975;
 
-/// Share of the wanted half width by which what is left of a warm-up may bias the mean.
+/// Maximum bias of the mean by the rest of a warm-up, as a share of the target half width.
 const BIAS_SHARE: f64 = 0.2;
 
-/// Capacities that must have been written before a write load is called steady.
+/// Capacities that must be written before a write load is steady.
 pub const CAPACITIES_TOTAL: u64 = 2;
 
-/// Capacities that must have been written within the window that is judged.
+/// Capacities that must be written within the judged window.
 pub const CAPACITIES_WINDOW: u64 = 1;
 
-/// What steadiness is judged by.
+/// Rule for steadiness.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
     /// SNIA's five rounds; gives up after 25 rounds.
     Rounds {
-        /// Values per round, of which it is the mean; at least 1. For writes, that many or a
-        /// multiple, so that five rounds write the capacity.
+        /// Values per round; at least 1. A round's value is their mean. For writes, a round has
+        /// this number or a multiple of it, so that five rounds write the capacity.
         values: usize,
     },
-    /// The sequential rule.
+    /// Sequential rule.
     Series {
-        /// Values at the first look; at least 20.
+        /// Number of values at the first look; at least 20.
         values_min: usize,
-        /// Half width of the interval, as a share of the mean, that is narrow enough.
+        /// Half width of the interval, as a share of the mean, at which the measurement stops.
         relative_half_width: f64,
     },
 }
 
-/// What a write load is measured against.
+/// Amounts for the conditions on a write load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Writes {
     /// Capacity that the load writes to.
     pub capacity_bytes: u64,
-    /// Written to it by conditioning, before the first value.
+    /// Bytes written by conditioning, before the first value.
     pub conditioned_bytes: u64,
 }
 
-/// What is to be judged, and when to give up.
+/// Rule of a measurement, with its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The rule.
+    /// Rule for steadiness.
     pub rule: Rule,
-    /// Values after which a measurement that is not steady gives up: the plan's cap.
+    /// Number of values after which an unsteady measurement gives up: the plan's cap.
     pub values_max: usize,
     /// Present if the load writes.
     pub writes: Option<Writes>,
 }
 
-/// Why a measurement is not steady.
+/// Reason why a measurement is not steady.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum Why {
-    /// The first look, or the fifth round, is not reached.
+    /// The first look, or the fifth round, is still ahead.
     #[error("{values} of at least {needed} intervals measured")]
     TooFewValues {
-        /// Values so far.
+        /// Number of values.
         values: usize,
-        /// Values needed for the next look.
+        /// Number of values at the next look.
         needed: usize,
     },
-    /// Too little was written, in all.
+    /// The load wrote too little in all.
     #[error(
         "{written_bytes} bytes written since conditioning began, {needed_bytes} are needed: \
          twice the capacity"
     )]
     TooLittleWritten {
-        /// Written so far, conditioning included.
+        /// Bytes written, conditioning included.
         written_bytes: u64,
         /// Twice the capacity.
         needed_bytes: u64,
     },
-    /// Too little was written within the window.
+    /// The load wrote too little within the window.
     #[error(
         "{written_bytes} bytes written since the load settled, {needed_bytes} are needed: the \
          whole capacity once"
     )]
     TooLittleWrittenInWindow {
-        /// Written since the window began.
+        /// Bytes written since the window started.
         written_bytes: u64,
-        /// The capacity.
+        /// Capacity.
         needed_bytes: u64,
     },
-    /// The series did not settle, or bears no interval.
+    /// The series did not settle, or does not support an interval.
     #[error("{0}")]
     Refused(Refusal),
-    /// Maximum less minimum of the five parts is above 20 % of the mean.
+    /// Maximum minus minimum of the five parts is above 20 % of the mean.
     #[error(
         "the five latest parts differ by {:.1} % of their mean, at most 20 % is steady",
         .0.excursion * 100.0
@@ -128,7 +129,7 @@ pub enum Why {
         .0.slope_excursion * 100.0
     )]
     Drift(Window),
-    /// The interval is wider than wanted.
+    /// The interval is wider than the target.
     #[error(
         "the mean is known to {:.1} % only, {:.1} % is wanted",
         relative_half_width * 100.0,
@@ -137,53 +138,55 @@ pub enum Why {
     TooWide {
         /// Half width of the interval as a share of the mean.
         relative_half_width: f64,
-        /// The share wanted.
+        /// Target share.
         wanted: f64,
     },
 }
 
-/// A measurement that is steady.
+/// Steady part of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steady {
     /// First value of the steady part, from 0.
     pub start: usize,
-    /// One past its last value.
+    /// One past the last value of the steady part.
     pub end: usize,
-    /// SNIA's figures of its five parts.
+    /// SNIA's figures of the five parts.
     pub window: Window,
-    /// The mean of the steady part with its interval, valid although the measurement stopped on
-    /// seeing it. `None` under the rule of rounds, which makes no statement about precision.
+    /// Mean of the steady part with its interval. The interval accounts for the stopping rule.
+    /// `None` under the rule of rounds, which makes no statement about precision.
     pub interval: Option<Interval>,
 }
 
-/// Where a measurement stands.
+/// State of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// It may stop.
+    /// The measurement may stop.
     Steady(Steady),
-    /// It goes on, because of this.
+    /// The measurement continues, with the reason.
     NotYet(Why),
-    /// It reached its cap without being steady, because of this; the run is INCONCLUSIVE.
+    /// The measurement reached its cap without being steady, with the reason. The run is
+    /// INCONCLUSIVE.
     Never(Why),
 }
 
-/// A measurement that is judged as it goes.
+/// Measurement that is judged while it runs.
 #[derive(Clone, Debug)]
 pub struct UntilSteady {
     settings: Settings,
     values: Vec<f64>,
-    /// Written before each value and after the last: one entry more than `values`.
+    /// Bytes written before each value and after the last: one entry more than `values`.
     written_bytes: Vec<u64>,
     next_look: usize,
     progress: Progress,
 }
 
 impl UntilSteady {
-    /// A measurement without values.
+    /// Creates a measurement without values.
     ///
-    /// # Errors [`Refusal::OutOfRange`] for a rule or cap that could never be met: rounds of no
-    /// values, fewer than 20 values at the first look, a half width that is not above 0, or a cap
-    /// below the first decision.
+    /// # Errors
+    /// [`Refusal::OutOfRange`] for a rule or cap that could never be met: rounds of no values,
+    /// fewer than 20 values at the first look, a half width that is not above 0, or a cap below the
+    /// first decision.
     pub fn new(settings: Settings) -> Result<Self, Refusal> {
         let first = match settings.rule {
             Rule::Rounds { values } if values >= 1 => values * WINDOW_ROUNDS,
@@ -211,9 +214,9 @@ impl UntilSteady {
         })
     }
 
-    /// Takes the value of one more interval and the bytes that were written during it.
+    /// Adds the value of one more interval and the bytes that were written during it.
     ///
-    /// Once steady or given up, further values change nothing.
+    /// Once the measurement is steady or has given up, further values change nothing.
     pub fn push(&mut self, value: f64, written_bytes: u64) -> &Progress {
         if !matches!(self.progress, Progress::NotYet(_)) {
             return &self.progress;
@@ -230,19 +233,19 @@ impl UntilSteady {
         &self.progress
     }
 
-    /// Where the measurement stands.
+    /// Returns the state of the measurement.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// The values so far, for the chart that shows why a run never settled.
+    /// Returns the values, for the chart of a run that never settled.
     #[must_use]
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// Judges what there is, and sets when to look again.
+    /// Judges the current values, and schedules the next look.
     fn look(&mut self, at_cap: bool) {
         let n = self.values.len();
         let mut rounds_over = false;
@@ -254,7 +257,7 @@ impl UntilSteady {
                 (joined.and_then(|round| self.judge_rounds(round)), n + values)
             }
             Rule::Series { relative_half_width, .. } => match self.enough_written(0) {
-                // Without enough written there is no look, and none is wasted.
+                // A look requires enough written bytes; until then none is used up.
                 Err(why) => (Err(why), n + 1),
                 Ok(()) => {
                     let next = libm::ceil(n as f64 * LOOK_GROWTH) as usize;
@@ -270,8 +273,8 @@ impl UntilSteady {
         };
     }
 
-    /// Values of a round: `round` of them, or so many times as many that the latest five rounds
-    /// wrote the capacity.
+    /// Returns the number of values of a round: `round`, or a multiple with which the latest five
+    /// rounds wrote the capacity.
     fn joined_rounds(&self, round: usize) -> Result<usize, Why> {
         let n = self.values.len();
         let needed = WINDOW_ROUNDS * round;
@@ -288,7 +291,7 @@ impl UntilSteady {
             })
     }
 
-    /// SNIA's rule over the latest five rounds.
+    /// Applies SNIA's rule to the latest five rounds.
     fn judge_rounds(&self, round: usize) -> Result<Steady, Why> {
         let end = self.values.len();
         let start = end - WINDOW_ROUNDS * round;
@@ -297,7 +300,7 @@ impl UntilSteady {
         Ok(Steady { start, end, window, interval: None })
     }
 
-    /// The sequential rule over all values.
+    /// Applies the sequential rule to all values.
     fn judge_series(&self, wanted: f64) -> Result<Steady, Why> {
         let start = settled_within(&self.values, wanted * BIAS_SHARE).map_err(Why::Refused)?;
         let rest = &self.values[start..];
@@ -312,7 +315,7 @@ impl UntilSteady {
         Ok(Steady { start, end: self.values.len(), window, interval: Some(interval) })
     }
 
-    /// Whether enough was written in all and, from value `start` on, in the window.
+    /// Checks that enough was written in all and, from value `start` on, in the window.
     fn enough_written(&self, start: usize) -> Result<(), Why> {
         let Some(writes) = self.settings.writes else { return Ok(()) };
         let total = self.written_bytes[self.written_bytes.len() - 1];
@@ -333,7 +336,7 @@ fn refuse<T>(name: &'static str, value: f64) -> Result<T, Refusal> {
     Err(Refusal::OutOfRange { name, value })
 }
 
-/// The five SNIA rounds of an interval of at least five values: its fifths.
+/// Returns the five SNIA rounds of an interval of at least five values: its fifths.
 pub fn fifths(values: &[f64]) -> Window {
     let n = values.len();
     Window::of(&core::array::from_fn(|i| {
@@ -342,7 +345,7 @@ pub fn fifths(values: &[f64]) -> Window {
     }))
 }
 
-/// Whether both of SNIA's criteria hold, and which does not.
+/// Checks both of SNIA's criteria.
 ///
 /// # Errors
 /// [`Why::Excursion`] or [`Why::Drift`] with the window's figures.
@@ -378,7 +381,7 @@ mod tests {
         };
         assert_eq!((steady.start, steady.end), (0, 60));
         assert!(steady.interval.unwrap().contains(100.0));
-        // It stays so, whatever comes.
+        // The state is final: later values do not change it.
         assert_eq!(state.push(1e9, 0), &Progress::Steady(steady));
         assert_eq!(state.values().len(), 60);
     }
@@ -407,8 +410,8 @@ mod tests {
                 break;
             }
         }
-        // 1,500 + 600 is enough in all at the 60th value, but since the first value the whole
-        // capacity has been written at the 100th only.
+        // At the 60th value, 1,500 + 600 is enough in all. Only at the 100th has the load written
+        // the whole capacity since the first value.
         assert_eq!(stopped, 100);
     }
 

@@ -1,19 +1,19 @@
-//! Is one arm of a comparison faster than the other, and by what ratio?
+//! Comparison of two arms: is one faster, and by what ratio?
 //!
-//! The unit of replication is the run: values within a run share its data, its cache and its
-//! neighbours, and thousands of them are no substitute for a second run. So the runs' means are
-//! compared, on a logarithmic scale, where a ratio is a difference (T. Kalibera and R. Jones,
-//! *Rigorous Benchmarking in Reasonable Time*, ISMM 2013: report the effect size with its
-//! interval), by the t test for unequal variances of B. L. Welch, *The Generalization of
-//! "Student's" Problem when Several Different Population Variances are Involved*, Biometrika 34
-//! (1947). Measured on two arms of five runs that do not differ, it declares a difference in 3.8
-//! to 5.6 % of 2,000 cases; a percentile bootstrap over the same runs does so in 11 %.
+//! The unit of replication is the run. Values within a run share its data, its cache and its
+//! neighbours, and thousands of them do not replace a second run. So the runs' means are compared
+//! on a logarithmic scale, on which a ratio is a difference (T. Kalibera and R. Jones, *Rigorous
+//! Benchmarking in Reasonable Time*, ISMM 2013: report the effect size with its interval). The test
+//! is the t test for unequal variances of B. L. Welch, *The Generalization of "Student's" Problem
+//! when Several Different Population Variances are Involved*, Biometrika 34 (1947). Measured on two
+//! equal arms of five runs, it declares a difference in 3.8 to 5.6 % of 2,000 cases. A percentile
+//! bootstrap over the same runs does so in 11 %.
 
 use super::interval::{Interval, Refusal};
 use super::moments::Moments;
 use super::student::{t_factor, t_two_sided};
 
-/// Fewest runs per arm from which a difference is called significant.
+/// Minimum number of runs per arm for a significant difference.
 ///
 /// With three runs each, even a perfect separation of the arms occurs by chance in 10 % of cases
 /// (the exact rank test's smallest p-value); with four in 2.9 %.
@@ -29,8 +29,8 @@ pub struct Comparison {
     pub p_value: f64,
     /// Welch's degrees of freedom.
     pub freedom: f64,
-    /// Whether the difference is more than the scatter between runs, at the confidence asked for.
-    /// Never with fewer than four runs in either arm.
+    /// True if the difference exceeds the scatter between runs, at the requested confidence. Never
+    /// true with fewer than four runs in either arm.
     pub significant: bool,
 }
 
@@ -43,10 +43,10 @@ pub fn compare(a: &[f64], b: &[f64]) -> Result<Comparison, Refusal> {
     compare_at(a, b, 0.95)
 }
 
-/// The same with another confidence than 0.95.
+/// Returns the same as [`compare`] with another confidence than 0.95.
 ///
 /// # Errors
-/// Those of [`compare`]; [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
+/// As [`compare`]; [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
 pub fn compare_at(a: &[f64], b: &[f64], confidence: f64) -> Result<Comparison, Refusal> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
@@ -54,7 +54,7 @@ pub fn compare_at(a: &[f64], b: &[f64], confidence: f64) -> Result<Comparison, R
     let (a_log, b_log) = (logarithms(a)?, logarithms(b)?);
     let welch = welch_t(&a_log, &b_log)?;
     let half = t_factor(confidence, welch.freedom) * welch.error;
-    // Arms that repeat exactly have no error: 0 times the infinite factor would not be a number.
+    // Arms without scatter have no error: 0 times the infinite factor would be NaN.
     let half = if welch.error == 0.0 { 0.0 } else { half };
     let (low, high) = (libm::exp(welch.difference - half), libm::exp(welch.difference + half));
     let runs = a.len() + b.len();
@@ -83,7 +83,7 @@ fn logarithms(runs: &[f64]) -> Result<Vec<f64>, Refusal> {
 /// Welch's t test of two samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Welch {
-    /// Mean of the second sample less that of the first.
+    /// Mean of the second sample minus that of the first.
     pub difference: f64,
     /// Standard error of the difference.
     pub error: f64,
@@ -95,9 +95,9 @@ pub struct Welch {
     pub p_value: f64,
 }
 
-/// Welch's t test of `b` against `a`.
+/// Runs Welch's t test of `b` against `a`.
 ///
-/// Two samples without any scatter have a p-value of 1 if they are equal and 0 if not.
+/// Two samples without scatter have a p-value of 1 if they are equal and 0 if not.
 ///
 /// # Errors
 /// [`Refusal::TooFewValues`] with fewer than two values in a sample.

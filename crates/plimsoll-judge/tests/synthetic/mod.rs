@@ -1,28 +1,28 @@
-//! Series with known truth: the noise, transients and modes that storage shows, from a seed.
+//! Seeded series with known truth: noise, transients and modes that storage shows.
 
 #![allow(dead_code)] // each test binary uses its own part
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A seeded source of uniform, normal and exponential numbers.
+/// Seeded source of uniform, normal and exponential numbers.
 pub struct Source {
     rng: Xoshiro256PlusPlus,
     spare: Option<f64>,
 }
 
 impl Source {
-    /// A source whose numbers depend on `seed` alone.
+    /// Creates a source whose numbers depend on `seed` alone.
     pub fn new(seed: u64) -> Self {
         Self { rng: Xoshiro256PlusPlus::seed_from_u64(seed), spare: None }
     }
 
-    /// Uniform in the open interval 0..1.
+    /// Returns a uniform number in the open interval 0..1.
     pub fn uniform(&mut self) -> f64 {
         ((self.rng.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    /// Standard normal, by the polar method of Marsaglia.
+    /// Returns a standard normal number, by the polar method of Marsaglia.
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
@@ -38,12 +38,13 @@ impl Source {
         }
     }
 
-    /// Exponential with mean 1.
+    /// Returns an exponential number with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -libm::log(self.uniform())
     }
 
-    /// `n` values of a stationary AR(1) process of mean 0 and variance 1; `phi` 0 is white noise.
+    /// Returns `n` values of a stationary AR(1) process of mean 0 and variance 1; `phi` 0 is white
+    /// noise.
     pub fn ar1(&mut self, n: usize, phi: f64) -> Vec<f64> {
         let innovation = libm::sqrt(1.0 - phi * phi);
         let mut state = self.normal();
@@ -55,7 +56,7 @@ impl Source {
             .collect()
     }
 
-    /// White noise of variance `1 - share` over an AR(1) process of variance `share`.
+    /// Returns white noise of variance `1 - share` plus an AR(1) process of variance `share`.
     pub fn drift_beneath_noise(&mut self, n: usize, phi: f64, share: f64) -> Vec<f64> {
         let slow = self.ar1(n, phi);
         slow.iter()
@@ -63,8 +64,8 @@ impl Source {
             .collect()
     }
 
-    /// Values of two modes 10 standard deviations apart, the upper one with probability `upper`,
-    /// each value independent. Mean 0.
+    /// Returns independent values of two modes 10 standard deviations apart, the upper one with
+    /// probability `upper`. Mean 0.
     pub fn bimodal(&mut self, n: usize, upper: f64) -> Vec<f64> {
         (0..n)
             .map(|_| {
@@ -74,8 +75,9 @@ impl Source {
             .collect()
     }
 
-    /// Values of two modes that switch with the given probabilities per step: a two-state Markov
-    /// chain, whose autocorrelation is `(1 - up - down)^lag` beneath the noise. Mean 0.
+    /// Returns values of two modes that switch with the given probabilities per step. The modes
+    /// form a two-state Markov chain; its autocorrelation without the noise is `(1 - up -
+    /// down)^lag`. Mean 0.
     pub fn switching(&mut self, n: usize, up: f64, down: f64) -> Vec<f64> {
         let upper = up / (up + down);
         let mut high = self.uniform() < upper;
@@ -90,7 +92,7 @@ impl Source {
     }
 }
 
-/// Effective sample of `n` values of AR(1).
+/// Returns the effective sample of `n` values of AR(1).
 pub fn ar1_n_effective(n: usize, phi: f64) -> f64 {
     n as f64 * (1.0 - phi) / (1.0 + phi)
 }

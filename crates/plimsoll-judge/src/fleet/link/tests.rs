@@ -4,7 +4,7 @@ use crate::rules::fixtures::{self, SECOND_NS, SECONDS};
 
 const GBIT: u64 = 1_000_000_000;
 
-/// An interface of hardware that was used to this share of its speed for what it received.
+/// Creates a hardware interface that received at this share of its speed.
 fn card(name: &str, speed_bits_per_s: u64, share: f64) -> Interface {
     let received_bytes = (share * (speed_bits_per_s / 8 * SECONDS) as f64) as u64;
     Interface {
@@ -85,7 +85,8 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
 #[test]
 fn a_handful_is_no_cause() {
     let well = changed(|_| ());
-    // Below a thousandth; a thousandth of next to nothing; less than half as much again as another's.
+    // First less than a thousandth, then a few segments in total, then less than half more than
+    // another host.
     let few = changed(|links| links.tcp.as_mut().unwrap().sent_again_segments = 900);
     let seldom = changed(|links| {
         let tcp = links.tcp.as_mut().unwrap();

@@ -1,32 +1,32 @@
-//! The throughput-latency curve as far as it is known.
+//! Measured part of the throughput-latency curve.
 
 use super::{Carried, Goal, Loop, Point};
 
-/// Share of an offered rate that must be achieved for it to count as carried.
+/// Share of an offered rate that must be achieved for the storage to sustain it.
 const ACHIEVED_MIN: f64 = 0.97;
 
-/// Strain, and share achieved, up to which one measurement does not settle that a load is not
-/// carried.
+/// Strain up to which one measurement does not prove that the storage fails to sustain a load. The
+/// next constant is the achieved share from which the same applies.
 const STRAIN_DOUBTFUL: f64 = 1.15;
 const ACHIEVED_DOUBTFUL: f64 = 0.9;
 
-/// Loads closer than this on either side count as a checked side of the best one.
+/// Maximum ratio of loads for a neighbour that counts as a checked side of the best load.
 const SIDE_RATIO: f64 = 2.0;
 
 /// Gain in throughput that is not worth another step.
 const GAIN_MIN: f64 = 0.03;
 
-/// Farthest, as a share of a gap, that interpolation may go from its lower end: bisection is at
-/// 0.5, and noise must not lead to ever smaller steps at one end.
+/// Maximum distance of interpolation from the lower end of a gap, as a share. Bisection is at 0.5,
+/// and noise must not lead to ever smaller steps at one end.
 const INTERPOLATION_MAX: f64 = 0.7;
 
-/// Ratio of loads over which growth is taken.
+/// Ratio of loads over which growth is computed.
 const GROWTH_RATIO: f64 = 1.4;
 
 /// Ratio of neighbouring loads below which the gap between them is closed.
 const GAP_MIN: f64 = 1.04;
 
-/// All measurements at one load.
+/// Measurements at one load.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub load: u64,
@@ -38,7 +38,7 @@ pub(super) struct Spot {
     pub latency_ns: f64,
     pub measurements: usize,
     pub carried: bool,
-    /// Not carried, but by so little that it may be chance.
+    /// The load is not sustained, but by a margin so small that it may be chance.
     pub doubtful: bool,
 }
 
@@ -52,7 +52,7 @@ impl Spot {
     }
 }
 
-/// What is known, by ascending load.
+/// Measured spots, by ascending load.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub spots: Vec<Spot>,
@@ -68,7 +68,8 @@ impl Curve {
         Self { spots, issue: goal.issue }
     }
 
-    /// The best spot within the ceilings: the highest throughput, at the smallest load that has it.
+    /// Returns the best spot within the ceilings: the highest throughput, at the smallest load that
+    /// has it.
     pub fn best(&self) -> Option<usize> {
         let mut best: Option<usize> = None;
         for (i, spot) in self.spots.iter().enumerate().filter(|(_, spot)| spot.carried) {
@@ -79,8 +80,8 @@ impl Curve {
         best
     }
 
-    /// Where throughput over latency is largest. Without a latency, Little's law gives it in a
-    /// closed loop.
+    /// Returns the spot with the largest throughput over latency. Without a latency, Little's law
+    /// gives it in a closed loop.
     pub fn knee(&self) -> Option<&Spot> {
         let power = |spot: &Spot| {
             let latency_ns = match self.issue {
@@ -96,8 +97,8 @@ impl Curve {
             .max_by(|a, b| power(a).total_cmp(&power(b)))
     }
 
-    /// The load in the gap that could hold most above the best spot; `None` if no gap can hold
-    /// enough to be worth a step, and the best spot has neighbours near enough on both sides.
+    /// Returns a load in the gap with the largest possible gain over the best spot. `None` if no
+    /// gap promises a gain worth a step, and the best spot has close neighbours on both sides.
     pub fn most_promising(&self, best: usize) -> Option<u64> {
         (0..self.spots.len() - 1)
             .filter(|&lower| self.open(lower))
@@ -111,17 +112,18 @@ impl Curve {
             .map(|(lower, _)| self.middle(lower))
     }
 
-    /// By how much, on a logarithmic scale, throughput between a spot and the next could exceed
-    /// the best: it may go on growing as it came, right up to the next spot, and drop there.
+    /// Returns the possible gain over the best spot, on a logarithmic scale, between a spot and the
+    /// next. Throughput may continue to grow at the same pace up to the next spot, and drop there.
     fn gain(&self, lower: usize, best: usize) -> f64 {
         let start = self.spots[lower].throughput_per_s / self.spots[best].throughput_per_s;
         libm::log(start) + self.growth(lower) * libm::log(self.ratio(lower))
     }
 
-    /// Elasticity with which throughput came up to a spot, within what load can do: 0 to 1.
+    /// Returns the elasticity of throughput with load just below a spot, clamped to 0..1. Always 1
+    /// in an open loop.
     fn growth(&self, upper: usize) -> f64 {
         let top = &self.spots[upper];
-        // Over a distance at which noise does not pose as growth.
+        // Takes a distance at which noise does not look like growth.
         let near = top.load as f64 / GROWTH_RATIO;
         let from = self.spots[..upper].iter().rev().find(|spot| spot.load as f64 <= near);
         match (self.issue, from) {
@@ -133,13 +135,14 @@ impl Curve {
         }
     }
 
-    /// Whether there is a load worth measuring between a spot and the next.
+    /// Returns true if a load between a spot and the next is worth measuring.
     pub fn open(&self, lower: usize) -> bool {
         self.spots[lower + 1].load - self.spots[lower].load > 1 && self.ratio(lower) > GAP_MIN
     }
 
-    /// The load to measure between a spot and the next, never one of them: their geometric middle,
-    /// or nearer to where the strain between them is expected to reach the ceiling.
+    /// Returns the load to measure between a spot and the next, never one of them. This is their
+    /// geometric middle, or a load closer to the point where the strain is expected to reach the
+    /// ceiling.
     pub fn middle(&self, lower: usize) -> u64 {
         let (low, high) = (&self.spots[lower], &self.spots[lower + 1]);
         let crosses = low.carried && low.strain > 0.0 && high.strain.is_finite();
@@ -172,7 +175,7 @@ fn spot(goal: &Goal, points: &[Point], load: u64) -> Spot {
         .enumerate()
         .map(|(i, ceiling)| latency(i) / ceiling)
         .fold(0.0, f64::max);
-    // A rate of nothing has no logarithm; a millionth per second is as good as nothing.
+    // A rate of zero has no logarithm; one operation in a million seconds is equivalent.
     let throughput_per_s = average(&|p| p.throughput_per_s).max(1e-6);
     let achieved = match goal.issue {
         Loop::Closed => 1.0,

@@ -1,34 +1,35 @@
-//! The order in which loads are measured.
+//! Order in which loads are measured.
 
 use super::super::interval::Refusal;
 use super::curve::Curve;
 use super::{Goal, Loop, Outcome, Point, Purpose, STEPS_MAX, Step};
 
-/// Largest load that is searched up to: 2^53, where doubles cease to be exact.
+/// Upper bound of loads: 2^53, above which doubles are no longer exact.
 const LOAD_MAX: u64 = 1 << 53;
 
-/// Factor between loads while growing.
+/// Factor between loads in the growth stage.
 const GROWTH: u64 = 4;
 
-/// Most steps of growth; a wider range is grown through in larger steps.
+/// Maximum number of growth steps. A wider range takes larger steps.
 const GROWTH_STEPS_MAX: u32 = 8;
 
-/// Throughput gained by growing fourfold below which the curve counts as flat.
+/// Ratio of throughputs at a fourfold load below which the curve counts as flat.
 const FLAT: f64 = 1.05;
 
-/// Strain below which a first broken ceiling is doubted, and one more step of growth is taken.
+/// Strain below which a first broken ceiling may be noise, and one more step of growth follows.
 const STRAIN_NEAR: f64 = 2.0;
 
-/// Steps kept for closing in on the requirement while the load line is refined.
+/// Steps reserved for the requirement while the load line is refined.
 const STEPS_REQUIREMENT: usize = 3;
 
-/// Steps kept for confirming the load line, and for what follows if that fails.
+/// Steps reserved for confirming the load line, and for more if that fails.
 const STEPS_CONFIRM: usize = 2;
 
-/// Largest distance, as a share, from the fewest threads to a load that was shown not to do.
+/// Maximum distance, as a share, from the minimum number of threads to a load that does not meet
+/// the requirement.
 const FEWEST_PRECISION: f64 = 0.05;
 
-/// A search for the load line.
+/// Search for the load line.
 #[derive(Clone, Debug)]
 pub struct Search {
     goal: Goal,
@@ -38,7 +39,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search that has measured nothing yet.
+    /// Creates a search without measurements.
     ///
     /// # Errors
     /// [`Refusal::OutOfRange`] for an empty range of loads or one beyond 2^53, a ceiling or a
@@ -68,7 +69,7 @@ impl Search {
         Ok(Self { goal, points: Vec::new(), factor, grown: false })
     }
 
-    /// What to do next. Asking twice gives the same answer.
+    /// Returns the next action. A second call returns the same.
     #[must_use]
     pub fn next_step(&self) -> Step {
         let curve = Curve::of(&self.goal, &self.points);
@@ -78,10 +79,9 @@ impl Search {
         }
     }
 
-    /// Takes what was measured. Points at loads that were not proposed are as welcome.
+    /// Records a measurement. The load need not have been proposed.
     ///
-    /// A throughput that is not a number counts as none, a latency likewise as unbounded, and a
-    /// load of none as one.
+    /// A NaN throughput counts as zero, a NaN latency as infinite, and a load of zero as one.
     pub fn record(&mut self, mut point: Point) {
         point.load = point.load.clamp(1, LOAD_MAX);
         if !point.throughput_per_s.is_finite() {
@@ -98,13 +98,13 @@ impl Search {
         }
     }
 
-    /// What is known so far, whether or not the search is over.
+    /// Returns the current result, even before the end of the search.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         self.conclude(&Curve::of(&self.goal, &self.points))
     }
 
-    /// All that was measured, in order.
+    /// Returns all measurements, in order.
     #[must_use]
     pub fn points(&self) -> &[Point] {
         &self.points
@@ -144,7 +144,7 @@ impl Search {
         self.unconfirmed(curve).map(|load| (load, Purpose::Confirm))
     }
 
-    /// Whether growing further would show nothing new.
+    /// Returns true if more growth would reveal nothing new.
     fn growth_ends(&self, curve: &Curve) -> bool {
         let Some((top, below)) = curve.spots.split_last() else { return false };
         if self.points.last().is_none_or(|last| last.load != top.load) {
@@ -164,12 +164,13 @@ impl Search {
         broken_before || top.strain > STRAIN_NEAR || !grows
     }
 
-    /// Where to look for a higher load within the ceilings.
+    /// Returns the next load in the search for a higher load within the ceilings.
     fn refine(&self, curve: &Curve) -> Option<u64> {
         if let Some(best) = curve.best() {
             return curve.most_promising(best);
         }
-        // Nothing is within the ceilings yet: look beside the spot that is least above them.
+        // Nothing is within the ceilings yet. The next load is beside the spot that exceeds them
+        // least.
         let (least, _) =
             curve.spots.iter().enumerate().min_by(|a, b| a.1.strain.total_cmp(&b.1.strain))?;
         let above = (least + 1 < curve.spots.len()).then_some(least);
@@ -181,7 +182,8 @@ impl Search {
             .map(|lower| curve.middle(lower))
     }
 
-    /// The smallest load that meets the requirement, and the largest one below that does not.
+    /// Returns the smallest load that meets the requirement, and the largest smaller one that does
+    /// not.
     fn fewest_gap(&self, curve: &Curve) -> Option<FewestGap> {
         let required = self.goal.required_per_s?;
         let meets = curve
@@ -200,7 +202,7 @@ impl Search {
         Some(FewestGap { meets, open })
     }
 
-    /// The next load on the way to the fewest threads.
+    /// Returns the next load on the way to the minimum number of threads.
     fn close_in(&self, curve: &Curve) -> Option<u64> {
         if self.goal.issue == Loop::Open {
             return None;
@@ -216,8 +218,8 @@ impl Search {
         if !low.carried || low.throughput_per_s >= required {
             return Some(curve.middle(gap.meets - 1));
         }
-        // Where a straight line on logarithmic scales meets the requirement; if that is the upper
-        // end, show instead that a little less does not do.
+        // Interpolates the requirement on logarithmic scales. If the result is the upper end, the
+        // next load is slightly below it, to show that less is not enough.
         let share = libm::log(required / low.throughput_per_s)
             / libm::log(high.throughput_per_s / low.throughput_per_s);
         let ratio = high.load as f64 / low.load as f64;
@@ -225,8 +227,8 @@ impl Search {
         Some(if aim >= high.load { near } else { aim.clamp(low.load + 1, near.max(low.load + 1)) })
     }
 
-    /// The load line if it was measured only once, else the load above it if only a doubtful
-    /// measurement says that it is not carried, else the fewest threads.
+    /// Returns the load line if it was measured only once. Otherwise returns the load above it if
+    /// only a doubtful measurement rules that one out, or else the minimum number of threads.
     fn unconfirmed(&self, curve: &Curve) -> Option<u64> {
         let best = curve.best();
         let line = best.map(|best| &curve.spots[best]);
@@ -257,11 +259,11 @@ impl Search {
     }
 }
 
-/// See [`Search::fewest_gap`].
+/// Gap between the loads that meet the requirement and those that do not ([`Search::fewest_gap`]).
 struct FewestGap {
     /// Position of the smallest load that meets the requirement.
     meets: usize,
-    /// Whether a smaller one may still do.
+    /// True if a smaller load may still meet it.
     open: bool,
 }
 
@@ -280,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Measures as proposed until done; every proposal must lie in the range.
+    /// Measures as proposed until done. Every proposal must be in the range.
     fn run(goal: Goal, mut measure: impl FnMut(u64) -> (f64, f64, bool)) -> (Outcome, Vec<u64>) {
         let mut search = Search::new(goal.clone()).unwrap();
         loop {
@@ -313,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_first_load_that_breaks_the_ceiling_does_not_end_the_search() {
-        // Slow when idle, as a disk that spins down: 1 to 3 break the ceiling, 4 to 30 do not.
+        // Slow when idle, like a disk that spins down: 1 to 3 break the ceiling, 4 to 30 do not.
         let (outcome, _) = run(goal(4096, vec![10.0]), |load| {
             let latency = if load < 4 { 50.0 } else { load as f64 / 3.0 };
             (10.0 * load as f64, latency, true)
@@ -323,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_hump_is_looked_behind() {
-        // 16 strains the ceiling by 20 %, 64 is within it again.
+        // 16 exceeds the ceiling by 20 %, 64 is within it again.
         let (outcome, _) = run(goal(4096, vec![10.0]), |load| {
             let latency = if (12..=20).contains(&load) { 12.0 } else { load as f64 / 8.0 };
             (10.0 * load as f64, latency, true)
