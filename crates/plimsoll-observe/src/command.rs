@@ -322,7 +322,7 @@ impl CommandWatch {
     /// Returns the results after the command has ended and was reaped.
     ///
     /// `measured_ns` is the measured time that the result states, counted back from the end.
-    /// Earlier I/O was preparation.
+    /// I/O more than [`END_NS`] earlier was preparation.
     #[must_use]
     pub fn end(mut self, ran_ns: u64, measured_ns: Option<u64>) -> Command {
         self.look();
@@ -335,7 +335,7 @@ impl CommandWatch {
             .collect();
         let moved = after.zip(self.before).map(|((after, _), before)| after.minus(before));
         let moved_measured = measured_ns.zip(self.sum()).map(|(measured_ns, all)| {
-            let begun_ns = ran_ns.saturating_sub(measured_ns);
+            let begun_ns = ran_ns.saturating_sub(measured_ns.saturating_add(END_NS));
             let prepared = self.sums.iter().rev().find(|(at_ns, _)| *at_ns <= begun_ns);
             all.minus(prepared.map_or(IoBytes::default(), |(_, sum)| *sum))
         });

@@ -131,7 +131,7 @@ fn a_report_without_bytes_is_refused_as_evidence_and_its_figures_are_held_agains
     };
     run(1000.0, &["--result", "out.txt"])
         .expect(5)
-        .says("pgbench tells of no bytes read or written");
+        .says("pgbench reports no bytes read or written");
     // Without `--result` it is detected, and audited by its figures alone.
     run(1000.0, &[]).expect(3).says("out.txt (pgbench), found on the command line");
     run(4000.0, &[]).expect(3).says("IMPOSSIBLE");
