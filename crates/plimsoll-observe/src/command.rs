@@ -26,6 +26,8 @@ use proc_files::ProcFiles;
 
 /// Minimum size of a data file. Smaller files are settings, libraries and logs.
 const DATA_BYTES_MIN: u64 = 4 << 10;
+/// Time between a tool's last I/O and the end of its process: it computes and writes its result.
+const END_NS: u64 = 2_000_000_000;
 /// Maximum number of processes and of files kept by name: those with the most I/O, and the largest.
 const KEPT_MAX: usize = 256;
 /// Maximum number of mapped files from outside the distribution that are kept by name.
@@ -322,7 +324,7 @@ impl CommandWatch {
     /// Returns the results after the command has ended and was reaped.
     ///
     /// `measured_ns` is the measured time that the result states, counted back from the end.
-    /// I/O more than [`END_NS`] earlier was preparation.
+    /// I/O more than two seconds earlier was preparation.
     #[must_use]
     pub fn end(mut self, ran_ns: u64, measured_ns: Option<u64>) -> Command {
         self.look();
