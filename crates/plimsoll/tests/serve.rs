@@ -629,7 +629,7 @@ fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
     let job = job_on("/x", "1s", &["a", "b"]);
     let form = [("kind", "fio"), ("job", job.as_str()), ("find", "load-line")];
     let refused = server.post("/api/runs", &form).expect(403).text();
-    assert!(refused.contains("its own load line"), "{refused}");
+    assert!(refused.contains("a load line of its own"), "{refused}");
 }
 
 /// A plan of a small mail store on a model, with further lines below its target.
