@@ -3,7 +3,7 @@
 //! Each store is verified a second time as after a crash of the host: with a changed boot id, and
 //! with generation maps older than the data.
 //!
-//! The long run, whose figures docs/mailbox.md gives: `PLIMSOLL_KILLS=200 cargo test -p plimsoll
+//! The long run, whose figures docs/notebook/2026-11-kills.md gives: `PLIMSOLL_KILLS=200 cargo test -p plimsoll
 //! --test kills -- --nocapture`
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
