@@ -415,7 +415,7 @@ impl<'a> LedgerRuns<'a> {
         Self { positions, ends }
     }
 
-    /// Builds the entry of a run without a bundle, and its stamp from the ledger lines used. `None`
+    /// Builds the entry of a run without a bundle, and a stamp of the ledger lines used. `None`
     /// if the line is not the start of such a run.
     fn without_bundle(&self, start: &Link, there: &HashSet<String>) -> Option<(Entry, String)> {
         let line = &start.entry;

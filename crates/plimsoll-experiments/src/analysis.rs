@@ -307,7 +307,7 @@ pub struct Analysis {
     pub arms: Vec<ArmAnalysis>,
     /// Whether they come in the published order; `None` with fewer than two published.
     pub order: Option<Order>,
-    /// Predictions against naive alternatives; `None` where no published figure is a prediction.
+    /// Predictions against naive alternatives; `None` if no published figure is a prediction.
     pub score: Option<Score>,
     /// Questions and their answers.
     pub answers: Vec<Answer>,

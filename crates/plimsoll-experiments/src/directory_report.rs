@@ -27,7 +27,7 @@ pub struct DirectoryReport {
     pub document: Document,
     /// The same for programs.
     pub json: String,
-    /// The same as a table; `None` where its kind has none.
+    /// The same as a table; `None` if its kind has none.
     pub csv: Option<String>,
     /// Bundles, and doubts about them.
     pub together: RunSet,

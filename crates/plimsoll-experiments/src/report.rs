@@ -41,7 +41,7 @@ pub struct Surroundings {
     pub fitted: Vec<(String, String)>,
     /// Sentences: what is not modelled, what to know of the figures.
     pub remarks: Vec<String>,
-    /// Model, seed, version: what tells this report from another.
+    /// Model, seed and version, which identify this report.
     pub identity: Vec<(String, String)>,
 }
 

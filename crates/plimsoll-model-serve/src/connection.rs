@@ -63,7 +63,7 @@ pub(super) async fn serve_all(listener: TcpListener, files: Arc<ModelFiles>) {
     }
 }
 
-/// Where in the stream of records a connection is.
+/// Position of a connection in its stream of records.
 #[derive(Debug, Default)]
 struct Records {
     /// The mark that is being read, and how much of it there is.

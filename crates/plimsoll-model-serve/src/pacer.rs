@@ -29,7 +29,7 @@ const WATCH_NS: u64 = 2_200_000;
 /// Interval between updates of the statistics.
 const METRICS_EVERY_NS: u64 = 1_000_000_000;
 
-/// A request with whom to tell when it is due.
+/// A request, and the recipient to notify when it is due.
 #[derive(Debug)]
 pub(super) struct QueuedRequest {
     /// The request.

@@ -336,7 +336,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Writes and truncations give what they give on a vector.
+        /// Writes and truncations have the same result as on a vector.
         #[test]
         fn a_file_is_its_bytes(
             steps in proptest::collection::vec((0u64..300_000, 0usize..150_000, any::<u8>(), any::<bool>()), 1..12)

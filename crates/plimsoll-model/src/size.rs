@@ -43,7 +43,8 @@ pub struct SizeTrial {
     pub passes: bool,
     /// Why not.
     pub why: String,
-    /// Mean latency of database reads at the required load; `None` where it is not carried.
+    /// Mean latency of database reads at the required load; `None` if the system does not sustain
+    /// it.
     pub read_ns: Option<f64>,
     /// Mean latency of log writes.
     pub log_ns: Option<f64>,
@@ -51,7 +52,7 @@ pub struct SizeTrial {
     pub utilisation: Option<f64>,
     /// That station.
     pub bottleneck: String,
-    /// Highest load within the limits; `None` where it was not looked for.
+    /// Highest load within the limits; `None` if the caller did not search for it.
     pub load_line_ios_per_s: Option<f64>,
 }
 

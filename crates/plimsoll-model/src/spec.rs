@@ -63,7 +63,7 @@ pub struct Spec {
     pub title: String,
     /// The system it represents, with sources and limits.
     pub about: String,
-    /// Which structure it lacks, as far as that is known: told when a fit misses a goal.
+    /// Structures that the model is known to lack; printed if a fit misses a goal.
     pub missing: String,
     /// The head: entry, nodes, storage nodes.
     pub head: Table,

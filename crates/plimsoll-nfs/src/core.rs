@@ -110,7 +110,7 @@ pub struct Core {
     /// Held back, see [`State::Held`].
     pub(crate) held: VecDeque<u32>,
     pub(crate) resends: VecDeque<Resend>,
-    /// A COMMIT that makes room is under way.
+    /// True while a COMMIT that makes room is in flight.
     pub(crate) room_commit: bool,
     pub(crate) outstanding: u32,
     /// Payload of the caller's READs and WRITEs that are outstanding.

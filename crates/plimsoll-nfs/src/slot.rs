@@ -74,7 +74,7 @@ pub(crate) struct Slot {
     /// The object operated on, and where a handle that comes back is stored.
     pub object: u32,
     pub into: u32,
-    /// Of the part under way: a short transfer is continued by a call for the rest.
+    /// Data of the current part: another call transfers the rest after a short transfer.
     pub offset_bytes: u64,
     pub payload: Payload,
     pub size_bytes: u32,

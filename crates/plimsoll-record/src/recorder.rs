@@ -103,7 +103,7 @@ pub struct Snapshot {
     pub latencies: Vec<Latencies>,
     /// Start of the histograms' interval.
     pub histogram_start_ns: u64,
-    /// Delays of I/Os in the thread.
+    /// Time that I/Os waited in the load generator's thread.
     pub waits: Waits,
     /// Processor time of the thread in the interval.
     pub cpu: CpuTime,

@@ -70,7 +70,7 @@ pub(crate) struct Response {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No request under way.
+    /// No request in flight.
     Idle,
     Connecting,
     Sending,
@@ -129,7 +129,7 @@ impl Connection {
         self.wire.as_ref().map(|wire| &wire.fd)
     }
 
-    /// A socket that is being connected, for the caller to watch. `None` where there is one already.
+    /// A socket that is being connected, for the caller to watch. `None` if one already exists.
     pub fn open(&mut self) -> Result<bool, ConnectionError> {
         if self.wire.is_some() {
             return Ok(false);

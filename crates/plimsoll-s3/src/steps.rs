@@ -17,7 +17,7 @@ enum Step {
     Complete,
 }
 
-/// An operation under way.
+/// An operation in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub token: u64,

@@ -152,7 +152,7 @@ pub fn check_csrf(
     }
 }
 
-/// Compares in a time that does not tell where two differ.
+/// Compares in constant time.
 fn equals_in_constant_time(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }

@@ -72,7 +72,7 @@ impl Live {
     /// `time_max`, and `after` is called when it has finished.
     ///
     /// # Errors
-    /// A run that is under way, a thread that can't be started.
+    /// A run in progress, or a thread that cannot be started.
     pub fn start(
         &self,
         work: Work,
@@ -115,7 +115,7 @@ impl Live {
     /// Requests a stop. Data measured until then is kept.
     ///
     /// # Errors
-    /// None is under way.
+    /// No run is in progress.
     pub fn stop(&self) -> Result<(), Problem> {
         let current = self.lock();
         let known = current.as_ref().filter(|one| lock(&one.state).is_under_way);

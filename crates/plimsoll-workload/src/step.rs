@@ -76,7 +76,7 @@ pub enum Wait {
 
 /// Memory of I/O buffers.
 pub trait Arena {
-    /// The bytes of a range, or `None` where the driver carries no data (a model): then the
+    /// The bytes of a range, or `None` if the driver transfers no data (a model): then the
     /// workload neither fills nor parses buffers and answers from what it knows to be there.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]>;
 }

@@ -146,7 +146,7 @@ fn compared(
         return "Not measured.".to_owned();
     };
     let ratio = mean / base;
-    // Intervals that overlap: the difference is not told apart from the scatter of the runs.
+    // Intervals that overlap: the difference is within the scatter of the runs.
     let apart = match (a.interval, b.interval) {
         (Some([low, high]), Some([b_low, b_high])) if low <= b_high && b_low <= high => {
             " Their intervals overlap: the difference is not significant."

@@ -18,7 +18,7 @@ pub(super) struct FigureCheck {
 }
 
 impl FigureCheck {
-    /// Relative error; `None` where nothing came out.
+    /// Relative error; `None` without a result.
     fn error(&self) -> Option<f64> {
         self.came.map(|came| came / self.published - 1.0)
     }

@@ -21,7 +21,7 @@ pub struct ScoreLine {
     pub predicted: f64,
     /// The nearest row that was known, and its arm; `None`: no other row has the figure.
     pub copied: Option<(String, f64)>,
-    /// Between the rows on both sides; `None` where one side has none.
+    /// Between the rows on both sides; `None` if one side has none.
     pub interpolated: Option<f64>,
 }
 

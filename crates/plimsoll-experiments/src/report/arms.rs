@@ -71,7 +71,7 @@ pub(super) fn verdicts(analysis: &Analysis) -> Section {
     section.with(Block::Table(table))
 }
 
-/// Whether arms are alike in all but their threads, so that I/Os per thread tell something.
+/// True if arms differ only in their threads, so that I/Os per thread can be compared.
 fn threads_differ(analysis: &Analysis) -> bool {
     let mut all = analysis.arms.iter().map(|arm| (arm.threads, arm.servers));
     let first = all.next();

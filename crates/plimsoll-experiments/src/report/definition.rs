@@ -35,7 +35,7 @@ pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, Run
     }))
 }
 
-/// An experiment to be looked at: what was done and published, its arms and what it asks.
+/// Description of an experiment: method, published figures, arms and questions.
 pub fn definition_document(definition: &Definition) -> Document {
     let text = &definition.text;
     let questions: Vec<String> = text

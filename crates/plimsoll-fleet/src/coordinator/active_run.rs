@@ -28,7 +28,7 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 const START_LEAD_NS: u64 = 300_000_000;
 /// Silence after which the coordinator declares a host lost, if others wait for it.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Interval of the messages that tell waiting hosts that the coordinator is alive.
+/// Interval of the coordinator's heartbeats to waiting hosts.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// Time to wait for earlier messages when a run is resumed.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(5);

@@ -188,7 +188,7 @@ impl Bits {
         word.is_some_and(|word| word >> (unit % 64) & 1 == 1)
     }
 
-    /// A unit will be looked for soon.
+    /// Hints that a unit will soon be looked up.
     pub(crate) fn hint(&self, file: u32, unit: u64) {
         let word = self.files.get(file as usize).and_then(|f| f.get((unit / 64) as usize));
         if let Some(word) = word {

@@ -89,7 +89,7 @@ struct FileLog {
     draining_bytes: u64,
 }
 
-/// A drain under way.
+/// A drain in progress.
 #[derive(Clone, Copy, Debug, Default)]
 struct Drain {
     log: usize,

@@ -11,7 +11,7 @@
 //!   read is as before; if its node has failed, `erasure_data` strips are read and decoded.
 //! - A failed node serves nothing. What it held is copied from the other copies to other nodes,
 //!   `rebuild_active` units at a time, in competition with the foreground.
-//!   Nodes may fail in mid-run too; what is under way at them then still ends.
+//!   Nodes may fail in mid-run too; their operations in progress still complete.
 //! - Data that were never written are on no node: reads return zeros without further I/O.
 //!
 //! One instance serves all nodes.

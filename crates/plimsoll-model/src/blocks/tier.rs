@@ -76,7 +76,7 @@ struct Tier {
     /// Moves on their way by number: an extent that goes up, or nothing to do when it has gone down.
     moving: KeyMap<Option<u64>>,
     moves: u64,
-    /// Extents at which the demotion under way ends.
+    /// Number of extents at which the current demotion ends.
     demote_to: Option<usize>,
     window_began_ns: u64,
     window: u32,
@@ -139,7 +139,7 @@ fn room(rules: &Rules, stored_share: f64) -> usize {
 }
 
 impl Tier {
-    /// Data that a layer above has made smaller take less room: the first request tells how much.
+    /// Data that a layer above has made smaller take less room: the first request shows how much.
     fn resize(&mut self, request: &Request) {
         if request.stored_share != self.stored_share && self.held.is_empty() {
             self.stored_share = request.stored_share;

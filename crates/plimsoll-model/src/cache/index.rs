@@ -41,7 +41,7 @@ impl Index {
         Self { table: Large::filled(EMPTY, slots), mask: slots - 1, len: 0 }
     }
 
-    /// A key will be looked for soon.
+    /// Hints that a key will soon be looked up.
     #[inline]
     pub(crate) fn hint(&self, key: u64) {
         hint::prefetch(&self.table[mix(key) as usize & self.mask]);

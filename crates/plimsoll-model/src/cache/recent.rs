@@ -131,7 +131,7 @@ fn place(key: u64) -> (usize, usize) {
 }
 
 impl<E: Extent> Recent<E> {
-    /// Nothing, with room for `capacity` extents.
+    /// Creates an empty list with room for `capacity` extents.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { extents: Vec::new(), last: 0, floor: 0, len: 0, capacity, queue: None }
     }

@@ -45,7 +45,7 @@ impl<const LISTS: usize> Store<LISTS> {
         }
     }
 
-    /// A key will be looked for soon.
+    /// Hints that a key will soon be looked up.
     #[inline]
     pub(crate) fn hint(&self, key: u64) {
         self.index.hint(key);

@@ -53,7 +53,7 @@ pub(super) struct Token {
     pub(super) next: u32,
     pub(super) enter_ns: u64,
     pub(super) start_ns: u64,
-    /// Of the visit under way: so that its end need not look into the program again.
+    /// Data of the current visit, so that its end need not read the program again.
     pub(super) amount: u64,
     pub(super) target: u32,
     pub(super) background: bool,

@@ -178,7 +178,7 @@ impl Mail<'_> {
         }
     }
 
-    /// Drives phase machines side by side, one on each node; `None` where they did not end.
+    /// Drives phase machines side by side, one on each node; `None` if they did not end.
     fn machines<P: Phase>(
         &mut self,
         system: &mut System,

@@ -55,11 +55,11 @@ pub struct ModelRun<'a> {
     pub trace: Option<ReplayTrace>,
     /// Turns true when the operator wants it to end.
     pub interrupt: &'a AtomicBool,
-    /// Is told how it goes.
+    /// Receives the progress.
     pub watcher: &'a mut dyn Watcher,
 }
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct ActiveRun<'a> {
     pub(super) run: ModelRun<'a>,
     pub(super) recording: Recording,
@@ -121,11 +121,11 @@ pub(super) struct Watch<W> {
     pub(super) access_profile: fn(&mut dyn Iterator<Item = &W>) -> AccessProfile,
 }
 
-/// The load under way.
+/// The load in progress.
 pub(super) struct Load<'r, 'a, 's, W> {
     pub(super) running: &'r mut ActiveRun<'a>,
     pub(super) time: VirtualTime<'s, W>,
-    /// Whether a part has warmed up; `None` where its warm-up goes by time alone.
+    /// Whether a part has warmed up; `None` if its warm-up depends on time alone.
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
     looks: WorkloadWatch,
@@ -249,7 +249,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         time.begin(phase, &mut taker(&mut running.recording, latest, counters));
     }
 
-    /// Ends the warm-up, measures; gives what the workload counted meanwhile.
+    /// Ends the warm-up, measures, and returns the workload's counters of that time.
     fn measure(
         &mut self,
         warm_up: u32,

@@ -79,7 +79,7 @@ struct Part<W> {
     late: Option<LateRecorder>,
 }
 
-/// Parts of a workload under way on a system.
+/// Parts of a workload that is running on a system.
 pub struct VirtualTime<'a, W> {
     system: &'a mut System,
     parts: Vec<Part<W>>,
@@ -137,7 +137,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.parts.iter().map(|part| &part.workload)
     }
 
-    /// The parts, to be told something.
+    /// The parts, to send them a message.
     pub fn workloads_mut(&mut self) -> impl Iterator<Item = &mut W> {
         self.parts.iter_mut().map(|part| &mut part.workload)
     }

@@ -101,7 +101,7 @@ pub fn lay_out(system: &mut System, load: &MailLoad) {
     }
 }
 
-/// Runs the load on a system that holds its data; `None` where it does not carry it.
+/// Runs the load on a system that holds its data; `None` if the system does not sustain it.
 pub fn simulate(
     system: &mut System,
     load: MailLoad,

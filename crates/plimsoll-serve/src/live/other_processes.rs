@@ -86,7 +86,7 @@ impl OtherProcesses {
     /// Subscribes to the events of a process.
     ///
     /// # Errors
-    /// A process that tells nothing, a thread that can't be started.
+    /// A process that does not answer, or a thread that cannot be started.
     pub fn watch(
         &self,
         process: u32,
@@ -134,7 +134,8 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks a process; `None`: it has ended. Of one that does not answer it is what it told last, which says so.
+/// Polls a process. `None` if it has ended. If it does not answer, returns its last state,
+/// marked as such.
 fn poll(
     places: &Places,
     last_states: &Mutex<LastStates>,

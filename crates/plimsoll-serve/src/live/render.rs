@@ -1,4 +1,4 @@
-//! A run under way as a part of a page: what changes all the time, and its charts.
+//! Page fragment of the current run: live values and charts.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};

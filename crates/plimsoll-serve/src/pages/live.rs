@@ -1,4 +1,4 @@
-//! The run under way, of this server or of another process of this user: what is known of it, as a page, as events and for
+//! The current run of this server, or of another process of this user: as a page, as events and for
 //! programs.
 
 use minijinja::context;
@@ -84,7 +84,7 @@ pub fn others(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
 /// Asks it to stop.
 ///
 /// # Errors
-/// None of this server is under way.
+/// This server has no run in progress.
 pub fn stop(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     site.live.stop()?;
     Ok(PageResponse::Redirect("/live".to_owned()))
@@ -113,7 +113,7 @@ pub fn events(site: &Site, request: &PageRequest) -> Result<PageResponse, Proble
 /// Asks it to stop.
 ///
 /// # Errors
-/// None of this server is under way.
+/// This server has no run in progress.
 pub fn stop_json(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     site.live.stop()?;
     answer(&json!({"is_stopping": true}))

@@ -28,7 +28,7 @@ const POINTS_MAX: usize = 40;
 /// # Errors
 /// A catalogue that can't be read.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
-    // Whether a run is under way changes without a trace in the catalogue; all else does not.
+    // Only the state of a running run changes without a trace in the catalogue.
     let open = Filter { limit: Some(TREND_RUNS_MAX), is_open: true, ..Filter::default() };
     let mut open = site.catalogue.with(|catalogue| catalogue.runs(&open))?;
     open.reverse();

@@ -14,7 +14,7 @@ use crate::site::Site;
 /// A filter that is none, a catalogue that can't be read.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let (mut filter, shown) = filter(request)?;
-    // One more than is shown tells whether there are more.
+    // Requests one more than is shown, to detect whether there are more.
     filter.limit = Some(shown.saturating_add(1));
     let mut runs = site.catalogue.with(|catalogue| catalogue.runs(&filter))?;
     runs.reverse();

@@ -55,7 +55,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
 /// Starts what a form asks for, or shows it again with what is wrong.
 ///
 /// # Errors
-/// A form that there is none of, a run that is under way.
+/// An unknown form, or a run in progress.
 pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let kind = request.field("kind").unwrap_or_default().to_owned();
     let fields = fields_of(&kind)?;
@@ -83,7 +83,7 @@ pub fn check(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
 /// Starts the plan in the body.
 ///
 /// # Errors
-/// A plan that is wrong or not allowed, a run that is under way.
+/// An invalid or forbidden plan, or a run in progress.
 pub fn start_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let mut checked = check_request(site, request)?;
     if let Some(first) = checked.problems.first() {

@@ -11,7 +11,7 @@ pub struct AddressWalks {
     slots: Slots,
     order: Order,
     align_bytes: u64,
-    /// The one size of all transfers, or `None` where they are mixed.
+    /// The one size of all transfers, or `None` if sizes are mixed.
     one_size: Option<u64>,
     shared_cursor: u64,
     /// Mean of the slots that a skipping client leaves out, and the seed of its skips.

@@ -1,4 +1,4 @@
-//! Which databases of a group have to be looked after in a step.
+//! Databases of a group that need work in a step.
 //!
 //! Write-back, log and background reads of a database proceed only after an event: one of its I/Os
 //! completed, a session worked on it, or a timer expired. Other databases are skipped, so the cost
@@ -53,7 +53,7 @@ impl Attention {
         }
     }
 
-    /// The first database from this place on that has to be looked after.
+    /// Returns the first database from this position on that needs work.
     #[inline]
     pub fn first(&self, from: usize) -> Option<usize> {
         let mut word = from / 64;
@@ -65,7 +65,7 @@ impl Attention {
         Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// A database has been looked after: whether it is at rest, and when it is due.
+    /// Records that a database was served, whether it is idle, and when it is due.
     #[inline]
     pub fn settle(&mut self, place: usize, rests: bool, due_ns: Option<u64>) {
         let word = &mut self.stirred[place / 64];

@@ -186,7 +186,7 @@ impl Cache {
         self.frames[at as usize].lru = (NONE, NONE);
     }
 
-    /// A page will be looked for soon.
+    /// Hints that a page will soon be looked up.
     #[inline]
     pub fn hint(&self, page: u32) {
         hint::prefetch(&self.slots[self.home(page)]);

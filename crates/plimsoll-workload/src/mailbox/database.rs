@@ -203,7 +203,7 @@ impl Database {
         }
     }
 
-    /// A page will be looked for soon.
+    /// Hints that a page will soon be looked up.
     pub fn hint(&mut self, page: u32) {
         self.cache.hint(page);
         if let Some(known) = &mut self.state.occupancy {

@@ -215,7 +215,7 @@ pub fn render(g: &Geometry, head: &PageHead, out: &mut [u8]) {
     put(out, 0, &crc.to_le_bytes());
 }
 
-/// Reads what a page says of itself, or `None` where its magic or checksum is wrong.
+/// Reads what a page says of itself, or `None` if its magic or checksum is wrong.
 pub fn parse(g: &Geometry, bytes: &[u8]) -> Option<PageHead> {
     if bytes.len() != g.page_bytes as usize || u32_at(bytes, 4) != MAGIC {
         return None;

@@ -121,13 +121,13 @@ pub(crate) fn check_block(
     fault(Damage::Misdirected, Some(head.lsn))
 }
 
-/// Reads a block of this store's log of `database`, or `None` where it is none.
+/// Reads a block of this store's log of `database`, or `None` if it is not one.
 pub(crate) fn parse_block(g: &Geometry, database: u32, block: &[u8]) -> Option<BlockHead> {
     let (run_id, head) = parse_any_block(block)?;
     (run_id == g.run_id && head.database == database).then_some(head)
 }
 
-/// Reads a block of any store's log, with the run that wrote it; `None` where it is none.
+/// Reads a block of any store's log, with the run that wrote it; `None` if it is not one.
 fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
     let whole = block.len() == BLOCK_BYTES as usize && u32_at(block, 4) == MAGIC;
     if !whole || simd::crc32c(0, &block[4..]) != u32_at(block, 0) {
@@ -180,7 +180,7 @@ impl Change {
         }
     }
 
-    /// Reads a record's header, or `None` where it can't be one.
+    /// Reads a record's header, or `None` if it cannot be one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let size = u32_at(bytes, 0) as usize;
         if bytes.len() < RECORD_HEADER_BYTES || !(RECORD_HEADER_BYTES..1 << 20).contains(&size) {

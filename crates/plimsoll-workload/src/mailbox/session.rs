@@ -16,7 +16,7 @@ pub enum OperationKind {
     Read,
 }
 
-/// One operation under way.
+/// One operation in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub kind: OperationKind,
@@ -28,7 +28,7 @@ pub(crate) struct Operation {
     pub intended_ns: u64,
     /// The page was not in the cache.
     pub sought: bool,
-    /// It has waited for a cache page or for the log: counted once.
+    /// True if it waited for a cache page or for the log; counted once.
     pub frame_stalled: bool,
     pub log_stalled: bool,
 }
@@ -50,7 +50,7 @@ pub struct Commit {
     pub lsn: u64,
 }
 
-/// Is told of each durable commit that the store acknowledges, when it does.
+/// Receives each durable commit when the store acknowledges it.
 pub trait Witness: Send {
     /// The store says that this commit is durable.
     fn acknowledged(&mut self, commit: &Commit);

@@ -373,7 +373,7 @@ fn count(d: &mut Database, kind: OperationKind) {
     }
 }
 
-/// One of the set bits of `mask`, by `bits`; `None` where there is none.
+/// One of the set bits of `mask`, by `bits`; `None` if there is none.
 fn pick(mask: u16, bits: u64) -> Option<usize> {
     let count = mask.count_ones();
     let mut nth = below(bits, u64::from(count));

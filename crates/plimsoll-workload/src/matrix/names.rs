@@ -26,7 +26,7 @@ pub enum NameChange {
 }
 
 impl Names {
-    /// Numbers `0..initial` exist; `in_flight` changes can be under way at once.
+    /// Numbers `0..initial` exist; `in_flight` changes can be in progress at once.
     #[must_use]
     pub fn new(initial: u32, in_flight: u32) -> Self {
         Self { oldest: 0, next: initial.into(), keep: in_flight.into(), replaced: 0 }

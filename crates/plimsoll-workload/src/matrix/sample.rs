@@ -201,7 +201,7 @@ impl Sampler {
         self.found.counts.good = 0;
     }
 
-    /// Begins an operation; `None` where it holds no sampled unit.
+    /// Begins an operation; `None` if it contains no sampled unit.
     #[inline]
     fn begin(
         &mut self,
@@ -254,7 +254,7 @@ impl Sampler {
         })
     }
 
-    /// Notes what a read may find; `None` where it holds no sampled unit.
+    /// Notes what a read may find; `None` if it contains no sampled unit.
     #[must_use]
     #[inline]
     pub fn begin_read(

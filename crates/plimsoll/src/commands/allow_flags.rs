@@ -10,8 +10,8 @@ use crate::error::CliError;
 /// Options for allowed targets.
 #[derive(Clone, Debug, Args)]
 pub struct Allowed {
-    /// Directory that plans of others may use; links out of it are rejected. Without this option
-    /// and the next three, no plan that writes is accepted. May be given several times.
+    /// Directory that other users' plans may use; links that lead out of it are rejected. Without
+    /// this option and the next three, no plan that writes is accepted. May be given several times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
     /// Block device that such plans may use. A device with data is still rejected.

@@ -30,7 +30,7 @@ pub struct LoadHosts {
     /// `local:4` starts a private server and four agents on this host, for trials.
     #[arg(long, value_name = "SERVER")]
     fleet: Option<String>,
-    /// Number of agents, the first by name; by default all connected ones.
+    /// Number of agents, in the order of their names; by default all connected agents.
     #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(1..))]
     agents: Option<u32>,
     #[command(flatten)]

@@ -56,7 +56,7 @@ enum PlanCommand {
         plimsoll plan import -\n  plimsoll plan import app.iolog > replay.toml"
     )]
     Import {
-        /// The fio job file, or the trace; `-` is stdin (a job).
+        /// The fio job file, or the trace; `-` reads a fio job from stdin.
         job: PathBuf,
         /// Directory for one plan per stage of the job (jobs after a stonewall wait for those
         /// before it).

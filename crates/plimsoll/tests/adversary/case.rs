@@ -25,7 +25,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The case of a seed; `None` where it is not among those asked for.
+    /// The case of a seed; `None` if it is not among the requested ones.
     pub fn of(seed: u64, only: Only) -> Option<Self> {
         let mut draw = Draw::of(seed);
         // Real storage takes seconds, the others fractions of one.

@@ -188,7 +188,7 @@ impl Drop for Killed {
 const IMAGE_MIB: u64 = 384;
 
 impl Stack {
-    /// Makes it; `None` where this machine can't.
+    /// Makes it; `None` if this machine cannot.
     pub fn new(kind: Kind, sandbox: &Sandbox) -> Option<Self> {
         let mut stack = Self {
             target: String::new(),

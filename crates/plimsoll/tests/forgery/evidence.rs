@@ -17,7 +17,7 @@ pub fn forgeries() -> Vec<Forgery> {
     all
 }
 
-/// With everything made to fit that a forger can make fit: only the evidence itself tells.
+/// Everything that a forger can adjust is adjusted: only the evidence itself shows the forgery.
 fn contradictions() -> [Forgery; 21] {
     [
         ("counts of the totals times 20", |f| {

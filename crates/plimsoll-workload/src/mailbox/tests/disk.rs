@@ -95,7 +95,7 @@ pub enum NextStep {
     Crash,
 }
 
-/// An I/O under way: what a write will have written, and how many volatile writes a flush covers.
+/// An I/O in flight: the bytes of a write, and how many volatile writes a flush covers.
 #[derive(Clone, Debug)]
 struct InFlight {
     io: Io,
@@ -141,7 +141,7 @@ impl Disk {
         self.files.len() - 1
     }
 
-    /// The bytes of a file, to be looked at or changed by hand.
+    /// Bytes of a file, for a test to inspect or change.
     pub fn bytes(&mut self, name: &str) -> &mut Vec<u8> {
         let at = self.names.iter().position(|(_, n)| n == name).expect("file");
         &mut self.files[at].visible

@@ -1,5 +1,6 @@
 //! Log writes that the target acknowledges and does not do as asked: dropped, torn, flipped, misdirected.
-//! Nothing in the load reads the log back (`copies = 1`), so that reading back afterwards must tell.
+//! Nothing in the load reads the log back (`copies = 1`), so only reading back afterwards can
+//! detect it.
 
 use super::disk::{Disk, NextStep, WriteFault};
 use super::fixture::{PHASE_IO, SharedGenerationMap, maps, prepared, small, store};
@@ -179,7 +180,7 @@ fn a_map_that_is_not_trusted_never_accuses() {
     }
 }
 
-/// A page that lost a write of which the log still tells is found without a map.
+/// A page that lost a write is detected without a map if the log still has the write.
 #[test]
 fn the_log_proves_lost_pages_without_a_map() {
     let base = Base::new(Durability::DSync);

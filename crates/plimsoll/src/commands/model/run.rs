@@ -37,7 +37,7 @@ pub struct Options {
     /// A parameter to change, as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
-    /// Name the bottleneck, and show the share of each station in the latency.
+    /// Name the bottleneck, and show each station's share of the latency.
     #[arg(long)]
     explain: bool,
     /// Directory for the bundle, in place of the catalogue's.
