@@ -42,14 +42,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// The model was fitted to it: no prediction.
+    /// Input of the fit, so it is not a prediction.
     Input,
     /// Published with the experiment, and not used for the fit.
     Given,
-    /// Published, and kept back until the model had predicted it: neither the fit nor the naive alternatives
-    /// knew it then.
+    /// Published, and withheld until the model had predicted it. Neither the fit nor the naive
+    /// alternatives used it.
     Blind,
-    /// Brought along by the operator: neither the fit nor the naive alternatives knew it.
+    /// Added by the operator. Neither the fit nor the naive alternatives used it.
     Kept,
 }
 
@@ -459,8 +459,8 @@ fn ending(
     (figure_check::ending(&counted, input.tolerance, ordered), reason)
 }
 
-/// How whole tables end: `missed` are tables without a goal that are off, `roles` those of all published
-/// figures.
+/// Ending for whole tables. `missed` lists tables without a goal that exceed the tolerance, `roles`
+/// the roles of all published figures.
 fn by_goals(goals: &[GoalAnalysis], missed: &[String], roles: &[Role]) -> (Ending, String) {
     let reached = goals.iter().filter(|goal| goal.reached).count();
     let said: Vec<String> = goals

@@ -1,6 +1,6 @@
-//! `experiment.toml`: what was done, the arms with the settings that change between them, and what is
-//! asked. An arm's plan is a plan file of the experiment with the arm's changes merged into it, so that
-//! what differs between arms is written down once and each arm can be run by itself.
+//! `experiment.toml`: the method, the arms with their settings, and the questions. An arm's plan is
+//! a plan file of the experiment with the arm's changes merged into it, so that each difference is
+//! written once and each arm can run by itself.
 
 use std::collections::BTreeMap;
 

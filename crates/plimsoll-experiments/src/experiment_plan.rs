@@ -61,11 +61,10 @@ pub struct ExperimentPlan {
 }
 
 impl ExperimentPlan {
-    /// Plans the arms. What is wrong with an arm, a table or a place is said before anything is fitted; a fit that
-    /// the experiment asks for is made here.
+    /// Plans the arms. Reports all faults of arms, tables and places first, and then makes the fit
+    /// that the experiment requests.
     ///
-    /// # Errors
-    /// A plan, a place or a published figure that is wrong, a model that can't be fitted.
+    /// # Errors An invalid plan, place or published figure, or a model that cannot be fitted.
     pub fn new(
         definition: Definition,
         on: StorageKind,
@@ -244,7 +243,8 @@ fn fit(
     definition.fit()
 }
 
-/// Places that are paths of this host: a later arm's would be missed after the runs of those before.
+/// Checks all places that are paths of this host before the first run, so that a missing one does
+/// not stop a later arm.
 fn are_there(overrides: &Overrides) -> Result<(), RunnerError> {
     if overrides.on_hosts {
         return Ok(());

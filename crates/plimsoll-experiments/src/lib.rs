@@ -1,12 +1,13 @@
 //! Published experiments: a directory with `experiment.toml`, the plans that it names and
 //! `published.csv`. Those below `plans/experiments` are built into the program.
 //!
-//! - [`files`], [`experiment_file`], [`definition`], [`published_figures`], [`tables`]: what an experiment is, what was published, and the fit to it.
+//! - [`files`], [`experiment_file`], [`definition`], [`published_figures`], [`tables`]: the
+//!   definition of an experiment, its published figures, and the fit to them.
 //! - [`experiment_plan`]: its arms with their plans; [`run`]: carries them out, several at a time on models ([`pool`]).
-//! - [`directory`]: what an experiment leaves beside its bundles, and its analysis from them.
-//! - [`directory_report`]: what an experiment of the catalogue says, whichever kind it is.
-//! - [`analysis`]: what the runs say beside what was published, a pure function of evidence; [`report`]: how that
-//!   is shown.
+//! - [`directory`]: the files of an experiment beside its bundles, and its analysis from them.
+//! - [`directory_report`]: the report of an experiment of any kind in the catalogue.
+//! - [`analysis`]: the runs' figures against the published ones, a pure function of evidence;
+//!   [`report`]: its display.
 //!
 //! # Where to change what
 //!

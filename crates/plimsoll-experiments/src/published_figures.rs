@@ -1,5 +1,5 @@
-//! `published.csv`: `arm,figure,value,role,source`, values in the base unit that the figure's name ends
-//! in. Lines that begin with `#` are remarks.
+//! `published.csv`: `arm,figure,value,role,source`, values in the base unit at the end of the
+//! figure's name. Lines that begin with `#` are remarks.
 
 use plimsoll_judge::metrics;
 use plimsoll_runner::error::RunnerError;

@@ -1,5 +1,5 @@
-//! The analysis of a published experiment as a report: the answer first, what was published beside what came
-//! out, why, and how well it was predicted.
+//! The analysis of a published experiment as a report: the answer, published and obtained figures,
+//! the explanation, and the quality of the predictions.
 
 mod arms;
 mod definition;

@@ -1,4 +1,5 @@
-//! Carries a published experiment out: its arms and searches that are missing, its analysis written as they end.
+//! Runs a published experiment: runs its missing arms and searches, and writes its analysis as they
+//! end.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -24,7 +25,7 @@ use crate::experiment_plan::{CompletedRun, ExperimentPlan};
 use crate::pool::{Job, PoolContext, Work, WorkResult, run_all};
 use crate::report::{Surroundings, analysis_document};
 
-/// How often the analysis is written while runs end, at most: making it takes as long as a short run.
+/// Minimum time between two analyses, because an analysis takes as long as a short run.
 const WRITTEN_EVERY_NS: u64 = 2_000_000_000;
 
 /// Where an experiment's directory is.
@@ -238,8 +239,8 @@ fn begin(
     Ok((experiment, ran))
 }
 
-/// The runs that are missing. Each has the number that it would have in the whole experiment, from which
-/// its seed follows: leaving arms out changes nothing of the others.
+/// The missing runs. Each has its number in the whole experiment, which determines its seed, so
+/// arms that are left out do not change the others.
 fn jobs<'a>(
     planned: &'a ExperimentPlan,
     experiment: &Experiment,

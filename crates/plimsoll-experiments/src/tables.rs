@@ -1,7 +1,7 @@
 //! Published tables of arms that sweep I/O sizes and read shares, and the fit of a model to one of them.
 //!
-//! A table has the columns that `model fit` reads. Its rows become published figures of the points of the
-//! arm that it is of; its arithmetic is checked against itself and against what its parts carry.
+//! A table has the columns that `model fit` reads. Its rows become published figures of the points
+//! of its arm. Its arithmetic is checked for contradictions and against the limits of its parts.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl Definition {
         Measured::parse(self.files.texts.get(&table.file)?).ok()
     }
 
-    /// All that comes with it: published figures, and the rows of published tables as figures of these arms.
+    /// Published figures, and the rows of published tables as figures of these arms.
     pub fn published(&self, arms: &[PlannedArm]) -> Vec<PublishedFigure> {
         let mut all = self.given.clone();
         all.extend(self.given_by_tables(arms));

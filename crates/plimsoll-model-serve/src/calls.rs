@@ -1,10 +1,10 @@
-//! Whether a record holds a call whose lengths are those of what it holds. The server's decoder takes the
-//! memory that a length claims before it looks for the bytes, so that four bytes could ask for 16 GiB.
+//! Checks that the lengths in a call match its record. The server's decoder allocates a claimed
+//! length before it looks for the bytes, so four bytes could request 16 GiB.
 //!
-//! Checks only fields with a length (RFC 5531 section 8.2, RFC 1813 section 3.3): everything else is the
-//! decoder's.
+//! Checks only fields with a length (RFC 5531 section 8.2, RFC 1813 section 3.3): the decoder
+//! checks everything else.
 
-/// Bytes of a record's head in which all its lengths lie.
+/// Bytes of a record's head, which contain all its lengths.
 pub(super) const HEAD_BYTES: usize = 4 << 10;
 /// Longest credential and verifier (RFC 5531 section 8.2).
 const AUTH_BYTES_MAX: u32 = 400;
@@ -21,8 +21,8 @@ const AUTH_UNIX: u32 = 1;
 const PROGRAM_NFS: u32 = 100_003;
 const PROGRAM_MOUNT: u32 = 100_005;
 
-/// Whether a record of `record_bytes` that begins with `head`, of which there is as much as the record has
-/// or [`HEAD_BYTES`], can be handed to the decoder.
+/// Returns true if the decoder may receive a record of `record_bytes`. `head` is its start, up to
+/// [`HEAD_BYTES`].
 pub(super) fn is_sound(head: &[u8], record_bytes: usize) -> bool {
     read_call(&mut CallReader { head, at: 0, record_bytes }).is_some()
 }

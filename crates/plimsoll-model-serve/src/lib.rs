@@ -1,9 +1,9 @@
-//! A modelled system as a real NFSv3 server in real time: it keeps the data, and answers when the model
-//! says that the answer is due.
+//! A modelled system as a real NFSv3 server in real time: it stores the data, and answers at the
+//! time that the model computes.
 //!
 //! | file | what |
 //! |---|---|
-//! | `pacer` | holds the system's virtual time to the clock |
+//! | `pacer` | keeps the system's virtual time in step with the clock |
 //! | `tree` | directories and files, in memory |
 //! | `connection`, `calls` | limits on clients: length of calls, time, connections |
 //! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |

@@ -1,5 +1,5 @@
-//! The file system that the NFS server serves: each call does its work on the tree at once, and answers
-//! when the model says that the answer is due.
+//! The file system that the NFS server serves: each call changes the tree at once, and answers at
+//! the time that the model computes.
 //!
 //! Every write is stable when it is answered, as a model's writes are complete when they are durable;
 //! COMMIT finds nothing to do and costs the model a flush.

@@ -1,13 +1,13 @@
-//! Holds a system's virtual time to the clock.
+//! Keeps a system's virtual time in step with the clock.
 //!
-//! One task owns the system, on the one thread that also takes calls off the sockets and sends the answers:
-//! each switch between threads would cost a read what it takes to wake a core. A request is stamped when
-//! its call has been read, and submitted at that virtual time, however late this task comes to it: a
-//! stamp of this task's own would count its being busy as think time of the client. Events are carried
-//! out when their time has come, never before, so that requests which arrive meanwhile meet the system as
-//! it then is. An answer is given at the first moment at which the task runs after it is due; how late
-//! that is, is a metric. Sleepers are woken late, so the task sleeps until shortly before and watches clock
-//! and sockets for the rest.
+//! One task owns the system, on the one thread that also takes calls off the sockets and sends the
+//! answers: a switch between threads would add the time to wake a core to each read. A request is
+//! stamped when its call has been read, and submitted at that virtual time, even if this task
+//! handles it late: otherwise the task's own delays would count as think time of the client. Events
+//! run at their time, never earlier, so that requests that arrive in between find the right state.
+//! The task sends an answer when it first runs after the answer is due, and reports the delay as a
+//! metric. Sleeping threads wake late, so the task sleeps until shortly before that time and then
+//! polls clock and sockets.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
-//! A model as a real NFS server, asked by the NFS client of `plimsoll-nfs`.
+//! A model as a real NFS server, loaded by the NFS client of `plimsoll-nfs`.
 //!
-//! How close latencies are depends on what else the machine does, so that only what holds on a busy one
-//! is asserted: no answer comes before it is due, and the server's own latencies are those of virtual
-//! time. `PLIMSOLL_TIMED=1 cargo test -p plimsoll-model --test serve -- --nocapture` on an idle machine
-//! holds what the client sees to 5 % + 0.2 ms.
+//! Latencies depend on other load of the machine, so the tests assert only facts that are also true
+//! on a busy machine: no answer is early, and the server's own latencies are those of virtual time.
+//! `PLIMSOLL_TIMED=1 cargo test -p plimsoll-model --test serve -- --nocapture` on an idle machine
+//! also requires the client's latencies to be within 5 % + 0.2 ms.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -167,7 +167,8 @@ fn use_it(served: ServerAddresses) {
     let metrics = get(served.metrics.unwrap(), "/metrics");
     assert!(metrics.starts_with("HTTP/1.1 200"), "{metrics}");
     let reads = value(&metrics, "plimsoll_model_latency_seconds_count{action=\"read\"}");
-    // One for each that ended, two of which may have ended at once at the last look, and those in flight.
+    // One sample for each completed request, and those in flight; the last two may have completed
+    // at once.
     assert_eq!(reads, (seen.len() + DEPTH) as f64);
     let sum = value(&metrics, "plimsoll_model_latency_seconds_sum{action=\"read\"}");
     assert!(sum / reads * 1e9 >= 3_050_000.0);

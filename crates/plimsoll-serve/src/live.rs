@@ -1,8 +1,8 @@
-//! The one run that this server carries out, or carried out last, those of this user's other processes ([`other_processes`]), and
-//! those who watch them.
+//! The current or last run of this server, the runs of this user's other processes
+//! ([`other_processes`]), and their viewers.
 //!
-//! A thread takes the run's events in (`plimsoll_runner::live`) and draws what is shown of them ([`render`]) at most twice a second,
-//! once for all who watch.
+//! A thread receives the run's events (`plimsoll_runner::live`) and renders them ([`render`]) at
+//! most twice a second, once for all viewers.
 
 pub mod other_processes;
 mod render;

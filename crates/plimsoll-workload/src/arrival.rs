@@ -1,9 +1,8 @@
-//! When operations start: intended start times in whole nanoseconds from the beginning of a stream.
+//! Intended start times of operations, in whole nanoseconds from the beginning of a stream.
 //!
-//! [`Arrivals`] is an endless (or, recorded, finite) iterator. What it gives never depends on when it is
-//! asked, so a driver that falls behind knows by how much. [`Schedule::part`] divides a stream among
-//! clients or threads, whose starts together are those of the whole ([`MergedArrivals`] puts them back
-//! together).
+//! [`Arrivals`] is an endless (or, recorded, finite) iterator. Its values do not depend on the time
+//! of the call, so a driver that falls behind can measure its lag. [`Schedule::part`] divides a
+//! stream among clients or threads, and [`MergedArrivals`] merges the parts again.
 
 mod exponential;
 mod merge;

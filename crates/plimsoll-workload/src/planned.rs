@@ -1,5 +1,4 @@
-//! A plan's workload in the workload's own terms: the same streams and stores whichever driver carries
-//! them out.
+//! A plan's workload as streams and stores, the same for every driver.
 
 mod error;
 pub mod pace;

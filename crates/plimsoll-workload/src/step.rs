@@ -194,8 +194,8 @@ pub trait StepWorkload {
     fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         let _ = each;
     }
-    /// Gives the writes that a flush made durable in the last step: its class, when the write was due, and when it
-    /// was handed over.
+    /// Returns the writes that a flush made durable in the last step: class, due time and
+    /// submission time.
     fn durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }

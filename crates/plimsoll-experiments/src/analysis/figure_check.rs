@@ -65,7 +65,7 @@ pub(super) fn ending(counted: &[FigureCheck], tolerance: f64, ordered: bool) -> 
     }
 }
 
-/// How many were met, of those that were inputs and of those that were not, and the errors of the latter.
+/// Numbers of met figures among inputs and among predictions, and the errors of the predictions.
 pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
     let (inputs, mut free): (Vec<&FigureCheck>, Vec<&FigureCheck>) =
         counted.iter().partition(|one| one.role == Role::Input);

@@ -3,7 +3,8 @@
 
 use super::{Input, OwnParameter};
 
-/// Sentences on what was fitted or chosen, to stand behind the reason of the ending; empty where nothing was.
+/// Sentences that name fitted and chosen inputs, appended to the reason of the ending; empty
+/// without such inputs.
 pub(super) fn says(input: &Input<'_>) -> String {
     let mut says = String::new();
     if !input.inputs.is_empty() {

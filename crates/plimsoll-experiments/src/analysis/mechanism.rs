@@ -1,5 +1,5 @@
-//! Why an arm is as fast as it is, in sentences made of a system's own statistics: where reads came from,
-//! how busy the drives were, how much of a latency was queueing, and what is full first.
+//! Explanation of an arm's speed from a system's own statistics: sources of reads, utilisation of
+//! drives, queueing share of latency, and the first bottleneck.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ModelStatistics, Path};

@@ -1,5 +1,5 @@
-//! Whole tables: the arms of a group that differ in I/O size and read share alone, beside the published
-//! table, with errors, goals, and the few figures that are worth remembering.
+//! Whole tables: the arms of a group that differ in I/O size and read share alone, beside the
+//! published table, with errors, goals, and a few summary figures.
 //!
 //! Errors here are |modelled / published - 1|, medians and 90th percentiles by linear interpolation between
 //! order statistics (type 7 of Hyndman and Fan, 1996), as those of `model fit`.
@@ -193,7 +193,8 @@ pub(super) fn roles(arms: &[ArmAnalysis]) -> Vec<Role> {
     arms.iter().flat_map(|arm| &arm.figures).filter_map(|figure| figure.role).collect()
 }
 
-/// Published tables that no goal was set for and whose median error is beyond the tolerance, a sentence each.
+/// One sentence for each published table that has no goal and whose median error exceeds the
+/// tolerance.
 pub(super) fn without_goal(
     tables: &[TableAnalysis],
     goals: &[GoalAnalysis],
@@ -238,7 +239,8 @@ fn twin(
     first(false).or_else(|| first(true))
 }
 
-/// On the line, in logarithms, between the next smaller and the next larger I/O of the same read share.
+/// Interpolates, in logarithms, between the next smaller and the next larger I/O of the same read
+/// share.
 fn between(points: &[(&ArmAnalysis, &Point)], point: &Point, key: &str) -> Option<f64> {
     let column = points.iter().filter(|(_, p)| p.read_percent == point.read_percent);
     // Alternatives to the model may not use withheld or user-supplied figures.

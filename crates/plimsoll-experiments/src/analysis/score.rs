@@ -1,5 +1,5 @@
-//! Predictions against what needs no model: copying the nearest row that was known, and drawing a line
-//! between the rows on both sides of it. A model that does no better than these has explained nothing.
+//! Compares predictions with two methods without a model: copying the nearest known row, and a line
+//! between the rows on both sides of it. A model that is no better than these explains nothing.
 //!
 //! Errors are |ln(predicted / published)|, so that half and double are alike; medians over the figures.
 
@@ -107,7 +107,8 @@ fn nearest(
     twin.or(closest).map(|(_, given)| (given.arm.clone(), given.value))
 }
 
-/// On the line between the nearest known rows on both sides, by their places in the order of the arms.
+/// Interpolates between the nearest known rows on both sides, by their places in the order of the
+/// arms.
 fn between(at: usize, known: &[(usize, &PublishedFigure)]) -> Option<f64> {
     let before = known.iter().filter(|(other, _)| *other < at).max_by_key(|(other, _)| *other)?;
     let after = known.iter().filter(|(other, _)| *other > at).min_by_key(|(other, _)| *other)?;

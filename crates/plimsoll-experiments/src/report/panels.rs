@@ -1,5 +1,4 @@
-//! Arms that are shown together: a line along something that grows, a table of their own, and how a node's
-//! failure went.
+//! Arms that share a display: a line along a quantity, a table, or the course of a node failure.
 
 use plimsoll_report::chart::plot::{Dot, Rule, RuleKind, Series};
 use plimsoll_report::chart::{Axis, Mark, Plot};

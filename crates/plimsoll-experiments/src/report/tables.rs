@@ -1,5 +1,5 @@
-//! Whole tables: I/O sizes down, read shares across, each cell what came out and how far it lies from what
-//! was published; what they come down to, and what was fitted before.
+//! Whole tables: rows of I/O sizes, columns of read shares, each cell with the result and its
+//! deviation from the published figure; their summary, and the fit.
 
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, HeatMap, Mark, Plot};
@@ -118,8 +118,8 @@ fn layouts(analysis: &Analysis) -> Section {
     section.with(Block::Table(grid))
 }
 
-/// Sizes along, read shares upwards: how far each point lies from what was published, or its value where
-/// nothing was.
+/// Heat map of sizes and read shares: each point's deviation from the published figure, or its
+/// value if none was published.
 fn map(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Plot {
     let edges = |count: usize| (0..=count).map(|at| at as f64 - 0.5).collect();
     let (sizes, mut reads) = (&table.sizes_bytes, table.read_percents.clone());

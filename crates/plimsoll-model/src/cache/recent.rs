@@ -1,12 +1,12 @@
 //! Exact LRU order of extents, for dense keys.
 //!
-//! Every extent has a place of its own, found by file and number without a search, with the stamp of its
-//! last use: a use costs one line of memory, where linked entries cost four anywhere. Nothing else is kept
-//! until the first extent has to go. Then those that are held are sorted by their stamps into a queue, which
-//! from then on has all uses, one after the other. A use that is not the last of its extent has another stamp
-//! than the extent and is passed over. The queue is put in order when it has grown to twice what is held,
-//! and given up if nothing has left since it was put in order last: constant time for a use, in the mean.
-//! (Stamps in place of links: the exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU
+//! Every extent has an entry, indexed by file and number, with the stamp of its last use. A use
+//! touches one cache line; linked entries would touch four. There is no queue until the first
+//! eviction. Then the extents are sorted by stamp into a queue, and each later use is appended to
+//! it. A queued use whose stamp differs from its extent's is not the last one and is skipped. The
+//! queue is compacted when it has twice as many entries as there are extents, and dropped if
+//! nothing was evicted since the last compaction: constant time per use, on average. (Stamps in
+//! place of links: the exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU
 //! stack processing", IBM Journal of Research and Development 19(4), 1975.)
 //!
 //! [`Cache`](super::Cache) is for keys that are anywhere.
@@ -302,8 +302,8 @@ impl<E: Extent> Recent<E> {
         self.queue = Some(Queue { uses, first: 1, shrunk: false });
     }
 
-    /// Leaves out the uses that are not the last of their extent, and counts stamps from 1 again. New stamps
-    /// are never above the old ones of the uses that are still to come, which so keep their meaning.
+    /// Drops uses that are not the last of their extent, and renumbers stamps from 1. New stamps
+    /// never exceed the old ones of later uses, which therefore remain valid.
     #[cold]
     fn put_in_order(&mut self) {
         let Some(mut queue) = self.queue.take() else { return };

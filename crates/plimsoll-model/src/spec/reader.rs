@@ -1,5 +1,5 @@
-//! How a block reads its fields: each by name, with its kind, its range and what it is for. What was
-//! asked for is what is known, so a field that nothing asked for is an unknown field.
+//! Reader of a block's fields: each by name, with its kind, range and purpose. A field that the
+//! block did not read is unknown.
 
 use super::{Field, ModelError, Spec, Table, most_like};
 use std::cell::RefCell;

@@ -263,8 +263,8 @@ fn hosts(state: &State) -> Option<Plot> {
     stacked("live-hosts", "Rate by host", &state.charts.hosts)
 }
 
-/// Where the load's bytes came from or went, where the target does not tell itself: the device below that moved most, and for
-/// the rest what lies above it.
+/// Source or destination of the load's bytes if the target does not report it: the underlying
+/// device that moved most, and the layers above it for the rest.
 fn device_and_cache_split(state: &State, way: &str) -> Option<Plot> {
     let (reported, title, above) = match way {
         "read" => (&state.charts.read_of, "Where reads came from", "caches above it"),

@@ -3,7 +3,7 @@
 use super::hash::{mix, unit_open};
 use super::{AddressError, Indices, Pattern, Place, Region, Slots, Space};
 
-/// The space and pattern that the clients of a stream share. What it keeps besides is a cache, except the
+/// The space and pattern that the clients of a stream share. All other state is a cache, except the
 /// shared cursor of a sequential stream with mixed sizes.
 #[derive(Clone, Debug)]
 pub struct AddressWalks {

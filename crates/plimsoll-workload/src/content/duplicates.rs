@@ -1,12 +1,13 @@
-//! Which extents share their content.
+//! Choice of the extents that share their content.
 //!
-//! A target is cut into extents of up to 1 MiB. A permutation picks the exact number of them that hold shared
-//! content and deals it out, so that each content has nearly the same number of copies, [`COPIES`] where
-//! the space allows, scattered over the target. Extents and not single blocks are copied, so that a
-//! store that compares 4 KiB, 64 KiB or (in spaces of 256 MiB and more) 1 MiB finds the same share.
+//! A target is divided into extents of up to 1 MiB. A permutation chooses the exact number of
+//! extents with shared content and distributes it, so that each content has nearly the same number
+//! of copies ([`COPIES`] if the space is large enough), scattered over the target. Whole extents
+//! are copied, so that a store that compares 4 KiB, 64 KiB or (in spaces of 256 MiB and more) 1 MiB
+//! finds the same share.
 //!
-//! A place of a duplicate holds one of two contents in turn as it is rewritten, so that a lost write
-//! shows; half of the copies start with the one and half with the other, so the share stays the same.
+//! Each rewrite of a duplicate alternates between two contents, so that a lost write is detectable.
+//! Half of the copies start with one and half with the other, so the share stays the same.
 
 use super::ContentError;
 use crate::address::Permutation;

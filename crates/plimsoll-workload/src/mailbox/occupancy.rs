@@ -1,8 +1,8 @@
 //! Occupancy of pages without content: one bit for each slot.
 //!
-//! Creation fills slots by a hash, so that a page which nothing has changed yet need not be kept: it is
-//! worked out when it is read. A store of terabytes is then ready at once and costs memory only for the
-//! pages that its load changes.
+//! Creation fills slots by a hash, so an unchanged page need not be stored: it is computed when it
+//! is read. A store of terabytes is therefore ready at once and uses memory only for the pages that
+//! its load changes.
 //!
 //! Pages are looked up at random. Each touched cache line costs more than the work on it, and
 //! memory that is touched for the first time costs even more. Most pages have not changed: a bit
@@ -54,8 +54,8 @@ impl Occupancy {
         }
     }
 
-    /// A page will be asked for when it has been read. Its block is brought near now, and the cells with the
-    /// next hint, when the block is there and tells where they are.
+    /// Hints that a page will be used after its read. Prefetches its block now, and its cells at
+    /// the next hint, when the block with their positions is in the cache.
     #[inline]
     pub fn hint(&mut self, page: u32) {
         let before = std::mem::replace(&mut self.hinted, page);

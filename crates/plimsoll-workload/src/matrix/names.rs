@@ -1,8 +1,8 @@
-//! Which small files there are.
+//! Set of existing small files.
 //!
-//! A client creates names with rising numbers and removes and renames the oldest, so what is there is always
-//! the numbers from one to another, and two counters say it. A remove or rename that would touch one of the
-//! youngest, which may still be in flight, becomes a create; that is counted.
+//! A client creates names with rising numbers and removes and renames the oldest, so two counters
+//! give the range of existing names. A remove or rename that would touch one of the youngest, which
+//! may still be in flight, becomes a create; that is counted.
 
 /// The small files of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

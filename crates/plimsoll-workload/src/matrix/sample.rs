@@ -1,10 +1,10 @@
-//! A sample of all blocks, whose content is followed and checked in every run.
+//! A sample of all blocks, whose content is tracked and checked in every run.
 //!
-//! To follow every block takes five bytes of memory for each, and to check every read takes CPU that a
-//! generator may need; so both are done where a plan asks for it ([`super::Tracker`]). Of each group of 256
-//! consecutive units one, picked by a hash of its place, is followed always. Whatever replaces a share `p` of
-//! the data is missed by `n` checks with the chance `(1 - p)^n`: 300 of them find one block in a hundred with
-//! 95 %. Which units are in the sample depends on the run, so that no storage can know them.
+//! Tracking every block takes five bytes of memory for each, and checking every read takes CPU that
+//! a generator may need, so both are optional ([`super::Tracker`]). In each group of 256
+//! consecutive units, one is always tracked, chosen by a hash of its place. `n` checks miss a
+//! damaged share `p` of the data with probability `(1 - p)^n`: 300 checks find one block in a
+//! hundred with 95 %. The sample depends on the run, so that no storage can predict it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,7 +99,7 @@ impl Sample {
         self.within(file, first, units).map(|picked| picked.unit)
     }
 
-    /// Whether a transfer of `units` units from `first` on holds a sampled one.
+    /// Returns true if a transfer of `units` units from `first` on contains a sampled unit.
     #[must_use]
     #[inline]
     pub fn touches(&self, file: u32, first: u64, units: u64) -> bool {

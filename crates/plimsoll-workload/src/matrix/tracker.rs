@@ -87,8 +87,9 @@ impl Tracker {
         Some((number, first))
     }
 
-    /// Counts a write. `None` when it can't be followed: as many as can be are in flight, in all or (six) on
-    /// one of its units, or it isn't whole units of a known file. Then choose another place.
+    /// Counts a write. `None` if it cannot be tracked: the maximum is in flight, in total or (six)
+    /// on one of its units, or it is not whole units of a known file. The caller then chooses
+    /// another place.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -174,15 +175,15 @@ impl Tracker {
         }
     }
 
-    /// Checks what a read brought, every byte. `false` when a unit is damaged; see [`Tracker::counts`] and
+    /// Checks every byte of a read. `false` if a unit is damaged; see [`Tracker::counts`] and
     /// [`Tracker::first_finding`]. Content without stamps passes unchecked.
     #[must_use]
     pub fn end_read(&mut self, read: InFlight, data: &[u8]) -> bool {
         self.end_parts(read, data, |slot, first| std::iter::once((first, slot.units as u64)))
     }
 
-    /// As [`Tracker::end_read`], of the units alone that are in the sample: to check all of a large read takes
-    /// more of the processor than to make the read.
+    /// Like [`Tracker::end_read`], for sampled units only: checking all of a large read takes more
+    /// CPU than the read itself.
     #[must_use]
     pub fn end_sampled_read(&mut self, read: InFlight, data: &[u8], sample: &Sample) -> bool {
         self.end_parts(read, data, |slot, first| {

@@ -66,7 +66,8 @@ const OPEN_ARENA_BYTES: u64 = 64 << 20;
 /// Most operations that one thread of an open loop has in flight.
 const OPEN_PLACES_MAX: u64 = 1024;
 
-/// When a stream's operations start: one of these per stream, [`StreamPace::group`] for each thread.
+/// Start times of a stream's operations: one per stream, with a [`StreamPace::group`] for each
+/// thread.
 #[derive(Debug)]
 pub struct StreamPace {
     schedule: Option<Schedule>,
@@ -174,7 +175,8 @@ impl StreamPace {
     }
 }
 
-/// When the operations of a trace start: at its times with at most `depth` in flight, or `depth` of them at any time.
+/// Start times of a trace's operations: at the recorded times with at most `depth` in flight, or
+/// always with `depth` in flight.
 fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
     if !replay.at_times() {
         return Pace::Closed { depth };

@@ -1,5 +1,5 @@
-//! The plan's streams as the workload wants them. The same for files, devices, NFS and S3: a plan gives
-//! the same operations everywhere.
+//! Conversion of the plan's streams to the workload's. A plan gives the same operations for files,
+//! devices, NFS and S3.
 
 use plimsoll_plan as plan;
 

@@ -43,8 +43,8 @@ pub struct Stamp {
     pub run: u64,
     /// The target (file or device) that it was written to.
     pub target: u32,
-    /// How many times the place had been written in this run, this write included; of a duplicate, which
-    /// of two contents it is.
+    /// Number of writes to the place in this run, this one included; for a duplicate, the number of
+    /// its content (one of two).
     pub generation: u32,
     /// Place of the unit, or number of its content.
     pub origin: Origin,

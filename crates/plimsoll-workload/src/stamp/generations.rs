@@ -6,9 +6,9 @@
 //! |---|---|
 //! | 0-2 | writes in flight (7: the entry is being changed) |
 //! | 3-5 | how many generations back are possible as well (7: any) |
-//! | 7 | the present generation was read back whole |
+//! | 7 | the current generation was read back intact |
 //!
-//! Threads share it without a lock: an entry is taken by a compare-and-swap for the few instructions that
+//! Threads share it without a lock: a compare-and-swap locks an entry for the few instructions that
 //! change it.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -86,8 +86,8 @@ impl Generations {
         Some(result)
     }
 
-    /// Begins a write: counts it and gives its generation. `None` when the unit does not exist, or has six
-    /// writes in flight already, or 2^32 - 1 behind it: then write elsewhere.
+    /// Begins a write: counts it and returns its generation. `None` if the unit does not exist,
+    /// already has six writes in flight, or had 2^32 - 1 writes; the caller then writes elsewhere.
     #[inline]
     pub fn begin(&self, unit: u64) -> Option<Ticket> {
         self.change(unit, |count, state| {
@@ -103,8 +103,8 @@ impl Generations {
         })?
     }
 
-    /// Ends a write that was acknowledged. If no other of the unit was in flight meanwhile, its content is
-    /// known again.
+    /// Ends an acknowledged write. If no other write of the unit was in flight meanwhile, its
+    /// content is known again.
     #[inline]
     pub fn end(&self, ticket: Ticket) {
         self.change(ticket.unit, |count, state| {
@@ -132,8 +132,8 @@ impl Generations {
         });
     }
 
-    /// Notes that the present generation was read back whole: from here on an older one is stale and not
-    /// lost.
+    /// Notes that the current generation was read back intact: from here on an older one is stale
+    /// and not lost.
     #[inline]
     pub fn saw(&self, unit: u64, generation: u32) {
         self.change(unit, |count, state| {

@@ -32,8 +32,8 @@ pub enum Inspection {
     Foreign,
 }
 
-/// Checks one unit by its own stamp. `unit` holds at least one whole unit from its start; a unit that is
-/// cut off is broken.
+/// Checks one unit by its own stamp. `unit` contains at least one whole unit from its start; a
+/// truncated unit is damaged.
 #[must_use]
 pub fn inspect(unit: &[u8]) -> Inspection {
     let Some(stamp) = Stamp::decode(unit) else {
@@ -52,11 +52,11 @@ pub fn inspect(unit: &[u8]) -> Inspection {
 }
 
 impl<'a> Verifier<'a> {
-    /// A verifier for content that was made by `content`; `None` if that has no stamps.
+    /// Returns a verifier for content from `content`; `None` if that has no stamps.
     ///
-    /// `earlier_runs` are the numbers of runs that wrote to the same targets before, with content of the
-    /// same specification. Without them, a write torn over what an earlier run left is named corrupt
-    /// unless the first sector is the earlier run's.
+    /// `earlier_runs` are the numbers of runs that wrote to the same targets before, with content
+    /// of the same specification. Without them, a torn write over an earlier run's data is reported
+    /// as corrupt unless the first sector is the earlier run's.
     #[must_use]
     pub fn new(content: &'a Content, earlier_runs: &'a [u64]) -> Option<Self> {
         content.has_stamps().then_some(Self { content, earlier_runs })
@@ -68,9 +68,9 @@ impl<'a> Verifier<'a> {
         self.content.unit_bytes()
     }
 
-    /// Checks what was read from `offset_bytes` of `target`, every byte of it. `expected` gives what each
-    /// unit (by its number in the target) should hold, `each` takes unit and verdict of those that are
-    /// not [`Verdict::Good`]. Returns how many units were good.
+    /// Checks every byte read from `offset_bytes` of `target`. `expected` returns the expected
+    /// content of each unit (by its number in the target); `each` receives every unit whose verdict
+    /// is not [`Verdict::Good`]. Returns the number of good units.
     ///
     /// # Errors
     /// [`ContentError::Misaligned`] when the data isn't whole units; nothing was checked then.
@@ -201,7 +201,8 @@ impl Case<'_> {
         }
     }
 
-    /// The generation of this place that a write is, 0 for another run's; `None` if it is another place's.
+    /// Returns the generation of a write to this place, 0 if another run wrote it; `None` if the
+    /// write belongs to another place.
     fn generation_here(&self, stamp: &Stamp) -> Option<u32> {
         let here = match stamp.origin {
             Origin::Place(offset_bytes) => {
