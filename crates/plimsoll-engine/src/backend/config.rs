@@ -83,6 +83,8 @@ pub struct BackendConfig {
     pub direct: Direct,
     /// Open with `O_DSYNC`: each write completes on stable storage.
     pub dsync: bool,
+    /// True if operations flush with `fsync` or `fdatasync`.
+    pub flushes: bool,
     /// Fault the arena in before the first operation.
     pub populate: bool,
     /// Poll the device for completions (`IOPOLL`; only some devices can).

@@ -56,7 +56,7 @@ pub(crate) fn open(config: BackendConfig) -> Result<Open, EngineError> {
     ring.poll_submissions = config.poll_submissions;
     // At depth 1 a call from this thread is cheaper than one from a kernel worker.
     let punts = report.files.iter().any(|file| file.punts_because.is_some());
-    let inline = config.prefer == Prefer::Auto && config.depth <= 1 && punts;
+    let inline = config.prefer == Prefer::Auto && config.depth <= 1 && (punts || config.flushes);
     let named = config.names.is_some();
     if named && config.prefer == Prefer::Uring {
         let says = "engine.io asks for io_uring, which has no listing, no faccessat and no fchmod: \
@@ -68,6 +68,9 @@ pub(crate) fn open(config: BackendConfig) -> Result<Open, EngineError> {
         let why = if named {
             "metadata operations are made by threads, as io_uring does not have all of them, and data \
              operations with them"
+        } else if inline && !punts {
+            "at depth 1 io_uring would hand each flush to a kernel worker, so this thread makes the \
+             calls itself"
         } else if inline {
             "at depth 1 the kernel would punt each operation to a worker thread"
         } else {

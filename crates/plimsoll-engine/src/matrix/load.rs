@@ -106,11 +106,13 @@ impl Running<'_> {
         number: usize,
         writes: bool,
     ) -> Target {
-        let target = self.target(issue::direct(stream.direct), writes);
-        match target {
-            Target::Files(files) if stream.metadata_percent > 0.0 => {
-                let names = self.matrix.home.names(self.matrix.matrix, configs, number);
-                Target::Files(BackendConfig { names, ..files })
+        match self.target(issue::direct(stream.direct), writes) {
+            Target::Files(files) => {
+                let has_names = stream.metadata_percent > 0.0;
+                let names = || self.matrix.home.names(self.matrix.matrix, configs, number);
+                let names = has_names.then(names).flatten();
+                let flushes = configs[number].sync.kind.flushes();
+                Target::Files(BackendConfig { names, flushes, ..files })
             }
             other => other,
         }
