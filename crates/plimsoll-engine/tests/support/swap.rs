@@ -6,15 +6,16 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use rustix::process::{Gid, Uid};
 
 const NOBODY: u32 = 65534;
@@ -34,6 +35,45 @@ pub struct Scene {
     own_name: String,
     watch: rustix::fd::OwnedFd,
     before: Vec<(PathBuf, SystemTime, u64)>,
+    /// Block device that a run must not write, if this host has loop devices.
+    device: Option<DecoyDevice>,
+}
+
+/// Loop device over a file of known content.
+struct DecoyDevice {
+    name: String,
+    backing: PathBuf,
+}
+
+impl DecoyDevice {
+    const SIZE_BYTES: usize = 4 << 20;
+
+    /// Attaches a device and creates a node for it at `node`. Returns `None` without root or loop
+    /// devices.
+    fn attach(backing: PathBuf, node: &Path) -> Option<Self> {
+        fs::write(&backing, vec![0xA5; Self::SIZE_BYTES]).unwrap();
+        let output = Command::new("losetup").args(["-f", "--show"]).arg(&backing).output().ok()?;
+        let name = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        if !is_root() || name.is_empty() {
+            return None;
+        }
+        let device = Self { name, backing };
+        let number = fs::metadata(&device.name).unwrap().rdev();
+        mknodat(CWD, node, FileType::BlockDevice, Mode::from_raw_mode(0o600), number).ok()?;
+        Some(device)
+    }
+
+    fn assert_untouched(&self) {
+        let flushed = Command::new("blockdev").args(["--flushbufs", &self.name]).status();
+        assert!(flushed.unwrap().success());
+        assert!(fs::read(&self.backing).unwrap().iter().all(|byte| *byte == 0xA5));
+    }
+}
+
+impl Drop for DecoyDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.name]).status();
+    }
 }
 
 impl Scene {
@@ -45,6 +85,8 @@ impl Scene {
         let outside = root.path().join("outside");
         fs::create_dir(&outside).unwrap();
         fs::write(outside.join("secret"), SECRET).unwrap();
+        let backing = root.path().join("device.img");
+        let device = DecoyDevice::attach(backing, &outside.join("device"));
         let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
         let written = WatchFlags::MODIFY
             | WatchFlags::CLOSE_WRITE
@@ -55,7 +97,7 @@ impl Scene {
         inotify::add_watch(&watch, &outside, written).unwrap();
         let traps = traps.iter().map(|name| (*name).to_owned()).collect();
         let own_name = own_name.to_owned();
-        let mut scene = Self { root, traps, own_name, watch, before: Vec::new() };
+        let mut scene = Self { root, traps, own_name, watch, before: Vec::new(), device };
         scene.before = scene.outside();
         scene.lay_out();
         scene
@@ -94,11 +136,13 @@ impl Scene {
         };
         link(&outside, allowed.join("target-link"));
         link(&outside, allowed.join("target/trap-link"));
-        for name in &self.traps {
+        for (at, name) in self.traps.iter().enumerate() {
+            // Every other link leads to the device: opened for writing, it would be the host's.
+            let victim = if self.device.is_some() && at % 2 == 1 { "device" } else { "secret" };
             match name.split_once('/') {
                 Some((directory, _)) if trap.join(directory).symlink_metadata().is_ok() => {}
                 Some((directory, _)) => link(&outside, trap.join(directory)),
-                None => link(&outside.join("secret"), trap.join(name)),
+                None => link(&outside.join(victim), trap.join(name)),
             }
         }
         if is_root() {
@@ -149,6 +193,7 @@ impl Scene {
         }
         assert_eq!(self.outside(), self.before);
         assert_eq!(fs::read(self.root.path().join("outside/secret")).unwrap(), SECRET);
+        self.device.iter().for_each(DecoyDevice::assert_untouched);
     }
 }
 
