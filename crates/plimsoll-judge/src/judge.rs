@@ -9,7 +9,7 @@ use crate::checks;
 use crate::claim::{Claim, Standing};
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
-use crate::rules::{self, Rule, generator_limit, seen};
+use crate::rules::{self, Rule, coordinated_omission, generator_limit, seen};
 use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
 /// Judges a run.
@@ -18,9 +18,10 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         rules::ALL.iter().filter_map(|rule| (rule.check)(bundle)).collect();
     let claimed = claimed(bundle);
     let requirement = bundle.plan.requirement.as_ref();
-    let mut checks = requirement.map_or_else(Vec::new, |r| {
-        checks::all(bundle, r, is_accepted(bundle, "coordinated-omission"))
-    });
+    let accepts_omission = is_accepted(bundle, coordinated_omission::RULE.id);
+    let checked = |accepts| requirement.map_or_else(Vec::new, |r| checks::all(bundle, r, accepts));
+    let mut checks = checked(accepts_omission);
+    let omission_decides = accepts_omission && checks != checked(false);
     checks.extend(rules::replay::checks(bundle));
     let required = requirement.and_then(|r| r.iops_per_s);
     let achieved = figures::rate_per_s(bundle, achieved_pick(bundle));
@@ -31,7 +32,11 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         _ => None,
     };
     let claims = standings(&findings, &claimed, bundle.run.tier);
-    let accepted = accepted(bundle, &findings, &claimed);
+    let mut accepted = accepted(bundle, &findings, &claimed);
+    if omission_decides && !accepted.iter().any(|id| id == coordinated_omission::RULE.id) {
+        accepted.push(coordinated_omission::RULE.id.to_owned());
+        accepted.sort_unstable();
+    }
     let declared = declared(&findings, &claimed);
     let case = Case {
         bundle,
