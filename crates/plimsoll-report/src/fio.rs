@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::ClassTotals;
 use plimsoll_evidence::series::Data;
 use plimsoll_judge::figures::measured;
 use plimsoll_plan::{Pattern, Workload};
@@ -30,7 +31,8 @@ pub fn json(bundle: &Bundle) -> Value {
     let run = &bundle.run;
     let kinds = kinds(bundle);
     let mut groups: Vec<&str> = Vec::new();
-    for kind in &kinds {
+    // As in fio, the job of the writes has their flushes, and no figure for both together.
+    for kind in kinds.iter().filter(|kind| !matches!(kind.group.as_str(), "sync" | "durable")) {
         if !groups.contains(&kind.group.as_str()) {
             groups.push(&kind.group);
         }
@@ -52,8 +54,9 @@ fn job(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
         "transactional" => &bundle.run.name,
         other => other,
     };
-    let classes = || bundle.run.classes.iter().filter(|class| class.group == group);
-    let errors: u64 = classes().map(|class| class.errors).sum();
+    let is_main = group == "transactional";
+    let belongs = |class: &&ClassTotals| class.group == group || is_main && class.group == "sync";
+    let errors: u64 = bundle.run.classes.iter().filter(belongs).map(|class| class.errors).sum();
     let runtime_ms = measured(bundle).map_or(0, |phase| phase.duration_ns / 1_000_000);
     let direction = |operation: Operation| {
         let kind = kinds.iter().find(|kind| kind.group == group && kind.operation == operation);
@@ -168,6 +171,7 @@ fn shares(bundle: &Bundle, kinds: &[Kind], group: &str, unit: f64, open: bool) -
 
 /// Returns flushes, which fio reports as `sync`.
 fn flushes(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
+    let group = if group == "transactional" { "sync" } else { group };
     let is_flush = |kind: &&Kind| kind.group == group && kind.operation == Operation::Flush;
     let kind = kinds.iter().find(is_flush);
     let totals = kind.map(|kind| kind.totals(bundle, None)).unwrap_or_default();
