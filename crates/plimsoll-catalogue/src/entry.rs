@@ -270,8 +270,11 @@ impl Entry {
     }
 }
 
+/// Returns the mean latency of reads or writes. Writes that wait for a flush end with it.
 fn mean_ns(run: &Run, is_read: bool) -> Option<u64> {
-    let pick = |class: &ClassTotals| class.group == "transactional" && class.is_read == is_read;
+    let has_durable = run.classes.iter().any(|class| class.group == "durable");
+    let group = if has_durable && !is_read { "durable" } else { "transactional" };
+    let pick = |class: &ClassTotals| class.group == group && class.is_read == is_read;
     let sum_ns = run.sum(pick, |class| class.latency_ns_sum);
     sum_ns.checked_div(run.sum(pick, |class| class.count))
 }

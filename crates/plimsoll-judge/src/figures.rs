@@ -36,10 +36,10 @@ pub enum Pick {
     All(Option<u32>),
     /// Flushes of a matrix, of one stream if given.
     Flushes(Option<u32>),
-    /// Writes of a stream that flushes, timed until the end of their flush.
-    Durable(u32),
-    /// All operations of such a stream, with its writes timed until the end of their flush.
-    AllDurable(u32),
+    /// Writes of streams that flush, timed until the end of their flush, of one stream if given.
+    Durable(Option<u32>),
+    /// All operations of such streams, with writes timed until the end of their flush.
+    AllDurable(Option<u32>),
 }
 
 impl Pick {
@@ -62,10 +62,10 @@ impl Pick {
             Self::Metadata(i) => class.group == "metadata" && of(i),
             Self::All(i) => Self::Transactional.takes(class) && of(i),
             Self::Flushes(i) => class.group == "sync" && of(i),
-            Self::Durable(i) => class.group == DURABLE && i == class.instance,
+            Self::Durable(i) => class.group == DURABLE && of(i),
             Self::AllDurable(i) => {
                 let durable = Self::Durable(i).takes(class);
-                durable || Self::Reads(Some(i)).takes(class) || Self::Metadata(Some(i)).takes(class)
+                durable || Self::Reads(i).takes(class) || Self::Metadata(i).takes(class)
             }
         }
     }
@@ -75,18 +75,19 @@ impl Pick {
 /// the time of the call.
 pub const DURABLE: &str = "durable";
 
-/// Returns the classes that a latency limit on `pick` applies to. A write that waits for a flush
-/// lasts until the end of that flush. Bundles of older versions have no such class; their writes
-/// end with the call.
+/// Returns the classes that a latency on `pick` covers. A write that waits for a flush lasts until
+/// the end of that flush. Bundles of older versions have no such class; their writes end with the
+/// call, and so do those of all streams together if only some of them flush.
 pub fn judged(bundle: &Bundle, pick: Pick) -> Pick {
     let classes = &bundle.run.classes;
-    let of = |stream: u32| classes.iter().any(|class| Pick::Durable(stream).takes(class));
-    let is_one = classes.iter().all(|class| class.instance == 0);
+    let durable = |i: u32| classes.iter().any(|class| Pick::Durable(Some(i)).takes(class));
+    let mut writers = classes.iter().filter(|class| Pick::Writes(None).takes(class)).peekable();
+    let all = writers.peek().is_some() && writers.all(|class| durable(class.instance));
     match pick {
-        Pick::Writes(Some(stream)) if of(stream) => Pick::Durable(stream),
-        Pick::All(Some(stream)) if of(stream) => Pick::AllDurable(stream),
-        Pick::Writes(None) if is_one && of(0) => Pick::Durable(0),
-        Pick::All(None) if is_one && of(0) => Pick::AllDurable(0),
+        Pick::Writes(i) if i.map_or(all, durable) => Pick::Durable(i),
+        Pick::All(i) if i.map_or(all, durable) => Pick::AllDurable(i),
+        Pick::Transactional if all => Pick::AllDurable(None),
+        Pick::DatabaseWrites(i) if i.map_or(all, durable) => Pick::Durable(i),
         pick => pick,
     }
 }
@@ -318,4 +319,35 @@ pub fn histogram(bundle: &Bundle, pick: Pick) -> Option<hdrhistogram::Histogram<
         }
     }
     (!merged.is_empty()).then_some(merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixtures;
+
+    #[test]
+    fn compared_writes_end_with_their_flush_if_all_streams_flush() {
+        let mut bundle = fixtures::writes();
+        let all = [Pick::Writes(None), Pick::All(None), Pick::Transactional];
+        assert_eq!(all.map(|pick| judged(&bundle, pick)), all);
+        let mut durable = bundle.run.classes[0].clone();
+        (durable.name, durable.group) = ("matrix.durable".into(), DURABLE.into());
+        durable.latency_ns_sum *= 3;
+        bundle.run.classes.push(durable);
+        let picked = all.map(|pick| judged(&bundle, pick));
+        let both = Pick::AllDurable(None);
+        assert_eq!(picked, [Pick::Durable(None), both, both]);
+        let means = [all[0], picked[0]].map(|pick| totals(&bundle, pick).mean_ns().unwrap());
+        assert_eq!(means[1], 3 * means[0]);
+        let compared = crate::metrics::of(&bundle.plan.workload).iter();
+        let mut of_writes = compared.filter(|figure| figure.key == "write_latency_ns_avg");
+        assert_eq!((of_writes.next().unwrap().of)(&bundle), Some(means[1] as f64));
+        // A second stream writes and never flushes: the streams together have no durable latency.
+        let mut other = bundle.run.classes[0].clone();
+        (other.name, other.instance) = ("other.write".into(), 1);
+        bundle.run.classes.push(other);
+        assert_eq!(all.map(|pick| judged(&bundle, pick)), all);
+        assert_eq!(judged(&bundle, Pick::Writes(Some(0))), Pick::Durable(Some(0)));
+    }
 }

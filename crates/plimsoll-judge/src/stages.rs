@@ -51,6 +51,7 @@ impl Stage {
         let completed = bundle.run.end.kind == EndKind::Completed;
         let measured = figures::measured(bundle).filter(|_| completed);
         let all = Pick::All(None);
+        let latencies = figures::judged(bundle, all);
         let arm = bundle.run.experiment.as_ref().map(|place| place.arm.clone());
         Self {
             name: arm.unwrap_or_else(|| bundle.run.name.clone()),
@@ -61,8 +62,8 @@ impl Stage {
             measured_ns: measured.map(|phase| phase.duration_ns),
             rate_per_s: measured.and_then(|_| figures::rate_per_s(bundle, all)),
             bandwidth_bytes_per_s: measured.and_then(|_| figures::bytes_per_s(bundle, all)),
-            latency_ns_avg: measured.and(figures::totals(bundle, all).mean_ns()),
-            latency_ns_p99: measured.and(figures::percentile_ns(bundle, all, 0.99)),
+            latency_ns_avg: measured.and(figures::totals(bundle, latencies).mean_ns()),
+            latency_ns_p99: measured.and(figures::percentile_ns(bundle, latencies, 0.99)),
         }
     }
 }

@@ -148,8 +148,7 @@ fn tail_chart(bundle: &Bundle) -> Option<Plot> {
 
 /// Returns the I/Os of the measured load with their histograms.
 fn drawn(bundle: &Bundle) -> impl Iterator<Item = (Kind, Histogram<u64>)> {
-    let shown = |kind: &Kind| matches!(kind.group.as_str(), "transactional" | "log");
-    kinds(bundle).into_iter().filter(shown).filter_map(|kind| {
+    kinds(bundle).into_iter().filter(Kind::is_judged).filter_map(|kind| {
         let histogram = kind.histogram(bundle, false)?;
         Some((kind, histogram))
     })

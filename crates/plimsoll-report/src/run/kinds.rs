@@ -103,6 +103,11 @@ pub(crate) fn kind(bundle: &Bundle, group: &str, operation: Operation) -> Kind {
 }
 
 impl Kind {
+    /// Returns true for the I/O that limits apply to: the workload's own, and a mail store's log.
+    pub fn is_judged(&self) -> bool {
+        matches!(self.group.as_str(), "transactional" | "durable" | "log")
+    }
+
     /// Returns true if a class belongs to this kind.
     pub fn includes(&self, class: &ClassTotals) -> bool {
         class.group == self.group && Operation::of(class) == self.operation
@@ -113,7 +118,7 @@ impl Kind {
         match (self.group.as_str(), self.operation) {
             ("transactional", Operation::Read) => 0,
             ("transactional", _) => 3,
-            ("log", _) => 1,
+            ("log" | "durable", _) => 1,
             ("maintenance", _) => 2,
             ("replication", _) => 4,
             _ => 7,

@@ -198,9 +198,9 @@ impl KindTimeline {
         mark(&self.kind.label, self.kind.colour(), &self.slots, of)
     }
 
-    /// Returns true for database and log I/O, which have limits.
+    /// Returns true for the I/O that limits apply to.
     fn is_judged(&self) -> bool {
-        matches!(self.kind.group.as_str(), "transactional" | "log")
+        self.kind.is_judged()
     }
 }
 
@@ -246,7 +246,8 @@ fn rate_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis, verdict: &Verdic
         let slots = slots(bundle, window, |class| class.group == "transactional");
         plot = plot.mark(mark("transactional, reads and writes", 6, &slots, per_second));
     }
-    for timed in all {
+    // A durable write is already among the writes.
+    for timed in all.iter().filter(|timed| timed.kind.group != "durable") {
         plot = plot.mark(timed.mark(per_second));
     }
     if let Some(required) = verdict.required_iops_per_s {
