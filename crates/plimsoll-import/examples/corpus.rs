@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use plimsoll_judge::conservation::Declared;
+use plimsoll_judge::conservation::DeclaredFacts;
 use plimsoll_judge::conservation::study::audits;
 
 fn main() {
@@ -25,13 +25,13 @@ fn main() {
         let read = began.elapsed();
         let (mut verdicts, mut rules) = (BTreeMap::new(), BTreeMap::new());
         let results: Vec<_> = study.results.iter().collect();
-        for (result, audit) in results.iter().zip(audits(&results, &Declared::default())) {
+        for (result, audit) in results.iter().zip(audits(&results, &DeclaredFacts::default())) {
             *verdicts
                 .entry((result.source.format.clone(), audit.verdict.label()))
                 .or_insert(0usize) += 1;
             for hit in audit.hits() {
-                let gravity = audit.findings.iter().find(|f| f.rule == hit).map(|f| f.gravity);
-                *rules.entry((hit.to_owned(), format!("{gravity:?}"))).or_insert(0usize) += 1;
+                let severity = audit.findings.iter().find(|f| f.rule == hit).map(|f| f.severity);
+                *rules.entry((hit.to_owned(), format!("{severity:?}"))).or_insert(0usize) += 1;
             }
             for finding in
                 audit.findings.iter().filter(|f| shown.as_ref().is_some_and(|s| f.rule == *s))
@@ -55,8 +55,8 @@ fn main() {
         for ((format, verdict), count) in &verdicts {
             println!("  {count:6} {verdict:10} {format}");
         }
-        for ((rule, gravity), count) in &rules {
-            println!("  {count:6} {rule} {gravity}");
+        for ((rule, severity), count) in &rules {
+            println!("  {count:6} {rule} {severity}");
         }
     }
 }

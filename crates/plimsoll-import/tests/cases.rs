@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plimsoll_import::Study;
 use plimsoll_judge::conservation::study::audits;
-use plimsoll_judge::conservation::{Audit, Credibility, Declared};
+use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts};
 
 fn study(name: &str) -> Study {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
@@ -16,7 +16,7 @@ fn audit(name: &str) -> Audit {
     let study = study(name);
     assert!(study.unreadable.is_empty(), "{name}: {:?}", study.unreadable);
     let results: Vec<_> = study.results.iter().collect();
-    let mut audits = audits(&results, &Declared::default());
+    let mut audits = audits(&results, &DeclaredFacts::default());
     assert_eq!(audits.len(), 1, "{name}: one result");
     audits.remove(0)
 }
@@ -37,7 +37,7 @@ fn twin(name: &str, from: &str, to: &str) -> Audit {
     let study = plimsoll_import::read_text(name, &text.replace(from, to));
     assert!(study.unreadable.is_empty(), "{name}: {:?}", study.unreadable);
     let results: Vec<_> = study.results.iter().collect();
-    audits(&results, &Declared::default()).remove(0)
+    audits(&results, &DeclaredFacts::default()).remove(0)
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn reports_a_failure_in_a_summary() {
     let study = study("dir-unread");
     assert_eq!((study.results.len(), study.passed_over), (2, 0), "{:?}", study.unreadable);
     let results: Vec<_> = study.results.iter().collect();
-    let audits = audits(&results, &Declared::default());
+    let audits = audits(&results, &DeclaredFacts::default());
     assert!(audits.iter().any(|a| a.reason.contains("partial failure")), "{audits:?}");
 }
 

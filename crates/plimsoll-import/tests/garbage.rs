@@ -2,7 +2,7 @@
 //! and lines of one format in another.
 #![allow(clippy::unwrap_used)]
 
-use plimsoll_judge::conservation::{Declared, audit};
+use plimsoll_judge::conservation::{DeclaredFacts, audit};
 
 /// Short sample of each family of formats.
 const SAMPLES: &[&str] = &[
@@ -92,7 +92,7 @@ fn nothing_panics_and_nothing_is_lost() {
     }
     let study = plimsoll_import::read(&[home.path()]).unwrap();
     for result in &study.results {
-        let audit = audit(result, &Declared::default());
+        let audit = audit(result, &DeclaredFacts::default());
         assert!(!audit.reason.is_empty(), "{}", result.label());
     }
     let mut told: Vec<String> = study.results.iter().map(|r| r.source.file.clone()).collect();

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use plimsoll_judge::conservation::study::audits;
-use plimsoll_judge::conservation::{Audit, Credibility, Declared};
+use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts};
 use serde_json::{Value, json};
 
 /// SplitMix64 (G. L. Steele et al., 2014).
@@ -387,7 +387,7 @@ fn judged(files: &Files) -> Vec<(Credibility, Vec<(String, Vec<String>, String)>
         let all = audit.findings.into_iter().map(|f| (f.rule, f.fields, f.says));
         (audit.verdict, all.collect())
     };
-    audits(&results, &Declared::default()).into_iter().map(of).collect()
+    audits(&results, &DeclaredFacts::default()).into_iter().map(of).collect()
 }
 
 #[test]

@@ -14,22 +14,22 @@ use plimsoll_evidence::tool_result::{MediaClass, ToolResult};
 use serde::Serialize;
 
 mod equation;
+mod format;
 mod headline;
 pub mod repeats;
 mod span;
 pub mod study;
 mod verdict;
-mod words;
 
 pub mod rules;
 
 pub use headline::{Headline, headline};
 pub use span::Span;
-pub use verdict::{Audit, Credibility, Unknown, audit};
+pub use verdict::{Audit, Credibility, UncheckedRule, audit};
 
 /// Facts about the system that the user declares because the result lacks them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Declared {
+pub struct DeclaredFacts {
     /// Rate of the slowest link between the load and the storage, in bytes per second and
     /// direction.
     pub link_bytes_per_s: Option<f64>,
@@ -48,7 +48,7 @@ pub struct Declared {
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Gravity {
+pub enum Severity {
     /// The figures contradict each other.
     Impossible,
     /// The figures can be true, but the named storage did not do the work.
@@ -63,52 +63,54 @@ pub struct Finding {
     /// Rule identifier.
     pub rule: String,
     /// Severity.
-    pub gravity: Gravity,
+    #[serde(rename = "gravity")]
+    pub severity: Severity,
     /// Sentence with the arithmetic.
     pub says: String,
     /// Fields behind the finding; the one most likely to be wrong comes first.
     pub fields: Vec<String>,
     /// Evidence that would settle it.
-    pub ask: String,
+    #[serde(rename = "ask")]
+    pub request: String,
 }
 
 impl Finding {
     /// Creates a finding with no more than its sentence.
-    pub fn new(gravity: Gravity, says: impl Into<String>) -> Self {
+    pub fn new(severity: Severity, says: impl Into<String>) -> Self {
         Self {
             rule: String::new(),
-            gravity,
+            severity,
             says: says.into(),
             fields: Vec::new(),
-            ask: String::new(),
+            request: String::new(),
         }
     }
 
     /// Sets the fields.
     #[must_use]
-    pub fn of(mut self, fields: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub fn with_fields(mut self, fields: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.fields = fields.into_iter().map(Into::into).collect();
         self
     }
 
     /// Sets the evidence that would settle the finding.
     #[must_use]
-    pub fn ask(mut self, ask: impl Into<String>) -> Self {
-        self.ask = ask.into();
+    pub fn with_request(mut self, request: impl Into<String>) -> Self {
+        self.request = request.into();
         self
     }
 }
 
 /// Outcome of one rule: the number of its checks, and its findings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct RuleResult {
     /// Number of times that the required figures were present.
     pub checked: usize,
     /// Findings.
     pub findings: Vec<Finding>,
 }
 
-impl Seen {
+impl RuleResult {
     /// Counts one check and keeps its finding.
     pub fn check(&mut self, finding: Option<Finding>) {
         self.checked += 1;
@@ -127,5 +129,5 @@ pub struct Rule {
     /// Figures that the rule needs, in words for a reader whose result lacks them.
     pub needs: &'static str,
     /// Checks a result.
-    pub check: fn(&ToolResult, &Declared) -> Seen,
+    pub check: fn(&ToolResult, &DeclaredFacts) -> RuleResult,
 }

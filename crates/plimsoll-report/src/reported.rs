@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::tool_result::ToolResult;
-use plimsoll_judge::conservation::{Audit, Credibility, Finding, Gravity, headline};
+use plimsoll_judge::conservation::{Audit, Credibility, Finding, Severity, headline};
 use serde_json::json;
 
 use crate::document::{Block, Document, Fact, FindingLine, Headline, Section};
@@ -122,16 +122,17 @@ fn figures(audit: &Audit) -> Vec<Section> {
         sections.push(section);
     }
     let times = |(rule, count): (&&str, &usize)| format!("{rule} ({count})");
-    let held: Vec<String> = audit.held.iter().map(times).collect();
-    if !held.is_empty() {
-        let words = Block::Words(format!("{}.", held.join(", ")));
+    let passed: Vec<String> = audit.passed.iter().map(times).collect();
+    if !passed.is_empty() {
+        let words = Block::Words(format!("{}.", passed.join(", ")));
         sections.push(Section::brief("holds", "Passed (times checked)").with(words));
     }
     if !audit.unknown.is_empty() {
         let rules: Vec<&str> = audit.unknown.iter().map(|unknown| unknown.rule).collect();
         let words = Block::Words(format!("{}.", rules.join(", ")));
         sections.push(Section::brief("unknown", "Cannot be determined from this").with(words));
-        let needs = |u: &plimsoll_judge::conservation::Unknown| format!("{}: {}", u.rule, u.needs);
+        let needs =
+            |u: &plimsoll_judge::conservation::UncheckedRule| format!("{}: {}", u.rule, u.needs);
         let list = Block::List(audit.unknown.iter().map(needs).collect());
         sections.push(Section::full("needs", "What these rules need").with(list));
     }
@@ -139,9 +140,9 @@ fn figures(audit: &Audit) -> Vec<Section> {
 }
 
 fn line(finding: &Finding) -> FindingLine {
-    let (outcome, tone) = match finding.gravity {
-        Gravity::Impossible | Gravity::Invalid => ("fail", Tone::Bad),
-        Gravity::Doubtful => ("warn", Tone::Warn),
+    let (outcome, tone) = match finding.severity {
+        Severity::Impossible | Severity::Invalid => ("fail", Tone::Bad),
+        Severity::Doubtful => ("warn", Tone::Warn),
     };
     let field = |field: &String| ("at".to_owned(), field.clone());
     FindingLine {
@@ -149,9 +150,9 @@ fn line(finding: &Finding) -> FindingLine {
         tone,
         rule: finding.rule.clone(),
         says: group_counts(&finding.says),
-        advice: match finding.ask.is_empty() {
+        advice: match finding.request.is_empty() {
             true => String::new(),
-            false => format!("ask for {}", finding.ask),
+            false => format!("ask for {}", finding.request),
         },
         evidence: finding.fields.iter().map(field).collect(),
     }
@@ -164,8 +165,8 @@ fn supports(audit: &Audit) -> Vec<Section> {
         let list = Block::List(claims.collect());
         sections.push(Section::brief("claims", "What it could support").with(list));
     }
-    if !audit.ask.is_empty() {
-        let list = Block::List(audit.ask.iter().take(REQUESTS_MAX).cloned().collect());
+    if !audit.questions.is_empty() {
+        let list = Block::List(audit.questions.iter().take(REQUESTS_MAX).cloned().collect());
         sections.push(Section::brief("ask", "What to ask for").with(list));
     }
     sections
@@ -281,7 +282,7 @@ fn hits(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     for (_, audit) in judged {
         for rule in audit.hits() {
             let impossible =
-                audit.findings.iter().any(|f| f.rule == rule && f.gravity < Gravity::Doubtful);
+                audit.findings.iter().any(|f| f.rule == rule && f.severity < Severity::Doubtful);
             rules.entry(rule).or_default()[usize::from(!impossible)] += 1;
         }
     }
@@ -331,7 +332,7 @@ fn arithmetic(judged: &[(&ToolResult, Audit)]) -> Vec<Section> {
 #[cfg(test)]
 mod tests {
     use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Source};
-    use plimsoll_judge::conservation::{Declared, audit};
+    use plimsoll_judge::conservation::{DeclaredFacts, audit};
 
     use super::*;
 
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn a_result_is_told_with_its_equation_and_what_cannot_be_known() {
         let reported = result("r.json", 82e6);
-        let audit = audit(&reported, &Declared::default());
+        let audit = audit(&reported, &DeclaredFacts::default());
         let text = text::document(&result_document(&reported, &audit), &Style::default());
         assert!(text.contains("IMPOSSIBLE"), "{text}");
         assert!(text.contains("10,000/s × 4 KiB = 40.96 MB/s"), "{text}");
@@ -362,7 +363,7 @@ mod tests {
     fn a_study_has_a_row_for_each_and_the_worst_as_its_word() {
         let results = [result("good", 40_960_000.0), result("bad", 50e6)];
         let judged: Vec<(&ToolResult, Audit)> =
-            results.iter().map(|r| (r, audit(r, &Declared::default()))).collect();
+            results.iter().map(|r| (r, audit(r, &DeclaredFacts::default()))).collect();
         let document = study_document(&judged, &["x: it is cut off".into()], 2);
         assert_eq!(document.headline.word, "IMPOSSIBLE");
         let text = text::document(&document, &Style::default());

@@ -35,10 +35,10 @@ pub struct DeclaredSystem {
 
 impl DeclaredSystem {
     /// Converts to the form that the consistency rules use.
-    pub fn reported(&self) -> conservation::Declared {
+    pub fn reported(&self) -> conservation::DeclaredFacts {
         use plimsoll_evidence::tool_result::MediaClass;
         let float = |value: Option<u64>| value.map(|value| value as f64);
-        conservation::Declared {
+        conservation::DeclaredFacts {
             link_bytes_per_s: float(self.link_bytes_per_s),
             drives: self.drives.map(f64::from),
             media: self.media.and_then(|media| match media {

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::Figure;
 
-use super::{Finding, Gravity, Span, words};
+use super::{Finding, Severity, Span, format};
 
 /// Both sides of an equation, and its figures.
 pub struct Equation<'r> {
@@ -15,7 +15,7 @@ pub struct Equation<'r> {
     /// Value of the right side.
     pub right: Span,
     /// Formats a value in the unit of both sides.
-    pub in_words: words::InWords,
+    pub format_value: format::ValueFormatter,
     /// Figures of both sides.
     pub figures: Vec<&'r Figure>,
 }
@@ -62,9 +62,9 @@ impl Equation<'_> {
         let fits = |slip: &&Slip| {
             // With coarse figures, a small ratio may fit by chance.
             let coarse = self.left.coarseness().max(self.right.coarseness());
-            let told = coarse < (slip.ratio - 1.0).min(1.0) / 4.0;
+            let is_distinct = coarse < (slip.ratio - 1.0).min(1.0) / 4.0;
             let meets = |factor: f64| self.left.scaled(factor).meets(self.right);
-            told && (meets(slip.ratio) || meets(1.0 / slip.ratio))
+            is_distinct && (meets(slip.ratio) || meets(1.0 / slip.ratio))
         };
         SLIPS.iter().find(fits).map(|slip| slip.says)
     }
@@ -74,18 +74,18 @@ impl Equation<'_> {
         let mut says = format!(
             "{} = {}, but {} is {}",
             self.left_says,
-            (self.in_words)(self.left.value),
+            (self.format_value)(self.left.value),
             self.right_says,
-            (self.in_words)(self.right.value),
+            (self.format_value)(self.right.value),
         );
         if self.left.value > 0.0 && self.right.value > 0.0 {
-            says.push_str(&format!(": {} apart", words::times(self.ratio())));
+            says.push_str(&format!(": {} apart", format::times(self.ratio())));
             if let Some(slip) = self.slip() {
                 says.push_str(&format!(", as by {slip}"));
             }
         }
-        Finding::new(Gravity::Impossible, says)
-            .of(self.figures.iter().map(|figure| figure.field.clone()))
+        Finding::new(Severity::Impossible, says)
+            .with_fields(self.figures.iter().map(|figure| figure.field.clone()))
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
             left: Span::exact(product),
             right_says: "the product".into(),
             right: Span::from(right),
-            in_words: words::number,
+            format_value: format::number,
             figures: left.iter().copied().chain([right]).collect(),
         }
     }

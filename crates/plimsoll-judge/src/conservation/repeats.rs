@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use plimsoll_evidence::tool_result::{Figure, Part, ToolResult};
 use serde::Serialize;
 
-use super::{Audit, Credibility, Headline, headline, words};
+use super::{Audit, Credibility, Headline, format, headline};
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::stats::{Repeats, repeats};
 
@@ -20,7 +20,7 @@ const CONFIDENCE: f64 = 0.95;
 /// Figure of results that repeat each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Of {
+pub enum FigureKind {
     /// Operations per second.
     RatePerS,
     /// Bytes per second.
@@ -29,7 +29,7 @@ pub enum Of {
     LatencyNsMean,
 }
 
-impl Of {
+impl FigureKind {
     /// All figures. If a result has both a rate and a bandwidth, they carry the same information.
     const ALL: [Self; 3] = [Self::RatePerS, Self::BandwidthBytesPerS, Self::LatencyNsMean];
 
@@ -62,7 +62,7 @@ pub struct Group<'r> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
     /// The figure.
-    pub of: Of,
+    pub figure: FigureKind,
     /// One value for each result that has one.
     pub values: Vec<f64>,
     /// Mean of the values, with its interval and their spread.
@@ -73,8 +73,8 @@ pub struct Spread {
 pub fn groups<'r>(results: impl IntoIterator<Item = &'r ToolResult>) -> Vec<Group<'r>> {
     let mut groups: BTreeMap<(String, String), Vec<(usize, &ToolResult)>> = BTreeMap::new();
     for (at, result) in results.into_iter().enumerate() {
-        let told = headline(result);
-        if Of::ALL.iter().all(|of| of.value(&told).is_none()) {
+        let headlines = headline(result);
+        if FigureKind::ALL.iter().all(|kind| kind.value(&headlines).is_none()) {
             continue;
         }
         groups
@@ -94,16 +94,16 @@ pub fn groups<'r>(results: impl IntoIterator<Item = &'r ToolResult>) -> Vec<Grou
 impl Group<'_> {
     /// Returns the spread of each figure that all of the results have.
     pub fn spreads(&self) -> Vec<Spread> {
-        let told: Vec<Headline> = self.results.iter().map(|result| headline(result)).collect();
-        Of::ALL.iter().filter_map(|of| spread(*of, &told)).collect()
+        let headlines: Vec<Headline> = self.results.iter().map(|result| headline(result)).collect();
+        FigureKind::ALL.iter().filter_map(|kind| spread(*kind, &headlines)).collect()
     }
 }
 
-fn spread(of: Of, told: &[Headline]) -> Option<Spread> {
-    let values: Vec<f64> = told.iter().filter_map(|figures| of.value(figures)).collect();
-    let whole = values.len() == told.len() && values.len() > 1;
+fn spread(figure: FigureKind, headlines: &[Headline]) -> Option<Spread> {
+    let values: Vec<f64> = headlines.iter().filter_map(|figures| figure.value(figures)).collect();
+    let whole = values.len() == headlines.len() && values.len() > 1;
     let repeats = whole.then(|| repeats(&values)).and_then(Result::ok)?;
-    Some(Spread { of, values, repeats })
+    Some(Spread { figure, values, repeats })
 }
 
 /// Replaces each number in a path by `#`, because repeats differ in numbers.
@@ -176,7 +176,7 @@ fn label(result: Option<&ToolResult>) -> String {
     let parts: Vec<&Part> = result.parts.iter().filter(|part| !part.is_total).collect();
     let Some(first) = parts.first() else { return result.source.tool.clone() };
     let kinds = first.operations.iter().map(|o| match &o.size_bytes {
-        Some(size) => format!("{} of {}", o.kind.word(), words::transfer(size.value)),
+        Some(size) => format!("{} of {}", o.kind.word(), format::transfer(size.value)),
         None => o.kind.word().to_owned(),
     });
     let mut label = kinds.collect::<Vec<_>>().join(" and ");
@@ -189,7 +189,7 @@ fn label(result: Option<&ToolResult>) -> String {
         .map(|o| o.most.value)
         .sum::<f64>();
     if flight > 0.0 {
-        label.push_str(&format!(", {} in flight", words::number(flight)));
+        label.push_str(&format!(", {} in flight", format::number(flight)));
     }
     label
 }
@@ -214,7 +214,8 @@ pub enum Difference {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
     /// The figure.
-    pub of: Of,
+    #[serde(rename = "of")]
+    pub figure: FigureKind,
     /// One value for each result, first side and second side.
     pub values: [Vec<f64>; 2],
     /// Mean of each side.
@@ -270,11 +271,13 @@ pub fn compare(sides: [&[(&ToolResult, Audit)]; 2]) -> Sides {
             (true, false) => all.alone.push((1, done)),
             _ => {
                 let bad = first.iter().chain(&second).any(|result| is_bad(&result));
-                let told = [&first, &second].map(|side| {
+                let headlines = [&first, &second].map(|side| {
                     side.iter().map(|(result, _)| headline(result)).collect::<Vec<_>>()
                 });
-                let pairs =
-                    Of::ALL.iter().filter_map(|of| pair(*of, &told, bad)).collect::<Vec<_>>();
+                let pairs = FigureKind::ALL
+                    .iter()
+                    .filter_map(|kind| pair(*kind, &headlines, bad))
+                    .collect::<Vec<_>>();
                 if pairs.is_empty() {
                     continue;
                 }
@@ -285,9 +288,9 @@ pub fn compare(sides: [&[(&ToolResult, Audit)]; 2]) -> Sides {
     all
 }
 
-fn pair(of: Of, told: &[Vec<Headline>; 2], impossible: bool) -> Option<Pair> {
-    let values =
-        [0, 1].map(|side| told[side].iter().filter_map(|f| of.value(f)).collect::<Vec<f64>>());
+fn pair(figure: FigureKind, headlines: &[Vec<Headline>; 2], impossible: bool) -> Option<Pair> {
+    let values = [0, 1]
+        .map(|side| headlines[side].iter().filter_map(|f| figure.value(f)).collect::<Vec<f64>>());
     let [a, b] = [repeats(&values[0]).ok()?, repeats(&values[1]).ok()?];
     if a.mean <= 0.0 || b.mean <= 0.0 {
         return None;
@@ -298,7 +301,7 @@ fn pair(of: Of, told: &[Vec<Headline>; 2], impossible: bool) -> Option<Pair> {
     let says = match &compared {
         _ if impossible => Difference::Impossible,
         _ if few => Difference::TooFew,
-        Some(compared) if compared.significant && (ratio > 1.0) == of.more_is_better() => {
+        Some(compared) if compared.significant && (ratio > 1.0) == figure.more_is_better() => {
             Difference::Better
         }
         Some(compared) if compared.significant => Difference::Worse,
@@ -306,7 +309,7 @@ fn pair(of: Of, told: &[Vec<Headline>; 2], impossible: bool) -> Option<Pair> {
     };
     let ratio_interval = compared.map(|compared| (compared.ratio.low, compared.ratio.high));
     Some(Pair {
-        of,
+        figure,
         values,
         means: [a.mean, b.mean],
         spreads: [a.spread, b.spread],
@@ -321,7 +324,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use plimsoll_evidence::tool_result::{Kind, Operation, Source};
 
-    use super::super::{Declared, audit};
+    use super::super::{DeclaredFacts, audit};
     use super::*;
 
     fn result(file: &str, rate: f64, size: f64) -> ToolResult {
@@ -337,7 +340,7 @@ mod tests {
     }
 
     fn judged(results: &[ToolResult]) -> Vec<(&ToolResult, Audit)> {
-        results.iter().map(|result| (result, audit(result, &Declared::default()))).collect()
+        results.iter().map(|result| (result, audit(result, &DeclaredFacts::default()))).collect()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Figure, Operation, Part};
 
-use super::{Rule, Span, words};
+use super::{Rule, Span, format};
 
 pub mod beyond_any_link;
 pub mod contradiction;
@@ -131,5 +131,5 @@ fn whose(part: &Part, operation: &Operation) -> String {
 
 /// Formats a rate, such as `99,507 /s`.
 fn per_s(rate: f64) -> String {
-    format!("{}/s", words::number(rate))
+    format!("{}/s", format::number(rate))
 }

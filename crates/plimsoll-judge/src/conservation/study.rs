@@ -4,7 +4,7 @@
 use plimsoll_evidence::tool_result::ToolResult;
 
 use super::repeats::{Group, groups};
-use super::{Audit, Declared, Finding, audit};
+use super::{Audit, DeclaredFacts, Finding, audit};
 
 mod best_of_repeats;
 mod repeats_missing;
@@ -26,7 +26,7 @@ pub struct StudyRule {
 pub const ALL: &[StudyRule] = &[best_of_repeats::RULE, repeats_missing::RULE];
 
 /// Judges all results of a study, each by itself and among the others, in the given order.
-pub fn audits(results: &[&ToolResult], declared: &Declared) -> Vec<Audit> {
+pub fn audits(results: &[&ToolResult], declared: &DeclaredFacts) -> Vec<Audit> {
     let mut audits: Vec<Audit> = results.iter().map(|result| audit(result, declared)).collect();
     let groups = groups(results.iter().copied());
     for rule in ALL {

@@ -6,7 +6,7 @@ use plimsoll_evidence::tool_result::{Durability, Kind, Part, ToolResult, Weight}
 use plimsoll_plan::Claim;
 use serde::Serialize;
 
-use super::{Declared, Finding, Gravity, rules};
+use super::{DeclaredFacts, Finding, Severity, rules};
 
 /// Credibility of the figures of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -36,7 +36,7 @@ impl Credibility {
 
 /// Rule that could not be applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unknown {
+pub struct UncheckedRule {
     /// Rule identifier.
     pub rule: &'static str,
     /// Figures that the rule needs.
@@ -53,53 +53,55 @@ pub struct Audit {
     /// Findings, worst first.
     pub findings: Vec<Finding>,
     /// Rules without a finding, with the number of their checks.
-    pub held: BTreeMap<&'static str, usize>,
+    #[serde(rename = "held")]
+    pub passed: BTreeMap<&'static str, usize>,
     /// Rules that could not be applied.
-    pub unknown: Vec<Unknown>,
+    pub unknown: Vec<UncheckedRule>,
     /// Claims that the figures could support, each with the evidence that it lacks.
     pub claims: BTreeMap<String, String>,
     /// Questions to the publisher, the most revealing first.
-    pub ask: Vec<String>,
+    #[serde(rename = "ask")]
+    pub questions: Vec<String>,
     /// Warnings of the tool itself, which the reason repeats.
     #[serde(skip)]
     warnings: Vec<String>,
 }
 
 /// Judges one result.
-pub fn audit(reported: &ToolResult, declared: &Declared) -> Audit {
-    let (mut findings, mut held, mut unknown) = (Vec::new(), BTreeMap::new(), Vec::new());
+pub fn audit(reported: &ToolResult, declared: &DeclaredFacts) -> Audit {
+    let (mut findings, mut passed, mut unknown) = (Vec::new(), BTreeMap::new(), Vec::new());
     for rule in rules::ALL {
         let seen = (rule.check)(reported, declared);
         if seen.checked == 0 {
-            unknown.push(Unknown { rule: rule.id, needs: rule.needs });
+            unknown.push(UncheckedRule { rule: rule.id, needs: rule.needs });
         } else if seen.findings.is_empty() {
-            held.insert(rule.id, seen.checked);
+            passed.insert(rule.id, seen.checked);
         }
         findings.extend(seen.findings.into_iter().map(|mut finding| {
             finding.rule = rule.id.to_owned();
             finding
         }));
     }
-    findings.sort_by_key(|finding| finding.gravity);
-    Audit::of(reported, findings, held, unknown)
+    findings.sort_by_key(|finding| finding.severity);
+    Audit::of(reported, findings, passed, unknown)
 }
 
 impl Audit {
     fn of(
         reported: &ToolResult,
         findings: Vec<Finding>,
-        held: BTreeMap<&'static str, usize>,
-        unknown: Vec<Unknown>,
+        passed: BTreeMap<&'static str, usize>,
+        unknown: Vec<UncheckedRule>,
     ) -> Self {
-        let (claims, mut ask) = claims(reported);
+        let (claims, mut questions) = claims(reported);
         let mut audit = Self {
             verdict: Credibility::Consistent,
             reason: String::new(),
             findings,
-            held,
+            passed,
             unknown,
             claims,
-            ask: Vec::new(),
+            questions: Vec::new(),
             warnings: reported
                 .complaints
                 .iter()
@@ -109,25 +111,25 @@ impl Audit {
         };
         audit.decide();
         let mut first: Vec<String> = Vec::new();
-        for finding in audit.findings.iter().filter(|finding| !finding.ask.is_empty()) {
-            if !first.contains(&finding.ask) {
-                first.push(finding.ask.clone());
+        for finding in audit.findings.iter().filter(|finding| !finding.request.is_empty()) {
+            if !first.contains(&finding.request) {
+                first.push(finding.request.clone());
             }
         }
-        ask.retain(|ask| !first.contains(ask));
-        audit.ask = first.into_iter().chain(ask).collect();
+        questions.retain(|question| !first.contains(question));
+        audit.questions = first.into_iter().chain(questions).collect();
         audit
     }
 
     /// Adds findings of rules over several results, and judges again.
     pub fn add(&mut self, findings: impl IntoIterator<Item = Finding>) {
         for finding in findings {
-            if !finding.ask.is_empty() && !self.ask.contains(&finding.ask) {
-                self.ask.insert(0, finding.ask.clone());
+            if !finding.request.is_empty() && !self.questions.contains(&finding.request) {
+                self.questions.insert(0, finding.request.clone());
             }
             self.findings.push(finding);
         }
-        self.findings.sort_by_key(|finding| finding.gravity);
+        self.findings.sort_by_key(|finding| finding.severity);
         self.decide();
     }
 
@@ -135,20 +137,20 @@ impl Audit {
         let worst = self.findings.first();
         (self.verdict, self.reason) = match worst {
             Some(finding) => {
-                let verdict = match finding.gravity {
-                    Gravity::Impossible => Credibility::Impossible,
-                    Gravity::Invalid => Credibility::Invalid,
-                    Gravity::Doubtful => Credibility::Doubtful,
+                let verdict = match finding.severity {
+                    Severity::Impossible => Credibility::Impossible,
+                    Severity::Invalid => Credibility::Invalid,
+                    Severity::Doubtful => Credibility::Doubtful,
                 };
                 (verdict, finding.says.clone())
             }
-            None if self.held.is_empty() => {
+            None if self.passed.is_empty() => {
                 let reason = "none of its figures can be checked against another";
                 (Credibility::Doubtful, reason.into())
             }
             None => {
-                let count: usize = self.held.values().sum();
-                let reason = match (count, self.held.len()) {
+                let count: usize = self.passed.values().sum();
+                let reason = match (count, self.passed.len()) {
                     (1, _) => "the one check that could be made holds".to_owned(),
                     (count, 1) => {
                         format!("all {count} checks of the one rule that could be asked hold")
@@ -179,10 +181,10 @@ impl Audit {
 /// file alone never shows the source of reads, a sustained rate, durability after a power loss, or
 /// an unmeasured tail.
 fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
-    let (mut claims, mut ask) = (BTreeMap::new(), Vec::new());
+    let (mut claims, mut questions) = (BTreeMap::new(), Vec::new());
     let mut claim =
         |claim: Claim, says: &str| claims.insert(claim.word().to_owned(), says.to_owned());
-    let mut want = |what: &str| ask.push(what.to_owned());
+    let mut want = |what: &str| questions.push(what.to_owned());
     let does = |kind: &Kind| reported.operations().any(|(_, operation)| operation.kind == *kind);
     let settings = || reported.parts.iter().map(|part| &part.setting);
     let intervals = reported.parts.iter().any(|part: &Part| !part.series.is_empty());
@@ -237,7 +239,7 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
         want("how many operations were in flight");
     }
     claim(Claim::Comparative, "could be supported: against a result under the same conditions");
-    (claims, ask)
+    (claims, questions)
 }
 
 #[cfg(test)]
@@ -261,12 +263,12 @@ mod tests {
 
     #[test]
     fn consistent_impossible_and_nothing_to_check() {
-        let declared = Declared::default();
+        let declared = DeclaredFacts::default();
         let good = audit(&result(40_960_000.0), &declared);
         assert_eq!(good.verdict, Credibility::Consistent, "{good:?}");
         assert!(good.claims["media-read"].starts_with("not shown"));
         assert!(good.unknown.iter().any(|unknown| unknown.rule == "littles-law"));
-        assert!(good.held.contains_key("rate-size-bandwidth"));
+        assert!(good.passed.contains_key("rate-size-bandwidth"));
         let bad = audit(&result(42_000_000.0), &declared);
         assert_eq!(
             (bad.verdict, bad.hits()),
@@ -277,9 +279,9 @@ mod tests {
 
     #[test]
     fn what_is_found_over_several_results_counts() {
-        let mut audit = audit(&result(40_960_000.0), &Declared::default());
-        audit.add([Finding::new(Gravity::Doubtful, "best of five").ask("all five")]);
+        let mut audit = audit(&result(40_960_000.0), &DeclaredFacts::default());
+        audit.add([Finding::new(Severity::Doubtful, "best of five").with_request("all five")]);
         assert_eq!(audit.verdict, Credibility::Doubtful);
-        assert_eq!(audit.ask[0], "all five");
+        assert_eq!(audit.questions[0], "all five");
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::Audit;
-use plimsoll_judge::conservation::repeats::{Difference, Of, Pair, Sides, groups};
+use plimsoll_judge::conservation::repeats::{Difference, FigureKind, Pair, Sides, groups};
 use serde_json::json;
 
 use crate::document::{Block, Document, Headline, Section};
@@ -14,19 +14,19 @@ const GROUPS_MAX: usize = 30;
 /// Spread of repeats that is highlighted.
 const SPREAD_WARN: f64 = 0.10;
 
-fn unit(of: Of) -> Unit {
-    match of {
-        Of::RatePerS => Unit::Rate,
-        Of::BandwidthBytesPerS => Unit::Bandwidth,
-        Of::LatencyNsMean => Unit::Latency,
+fn unit(kind: FigureKind) -> Unit {
+    match kind {
+        FigureKind::RatePerS => Unit::Rate,
+        FigureKind::BandwidthBytesPerS => Unit::Bandwidth,
+        FigureKind::LatencyNsMean => Unit::Latency,
     }
 }
 
-fn word(of: Of) -> &'static str {
-    match of {
-        Of::RatePerS => "rate",
-        Of::BandwidthBytesPerS => "bandwidth",
-        Of::LatencyNsMean => "mean latency",
+fn word(kind: FigureKind) -> &'static str {
+    match kind {
+        FigureKind::RatePerS => "rate",
+        FigureKind::BandwidthBytesPerS => "bandwidth",
+        FigureKind::LatencyNsMean => "mean latency",
     }
 }
 
@@ -46,17 +46,19 @@ pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     let mut rows = Vec::new();
     for group in groups(judged.iter().map(|(result, _)| *result)) {
         let spreads = group.spreads();
-        let rate = spreads.iter().any(|spread| spread.of == Of::RatePerS);
+        let rate = spreads.iter().any(|spread| spread.figure == FigureKind::RatePerS);
         // With one I/O size, bandwidth adds nothing to the rate.
-        for spread in spreads.into_iter().filter(|s| !(rate && s.of == Of::BandwidthBytesPerS)) {
+        for spread in
+            spreads.into_iter().filter(|s| !(rate && s.figure == FigureKind::BandwidthBytesPerS))
+        {
             let extreme = |of: fn(f64, f64) -> f64| spread.values.iter().copied().reduce(of);
-            let number = |value: Option<f64>| Cell::maybe(unit(spread.of), value);
+            let number = |value: Option<f64>| Cell::maybe(unit(spread.figure), value);
             let apart = spread.repeats.spread;
             let tone =
                 if apart.is_some_and(|s| s > SPREAD_WARN) { Tone::Warn } else { Tone::Plain };
             let row = vec![
                 Cell::text(group.label.clone()),
-                Cell::text(word(spread.of)),
+                Cell::text(word(spread.figure)),
                 Cell::count(spread.values.len() as u64),
                 number(extreme(f64::min)),
                 number(Some(spread.repeats.mean)),
@@ -124,7 +126,7 @@ pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
 }
 
 fn cells(label: &str, pair: &Pair, second: &str) -> Vec<Cell> {
-    let number = |value: f64| Cell::number(unit(pair.of), value);
+    let number = |value: f64| Cell::number(unit(pair.figure), value);
     let (says, tone) = match pair.says {
         Difference::Better => (format!("{second} is better"), Tone::Good),
         Difference::Worse => (format!("{second} is worse"), Tone::Bad),
@@ -139,7 +141,7 @@ fn cells(label: &str, pair: &Pair, second: &str) -> Vec<Cell> {
     });
     vec![
         Cell::text(label),
-        Cell::text(word(pair.of)),
+        Cell::text(word(pair.figure)),
         number(pair.means[0]),
         Cell::count(pair.values[0].len() as u64),
         Cell::maybe(Unit::Share, pair.spreads[0]),
@@ -184,7 +186,7 @@ pub fn sides_json(names: [&str; 2], sides: &Sides) -> serde_json::Value {
 mod tests {
     use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Source};
     use plimsoll_judge::conservation::repeats::compare;
-    use plimsoll_judge::conservation::{Declared, audit};
+    use plimsoll_judge::conservation::{DeclaredFacts, audit};
 
     use super::*;
     use crate::text::{self, Style};
@@ -204,7 +206,7 @@ mod tests {
     }
 
     fn judged(results: &[ToolResult]) -> Vec<(&ToolResult, Audit)> {
-        results.iter().map(|result| (result, audit(result, &Declared::default()))).collect()
+        results.iter().map(|result| (result, audit(result, &DeclaredFacts::default()))).collect()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use plimsoll_evidence::observed::{Command, IoBytes, OpenedFile};
 use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_import::detect::detect;
 use plimsoll_import::walk::HEAD_BYTES;
-use plimsoll_judge::conservation::{Audit, Declared, audit};
+use plimsoll_judge::conservation::{Audit, DeclaredFacts, audit};
 use plimsoll_report::Style;
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::reported::figures_text;
@@ -48,7 +48,7 @@ pub fn find_results(
         let results =
             plimsoll_import::read(&[file.as_path()]).map(|study| study.results).unwrap_or_default();
         results.into_iter().map(move |result| {
-            let audit = audit(&result, &Declared::default());
+            let audit = audit(&result, &DeclaredFacts::default());
             DetectedResult { file: file.clone(), result, audit }
         })
     };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::repeats::{Difference, Sides, compare};
-use plimsoll_judge::conservation::{Audit, Declared, audit};
+use plimsoll_judge::conservation::{Audit, DeclaredFacts, audit};
 use plimsoll_report::{reported, text};
 use plimsoll_runner::audit as runner;
 
@@ -53,7 +53,7 @@ pub fn carry_out(
     let judged = [0, 1].map(|index: usize| {
         let results = studies[index].results.iter();
         results
-            .map(|result| (result, audit(result, &Declared::default())))
+            .map(|result| (result, audit(result, &DeclaredFacts::default())))
             .collect::<Vec<(&ToolResult, Audit)>>()
     });
     let sides = compare([&judged[0], &judged[1]]);

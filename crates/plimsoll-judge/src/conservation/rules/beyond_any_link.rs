@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Stage, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{moved, size, usable, whose};
 
 /// Tolerance for the rounding of a declared rate. A link's framing takes more than this.
@@ -23,8 +23,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, declared: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     if let Some(link) = declared.link_bytes_per_s {
         totals(&mut seen, reported, link);
     }
@@ -49,7 +49,7 @@ fn check(reported: &ToolResult, declared: &Declared) -> Seen {
 }
 
 /// Compares the sum over all parts with the link, each direction by itself.
-fn totals(seen: &mut Seen, reported: &ToolResult, link: f64) {
+fn totals(seen: &mut RuleResult, reported: &ToolResult, link: f64) {
     for kind in [Kind::Read, Kind::Write, Kind::All] {
         let of = |total: bool| {
             let parts = reported.operations().filter(move |(part, _)| part.is_total == total);
@@ -61,7 +61,7 @@ fn totals(seen: &mut Seen, reported: &ToolResult, link: f64) {
         let Some(sum) = Span::sum(rates.iter().map(|(span, _)| *span)) else { continue };
         let fields: Vec<String> =
             rates.iter().take(4).flat_map(|(_, fields)| fields.clone()).collect();
-        seen.check(over_link(&kind, sum, link).map(|finding| finding.of(fields)));
+        seen.check(over_link(&kind, sum, link).map(|finding| finding.with_fields(fields)));
     }
 }
 
@@ -74,26 +74,27 @@ fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
         Kind::Write => "were written",
         _ => "went",
     };
-    let amount = words::bytes_per_s(sum.value);
-    let ask = "what the ports of link and storage counted, and what answered on this side of it";
+    let amount = format::bytes_per_s(sum.value);
+    let request =
+        "what the ports of link and storage counted, and what answered on this side of it";
     if sum.least > carries * (1.0 + LINK_SLACK) {
         let says = format!(
             "{amount} {word} over a link that carries {}{}: {} as much",
-            words::bytes_per_s(carries),
+            format::bytes_per_s(carries),
             if ways > 1.0 { " both ways together" } else { "" },
-            words::times(sum.value / carries)
+            format::times(sum.value / carries)
         );
-        return Some(Finding::new(Gravity::Impossible, says).ask(ask));
+        return Some(Finding::new(Severity::Impossible, says).with_request(request));
     }
     (sum.least > link * (1.0 + LINK_SLACK)).then(|| {
         let says = format!(
             "{amount} {word} over a link that carries {} each way: one way alone it is {} as much, and \
              possible only where {} or more went the other way",
-            words::bytes_per_s(link),
-            words::times(sum.value / link),
-            words::percent(1.0 - link / sum.value)
+            format::bytes_per_s(link),
+            format::times(sum.value / link),
+            format::percent(1.0 - link / sum.value)
         );
-        Finding::new(Gravity::Doubtful, says).ask("the share of reads")
+        Finding::new(Severity::Doubtful, says).with_request("the share of reads")
     })
 }
 
@@ -102,36 +103,36 @@ fn one(
     operation: &Operation,
     size: Span,
     latency: &Figure,
-    declared: &Declared,
+    declared: &DeclaredFacts,
 ) -> Option<Finding> {
     let speed = size.least / latency.most * 1e9;
     let says = |limit: &str| {
         format!(
             "{}{} in {} is {}: {limit}",
             whose(part, operation),
-            words::transfer(size.value.round()),
-            words::time(latency.value),
-            words::bytes_per_s(size.value / latency.value * 1e9)
+            format::transfer(size.value.round()),
+            format::time(latency.value),
+            format::bytes_per_s(size.value / latency.value * 1e9)
         )
     };
     let fields = [latency.field.clone()];
     if speed > ANY_PER_S {
         return Some(
             Finding::new(
-                Gravity::Impossible,
+                Severity::Impossible,
                 says("no link and no memory moves an operation that fast"),
             )
-            .of(fields)
-            .ask("the unit of the latency, and whether the operation moved its data"),
+            .with_fields(fields)
+            .with_request("the unit of the latency, and whether the operation moved its data"),
         );
     }
     let link = declared.link_bytes_per_s?;
     (operation.kind == Kind::Read && speed > link * (1.0 + LINK_SLACK)).then(|| {
         let limit =
-            format!("the link carries {}, so it did not come over it", words::bytes_per_s(link));
-        Finding::new(Gravity::Doubtful, says(&limit))
-            .of(fields)
-            .ask("what answered on this side of the link: a page cache, holes, a client's cache")
+            format!("the link carries {}, so it did not come over it", format::bytes_per_s(link));
+        Finding::new(Severity::Doubtful, says(&limit)).with_fields(fields).with_request(
+            "what answered on this side of the link: a page cache, holes, a client's cache",
+        )
     })
 }
 
@@ -141,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn gravities(bandwidth: f64, min_ns: f64, link: Option<f64>) -> Vec<Gravity> {
+    fn severities(bandwidth: f64, min_ns: f64, link: Option<f64>) -> Vec<Severity> {
         let operation = Operation {
             bandwidth_per_s: vec![Figure::exact(bandwidth, "bw")],
             size_bytes: Some(Figure::exact(1048576.0, "bs")),
@@ -152,20 +153,20 @@ mod tests {
             ..Operation::of(Kind::Read)
         };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-        let declared = Declared { link_bytes_per_s: link, ..Declared::default() };
+        let declared = DeclaredFacts { link_bytes_per_s: link, ..DeclaredFacts::default() };
         let seen = check(&ToolResult { parts, ..ToolResult::default() }, &declared);
-        seen.findings.iter().map(|finding| finding.gravity).collect()
+        seen.findings.iter().map(|finding| finding.severity).collect()
     }
 
     #[test]
     fn a_link_carries_what_it_carries() {
         // 1 MiB in 400 us is 2.6 GB/s.
-        assert_eq!(gravities(3e9, 400e3, None), []);
-        assert_eq!(gravities(3e9, 400e3, Some(3.125e9)), []);
-        assert_eq!(gravities(3.2e9, 400e3, Some(3.125e9)), [Gravity::Impossible]);
-        assert_eq!(gravities(3e9, 300e3, Some(3.125e9)), [Gravity::Doubtful]);
+        assert_eq!(severities(3e9, 400e3, None), []);
+        assert_eq!(severities(3e9, 400e3, Some(3.125e9)), []);
+        assert_eq!(severities(3.2e9, 400e3, Some(3.125e9)), [Severity::Impossible]);
+        assert_eq!(severities(3e9, 300e3, Some(3.125e9)), [Severity::Doubtful]);
         // 1 MiB in 900 ns is 1.2 TB/s.
-        assert_eq!(gravities(3e9, 900.0, None), [Gravity::Impossible]);
+        assert_eq!(severities(3e9, 900.0, None), [Severity::Impossible]);
     }
 
     #[test]
@@ -182,7 +183,7 @@ mod tests {
                 ..Operation::of(Kind::Read)
             };
             let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-            check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default())
+            check(&ToolResult { parts, ..ToolResult::default() }, &DeclaredFacts::default())
                 .findings
                 .len()
         };

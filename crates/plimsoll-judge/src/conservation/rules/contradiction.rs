@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Figure, Operation, Part, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{usable, whose};
 
 pub const RULE: Rule = Rule {
@@ -15,8 +15,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for (part, operation) in reported.operations() {
         negative(&mut seen, part, operation);
         let amounts: Vec<(&str, &Figure)> = [
@@ -38,18 +38,18 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
             let says = format!(
                 "{}{} {did}, but {} {did_not}",
                 whose(part, operation),
-                words::number(some.value),
-                words::number(none.value)
+                format::number(some.value),
+                format::number(none.value)
             );
-            Finding::new(Gravity::Impossible, says)
-                .of([&none.field, &some.field])
-                .ask("which of the two was counted")
+            Finding::new(Severity::Impossible, says)
+                .with_fields([&none.field, &some.field])
+                .with_request("which of the two was counted")
         }));
     }
     seen
 }
 
-fn negative(seen: &mut Seen, part: &Part, operation: &Operation) {
+fn negative(seen: &mut RuleResult, part: &Part, operation: &Operation) {
     let latencies = operation.latencies.iter();
     let latencies =
         latencies.flat_map(|l| [&l.min_ns, &l.mean_ns, &l.max_ns, &l.stddev_ns]).flatten();
@@ -62,12 +62,12 @@ fn negative(seen: &mut Seen, part: &Part, operation: &Operation) {
                 "{}{} is negative: {}",
                 whose(part, operation),
                 figure.field,
-                words::number(figure.value)
+                format::number(figure.value)
             );
             seen.check(Some(
-                Finding::new(Gravity::Impossible, says)
-                    .of([&figure.field])
-                    .ask("whether a counter ran over or a clock was set back"),
+                Finding::new(Severity::Impossible, says)
+                    .with_fields([&figure.field])
+                    .with_request("whether a counter ran over or a clock was set back"),
             ));
         }
     }
@@ -90,7 +90,9 @@ mod tests {
             ..Operation::of(kind)
         };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-        check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default()).findings.len()
+        check(&ToolResult { parts, ..ToolResult::default() }, &DeclaredFacts::default())
+            .findings
+            .len()
     }
 
     #[test]

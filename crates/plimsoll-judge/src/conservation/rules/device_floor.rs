@@ -4,7 +4,7 @@ use plimsoll_evidence::tool_result::{
     Kind, Latency, MediaClass, Operation, Part, Pattern, Stage, ToolResult,
 };
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{moved, rate, size, usable};
 
 /// Limits that no drive of a class exceeds, above the best data sheets of 2026.
@@ -68,8 +68,8 @@ fn limits(media: MediaClass) -> &'static Limits {
     }
 }
 
-fn check(reported: &ToolResult, declared: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
     // Jobs on one device share it. The limits apply to the sum over all of its jobs.
     let mut targets: Vec<Option<&str>> =
@@ -92,9 +92,9 @@ fn check(reported: &ToolResult, declared: &Declared) -> Seen {
             group.iter().find_map(|part| part.setting.drives.as_ref().map(|d| d.value));
         let drives = declared.drives.or(if whole { None } else { seen_drives });
         let direct = group.iter().all(|part| part.setting.direct == Some(true));
-        let gravity = if whole || direct { Gravity::Impossible } else { Gravity::Doubtful };
+        let severity = if whole || direct { Severity::Impossible } else { Severity::Doubtful };
         for kind in [Kind::Read, Kind::Write, Kind::All] {
-            amounts(&mut seen, &group, &kind, limits(media), drives, gravity);
+            amounts(&mut seen, &group, &kind, limits(media), drives, severity);
         }
         medians(&mut seen, &group, limits(media), whole || direct);
     }
@@ -102,12 +102,12 @@ fn check(reported: &ToolResult, declared: &Declared) -> Seen {
 }
 
 fn amounts(
-    seen: &mut Seen,
+    seen: &mut RuleResult,
     group: &[&Part],
     kind: &Kind,
     limits: &Limits,
     drives: Option<f64>,
-    gravity: Gravity,
+    severity: Severity,
 ) {
     let Some(drives) = drives else { return };
     let operations = || {
@@ -135,17 +135,17 @@ fn amounts(
         seen.check((sum.least > most).then(|| {
             let says = format!(
                 "{} random {word} a second on {} {}{plural} are {} each; no {} does more than {}",
-                words::number(sum.value),
-                words::number(drives),
+                format::number(sum.value),
+                format::number(drives),
                 limits.word,
-                words::number(sum.value / drives),
+                format::number(sum.value / drives),
                 limits.word,
-                words::number(per_drive)
+                format::number(per_drive)
             );
             let fields = rates.iter().take(4).flat_map(|(_, fields)| fields.clone());
-            Finding::new(gravity, says)
-                .of(fields)
-                .ask("what the drives' own counters say of this run")
+            Finding::new(severity, says)
+                .with_fields(fields)
+                .with_request("what the drives' own counters say of this run")
         }));
     }
     if let Some(sum) = Span::sum(bandwidths.iter().map(|(span, _)| *span)) {
@@ -153,23 +153,23 @@ fn amounts(
         seen.check((sum.least > most).then(|| {
             let says = format!(
                 "{} of {word} on {} {}{plural} are {} each; no {} does more than {}",
-                words::bytes_per_s(sum.value),
-                words::number(drives),
+                format::bytes_per_s(sum.value),
+                format::number(drives),
                 limits.word,
-                words::bytes_per_s(sum.value / drives),
+                format::bytes_per_s(sum.value / drives),
                 limits.word,
-                words::bytes_per_s(bytes_per_s)
+                format::bytes_per_s(bytes_per_s)
             );
             let fields = bandwidths.iter().take(4).flat_map(|(_, fields)| fields.clone());
-            Finding::new(gravity, says)
-                .of(fields)
-                .ask("what the drives' own counters say of this run")
+            Finding::new(severity, says)
+                .with_fields(fields)
+                .with_request("what the drives' own counters say of this run")
         }));
     }
 }
 
 /// Compares the median latency of random reads with the minimum of the media.
-fn medians(seen: &mut Seen, group: &[&Part], limits: &Limits, past_page_cache: bool) {
+fn medians(seen: &mut RuleResult, group: &[&Part], limits: &Limits, past_page_cache: bool) {
     if !past_page_cache {
         return;
     }
@@ -182,13 +182,13 @@ fn medians(seen: &mut Seen, group: &[&Part], limits: &Limits, past_page_cache: b
             seen.check((figure.most < limits.read_ns).then(|| {
                 let says = format!(
                     "the {word} of random reads is {}, and reading the media of one {} takes {} at least",
-                    words::time(figure.value),
+                    format::time(figure.value),
                     limits.word,
-                    words::time(limits.read_ns)
+                    format::time(limits.read_ns)
                 );
-                Finding::new(Gravity::Doubtful, says)
-                    .of([&figure.field])
-                    .ask("what answered: a cache, addresses that were never written, zeroes")
+                Finding::new(Severity::Doubtful, says)
+                    .with_fields([&figure.field])
+                    .with_request("what answered: a cache, addresses that were never written, zeroes")
             }));
         }
     }
@@ -223,23 +223,23 @@ mod tests {
         ToolResult { parts: vec![part], ..ToolResult::default() }
     }
 
-    fn declared(media: MediaClass, drives: Option<f64>) -> Declared {
-        Declared { media: Some(media), drives, ..Declared::default() }
+    fn declared(media: MediaClass, drives: Option<f64>) -> DeclaredFacts {
+        DeclaredFacts { media: Some(media), drives, ..DeclaredFacts::default() }
     }
 
     #[test]
     fn no_disk_does_four_million_writes() {
-        let of = |reported: &ToolResult, declared: &Declared| {
-            check(reported, declared).findings.first().map(|f| f.gravity)
+        let of = |reported: &ToolResult, declared: &DeclaredFacts| {
+            check(reported, declared).findings.first().map(|f| f.severity)
         };
         let writes = result(Kind::Write, 4e6, 10_000.0);
-        assert_eq!(of(&writes, &declared(MediaClass::Nvme, Some(1.0))), Some(Gravity::Impossible));
+        assert_eq!(of(&writes, &declared(MediaClass::Nvme, Some(1.0))), Some(Severity::Impossible));
         assert_eq!(of(&writes, &declared(MediaClass::Nvme, Some(24.0))), None);
-        assert_eq!(of(&writes, &Declared::default()), None);
+        assert_eq!(of(&writes, &DeclaredFacts::default()), None);
         let reads = result(Kind::Read, 300.0, 12e6);
         assert_eq!(of(&reads, &declared(MediaClass::Hdd, Some(1.0))), None);
         let reads = result(Kind::Read, 300.0, 90e3);
-        assert_eq!(of(&reads, &declared(MediaClass::Hdd, Some(1.0))), Some(Gravity::Doubtful));
+        assert_eq!(of(&reads, &declared(MediaClass::Hdd, Some(1.0))), Some(Severity::Doubtful));
     }
 
     #[test]
@@ -247,9 +247,9 @@ mod tests {
         let mut reported = result(Kind::Write, 4e6, 10_000.0);
         reported.parts[0].setting.media = Some(MediaClass::Nvme);
         reported.parts[0].setting.drives = Some(Figure::exact(1.0, "filename"));
-        let seen = |reported: &ToolResult| check(reported, &Declared::default()).findings;
-        assert_eq!(seen(&reported)[0].gravity, Gravity::Doubtful);
+        let seen = |reported: &ToolResult| check(reported, &DeclaredFacts::default()).findings;
+        assert_eq!(seen(&reported)[0].severity, Severity::Doubtful);
         reported.parts[0].setting.direct = Some(true);
-        assert_eq!(seen(&reported)[0].gravity, Gravity::Impossible);
+        assert_eq!(seen(&reported)[0].severity, Severity::Impossible);
     }
 }

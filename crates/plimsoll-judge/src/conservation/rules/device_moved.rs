@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{DeviceCounts, Figure, Kind, Part, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{first, usable, window};
 
 /// Minimum share of the bytes that the device must have moved to have served the reads.
@@ -25,8 +25,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     let parts = || reported.parts.iter().filter(|part| !part.is_total);
     let devices: Vec<&DeviceCounts> =
         reported.parts.iter().flat_map(|part| &part.devices).collect();
@@ -37,12 +37,12 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
     let name = names.join(", ");
     if let Some((moved, field)) = bytes {
-        let says = format!("{name} moved {} in all", words::bytes(moved));
+        let says = format!("{name} moved {} in all", format::bytes(moved));
         seen.check(read.against(moved / read.bytes, says, field));
         return seen;
     }
     let Some((requests, field)) = requests else { return seen };
-    let says = format!("{name} completed {} reads in all", words::number(requests));
+    let says = format!("{name} completed {} reads in all", format::number(requests));
     if requests * REQUEST_BYTES_MAX < SHARE_MIN * read.bytes {
         seen.check(read.against(requests * REQUEST_BYTES_MAX / read.bytes, says, field));
     } else if let Some(count) = read.count.filter(|_| read.direct) {
@@ -81,11 +81,11 @@ impl Reads {
         (share < SHARE_MIN).then(|| {
             let says = format!(
                 "the tool read {}, but {device}: the reads were served from a cache and not from the device",
-                words::bytes(self.bytes)
+                format::bytes(self.bytes)
             );
-            Finding::new(Gravity::Invalid, says)
-                .of([field].into_iter().chain(self.fields.iter().cloned()))
-                .ask("a run with O_DIRECT on data that was written before, and the device's sectors")
+            Finding::new(Severity::Invalid, says)
+                .with_fields([field].into_iter().chain(self.fields.iter().cloned()))
+                .with_request("a run with O_DIRECT on data that was written before, and the device's sectors")
         })
     }
 }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn seen(requests: f64, direct: Option<bool>, seconds: f64) -> (usize, usize) {
-        let seen = check(&result(requests, direct, seconds), &Declared::default());
+        let seen = check(&result(requests, direct, seconds), &DeclaredFacts::default());
         (seen.checked, seen.findings.len())
     }
 

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Part, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::usable;
 
 pub const RULE: Rule = Rule {
@@ -17,8 +17,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, declared: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for part in reported.parts.iter().filter(|part| reads(part)) {
         let Some(data) = part.setting.working_set_bytes.as_ref().filter(|d| usable(d)) else {
             continue;
@@ -46,12 +46,12 @@ fn within(data: &Figure, room: &Figure, whose: &str) -> Option<Finding> {
     (data.most <= room.least).then(|| {
         let says = format!(
             "{} of data are read, and the {whose} is {}: all of it may have been answered from there",
-            words::bytes(data.value),
-            words::bytes(room.value)
+            format::bytes(data.value),
+            format::bytes(room.value)
         );
-        Finding::new(Gravity::Doubtful, says)
-            .of([&data.field, &room.field])
-            .ask("what the media read meanwhile, or a run over more data than memory holds")
+        Finding::new(Severity::Doubtful, says)
+            .with_fields([&data.field, &room.field])
+            .with_request("what the media read meanwhile, or a run over more data than memory holds")
     })
 }
 
@@ -65,7 +65,7 @@ mod tests {
         data: f64,
         memory: Option<f64>,
         direct: bool,
-        declared: &Declared,
+        declared: &DeclaredFacts,
     ) -> (usize, usize) {
         let operations = vec![Operation::of(Kind::Other("samples".into()))];
         let mut part = Part { operations, ..Part::default() };
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn data_within_memory_is_doubted_and_more_is_not() {
-        let none = Declared::default();
+        let none = DeclaredFacts::default();
         assert_eq!(findings(160e9, Some(247e9), false, &none), (1, 1));
         assert_eq!(findings(500e9, Some(247e9), false, &none), (1, 0));
         assert_eq!(
@@ -87,7 +87,7 @@ mod tests {
             "the page cache was passed by"
         );
         assert_eq!(findings(160e9, None, false, &none), (0, 0));
-        let cache = Declared { cache_bytes: Some(512e9), ..Declared::default() };
+        let cache = DeclaredFacts { cache_bytes: Some(512e9), ..DeclaredFacts::default() };
         assert_eq!(findings(160e9, None, true, &cache), (1, 1));
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Quantity, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{first, per_s};
 
 /// Share by which an interval may exceed the total: it ends a little later than stated.
@@ -18,8 +18,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for part in &reported.parts {
         for series in part.series.iter().filter(|s| s.quantity == Quantity::RatePerS) {
             // The total excludes intervals of a warm-up.
@@ -36,14 +36,14 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
             seen.check((done > total.most * (1.0 + SLACK) + 1.0).then(|| {
                 let says = format!(
                     "an interval at {} ran at {}, which is {} operations; the whole run did {}",
-                    words::time(point.at_s * 1e9),
+                    format::time(point.at_s * 1e9),
                     per_s(point.value),
-                    words::number(done),
-                    words::number(total.value)
+                    format::number(done),
+                    format::number(total.value)
                 );
-                Finding::new(Gravity::Impossible, says)
-                    .of([&series.field, &total.field])
-                    .ask("the tool's version, and a run without the interval")
+                Finding::new(Severity::Impossible, says)
+                    .with_fields([&series.field, &total.field])
+                    .with_request("the tool's version, and a run without the interval")
             }));
         }
     }
@@ -77,7 +77,7 @@ mod tests {
             let part =
                 Part { operations: vec![operation], series: vec![series], ..Part::default() };
             let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
-            check(&reported, &Declared::default()).findings.len()
+            check(&reported, &DeclaredFacts::default()).findings.len()
         };
         assert_eq!((findings(1400.0), findings(1.8e19)), (0, 1));
     }

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{bandwidth, counter_reset, first, rate, usable, whose, window};
 
 pub const RULE: Rule = Rule {
@@ -18,8 +18,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for (part, operation) in reported.operations() {
         let Some(window) = window(part, operation) else { continue };
         // A generator that stops issuing at the end of the run still counts the requests that end
@@ -43,7 +43,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
 
 /// Returns the longest stated latency and its name.
 fn longest(latency: &Latency) -> Option<(&Figure, String)> {
-    let tail = latency.percentiles.iter().map(|p| (&p.ns, words::quantile(p.quantile)));
+    let tail = latency.percentiles.iter().map(|p| (&p.ns, format::quantile(p.quantile)));
     let mean = latency.mean_ns.as_ref().map(|mean| (mean, "mean".to_owned()));
     let max = latency.max_ns.as_ref().map(|max| (max, "longest".to_owned()));
     let all = max.into_iter().chain(tail).chain(mean).filter(|(figure, _)| usable(figure));
@@ -63,40 +63,38 @@ fn against(
         return None;
     }
     let ratio = longest.value / length.value;
-    let late = words::time(longest.value - length.value);
+    let late = format::time(longest.value - length.value);
     let mut says = format!(
         "{}the {word} latency is {}, and the run that the figures are divided by is {}: operations \
          ended {late} or more after it and are counted",
         whose(part, operation),
-        words::time(longest.value),
-        words::time(length.value),
+        format::time(longest.value),
+        format::time(length.value),
     );
     let mut fields = vec![longest.field.clone(), window.field.clone()];
     if let Some((stated, of)) = bandwidth(part, operation) {
         says.push_str(&format!(
             "; over {} at least, {} are {} at most: overstated {} or more",
-            words::time(longest.value),
+            format::time(longest.value),
             first(&operation.bytes).map_or_else(
-                || words::bytes(stated.value * window.value / 1e9),
-                |bytes| words::bytes(bytes.value)
+                || format::bytes(stated.value * window.value / 1e9),
+                |bytes| format::bytes(bytes.value)
             ),
-            words::bytes_per_s(stated.value / ratio),
-            words::times(ratio)
+            format::bytes_per_s(stated.value / ratio),
+            format::times(ratio)
         ));
         fields.extend(of);
     } else if let Some((stated, of)) = rate(part, operation) {
         says.push_str(&format!(
             "; the rate of {}/s is overstated {} or more",
-            words::number(stated.value),
-            words::times(ratio)
+            format::number(stated.value),
+            format::times(ratio)
         ));
         fields.extend(of);
     }
-    Some(
-        Finding::new(Gravity::Impossible, says)
-            .of(fields)
-            .ask("when the last counted operation ended, and the amounts up to the end of the run"),
-    )
+    Some(Finding::new(Severity::Impossible, says).with_fields(fields).with_request(
+        "when the last counted operation ended, and the amounts up to the end of the run",
+    ))
 }
 
 #[cfg(test)]
@@ -122,8 +120,8 @@ mod tests {
 
     #[test]
     fn an_operation_that_outlasts_the_run_overstates_the_bandwidth() {
-        let seen = check(&result(492.0, 300.0), &Declared::default());
-        assert_eq!(seen.findings[0].gravity, Gravity::Impossible);
+        let seen = check(&result(492.0, 300.0), &DeclaredFacts::default());
+        assert_eq!(seen.findings[0].severity, Severity::Impossible);
         assert!(seen.findings[0].says.contains("1.64 times"), "{}", seen.findings[0].says);
         assert!(seen.findings[0].says.contains("609.8 MB/s at most"), "{}", seen.findings[0].says);
         assert_eq!(seen.findings[0].fields[..2], ["max", "elapsed"]);
@@ -131,9 +129,9 @@ mod tests {
 
     #[test]
     fn one_as_long_as_the_run_or_its_warm_up_is_possible() {
-        assert!(check(&result(300.0, 300.0), &Declared::default()).findings.is_empty());
+        assert!(check(&result(300.0, 300.0), &DeclaredFacts::default()).findings.is_empty());
         let mut reported = result(302.0, 300.0);
         reported.parts[0].setting.warm_up_ns = Some(Figure::exact(5e9, "ramp_time"));
-        assert!(check(&reported, &Declared::default()).findings.is_empty());
+        assert!(check(&reported, &DeclaredFacts::default()).findings.is_empty());
     }
 }

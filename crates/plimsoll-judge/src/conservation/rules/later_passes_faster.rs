@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Figure, Pass, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::usable;
 
 /// Share by which the mean of the later passes may exceed the first. Of 662 training results of
@@ -22,8 +22,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     let rates: Vec<(&Pass, &Figure, f64)> = speeds(&reported.passes);
     if let [(_, first, slow), later @ ..] = &rates[..]
         && !later.is_empty()
@@ -33,7 +33,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
         seen.check((faster > FASTER_MAX).then(|| {
             let shown = |speed: f64, figure: &Figure| {
                 let by_time = speed != figure.value;
-                if by_time { words::time(figure.value) } else { format!("{}/s", words::number(speed)) }
+                if by_time { format::time(figure.value) } else { format!("{}/s", format::number(speed)) }
             };
             let later_says: Vec<String> = later.iter().take(6).map(|(_, f, s)| shown(*s, f)).collect();
             let mut says = format!(
@@ -41,12 +41,12 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
                 shown(*slow, first),
                 if later.len() == 1 { "one".to_owned() } else { later.len().to_string() },
                 later_says.join(", "),
-                words::percent(faster)
+                format::percent(faster)
             );
             says.push_str(busy(&reported.passes));
-            Finding::new(Gravity::Doubtful, says)
-                .of([&first.field])
-                .ask("the size of the data against the memory of hosts and storage, and what the media read")
+            Finding::new(Severity::Doubtful, says)
+                .with_fields([&first.field])
+                .with_request("the size of the data against the memory of hosts and storage, and what the media read")
         }));
     }
     seen
@@ -94,7 +94,8 @@ mod tests {
             ..Pass::default()
         };
         let passes = rates.iter().zip(busy).map(pass).collect();
-        let seen = check(&ToolResult { passes, ..ToolResult::default() }, &Declared::default());
+        let seen =
+            check(&ToolResult { passes, ..ToolResult::default() }, &DeclaredFacts::default());
         assert_eq!(seen.checked, usize::from(rates.len() > 1));
         seen.findings.first().map(|finding| finding.says.clone())
     }
@@ -113,7 +114,8 @@ mod tests {
     fn times_serve_where_there_are_no_rates() {
         let pass = |ns| Pass { duration_ns: Some(Figure::exact(ns, "time")), ..Pass::default() };
         let passes = vec![pass(130e9), pass(100e9), pass(101e9)];
-        let seen = check(&ToolResult { passes, ..ToolResult::default() }, &Declared::default());
+        let seen =
+            check(&ToolResult { passes, ..ToolResult::default() }, &DeclaredFacts::default());
         assert!(seen.findings[0].says.contains("130 s"), "{:?}", seen.findings);
     }
 }

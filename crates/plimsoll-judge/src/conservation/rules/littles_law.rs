@@ -4,7 +4,7 @@ use plimsoll_evidence::tool_result::{
     Durability, Figure, Kind, Latency, Operation, Part, Stage, ToolResult,
 };
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{counter_reset, rate, usable};
 
 /// Minimum share of the stated depth that rate and latency must explain. Below it, the latency
@@ -34,8 +34,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, declared: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     let mut stated = false;
     for part in reported.parts.iter().filter(|part| !part.is_total) {
         let each = part.setting.outstanding_of_each.as_ref().filter(|each| usable(each));
@@ -141,8 +141,8 @@ impl Flight {
                 flight.says.push(format!(
                     "{} {}/s × {}",
                     operation.kind.word(),
-                    words::number(rate.value),
-                    words::time(mean.value)
+                    format::number(rate.value),
+                    format::time(mean.value)
                 ));
                 flight.fields.push(mean.field.clone());
                 flight.fields.extend(fields);
@@ -196,14 +196,14 @@ impl Flight {
                 "{} = {} operations in flight, where a depth of {} is stated: it takes {} issuers of that \
                  depth, and how many there were is not stated",
                 self.terms(),
-                words::number(self.mean.value),
-                words::number(each.value),
-                words::number((self.mean.value / each.value).ceil())
+                format::number(self.mean.value),
+                format::number(each.value),
+                format::number((self.mean.value / each.value).ceil())
             );
             let fields = self.fields.iter().cloned().chain([each.field.clone()]);
-            Finding::new(Gravity::Doubtful, says)
-                .of(fields)
-                .ask("how many issuers there were, and the depth of each")
+            Finding::new(Severity::Doubtful, says)
+                .with_fields(fields)
+                .with_request("how many issuers there were, and the depth of each")
         })
     }
 
@@ -213,17 +213,17 @@ impl Flight {
         let sum = format!(
             "{} = {} operations in flight, where {} were let in flight",
             self.terms(),
-            words::number(self.mean.value),
-            words::number(most.value)
+            format::number(self.mean.value),
+            format::number(most.value)
         );
         let fields = self.fields.iter().cloned().chain([most.field.clone()]);
         if self.mean.is_above(allowed) {
             let says =
-                format!("{sum} at most: {} as many", words::times(self.mean.value / most.value));
+                format!("{sum} at most: {} as many", format::times(self.mean.value / most.value));
             return Some(
-                Finding::new(Gravity::Impossible, says)
-                    .of(fields)
-                    .ask("how many operations were in flight, and what the latency is the mean of"),
+                Finding::new(Severity::Impossible, says).with_fields(fields).with_request(
+                    "how many operations were in flight, and what the latency is the mean of",
+                ),
             );
         }
         let busy = self.mean.plus(Span::exact(self.flushing));
@@ -234,11 +234,11 @@ impl Flight {
         (kept && self.whole && short && !few).then(|| {
             let says = format!(
                 "{sum} all the time: the latency leaves out {} of it, or part of the load was not there",
-                words::percent(1.0 - self.mean.value / most.value)
+                format::percent(1.0 - self.mean.value / most.value)
             );
-            Finding::new(Gravity::Doubtful, says)
-                .of(fields)
-                .ask("the rate over time, and where the rest of the operations' time went")
+            Finding::new(Severity::Doubtful, says)
+                .with_fields(fields)
+                .with_request("the rate over time, and where the rest of the operations' time went")
         })
     }
 }
@@ -264,35 +264,35 @@ mod tests {
         ToolResult { parts: vec![part], ..ToolResult::default() }
     }
 
-    fn gravity(reported: &ToolResult, declared: &Declared) -> Option<Gravity> {
+    fn severity(reported: &ToolResult, declared: &DeclaredFacts) -> Option<Severity> {
         let seen = check(reported, declared);
         assert_eq!(seen.checked, 1);
-        seen.findings.first().map(|finding| finding.gravity)
+        seen.findings.first().map(|finding| finding.severity)
     }
 
     #[test]
     fn eight_in_flight_are_eight_and_nine_are_impossible() {
-        let none = Declared::default();
-        assert_eq!(gravity(&result(10_000.0, 800_000.0, true), &none), None);
-        assert_eq!(gravity(&result(10_000.0, 820_000.0, true), &none), Some(Gravity::Impossible));
-        assert_eq!(gravity(&result(10_000.0, 380_000.0, true), &none), Some(Gravity::Doubtful));
-        assert_eq!(gravity(&result(10_000.0, 380_000.0, false), &none), None);
+        let none = DeclaredFacts::default();
+        assert_eq!(severity(&result(10_000.0, 800_000.0, true), &none), None);
+        assert_eq!(severity(&result(10_000.0, 820_000.0, true), &none), Some(Severity::Impossible));
+        assert_eq!(severity(&result(10_000.0, 380_000.0, true), &none), Some(Severity::Doubtful));
+        assert_eq!(severity(&result(10_000.0, 380_000.0, false), &none), None);
     }
 
     #[test]
     fn a_handful_of_operations_keeps_nothing_up() {
         let mut reported = result(10_000.0, 380_000.0, true);
         reported.parts[0].operations[0].count = vec![Figure::exact(8.0, "entries")];
-        assert_eq!(gravity(&reported, &Declared::default()), None);
+        assert_eq!(severity(&reported, &DeclaredFacts::default()), None);
         reported.parts[0].operations[0].count = vec![Figure::exact(80.0, "entries")];
-        assert_eq!(gravity(&reported, &Declared::default()), Some(Gravity::Doubtful));
+        assert_eq!(severity(&reported, &DeclaredFacts::default()), Some(Severity::Doubtful));
     }
 
     #[test]
     fn what_was_in_flight_after_a_warm_up_is_allowed_for() {
         let mut reported = result(10_000.0, 820_000.0, true);
         reported.parts[0].setting.warm_up_ns = Some(Figure::exact(1e9, "ramp_time"));
-        assert_eq!(gravity(&reported, &Declared::default()), None);
+        assert_eq!(severity(&reported, &DeclaredFacts::default()), None);
     }
 
     #[test]
@@ -300,10 +300,10 @@ mod tests {
         let mut reported = result(10_000.0, 800_000.0, false);
         reported.parts[0].setting.outstanding = None;
         reported.parts.push(reported.parts[0].clone());
-        let declared = |n: f64| Declared { outstanding: Some(n), ..Declared::default() };
-        assert_eq!(gravity(&reported, &declared(16.0)), None);
-        assert_eq!(gravity(&reported, &declared(12.0)), Some(Gravity::Impossible));
-        assert_eq!(check(&reported, &Declared::default()).checked, 0);
+        let declared = |n: f64| DeclaredFacts { outstanding: Some(n), ..DeclaredFacts::default() };
+        assert_eq!(severity(&reported, &declared(16.0)), None);
+        assert_eq!(severity(&reported, &declared(12.0)), Some(Severity::Impossible));
+        assert_eq!(check(&reported, &DeclaredFacts::default()).checked, 0);
     }
 
     #[test]
@@ -318,18 +318,18 @@ mod tests {
         };
         // Figures for all operations are not added to those for reads.
         let all = Operation { kind: Kind::All, ..operation.clone() };
-        let gravity = |each: f64| {
+        let severity = |each: f64| {
             let mut part =
                 Part { operations: vec![all.clone(), operation.clone()], ..Part::default() };
             part.setting.outstanding_of_each = Some(Figure::exact(each, "QD"));
             let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
-            let seen = check(&reported, &Declared::default());
+            let seen = check(&reported, &DeclaredFacts::default());
             assert_eq!(seen.checked, 1);
-            seen.findings.first().map(|finding| (finding.gravity, finding.says.clone()))
+            seen.findings.first().map(|finding| (finding.severity, finding.says.clone()))
         };
-        assert_eq!(gravity(100.0), None);
-        let (doubt, says) = gravity(32.0).unwrap();
-        assert_eq!(doubt, Gravity::Doubtful);
+        assert_eq!(severity(100.0), None);
+        let (doubt, says) = severity(32.0).unwrap();
+        assert_eq!(doubt, Severity::Doubtful);
         assert!(says.contains("takes 4 issuers"), "{says}");
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::ToolResult;
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::usable;
 
 /// Maximum number of names in a finding.
@@ -18,17 +18,17 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for member in reported.memberships.iter().filter(|member| usable(&member.stated)) {
         let found = member.found as f64;
         let differs = found < member.stated.least || found > member.stated.most;
         seen.check(differs.then(|| {
             let mut says = format!(
                 "{} {} are stated and {} are {}",
-                words::number(member.stated.value),
+                format::number(member.stated.value),
                 member.of,
-                words::number(found),
+                format::number(found),
                 member.place
             );
             if !member.missing.is_empty() {
@@ -38,9 +38,9 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
                     says.push_str(&format!(" and {} more", member.missing.len() - SHOWN_MAX));
                 }
             }
-            Finding::new(Gravity::Doubtful, says)
-                .of([&member.stated.field])
-                .ask(format!("the output of all {}", member.of))
+            Finding::new(Severity::Doubtful, says)
+                .with_fields([&member.stated.field])
+                .with_request(format!("the output of all {}", member.of))
         }));
     }
     seen
@@ -63,7 +63,7 @@ mod tests {
         };
         let seen = |member: &Membership| {
             let memberships = vec![member.clone()];
-            check(&ToolResult { memberships, ..ToolResult::default() }, &Declared::default())
+            check(&ToolResult { memberships, ..ToolResult::default() }, &DeclaredFacts::default())
         };
         assert!(seen(&member).findings.is_empty());
         (member.found, member.missing) = (3, vec!["rank 2".into()]);

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{first, usable, whose};
 
 /// Minimum operations for bounds by ranks. Each percentile may be a rank off, because conventions
@@ -28,11 +28,11 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for (part, operation) in reported.operations() {
         for latency in &operation.latencies {
-            let stated = Stated::of(latency, operation);
+            let stated = LatencyFigures::of(latency, operation);
             let whose = format!("{}{}", whose(part, operation), stage(latency.stage));
             for bound in bounds(&stated) {
                 seen.checked += 1;
@@ -54,7 +54,7 @@ fn stage(stage: Stage) -> &'static str {
 }
 
 /// Figures stated for one latency.
-struct Stated<'r> {
+struct LatencyFigures<'r> {
     min: Option<&'r Figure>,
     mean: Option<&'r Figure>,
     max: Option<&'r Figure>,
@@ -64,7 +64,7 @@ struct Stated<'r> {
     count: Option<f64>,
 }
 
-impl<'r> Stated<'r> {
+impl<'r> LatencyFigures<'r> {
     fn of(latency: &'r Latency, operation: &Operation) -> Self {
         let figure = |figure: &'r Option<Figure>| figure.as_ref().filter(|figure| usable(figure));
         let inside = |q: f64| q > 0.0 && q < 1.0;
@@ -116,19 +116,19 @@ impl Bound<'_> {
         let says = format!(
             "{whose}{} is {}, which is more than {} of {}",
             self.less_says,
-            words::time(self.less.value),
+            format::time(self.less.value),
             self.more_says,
-            words::time(self.more.value)
+            format::time(self.more.value)
         );
         Some(
-            Finding::new(Gravity::Impossible, says)
-                .of(self.figures.iter().map(|figure| figure.field.clone()))
-                .ask("the histogram that these figures were made of"),
+            Finding::new(Severity::Impossible, says)
+                .with_fields(self.figures.iter().map(|figure| figure.field.clone()))
+                .with_request("the histogram that these figures were made of"),
         )
     }
 }
 
-fn bounds<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
+fn bounds<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     let mut bounds = Vec::new();
     let mut at_most = |less: (&str, &'r Figure), more: (&str, &'r Figure)| {
         bounds.push(Bound {
@@ -151,7 +151,7 @@ fn bounds<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
         }
     }
     for (quantile, figure) in &stated.percentiles {
-        let word = words::quantile(*quantile);
+        let word = format::quantile(*quantile);
         if let Some(min) = min {
             at_most(("the minimum", min), (&word, figure));
         }
@@ -165,15 +165,15 @@ fn bounds<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
     bounds
 }
 
-fn by_count<'r>(stated: &Stated<'r>) -> Option<Bound<'r>> {
+fn by_count<'r>(stated: &LatencyFigures<'r>) -> Option<Bound<'r>> {
     let (mean, max, count) = (stated.mean?, stated.max?, stated.count?);
     Some(Bound {
         less_says: "the maximum".into(),
         less: max.into(),
         more_says: format!(
             "{} latencies of a mean of {}",
-            words::number(count),
-            words::time(mean.value)
+            format::number(count),
+            format::time(mean.value)
         ),
         more: Span::from(mean).scaled(count).widened(SLACK),
         slack_ns: 0.0,
@@ -182,7 +182,7 @@ fn by_count<'r>(stated: &Stated<'r>) -> Option<Bound<'r>> {
 }
 
 /// Returns the minimum and maximum of the mean that these percentiles allow.
-fn by_percentiles<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
+fn by_percentiles<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     let (Some(mean), Some(rank_ns)) = (stated.mean, stated.rank_ns()) else { return Vec::new() };
     if stated.percentiles.is_empty() {
         return Vec::new();
@@ -227,7 +227,7 @@ fn by_percentiles<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
     bounds
 }
 
-fn by_deviation<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
+fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     let (Some(mean), Some(stddev)) = (stated.mean, stated.stddev) else { return Vec::new() };
     let mut bounds = Vec::new();
     // Ratio of a sample's deviation to the population's.
@@ -248,7 +248,7 @@ fn by_deviation<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
     for (quantile, figure) in &stated.percentiles {
         // Allow one rank, because conventions differ.
         let (low, high) = (quantile - 1.0 / count, quantile + 1.0 / count);
-        let word = words::quantile(*quantile);
+        let word = format::quantile(*quantile);
         if low > 0.0 {
             // At least a share of 1 - q is at or above the percentile.
             let factor = (high.min(1.0 - 1.0 / count) / (1.0 - high).max(1.0 / count)).sqrt();
@@ -277,7 +277,7 @@ fn by_deviation<'r>(stated: &Stated<'r>) -> Vec<Bound<'r>> {
 }
 
 /// Checks that the mean of the whole is the sum of the means of its stages.
-fn stages(seen: &mut Seen, part: &Part, operation: &Operation) {
+fn stages(seen: &mut RuleResult, part: &Part, operation: &Operation) {
     let of = |stage: Stage| operation.latencies.iter().find(|l| l.stage == stage);
     let (Some(submission), Some(completion), Some(total)) =
         (of(Stage::Submission), of(Stage::Completion), of(Stage::Total))
@@ -301,14 +301,14 @@ fn stages(seen: &mut Seen, part: &Part, operation: &Operation) {
         let says = format!(
             "{}a mean submission of {} and a mean completion of {} make {}, but the mean of both is {}",
             whose(part, operation),
-            words::time(a.value),
-            words::time(b.value),
-            words::time(added.value),
-            words::time(sum.value)
+            format::time(a.value),
+            format::time(b.value),
+            format::time(added.value),
+            format::time(sum.value)
         );
-        Finding::new(Gravity::Impossible, says)
-            .of([&sum.field, &b.field, &a.field])
-            .ask("the tool's own output")
+        Finding::new(Severity::Impossible, says)
+            .with_fields([&sum.field, &b.field, &a.field])
+            .with_request("the tool's own output")
     }));
 }
 
@@ -342,7 +342,7 @@ mod tests {
         let operation =
             Operation { kind: Kind::Read, latencies: vec![latency], ..Operation::default() };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-        let seen = check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default());
+        let seen = check(&ToolResult { parts, ..ToolResult::default() }, &DeclaredFacts::default());
         seen.findings.into_iter().map(|finding| finding.says).collect()
     }
 
@@ -383,7 +383,7 @@ mod tests {
             ..Operation::default()
         };
         for (total, failures) in [(100e3, 0), (130e3, 1), (98e3, 0), (90e3, 1)] {
-            let mut seen = Seen::default();
+            let mut seen = RuleResult::default();
             stages(&mut seen, &Part::default(), &operation(total));
             assert_eq!((seen.checked, seen.findings.len()), (1, failures), "{total}");
         }

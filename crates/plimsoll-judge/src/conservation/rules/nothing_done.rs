@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Figure, Operation, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity};
 
 pub const RULE: Rule = Rule {
     id: "nothing-done",
@@ -13,16 +13,16 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     let stated: Vec<&Figure> =
         reported.operations().flat_map(|(_, operation)| amounts(operation)).collect();
     let Some(first) = stated.first() else { return seen };
     if stated.iter().all(|figure| figure.value <= 0.0) {
         seen.check(Some(
-            Finding::new(Gravity::Doubtful, "nothing was done: every rate and amount is zero")
-                .of([&first.field])
-                .ask("the tool's own log, and a run that did some work"),
+            Finding::new(Severity::Doubtful, "nothing was done: every rate and amount is zero")
+                .with_fields([&first.field])
+                .with_request("the tool's own log, and a run that did some work"),
         ));
     }
     seen
@@ -52,9 +52,9 @@ mod tests {
             };
             let part = Part { operations: vec![operation], ..Part::default() };
             let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
-            check(&reported, &Declared::default()).findings.len()
+            check(&reported, &DeclaredFacts::default()).findings.len()
         };
         assert_eq!((found(0.0), found(3.0)), (1, 0));
-        assert_eq!(check(&ToolResult::default(), &Declared::default()), Seen::default());
+        assert_eq!(check(&ToolResult::default(), &DeclaredFacts::default()), RuleResult::default());
     }
 }

@@ -4,7 +4,7 @@ use plimsoll_evidence::tool_result::{
     Aggregate, Claim, Figure, Formula, Population, ToolResult, Unit,
 };
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::usable;
 
 pub const RULE: Rule = Rule {
@@ -18,8 +18,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for combined in &reported.combined {
         // Percentiles have a rule of their own.
         if matches!(combined.formula, Formula::Percentile(_)) {
@@ -86,28 +86,28 @@ fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
 }
 
 fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding {
-    let in_words = match population.unit {
-        Unit::Ns => words::time,
-        Unit::BytesPerS => words::bytes_per_s,
-        Unit::PerS => super::per_s as words::InWords,
-        Unit::Bytes => words::bytes,
-        Unit::Count => words::number,
+    let format_value = match population.unit {
+        Unit::Ns => format::time,
+        Unit::BytesPerS => format::bytes_per_s,
+        Unit::PerS => super::per_s as format::ValueFormatter,
+        Unit::Bytes => format::bytes,
+        Unit::Count => format::number,
     };
     let formula = match claim.formula {
-        Formula::Percentile(quantile) => format!("{} of", words::quantile(quantile)),
+        Formula::Percentile(quantile) => format!("{} of", format::quantile(quantile)),
         other => format!("{} of", noun(other)),
     };
     let says = format!(
         "{formula} {} of {} {} is {}, but it is given as {}",
         population.what,
-        words::number(population.values.len() as f64),
+        format::number(population.values.len() as f64),
         population.of,
-        in_words(made.value),
-        in_words(claim.total.value)
+        format_value(made.value),
+        format_value(claim.total.value)
     );
-    Finding::new(Gravity::Impossible, says)
-        .of([&claim.total.field, &population.field])
-        .ask("how the total was made, and the values that it was made of")
+    Finding::new(Severity::Impossible, says)
+        .with_fields([&claim.total.field, &population.field])
+        .with_request("how the total was made, and the values that it was made of")
 }
 
 fn noun(formula: Formula) -> &'static str {
@@ -179,15 +179,15 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
         Formula::Between | Formula::Percentile(_) => "lie between",
     };
     let value = if combined.formula == Formula::Between {
-        format!("{} and {}", words::number(made.least), words::number(made.most))
+        format!("{} and {}", format::number(made.least), format::number(made.most))
     } else {
-        words::number(made.value)
+        format::number(made.value)
     };
     let parts = match combined.of.len() {
         1 => "its one part is".to_owned(),
         count => format!("{count} parts {formula}"),
     };
-    let given = words::number(total.value);
+    let given = format::number(total.value);
     let mut says = format!("{}: {parts} {value}, but it is given as {given}", combined.what);
     if made.value > 0.0 && total.value > 0.0 {
         let ratio = if made.value > total.value {
@@ -195,12 +195,12 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
         } else {
             total.value / made.value
         };
-        says.push_str(&format!(" ({} apart)", words::times(ratio)));
+        says.push_str(&format!(" ({} apart)", format::times(ratio)));
     }
     let parts = combined.of.iter().take(8).map(|figure| figure.field.clone());
-    Finding::new(Gravity::Impossible, says)
-        .of([combined.total.field.clone()].into_iter().chain(parts))
-        .ask("how the total was made, and the parts that it was made of")
+    Finding::new(Severity::Impossible, says)
+        .with_fields([combined.total.field.clone()].into_iter().chain(parts))
+        .with_request("how the total was made, and the parts that it was made of")
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
         let of = parts.iter().map(|value| Figure::rounded(*value, 0.1, "part")).collect();
         let total = Figure::rounded(total, 0.1, "total");
         let combined = vec![Aggregate { what: "x".into(), formula, total, of, slack: 0.0 }];
-        check(&ToolResult { combined, ..ToolResult::default() }, &Declared::default())
+        check(&ToolResult { combined, ..ToolResult::default() }, &DeclaredFacts::default())
             .findings
             .len()
     }
@@ -252,7 +252,7 @@ mod tests {
                     ..ToolResult::default()
                 };
                 assert_eq!(
-                    check(&reported, &Declared::default()).findings.len(),
+                    check(&reported, &DeclaredFacts::default()).findings.len(),
                     findings,
                     "{formula:?}"
                 );

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Aggregate, Formula, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::usable;
 
 /// Minimum spread of the parts at which a mean of percentiles differs from a merged percentile.
@@ -21,8 +21,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for combined in &reported.combined {
         let Formula::Percentile(quantile) = combined.formula else { continue };
         if combined.of.len() < 2 || !usable(&combined.total) || !combined.of.iter().all(usable) {
@@ -38,7 +38,7 @@ fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
     let parts: Vec<Span> = combined.of.iter().map(Span::from).collect();
     let least = parts.iter().map(|part| part.least).fold(f64::INFINITY, f64::min);
     let most = parts.iter().map(|part| part.most).fold(0.0, f64::max);
-    let word = words::quantile(quantile);
+    let word = format::quantile(quantile);
     let fields = std::iter::once(&combined.total.field)
         .chain(combined.of.iter().take(8).map(|f| &f.field))
         .cloned();
@@ -46,14 +46,16 @@ fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
     let parts_say = format!(
         "{word} of {} parts lie between {} and {}",
         parts.len(),
-        words::time(least),
-        words::time(most)
+        format::time(least),
+        format::time(most)
     );
-    let given = words::time(total.value);
+    let given = format::time(total.value);
     if !between.meets(total) {
         let says = format!("{}: {parts_say}, but {word} of all is given as {given}", combined.what);
         return Some(
-            Finding::new(Gravity::Impossible, says).of(fields).ask("the merged histogram"),
+            Finding::new(Severity::Impossible, says)
+                .with_fields(fields)
+                .with_request("the merged histogram"),
         );
     }
     let mean = Span::sum(parts.iter().copied())?.scaled(1.0 / parts.len() as f64);
@@ -69,7 +71,11 @@ fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
          all operations may be anywhere between",
         combined.what
     );
-    Some(Finding::new(Gravity::Doubtful, says).of(fields).ask("the merged histogram"))
+    Some(
+        Finding::new(Severity::Doubtful, says)
+            .with_fields(fields)
+            .with_request("the merged histogram"),
+    )
 }
 
 #[cfg(test)]
@@ -78,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    fn gravity(total: f64, parts: &[f64]) -> Option<Gravity> {
+    fn severity(total: f64, parts: &[f64]) -> Option<Severity> {
         let of = parts.iter().map(|value| Figure::rounded(*value, 0.01, "part")).collect();
         let total = Figure::rounded(total, 0.01, "total");
         let combined = vec![Aggregate {
@@ -88,16 +94,17 @@ mod tests {
             of,
             slack: 0.0,
         }];
-        let seen = check(&ToolResult { combined, ..ToolResult::default() }, &Declared::default());
-        seen.findings.first().map(|finding| finding.gravity)
+        let seen =
+            check(&ToolResult { combined, ..ToolResult::default() }, &DeclaredFacts::default());
+        seen.findings.first().map(|finding| finding.severity)
     }
 
     #[test]
     fn the_mean_of_percentiles_is_recognised() {
-        assert_eq!(gravity(20.0, &[10.0, 20.0, 30.0]), Some(Gravity::Doubtful));
-        assert_eq!(gravity(28.4, &[10.0, 20.0, 30.0]), None);
-        assert_eq!(gravity(30.0, &[10.0, 20.0, 30.0]), None);
-        assert_eq!(gravity(40.0, &[10.0, 20.0, 30.0]), Some(Gravity::Impossible));
-        assert_eq!(gravity(20.0, &[20.0, 20.1, 19.9]), None);
+        assert_eq!(severity(20.0, &[10.0, 20.0, 30.0]), Some(Severity::Doubtful));
+        assert_eq!(severity(28.4, &[10.0, 20.0, 30.0]), None);
+        assert_eq!(severity(30.0, &[10.0, 20.0, 30.0]), None);
+        assert_eq!(severity(40.0, &[10.0, 20.0, 30.0]), Some(Severity::Impossible));
+        assert_eq!(severity(20.0, &[20.0, 20.1, 19.9]), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Bin, Figure, Latency, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{usable, whose};
 
 /// Allowed relative difference between the sum of a histogram and the number of operations. Tools
@@ -19,8 +19,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for (part, operation) in reported.operations() {
         for latency in &operation.latencies {
             let whose = whose(part, operation);
@@ -33,7 +33,7 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
     seen
 }
 
-fn order(seen: &mut Seen, latency: &Latency, whose: &str) {
+fn order(seen: &mut RuleResult, latency: &Latency, whose: &str) {
     let mut sorted: Vec<_> = latency.percentiles.iter().filter(|p| usable(&p.ns)).collect();
     sorted.sort_by(|a, b| a.quantile.total_cmp(&b.quantile));
     for pair in sorted.windows(2) {
@@ -44,19 +44,19 @@ fn order(seen: &mut Seen, latency: &Latency, whose: &str) {
         seen.check((low.ns.least > high.ns.most).then(|| {
             let says = format!(
                 "{whose}{} is {} and {} is {}",
-                words::quantile(low.quantile),
-                words::time(low.ns.value),
-                words::quantile(high.quantile),
-                words::time(high.ns.value)
+                format::quantile(low.quantile),
+                format::time(low.ns.value),
+                format::quantile(high.quantile),
+                format::time(high.ns.value)
             );
-            Finding::new(Gravity::Impossible, says)
-                .of([&high.ns.field, &low.ns.field])
-                .ask("the histogram that the percentiles were taken from")
+            Finding::new(Severity::Impossible, says)
+                .with_fields([&high.ns.field, &low.ns.field])
+                .with_request("the histogram that the percentiles were taken from")
         }));
     }
 }
 
-fn histogram(seen: &mut Seen, latency: &Latency, count: Option<&Figure>, whose: &str) {
+fn histogram(seen: &mut RuleResult, latency: &Latency, count: Option<&Figure>, whose: &str) {
     let total: f64 = latency.bins.iter().map(|bin| bin.count).sum();
     if total <= 0.0 {
         return;
@@ -66,10 +66,12 @@ fn histogram(seen: &mut Seen, latency: &Latency, count: Option<&Figure>, whose: 
         seen.check((off > COUNT_SLACK && (total - count.value).abs() > 1.0).then(|| {
             let says = format!(
                 "{whose}the bins of the histogram hold {} operations, and {} were counted",
-                words::number(total),
-                words::number(count.value)
+                format::number(total),
+                format::number(count.value)
             );
-            Finding::new(Gravity::Impossible, says).of([&count.field]).ask("the tool's own output")
+            Finding::new(Severity::Impossible, says)
+                .with_fields([&count.field])
+                .with_request("the tool's own output")
         }));
     }
     for percentile in latency.percentiles.iter().filter(|p| usable(&p.ns)) {
@@ -79,14 +81,14 @@ fn histogram(seen: &mut Seen, latency: &Latency, count: Option<&Figure>, whose: 
         seen.check(outside.then(|| {
             let says = format!(
                 "{whose}{} is {}, and the histogram has it between {} and {}",
-                words::quantile(percentile.quantile),
-                words::time(percentile.ns.value),
-                words::time(from.from_ns),
-                words::time(to.to_ns)
+                format::quantile(percentile.quantile),
+                format::time(percentile.ns.value),
+                format::time(from.from_ns),
+                format::time(to.to_ns)
             );
-            Finding::new(Gravity::Impossible, says)
-                .of([&percentile.ns.field])
-                .ask("the tool's own output")
+            Finding::new(Severity::Impossible, says)
+                .with_fields([&percentile.ns.field])
+                .with_request("the tool's own output")
         }));
     }
 }
@@ -113,7 +115,9 @@ mod tests {
             ..Operation::default()
         };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-        check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default()).findings.len()
+        check(&ToolResult { parts, ..ToolResult::default() }, &DeclaredFacts::default())
+            .findings
+            .len()
     }
 
     #[test]

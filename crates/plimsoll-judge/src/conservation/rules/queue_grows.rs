@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Part, Quantity, Series, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 
 /// Minimum number of points that distinguish a trend from chance.
 const POINTS_MIN: usize = 20;
@@ -23,8 +23,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for part in &reported.parts {
         let closed = part.setting.outstanding.as_ref().is_some_and(|outstanding| outstanding.kept);
         let latencies = part.series.iter().filter(|s| {
@@ -47,24 +47,22 @@ fn finding(part: &Part, series: &Series) -> Option<Finding> {
     if late < early * GROWTH_MIN || trend < TREND_MIN {
         return None;
     }
-    let in_words = match series.quantity {
-        Quantity::Outstanding => words::number,
-        _ => words::time as fn(f64) -> String,
+    let format_value = match series.quantity {
+        Quantity::Outstanding => format::number,
+        _ => format::time as fn(f64) -> String,
     };
     let whose = if part.name.is_empty() { String::new() } else { format!(" of {}", part.name) };
     let says = format!(
         "the {}{whose} grew from {} in the first quarter of the run to {} in the last (rank correlation with \
          time {}): the system was not in balance, and mean and percentiles are of the length of the run",
         series.quantity.word(),
-        in_words(early),
-        in_words(late),
-        words::number(trend)
+        format_value(early),
+        format_value(late),
+        format::number(trend)
     );
-    Some(
-        Finding::new(Gravity::Doubtful, says).of([&series.field]).ask(
-            "a run at a load that the system carries, or the latency at the load that it carried",
-        ),
-    )
+    Some(Finding::new(Severity::Doubtful, says).with_fields([&series.field]).with_request(
+        "a run at a load that the system carries, or the latency at the load that it carried",
+    ))
 }
 
 /// Returns Spearman's rank correlation of the values with their order.
@@ -83,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    fn seen(value: fn(usize) -> f64, kept: bool) -> Seen {
+    fn seen(value: fn(usize) -> f64, kept: bool) -> RuleResult {
         let point = |i: usize| Point { at_s: i as f64, value: value(i) };
         let series = Series {
             quantity: Quantity::LatencyNs,
@@ -97,7 +95,7 @@ mod tests {
         };
         let mut part = Part { series: vec![series], ..Part::default() };
         part.setting.outstanding = Some(Outstanding { most: Figure::exact(8.0, "depth"), kept });
-        check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default())
+        check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &DeclaredFacts::default())
     }
 
     #[test]

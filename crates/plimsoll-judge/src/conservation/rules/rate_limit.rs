@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Part, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, Span, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{bandwidth, rate, usable};
 
 /// Share by which tools may exceed a limit that they enforce.
@@ -18,32 +18,32 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for part in &reported.parts {
-        type Of =
+        type FigureReader =
             fn(&Part, &plimsoll_evidence::tool_result::Operation) -> Option<(Span, Vec<String>)>;
-        let limits: [(_, Of, words::InWords); 2] = [
+        let limits: [(_, FigureReader, format::ValueFormatter); 2] = [
             (&part.setting.rate_limit_per_s, rate, super::per_s),
-            (&part.setting.bandwidth_limit_per_s, bandwidth, words::bytes_per_s),
+            (&part.setting.bandwidth_limit_per_s, bandwidth, format::bytes_per_s),
         ];
-        for (limit, of, in_words) in limits {
+        for (limit, read_figure, format_value) in limits {
             let Some(limit) = limit.as_ref().filter(|limit| usable(limit) && limit.value > 0.0)
             else {
                 continue;
             };
             for operation in part.operations.iter().filter(|o| o.kind.moves_data()) {
-                let Some((achieved, fields)) = of(part, operation) else { continue };
+                let Some((achieved, fields)) = read_figure(part, operation) else { continue };
                 seen.check((achieved.least > limit.most * (1.0 + OVERSHOOT)).then(|| {
                     let says = format!(
                         "{} {} is more than the limit of {}",
                         operation.kind.word(),
-                        in_words(achieved.value),
-                        in_words(limit.value)
+                        format_value(achieved.value),
+                        format_value(limit.value)
                     );
-                    Finding::new(Gravity::Doubtful, says)
-                        .of(fields.into_iter().chain([limit.field.clone()]))
-                        .ask("the options that the run was made with")
+                    Finding::new(Severity::Doubtful, says)
+                        .with_fields(fields.into_iter().chain([limit.field.clone()]))
+                        .with_request("the options that the run was made with")
                 }));
             }
         }
@@ -68,9 +68,12 @@ mod tests {
                 ..Part::default()
             };
             part.setting.rate_limit_per_s = Some(Figure::exact(1000.0, "rate_iops"));
-            check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default())
-                .findings
-                .len()
+            check(
+                &ToolResult { parts: vec![part], ..ToolResult::default() },
+                &DeclaredFacts::default(),
+            )
+            .findings
+            .len()
         };
         assert_eq!((findings(1010.0), findings(1200.0)), (0, 1));
     }

@@ -3,8 +3,8 @@
 use plimsoll_evidence::tool_result::{Figure, Operation, Part, ToolResult};
 
 use super::super::equation::{Equation, failures};
-use super::super::words::InWords;
-use super::super::{Declared, Rule, Seen, Span, words};
+use super::super::format::ValueFormatter;
+use super::super::{DeclaredFacts, Rule, RuleResult, Span, format};
 use super::{counter_reset, first, per_s, usable, whose, window};
 
 pub const RULE: Rule = Rule {
@@ -20,14 +20,14 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for (part, operation) in reported.operations() {
         let equations = equations(part, operation);
         seen.checked += equations.len();
         seen.findings.extend(failures(&equations).into_iter().map(|mut finding| {
             finding.says.insert_str(0, &whose(part, operation));
-            finding.ask("the tool's own output, and the unit of each figure")
+            finding.with_request("the tool's own output, and the unit of each figure")
         }));
     }
     seen
@@ -35,42 +35,39 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
 
 fn equations<'r>(part: &'r Part, operation: &'r Operation) -> Vec<Equation<'r>> {
     let mut equations = Vec::new();
-    for (figures, says, in_words) in [
-        (&operation.count, "the number of operations", words::number as InWords),
-        (&operation.bytes, "the amount", words::bytes),
+    for (figures, says, format_value) in [
+        (&operation.count, "the number of operations", format::number as ValueFormatter),
+        (&operation.bytes, "the amount", format::bytes),
         (&operation.rate_per_s, "the rate", per_s),
-        (&operation.bandwidth_per_s, "the bandwidth", words::bytes_per_s),
+        (&operation.bandwidth_per_s, "the bandwidth", format::bytes_per_s),
     ] {
-        restated(&mut equations, figures, says, in_words);
+        restated(&mut equations, figures, says, format_value);
     }
     if let Some(window) = window(part, operation) {
-        let amounts: [(_, _, _, InWords, _, InWords); 2] = [
-            (&operation.count, &operation.rate_per_s, "rate", per_s, "operations", words::number),
+        let amounts: [(_, _, _, ValueFormatter, _, ValueFormatter); 2] = [
+            (&operation.count, &operation.rate_per_s, "rate", per_s, "operations", format::number),
             (
                 &operation.bytes,
                 &operation.bandwidth_per_s,
                 "bandwidth",
-                words::bytes_per_s,
+                format::bytes_per_s,
                 "",
-                words::bytes,
+                format::bytes,
             ),
         ];
-        for (amount, rates, word, in_words, unit, amount_in_words) in amounts {
+        for (amount, rates, word, format_value, unit, format_amount) in amounts {
             let Some(amount) = first(amount) else { continue };
             let Some(quotient) = Span::from(amount).over(Span::from(window).scaled(1e-9)) else {
                 continue;
             };
-            let left = format!(
-                "{} {unit} in {}",
-                amount_in_words(amount.value),
-                words::time(window.value)
-            );
+            let left =
+                format!("{} {unit} in {}", format_amount(amount.value), format::time(window.value));
             equations.extend(rates.iter().filter(|rate| usable(rate)).map(|rate| Equation {
                 left_says: left.replace("  ", " "),
                 left: quotient,
                 right_says: format!("the {word}"),
                 right: rate.into(),
-                in_words,
+                format_value,
                 figures: vec![rate, amount, window],
             }));
         }
@@ -83,7 +80,7 @@ fn restated<'r>(
     equations: &mut Vec<Equation<'r>>,
     figures: &'r [Figure],
     says: &str,
-    in_words: InWords,
+    format_value: ValueFormatter,
 ) {
     let Some(once) = first(figures) else { return };
     let again = figures.iter().filter(|figure| usable(figure) && !std::ptr::eq(*figure, once));
@@ -92,7 +89,7 @@ fn restated<'r>(
         left: once.into(),
         right_says: format!("the same in {}", again.field),
         right: again.into(),
-        in_words,
+        format_value,
         figures: vec![again, once],
     }));
 }
@@ -103,7 +100,7 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &
     if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
         return;
     }
-    let transfer = words::transfer(size.value);
+    let transfer = format::transfer(size.value);
     let uncounted = counter_reset::in_flight(part, operation).most;
     let seconds = window(part, operation).map(|window| window.least / 1e9);
     // Without a length of the run, the rate may be off by any number of operations.
@@ -112,18 +109,25 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &
         None if uncounted > 0.0 => f64::INFINITY,
         None => 0.0,
     };
-    let pairs: [(_, _, _, InWords, InWords, f64); 2] = [
-        (&operation.count, &operation.bytes, "the amount", words::number, words::bytes, uncounted),
+    let pairs: [(_, _, _, ValueFormatter, ValueFormatter, f64); 2] = [
+        (
+            &operation.count,
+            &operation.bytes,
+            "the amount",
+            format::number,
+            format::bytes,
+            uncounted,
+        ),
         (
             &operation.rate_per_s,
             &operation.bandwidth_per_s,
             "the bandwidth",
             per_s,
-            words::bytes_per_s,
+            format::bytes_per_s,
             uncounted_per_s,
         ),
     ];
-    for (counts, sums, says, count_in_words, in_words, edge) in pairs {
+    for (counts, sums, says, format_count, format_value, edge) in pairs {
         let (Some(count), Some(sum)) = (first(counts), first(sums)) else { continue };
         if edge.is_infinite() {
             continue;
@@ -132,11 +136,11 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &
         let counted =
             Span { least: (counted.least - edge).max(0.0), most: counted.most + edge, ..counted };
         equations.push(Equation {
-            left_says: format!("{} × {transfer}", count_in_words(count.value)),
+            left_says: format!("{} × {transfer}", format_count(count.value)),
             left: counted.times(size.into()),
             right_says: says.into(),
             right: sum.into(),
-            in_words,
+            format_value,
             figures: vec![sum, count, size],
         });
     }
@@ -147,7 +151,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use plimsoll_evidence::tool_result::{Kind, Outstanding};
 
-    use super::super::super::Gravity;
+    use super::super::super::Severity;
     use super::*;
 
     fn reads() -> ToolResult {
@@ -168,15 +172,15 @@ mod tests {
     }
 
     fn found(reported: &ToolResult) -> Vec<String> {
-        let seen = check(reported, &Declared::default());
-        assert!(seen.findings.iter().all(|f| f.gravity == Gravity::Impossible));
+        let seen = check(reported, &DeclaredFacts::default());
+        assert!(seen.findings.iter().all(|f| f.severity == Severity::Impossible));
         seen.findings.into_iter().map(|f| f.fields[0].clone()).collect()
     }
 
     #[test]
     fn figures_that_fit_are_not_accused() {
         assert!(found(&reads()).is_empty());
-        assert_eq!(check(&reads(), &Declared::default()).checked, 6);
+        assert_eq!(check(&reads(), &DeclaredFacts::default()).checked, 6);
     }
 
     #[test]
@@ -222,6 +226,6 @@ mod tests {
 
     #[test]
     fn without_figures_nothing_is_checked() {
-        assert_eq!(check(&ToolResult::default(), &Declared::default()), Seen::default());
+        assert_eq!(check(&ToolResult::default(), &DeclaredFacts::default()), RuleResult::default());
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{ToolResult, Weight};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::usable;
 
 pub const RULE: Rule = Rule {
@@ -15,13 +15,13 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for complaint in reported.complaints.iter().filter(|c| c.weight == Weight::Invalid) {
         seen.check(Some(
-            Finding::new(Gravity::Doubtful, complaint.says.clone())
-                .of([&complaint.field])
-                .ask("what failed, and a run without it"),
+            Finding::new(Severity::Doubtful, complaint.says.clone())
+                .with_fields([&complaint.field])
+                .with_request("what failed, and a run without it"),
         ));
     }
     for part in &reported.parts {
@@ -29,11 +29,14 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
             part.operations.iter().filter_map(|operation| operation.errors.as_ref());
         for errors in of_operations.chain(&part.errors).filter(|errors| usable(errors)) {
             seen.check((errors.least > 0.0).then(|| {
-                let says =
-                    format!("{} operations failed ({})", words::number(errors.value), errors.field);
-                Finding::new(Gravity::Doubtful, says)
-                    .of([&errors.field])
-                    .ask("what failed, and a run without errors")
+                let says = format!(
+                    "{} operations failed ({})",
+                    format::number(errors.value),
+                    errors.field
+                );
+                Finding::new(Severity::Doubtful, says)
+                    .with_fields([&errors.field])
+                    .with_request("what failed, and a run without errors")
             }));
         }
     }
@@ -55,12 +58,12 @@ mod tests {
             parts: vec![errors(0.0), errors(3.0)],
             ..ToolResult::default()
         };
-        let seen = check(&reported, &Declared::default());
+        let seen = check(&reported, &DeclaredFacts::default());
         assert_eq!((seen.checked, seen.findings.len()), (3, 2));
         reported.complaints.clear();
         reported.parts.truncate(1);
-        let seen = check(&reported, &Declared::default());
+        let seen = check(&reported, &DeclaredFacts::default());
         assert_eq!((seen.checked, seen.findings.len()), (1, 0));
-        assert_eq!(check(&ToolResult::default(), &Declared::default()).checked, 0);
+        assert_eq!(check(&ToolResult::default(), &DeclaredFacts::default()).checked, 0);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::tool_result::{Figure, Operation, Part, Quantity, Series, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{first, usable, window};
 
 /// Allowed relative difference between the mean of the intervals and the printed one: the first and
@@ -25,8 +25,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for part in &reported.parts {
         for operation in &part.operations {
             for (quantity, figures) in [
@@ -80,8 +80,8 @@ fn against(stated: &Figure, intervals: &Intervals, quantity: Quantity) -> Option
     let count = intervals.values.len() as f64;
     let mean = intervals.values.iter().sum::<f64>() / count;
     let most = intervals.values.iter().copied().fold(0.0, f64::max);
-    let in_words = match quantity {
-        Quantity::BandwidthPerS => words::bytes_per_s,
+    let format_value = match quantity {
+        Quantity::BandwidthPerS => format::bytes_per_s,
         _ => super::per_s as fn(f64) -> String,
     };
     let fields = [stated.field.clone(), intervals.field.clone()];
@@ -93,25 +93,29 @@ fn against(stated: &Figure, intervals: &Intervals, quantity: Quantity) -> Option
     if stated.least > most * (1.0 + MEAN_SLACK) {
         let says = format!(
             "the {word} is given as {}, and the highest of {} intervals is {} (their mean is {})",
-            in_words(stated.value),
-            words::number(count),
-            in_words(most),
-            in_words(mean)
+            format_value(stated.value),
+            format::number(count),
+            format_value(most),
+            format_value(mean)
         );
         return Some(
-            Finding::new(Gravity::Impossible, says).of(fields).ask("the log of this very run"),
+            Finding::new(Severity::Impossible, says)
+                .with_fields(fields)
+                .with_request("the log of this very run"),
         );
     }
     let off = (stated.value - mean).abs() / mean.max(f64::MIN_POSITIVE);
     (off > MEAN_SLACK).then(|| {
         let says = format!(
             "the {word} is given as {}, and {} intervals have a mean of {}: {} apart",
-            in_words(stated.value),
-            words::number(count),
-            in_words(mean),
-            words::percent(off)
+            format_value(stated.value),
+            format::number(count),
+            format_value(mean),
+            format::percent(off)
         );
-        Finding::new(Gravity::Doubtful, says).of(fields).ask("the log of this very run")
+        Finding::new(Severity::Doubtful, says)
+            .with_fields(fields)
+            .with_request("the log of this very run")
     })
 }
 
@@ -121,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    fn gravity(stated: f64, values: &[f64]) -> Option<Gravity> {
+    fn severity(stated: f64, values: &[f64]) -> Option<Severity> {
         let points = values.iter().enumerate();
         let points = points.map(|(i, v)| Point { at_s: i as f64 + 1.0, value: *v }).collect();
         let part = Part {
@@ -142,18 +146,20 @@ mod tests {
             }],
             ..Part::default()
         };
-        let seen =
-            check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default());
+        let seen = check(
+            &ToolResult { parts: vec![part], ..ToolResult::default() },
+            &DeclaredFacts::default(),
+        );
         assert_eq!(seen.checked, usize::from(values.len() >= 9));
-        seen.findings.first().map(|finding| finding.gravity)
+        seen.findings.first().map(|finding| finding.severity)
     }
 
     #[test]
     fn a_mean_is_made_of_its_intervals() {
         let values = [90.0, 100.0, 110.0, 100.0, 100.0, 95.0, 105.0, 100.0, 100.0, 100.0];
-        assert_eq!(gravity(100.0, &values), None);
-        assert_eq!(gravity(112.0, &values), Some(Gravity::Doubtful));
-        assert_eq!(gravity(200.0, &values), Some(Gravity::Impossible));
-        assert_eq!(gravity(200.0, &values[..5]), None, "half a log says nothing of the whole");
+        assert_eq!(severity(100.0, &values), None);
+        assert_eq!(severity(112.0, &values), Some(Severity::Doubtful));
+        assert_eq!(severity(200.0, &values), Some(Severity::Impossible));
+        assert_eq!(severity(200.0, &values[..5]), None, "half a log says nothing of the whole");
     }
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Part, Series, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::usable;
 
 /// Share of the run by which a log may end early or late.
@@ -22,8 +22,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for part in &reported.parts {
         let Some(window) = part.window_ns.as_ref().filter(|w| usable(w) && w.value > 0.0) else {
             continue;
@@ -42,16 +42,20 @@ fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> O
     let interval = series.interval_s.unwrap_or(0.0);
     let allowed = (window_s * MISSED_MAX).max(interval * INTERVALS_MAX).max(SECONDS_MAX);
     let warm_up = part.setting.warm_up_ns.as_ref().map_or(0.0, |w| w.value / 1e9);
-    let (run, log) = (words::time(window_s * 1e9), words::time(end * 1e9));
+    let (run, log) = (format::time(window_s * 1e9), format::time(end * 1e9));
     let fields = [series.field.as_str(), window_field];
     if end < window_s - allowed {
         let says = format!(
             "the log of the {} of {} ends at {log} of a run of {run}: {} of it is missing",
             series.quantity.word(),
             series.kind.word(),
-            words::percent(1.0 - end / window_s)
+            format::percent(1.0 - end / window_s)
         );
-        return Some(Finding::new(Gravity::Doubtful, says).of(fields).ask("the whole log"));
+        return Some(
+            Finding::new(Severity::Doubtful, says)
+                .with_fields(fields)
+                .with_request("the whole log"),
+        );
     }
     (end > window_s + warm_up + allowed).then(|| {
         let says = format!(
@@ -59,7 +63,7 @@ fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> O
             series.quantity.word(),
             series.kind.word(),
         );
-        Finding::new(Gravity::Doubtful, says).of(fields).ask("what was counted up to the end of the run")
+        Finding::new(Severity::Doubtful, says).with_fields(fields).with_request("what was counted up to the end of the run")
     })
 }
 
@@ -85,8 +89,10 @@ mod tests {
             series: vec![series],
             ..Part::default()
         };
-        let seen =
-            check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default());
+        let seen = check(
+            &ToolResult { parts: vec![part], ..ToolResult::default() },
+            &DeclaredFacts::default(),
+        );
         seen.findings.first().map(|finding| finding.says.clone())
     }
 

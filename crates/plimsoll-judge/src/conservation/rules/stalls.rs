@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::{Quantity, Series, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 
 /// Minimum number of intervals in which a series can show a stall.
 const INTERVALS_MIN: usize = 10;
@@ -20,8 +20,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     for part in &reported.parts {
         let of = |quantity| {
             let all: Vec<&Series> = part
@@ -45,12 +45,12 @@ fn check(reported: &ToolResult, _: &Declared) -> Seen {
         seen.check((stalled && much).then(|| {
             let says = format!(
                 "nothing was done in {} of {} intervals: the mean latency leaves this time out",
-                words::number(empty as f64),
-                words::number(series.points.len() as f64)
+                format::number(empty as f64),
+                format::number(series.points.len() as f64)
             );
-            Finding::new(Gravity::Doubtful, says)
-                .of([&series.field])
-                .ask("what stopped the load, and a run without the stop")
+            Finding::new(Severity::Doubtful, says)
+                .with_fields([&series.field])
+                .with_request("what stopped the load, and a run without the stop")
         }));
     }
     seen
@@ -77,7 +77,7 @@ mod tests {
         };
         let part = Part { series: vec![series], ..Part::default() };
         let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
-        check(&reported, &Declared::default()).findings.len()
+        check(&reported, &DeclaredFacts::default()).findings.len()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::tool_result::{Quantity, Series, ToolResult};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 
 /// Rounds of the steady-state window (SNIA SSS PTS 2.0.2, 2.1.24).
 const ROUNDS: usize = 5;
@@ -27,8 +27,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     // Jobs of one name ran together. Their sum is the load of the run; a single job may stall.
     let mut together: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();
     for part in &reported.parts {
@@ -98,26 +98,24 @@ fn finding(name: &str, rounds: &[f64; ROUNDS], quantity: Quantity, field: &str) 
     if excursion <= EXCURSION_MAX && rise.abs() <= SLOPE_MAX {
         return None;
     }
-    let in_words = match quantity {
-        Quantity::BandwidthPerS => words::bytes_per_s,
+    let format_value = match quantity {
+        Quantity::BandwidthPerS => format::bytes_per_s,
         _ => super::per_s as fn(f64) -> String,
     };
-    let shown: Vec<String> = rounds.iter().map(|round| in_words(*round)).collect();
+    let shown: Vec<String> = rounds.iter().map(|round| format_value(*round)).collect();
     let whose = if name.is_empty() { String::new() } else { format!(" of {name}") };
     let says = format!(
         "the {}{whose} in five rounds is {}: they differ by {} of their mean (20 % is steady) and {} by {} \
          over the run (10 % is steady)",
         quantity.word(),
         shown.join(", "),
-        words::percent(excursion),
+        format::percent(excursion),
         if rise < 0.0 { "fall" } else { "rise" },
-        words::percent(rise.abs())
+        format::percent(rise.abs())
     );
-    Some(
-        Finding::new(Gravity::Doubtful, says).of([field]).ask(
-            "a run that goes on until five rounds are alike, and the amount written before it",
-        ),
-    )
+    Some(Finding::new(Severity::Doubtful, says).with_fields([field]).with_request(
+        "a run that goes on until five rounds are alike, and the amount written before it",
+    ))
 }
 
 #[cfg(test)]
@@ -139,8 +137,10 @@ mod tests {
             understates: false,
         };
         let part = Part { series: vec![series], ..Part::default() };
-        let seen =
-            check(&ToolResult { parts: vec![part], ..ToolResult::default() }, &Declared::default());
+        let seen = check(
+            &ToolResult { parts: vec![part], ..ToolResult::default() },
+            &DeclaredFacts::default(),
+        );
         assert_eq!(seen.checked, 1);
         seen.findings.first().map(|finding| finding.says.clone())
     }
@@ -165,7 +165,7 @@ mod tests {
             ..Part::default()
         };
         let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
-        let seen = check(&reported, &Declared::default());
+        let seen = check(&reported, &DeclaredFacts::default());
         assert_eq!((seen.checked, seen.findings.len()), (1, 0));
     }
 
@@ -188,7 +188,7 @@ mod tests {
         let findings = |other: &str| {
             let rises = job("a", |at| 1000.0 + at * 10.0);
             let parts = vec![rises, job(other, |at| 1600.0 - at * 10.0)];
-            check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default())
+            check(&ToolResult { parts, ..ToolResult::default() }, &DeclaredFacts::default())
                 .findings
                 .len()
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::tool_result::{Kind, Operation, Part, Population, ToolResult, Unit};
 
-use super::super::{Declared, Finding, Gravity, Rule, Seen, words};
+use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{rate, usable, window};
 
 /// Minimum number of parts of a kind for a usual value.
@@ -27,8 +27,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-fn check(reported: &ToolResult, _: &Declared) -> Seen {
-    let mut seen = Seen::default();
+fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
+    let mut seen = RuleResult::default();
     let mut alike: BTreeMap<String, Vec<(&Part, &Operation)>> = BTreeMap::new();
     for (part, operation) in reported.operations().filter(|(part, _)| !part.is_total) {
         // Only parts with the same settings can be compared.
@@ -70,26 +70,26 @@ fn of_many(population: &Population) -> Option<Finding> {
     if count == 0 || usual <= 0.0 {
         return None;
     }
-    let in_words = match population.unit {
-        Unit::Ns => words::time,
-        Unit::BytesPerS => words::bytes_per_s,
-        Unit::PerS => super::per_s as words::InWords,
-        Unit::Bytes => words::bytes,
-        Unit::Count => words::number,
+    let format_value = match population.unit {
+        Unit::Ns => format::time,
+        Unit::BytesPerS => format::bytes_per_s,
+        Unit::PerS => super::per_s as format::ValueFormatter,
+        Unit::Bytes => format::bytes,
+        Unit::Count => format::number,
     };
     let says = format!(
         "{count} of {} {}: {} is {} for the slowest (number {index}) and {} for half of them ({})",
-        words::number(population.values.len() as f64),
+        format::number(population.values.len() as f64),
         population.of,
         population.what,
-        in_words(*worst),
-        in_words(usual),
-        words::times(if by_time { worst / usual } else { usual / worst.max(f64::MIN_POSITIVE) })
+        format_value(*worst),
+        format_value(usual),
+        format::times(if by_time { worst / usual } else { usual / worst.max(f64::MIN_POSITIVE) })
     );
     Some(
-        Finding::new(Gravity::Doubtful, says)
-            .of([&population.field])
-            .ask("what the slow ones waited for, and the rate while all of them worked"),
+        Finding::new(Severity::Doubtful, says)
+            .with_fields([&population.field])
+            .with_request("what the slow ones waited for, and the rate while all of them worked"),
     )
 }
 
@@ -104,7 +104,7 @@ fn name(part: &Part) -> String {
     words.into_iter().flatten().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn times(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
+fn times(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let of = |(part, operation): &(&Part, &Operation)| window(part, operation).map(|w| w.value);
     let values: Vec<f64> = parts.iter().filter_map(of).collect();
     if values.len() < parts.len() {
@@ -120,18 +120,18 @@ fn times(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
             parts.len(),
             operation.kind.word(),
             name(part),
-            words::time(*value),
-            words::time(usual),
-            words::times(value / usual)
+            format::time(*value),
+            format::time(usual),
+            format::times(value / usual)
         );
         let field = window(part, operation).map(|w| w.field.clone());
-        Finding::new(Gravity::Doubtful, says)
-            .of(field)
-            .ask("what the slow parts waited for, and the rate while all of them ran")
+        Finding::new(Severity::Doubtful, says)
+            .with_fields(field)
+            .with_request("what the slow parts waited for, and the rate while all of them ran")
     }));
 }
 
-fn rates(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
+fn rates(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let of = |(part, operation): &(&Part, &Operation)| {
         let bandwidth = super::bandwidth(part, operation).filter(|_| operation.kind != Kind::All);
         bandwidth.or_else(|| rate(part, operation)).map(|(span, fields)| (span.value, fields))
@@ -149,16 +149,16 @@ fn rates(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
             parts.len(),
             operation.kind.word(),
             name(part),
-            words::percent(value / usual)
+            format::percent(value / usual)
         );
-        Finding::new(Gravity::Doubtful, says)
-            .of(fields.clone())
-            .ask("what the slow parts waited for, and the rate while all of them ran")
+        Finding::new(Severity::Doubtful, says)
+            .with_fields(fields.clone())
+            .with_request("what the slow parts waited for, and the rate while all of them ran")
     }));
 }
 
 /// Checks that parts whose rates are summed ran at the same time.
-fn together(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
+fn together(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let of = |(part, operation): &(&Part, &Operation)| {
         let window = window(part, operation).filter(|w| usable(w))?;
         let start = part.start_unix_s?;
@@ -183,12 +183,12 @@ fn together(seen: &mut Seen, parts: &[(&Part, &Operation)]) {
         let says = format!(
             "{} parts ran within {}, and all of them at the same time for {} of it: their rates do not add up",
             parts.len(),
-            words::time((last - first) * 1e9),
-            words::percent(share)
+            format::time((last - first) * 1e9),
+            format::percent(share)
         );
-        Finding::new(Gravity::Doubtful, says)
-            .of(["start times"])
-            .ask("the rate over the time in which all parts ran")
+        Finding::new(Severity::Doubtful, says)
+            .with_fields(["start times"])
+            .with_request("the rate over the time in which all parts ran")
     }));
 }
 
@@ -211,7 +211,7 @@ mod tests {
             }
         };
         let parts = times.iter().enumerate().map(part).collect();
-        check(&ToolResult { parts, ..ToolResult::default() }, &Declared::default()).findings
+        check(&ToolResult { parts, ..ToolResult::default() }, &DeclaredFacts::default()).findings
     }
 
     #[test]

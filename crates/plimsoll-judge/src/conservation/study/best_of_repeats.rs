@@ -4,7 +4,7 @@ use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, ToolResult};
 
 use super::super::repeats::Group;
 use super::super::rules::{usable, window};
-use super::super::{Finding, Gravity, Span, words};
+use super::super::{Finding, Severity, Span, format};
 use super::{StudyRule, directory};
 
 /// Minimum number of repeats at which a selection differs from the whole.
@@ -50,7 +50,8 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
                 .filter(|(other, r)| other != at && r.source.file == result.source.file)
                 .map(|(_, r)| *r)
                 .collect();
-            findings.extend(of(result, &same_file, group).map(|finding| (*at, finding)));
+            findings
+                .extend(find_selection(result, &same_file, group).map(|finding| (*at, finding)));
         }
     }
     findings
@@ -60,17 +61,21 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
 struct Measure {
     stated: fn(&Operation) -> &[Figure],
     amount: fn(&Operation) -> &[Figure],
-    in_words: words::InWords,
+    format_value: format::ValueFormatter,
 }
 
 const MEASURES: [Measure; 2] = [
-    Measure { stated: |o| &o.rate_per_s, amount: |o| &o.count, in_words: per_s },
-    Measure { stated: |o| &o.bandwidth_per_s, amount: |o| &o.bytes, in_words: words::bytes_per_s },
+    Measure { stated: |o| &o.rate_per_s, amount: |o| &o.count, format_value: per_s },
+    Measure {
+        stated: |o| &o.bandwidth_per_s,
+        amount: |o| &o.bytes,
+        format_value: format::bytes_per_s,
+    },
 ];
 
 impl Measure {
     /// Returns the figure with the most digits, and its field.
-    fn of(&self, part: &Part, operation: &Operation) -> Option<(Span, String)> {
+    fn read(&self, part: &Part, operation: &Operation) -> Option<(Span, String)> {
         let stated = (self.stated)(operation).iter().filter(|figure| usable(figure));
         let stated = stated.map(|figure| (Span::from(figure), figure.field.clone()));
         let amounts = (self.amount)(operation).iter().filter(|amount| usable(amount));
@@ -83,16 +88,20 @@ impl Measure {
     }
 }
 
-fn of(result: &ToolResult, beside: &[&ToolResult], group: &Group<'_>) -> Option<Finding> {
+fn find_selection(
+    result: &ToolResult,
+    beside: &[&ToolResult],
+    group: &Group<'_>,
+) -> Option<Finding> {
     let part = only(result)?;
     for operation in &part.operations {
         for measure in &MEASURES {
-            let Some((figure, field)) = measure.of(part, operation) else { continue };
+            let Some((figure, field)) = measure.read(part, operation) else { continue };
             let alike = |repeat: &&ToolResult| -> Option<Span> {
                 let part = only(repeat)?;
-                let mut of = part.operations.iter().filter(|o| same(o, operation));
-                let (span, _) = measure.of(part, of.next()?)?;
-                of.next().is_none().then_some(span)
+                let mut matching = part.operations.iter().filter(|o| same(o, operation));
+                let (span, _) = measure.read(part, matching.next()?)?;
+                matching.next().is_none().then_some(span)
             };
             let mut values: Vec<Span> = group.results.iter().filter_map(alike).collect();
             if values.len() != group.results.len() {
@@ -103,7 +112,7 @@ fn of(result: &ToolResult, beside: &[&ToolResult], group: &Group<'_>) -> Option<
                 values[1..].iter().any(|v| (row.value / v.value - 1.0).abs() < ABOVE_MIN / 2.0)
             });
             if let Some(count) = best(figure, &values).filter(|_| !listed) {
-                return Some(finding(figure, field, &values, count, group, measure.in_words));
+                return Some(finding(figure, field, &values, count, group, measure.format_value));
             }
         }
     }
@@ -111,7 +120,7 @@ fn of(result: &ToolResult, beside: &[&ToolResult], group: &Group<'_>) -> Option<
 }
 
 fn per_s(rate: f64) -> String {
-    format!("{}/s", words::number(rate))
+    format!("{}/s", format::number(rate))
 }
 
 /// Returns the only part of a result; `None` if it has several.
@@ -176,7 +185,7 @@ fn finding(
     values: &[Span],
     count: usize,
     group: &Group<'_>,
-    in_words: words::InWords,
+    format_value: format::ValueFormatter,
 ) -> Finding {
     let all = mean(values).value;
     let of = match count {
@@ -185,17 +194,17 @@ fn finding(
     };
     let says = format!(
         "{} is {of} of {} repeats ({}); the mean of all is {} and the least {}: {} less",
-        in_words(figure.value),
+        format_value(figure.value),
         values.len(),
         group.label,
-        in_words(all),
-        in_words(values[values.len() - 1].value),
-        words::percent(1.0 - all / figure.value)
+        format_value(all),
+        format_value(values[values.len() - 1].value),
+        format::percent(1.0 - all / figure.value)
     );
     let repeats = group.results.iter().take(8).map(|result| result.label());
-    Finding::new(Gravity::Doubtful, says)
-        .of(std::iter::once(field).chain(repeats))
-        .ask("why the other repeats were left out, and the mean and spread of all of them")
+    Finding::new(Severity::Doubtful, says)
+        .with_fields(std::iter::once(field).chain(repeats))
+        .with_request("why the other repeats were left out, and the mean and spread of all of them")
 }
 
 #[cfg(test)]
@@ -204,7 +213,7 @@ mod tests {
     use super::super::audits;
     use super::super::fixtures::{reads, repeats};
     use super::*;
-    use crate::conservation::Declared;
+    use crate::conservation::DeclaredFacts;
 
     const RATES: [f64; 5] = [10_012.0, 10_640.0, 9_700.0, 10_233.0, 9_415.0];
 
@@ -218,7 +227,7 @@ mod tests {
             .for_each(|(n, row)| row.source.place = Some(format!("line {n}")));
         let all: Vec<&ToolResult> = all.iter().collect();
         let findings =
-            audits(&all, &Declared::default()).into_iter().flat_map(|audit| audit.findings);
+            audits(&all, &DeclaredFacts::default()).into_iter().flat_map(|audit| audit.findings);
         findings.filter(|f| f.rule == RULE.id).map(|finding| finding.says).collect()
     }
 
@@ -247,7 +256,7 @@ mod tests {
             let mut all = repeats(&RATES);
             all.push(other);
             let all: Vec<&ToolResult> = all.iter().collect();
-            audits(&all, &Declared::default())
+            audits(&all, &DeclaredFacts::default())
                 .iter()
                 .any(|a| a.findings.iter().any(|f| f.rule == RULE.id))
         };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_evidence::tool_result::ToolResult;
 
 use super::super::repeats::{Group, without_numbers};
-use super::super::{Finding, Gravity};
+use super::super::{Finding, Severity};
 use super::StudyRule;
 
 /// Words that make the number after them the number of a repeat.
@@ -65,9 +65,9 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
         if missing.len() == 1 { "is" } else { "are" },
         group.label
     );
-    let finding = Finding::new(Gravity::Doubtful, says)
-        .of(files)
-        .ask("the repeats that are missing, or what became of them");
+    let finding = Finding::new(Severity::Doubtful, says)
+        .with_fields(files)
+        .with_request("the repeats that are missing, or what became of them");
     Some((first, finding))
 }
 
@@ -105,12 +105,12 @@ mod tests {
     use super::super::audits;
     use super::super::fixtures::reads;
     use super::*;
-    use crate::conservation::Declared;
+    use crate::conservation::DeclaredFacts;
 
     fn found(files: &[&str]) -> Option<String> {
         let all: Vec<ToolResult> = files.iter().map(|file| reads("fio", file, 10_000.0)).collect();
         let all: Vec<&ToolResult> = all.iter().collect();
-        let audits = audits(&all, &Declared::default());
+        let audits = audits(&all, &DeclaredFacts::default());
         let findings = audits.into_iter().flat_map(|audit| audit.findings);
         findings.into_iter().find(|f| f.rule == RULE.id).map(|finding| finding.says)
     }
@@ -131,7 +131,7 @@ mod tests {
         all.push(reads("fio", "a/run-2.json", 10_000.0));
         all[2].parts[0].name = "other".into();
         let all: Vec<&ToolResult> = all.iter().collect();
-        let audits = audits(&all, &Declared::default());
+        let audits = audits(&all, &DeclaredFacts::default());
         assert!(audits.iter().all(|audit| audit.findings.is_empty()), "{audits:?}");
     }
 

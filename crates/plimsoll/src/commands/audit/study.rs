@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::study::audits;
-use plimsoll_judge::conservation::{Audit, Credibility, Declared, audit};
+use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts, audit};
 use plimsoll_report::document::Document;
 use plimsoll_report::{reported, text};
 use plimsoll_runner::audit as runner;
@@ -22,7 +22,7 @@ use crate::exit::Exit;
 /// A missing path, or one without results.
 pub fn carry_out(
     paths: &[PathBuf],
-    declared: &Declared,
+    declared: &DeclaredFacts,
     options: &Options,
     common: &Globals,
 ) -> Result<Exit, CliError> {
@@ -64,7 +64,7 @@ pub fn carry_out(
 /// Output that cannot be written.
 pub fn one(
     result: &ToolResult,
-    declared: &Declared,
+    declared: &DeclaredFacts,
     options: &Options,
     common: &Globals,
 ) -> Result<Exit, CliError> {

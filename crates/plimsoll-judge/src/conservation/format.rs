@@ -1,7 +1,7 @@
 //! Formatting of figures for sentences.
 
 /// Function that formats a value of one unit.
-pub type InWords = fn(f64) -> String;
+pub type ValueFormatter = fn(f64) -> String;
 
 /// Formats a number with about four digits and commas between thousands.
 pub fn number(value: f64) -> String {
