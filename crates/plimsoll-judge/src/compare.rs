@@ -12,17 +12,17 @@ mod cells;
 mod conditions;
 mod decide;
 mod doubt;
+mod explanation;
 mod fleets;
-mod why;
-mod within;
+mod single_run;
 
 pub use cells::{
-    Apart, CellFigure, IntervalOf, Overall, SweepCell, SweepComparison, compare_sweeps,
+    CellFigure, CellOutcome, IntervalOf, Overall, SweepCell, SweepComparison, compare_sweeps,
 };
-pub use conditions::{Unlike, best_practice, unlike};
-pub use decide::{Outcome, Standing};
+pub use conditions::{ConditionDifference, best_practice, differing_conditions};
+pub use decide::{Outcome, RequirementResult};
+pub use explanation::{Cause, Divergence, Explanation};
 pub use fleets::{FleetRun, FleetSide, compare_fleets};
-pub use why::{Cause, Parting, Why};
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -104,26 +104,28 @@ pub struct Comparison {
     /// Headline sentence.
     pub reason: String,
     /// Each side against its requirement.
-    pub standings: Vec<Standing>,
+    #[serde(rename = "standings")]
+    pub requirement_results: Vec<RequirementResult>,
     /// The figures.
     pub metrics: Vec<Metric>,
     /// Conditions that differ.
-    pub unlike: Vec<Unlike>,
+    #[serde(rename = "unlike")]
+    pub differences: Vec<ConditionDifference>,
     /// Where two sides diverge, and the parts of their difference. `None` with more than two sides,
     /// or if a side has no run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<Why>,
+    #[serde(default, rename = "why", skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
     /// Sentences about skipped runs and estimates.
     pub remarks: Vec<String>,
     /// Each run of each side with its plan, place and time. Empty in comparisons by older versions,
     /// which did not record them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub measured: Vec<Measured>,
+    #[serde(default, rename = "measured", skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<ComparedRun>,
 }
 
 /// A run that was compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct ComparedRun {
     /// Name of the side.
     pub side: String,
     /// The run.
@@ -134,7 +136,7 @@ pub struct Measured {
     pub place: PointPlace,
 }
 
-impl Measured {
+impl ComparedRun {
     fn all(sides: &[Side<'_>]) -> Vec<Self> {
         let of = |side: &Side<'_>| -> Vec<Self> {
             let one = |(bundle, _): &(&Bundle, &Verdict)| Self {
@@ -164,23 +166,24 @@ pub fn compare_for(sides: &[Side<'_>], accepted: &[String], factors: &[String]) 
     factors.dedup();
     let factors = &factors[..];
     let accepted = &[accepted, factors].concat()[..];
-    let unlike = unlike(sides, accepted, factors);
+    let differences = differing_conditions(sides, accepted, factors);
     let metrics = metrics_of(sides);
-    let standings: Vec<Standing> = sides.iter().map(decide::standing).collect();
-    let decided = decide::decide(sides, &standings, &metrics, &unlike, accepted);
-    let mut remarks = remarks(sides, &metrics, &unlike, named);
-    remarks.extend(alike_factors(&unlike, factors));
+    let requirements: Vec<RequirementResult> =
+        sides.iter().map(decide::requirement_result).collect();
+    let decision = decide::decide(sides, &requirements, &metrics, &differences, accepted);
+    let mut remarks = remarks(sides, &metrics, &differences, named);
+    remarks.extend(equal_factors(&differences, factors));
     Comparison {
         names: sides.iter().map(|side| side.name.clone()).collect(),
-        why: why::why(sides, &unlike),
-        outcome: decided.outcome,
-        winner: decided.winner,
-        reason: decided.reason,
-        standings,
+        explanation: explanation::explain(sides, &differences),
+        outcome: decision.outcome,
+        winner: decision.winner,
+        reason: decision.reason,
+        requirement_results: requirements,
         remarks,
         metrics,
-        unlike,
-        measured: Measured::all(sides),
+        differences,
+        runs: ComparedRun::all(sides),
     }
 }
 
@@ -304,7 +307,7 @@ fn says(sides: &[SideFigure]) -> String {
 fn remarks(
     sides: &[Side<'_>],
     metrics: &[Metric],
-    unlike: &[Unlike],
+    differences: &[ConditionDifference],
     accepted: &[String],
 ) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -321,14 +324,14 @@ fn remarks(
             ));
         }
     }
-    remarks.extend(sides.iter().filter_map(within::of_one_run));
+    remarks.extend(sides.iter().filter_map(single_run::describe_rate));
     remarks.extend(sides.iter().flat_map(invalid));
     remarks.extend(sides.iter().flat_map(|side| not_shown(side, accepted)));
-    let told = |f: &Finding| f.outcome != FindingOutcome::Pass;
+    let is_problem = |f: &Finding| f.outcome != FindingOutcome::Pass;
     let mut of_sides: Vec<(String, Vec<&str>)> = Vec::new();
     for side in sides {
         let bundles: Vec<&Bundle> = side.runs.iter().map(|(bundle, _)| *bundle).collect();
-        for f in rules::experiment::findings(&bundles).into_iter().filter(told) {
+        for f in rules::experiment::findings(&bundles).into_iter().filter(is_problem) {
             let says = format!("{} ({}).", f.says, f.rule);
             match of_sides.iter_mut().find(|(known, _)| *known == says) {
                 Some((_, names)) => names.push(&side.name),
@@ -341,7 +344,7 @@ fn remarks(
         .extend(of_sides.into_iter().map(|(says, names)| format!("{}: {says}", names.join(", "))));
     // Working sets of different sizes reveal a cache that neither side shows alone.
     let all: Vec<&Bundle> = sides.iter().flat_map(|s| &s.runs).map(|(bundle, _)| *bundle).collect();
-    let together = (rules::experiment::working_set_grows::RULE.check)(&all).filter(told);
+    let together = (rules::experiment::working_set_grows::RULE.check)(&all).filter(is_problem);
     remarks.extend(together.map(|f| format!("All sides together: {} ({}).", f.says, f.rule)));
     if metrics.iter().any(|metric| metric.estimate) {
         remarks.push(
@@ -358,7 +361,7 @@ fn remarks(
                 .to_owned(),
         );
     }
-    remarks.extend(strays(unlike, accepted));
+    remarks.extend(unmatched_acceptances(differences, accepted));
     remarks
 }
 
@@ -383,8 +386,8 @@ fn invalid(side: &Side<'_>) -> Vec<String> {
 }
 
 /// Returns the requested factors that are equal on all sides.
-fn alike_factors(unlike: &[Unlike], factors: &[String]) -> Vec<String> {
-    let alike = |word: &&String| !unlike.iter().any(|one| conditions::covers(word, &one.name));
+fn equal_factors(differences: &[ConditionDifference], factors: &[String]) -> Vec<String> {
+    let alike = |word: &&String| !differences.iter().any(|one| conditions::covers(word, &one.name));
     let says = |word: &String| format!("{word} is asked about, and is the same on all sides.");
     factors.iter().filter(alike).map(says).collect()
 }
@@ -396,10 +399,10 @@ fn not_shown(side: &Side<'_>, accepted: &[String]) -> Vec<String> {
         unknown.map(|finding| (finding.rule.clone(), finding.says.clone())).collect()
     };
     let runs: Vec<Vec<(String, String)>> = side.completed().map(of_run).collect();
-    let mut told: Vec<(&String, &String)> = Vec::new();
+    let mut remarks_by_rule: Vec<(&String, &String)> = Vec::new();
     for (rule, says) in runs.iter().flatten() {
-        if !told.iter().any(|(earlier, _)| *earlier == rule) {
-            told.push((rule, says));
+        if !remarks_by_rule.iter().any(|(earlier, _)| *earlier == rule) {
+            remarks_by_rule.push((rule, says));
         }
     }
     let line = |(rule, says): (&String, &String)| {
@@ -407,15 +410,17 @@ fn not_shown(side: &Side<'_>, accepted: &[String]) -> Vec<String> {
         let (name, all) = (&side.name, runs.len());
         format!("{name}: not shown in {count} of {all} runs: {says} ({rule}).")
     };
-    told.into_iter().map(line).collect()
+    remarks_by_rule.into_iter().map(line).collect()
 }
 
 /// Returns the accepted names that match no differing condition.
-fn strays(unlike: &[Unlike], accepted: &[String]) -> Vec<String> {
+fn unmatched_acceptances(differences: &[ConditionDifference], accepted: &[String]) -> Vec<String> {
     let stray = |word: &&String| {
-        let known = |one: &Unlike| one.name == **word || one.name.starts_with(&format!("{word}."));
+        let known = |one: &ConditionDifference| {
+            one.name == **word || one.name.starts_with(&format!("{word}."))
+        };
         let is_rule = rules::find(word).is_some() || *word == conditions::INVALID_RUNS;
-        !unlike.iter().any(known) && !is_rule
+        !differences.iter().any(known) && !is_rule
     };
     let says = |word: &String| format!("--accept {word} had nothing to accept.");
     accepted.iter().filter(stray).map(says).collect()

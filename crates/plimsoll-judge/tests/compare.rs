@@ -37,7 +37,7 @@ fn both_meet_it_with_headroom_comes_first_whatever_the_ratio() {
     let found = compared(&five(PLAN, 300.0, 5 * MS), &five(PLAN, 600.0, 5 * MS), &[]);
     assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::AllMeetWithHeadroom, None));
     assert!(found.reason.contains("should not decide"), "{}", found.reason);
-    assert!(found.unlike.is_empty(), "{:?}", found.unlike);
+    assert!(found.differences.is_empty(), "{:?}", found.differences);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn five_percent_with_one_percent_noise_is_found_with_five_runs_and_not_with_thre
     assert_eq!((three.outcome, three.winner), (Outcome::TooFewRuns, None));
     assert_eq!(three.metrics[0].sides[1].significant, None);
     let same = compared(&a, &five(&measured(), 300.5, 5 * MS), &[]);
-    assert_eq!(same.outcome, Outcome::NotToldApart);
+    assert_eq!(same.outcome, Outcome::NotSignificant);
 }
 
 #[test]
@@ -103,14 +103,14 @@ fn no_winner_across_unlike_conditions_unless_each_is_accepted() {
     b.iter_mut().for_each(|bundle| bundle.environment.kernel = Some("6.9.9".into()));
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::UnlikeConditions, None));
-    let names: Vec<&str> = found.unlike.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = found.differences.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["kernel", "plan.workload.mailbox.threads"]);
-    assert_eq!(found.unlike[1].values, ["4", "8"]);
+    assert_eq!(found.differences[1].values, ["4", "8"]);
     let one = compared(&a, &b, &["plan"]);
     assert_eq!(one.outcome, Outcome::UnlikeConditions);
     let both = compared(&a, &b, &["plan", "kernel"]);
     assert_eq!((both.outcome, both.winner.as_deref()), (Outcome::Differ, Some("B")));
-    assert!(both.unlike.iter().all(|one| one.accepted));
+    assert!(both.differences.iter().all(|one| one.accepted));
     // An accepted name that matches no condition is reported.
     let stray = compared(&a, &b, &["colour"]);
     assert!(stray.remarks.iter().any(|says| says.contains("--accept colour")));
@@ -120,7 +120,7 @@ fn no_winner_across_unlike_conditions_unless_each_is_accepted() {
 fn whose_a_plan_is_is_no_condition() {
     let owned = measured().replace("version = 1\n", "version = 1\nowner = \"mail team\"\n");
     let found = compared(&five(&measured(), 300.0, 5 * MS), &five(&owned, 400.0, 5 * MS), &[]);
-    assert_eq!((found.outcome, found.unlike.len()), (Outcome::Differ, 0));
+    assert_eq!((found.outcome, found.differences.len()), (Outcome::Differ, 0));
 }
 
 #[test]
@@ -175,7 +175,11 @@ fn runs_that_did_not_complete_are_left_out_and_invalid_ones_stand_in_the_way() {
     b[1].run.classes[0].errors = 3;
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::UnlikeConditions);
-    assert!(found.unlike.iter().any(|one| one.name == "invalid-runs"), "{:?}", found.unlike);
+    assert!(
+        found.differences.iter().any(|one| one.name == "invalid-runs"),
+        "{:?}",
+        found.differences
+    );
 }
 
 #[test]
@@ -210,7 +214,7 @@ fn an_undecided_run_does_not_fail_its_requirement() {
     b.iter_mut().for_each(|bundle| bundle.run.checks.pages_checked = None);
     let found = compared(&a, &b, &[]);
     assert_ne!(found.outcome, Outcome::OneMeets, "{}", found.reason);
-    assert_eq!((found.standings[0].passed, found.standings[1].failed), (5, 0));
+    assert_eq!((found.requirement_results[0].passed, found.requirement_results[1].failed), (5, 0));
 }
 
 #[test]

@@ -6,7 +6,9 @@ mod fixtures;
 use fixtures::{plan, run_of};
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership};
-use plimsoll_judge::compare::{Apart, IntervalOf, Outcome, Side, SweepComparison, compare_sweeps};
+use plimsoll_judge::compare::{
+    CellOutcome, IntervalOf, Outcome, Side, SweepComparison, compare_sweeps,
+};
 use plimsoll_judge::{Verdict, judge};
 
 const MS: u64 = 1_000_000;
@@ -71,8 +73,8 @@ fn one_sweep_a_side_has_ratios_and_nothing_is_called() {
     let [low, high] = cell.rate_ratio_interval.unwrap();
     assert!(low < 2.0 && high > 2.0 && high - low < 0.1, "{low} {high}");
     assert_eq!(
-        (cell.interval_of, cell.apart),
-        (Some(IntervalOf::WithinPoint), Apart::TooFewSweeps)
+        (cell.interval_of, cell.outcome),
+        (Some(IntervalOf::WithinPoint), CellOutcome::TooFewSweeps)
     );
     assert!(found.remarks.iter().any(|says| says.contains("within each point")));
     assert!((cell.latency_ns_avg.ratio.unwrap() - 1.0).abs() < 1e-9);
@@ -94,16 +96,16 @@ fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
         "{}",
         found.reason
     );
-    let apart: Vec<Apart> = found.cells.iter().map(|cell| cell.apart).collect();
-    let (same, more) = (Apart::NotToldApart, Apart::Higher);
-    assert_eq!(apart, [same, same, same, more, more, more]);
+    let outcomes: Vec<CellOutcome> = found.cells.iter().map(|cell| cell.outcome).collect();
+    let (same, more) = (CellOutcome::NotSignificant, CellOutcome::Higher);
+    assert_eq!(outcomes, [same, same, same, more, more, more]);
     assert!(found.cells.iter().all(|cell| cell.interval_of == Some(IntervalOf::Sweeps)));
     // A side that leads in some cells and trails in others is not a winner.
     let mixed = compared(&five(|_, _| 300.0), &five(|i, _| [270.0, 330.0][i]), &[]);
     assert_eq!((mixed.outcome, mixed.winner), (Outcome::Differ, None));
     assert!(mixed.reason.contains("higher in 3 cells, lower in 3"), "{}", mixed.reason);
     let equal = compared(&five(|_, _| 300.0), &five(|_, _| 300.5), &[]);
-    assert_eq!(equal.outcome, Outcome::NotToldApart);
+    assert_eq!(equal.outcome, Outcome::NotSignificant);
 }
 
 #[test]
@@ -113,9 +115,9 @@ fn a_cell_that_is_not_what_it_claims_or_does_not_show_is_no_cell_that_is_higher(
     b[0].observed.interposition = None;
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::NotShown, None));
-    assert_eq!(found.cells[0].apart, Apart::NotShown);
+    assert_eq!(found.cells[0].outcome, CellOutcome::NotShown);
     assert_eq!(found.cells[0].note, "stands-between is unknown on the second side");
-    assert_eq!(found.cells[1].apart, Apart::Higher);
+    assert_eq!(found.cells[1].outcome, CellOutcome::Higher);
     let taken = compared(&a, &b, &["stands-between"]);
     assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));
     // The run claims nothing, so its verdict is MEASURED, although the hypervisor took half of the
@@ -123,7 +125,10 @@ fn a_cell_that_is_not_what_it_claims_or_does_not_show_is_no_cell_that_is_higher(
     b[0].observed.cpu.steal_avg = Some(0.5);
     assert_eq!(judge(&b[0]).verdict.label(), "MEASURED");
     let found = compared(&a, &b, &[]);
-    assert_eq!((found.cells[0].apart, found.cells[0].rate_per_s.ratio), (Apart::NotCompared, None));
+    assert_eq!(
+        (found.cells[0].outcome, found.cells[0].rate_per_s.ratio),
+        (CellOutcome::NotCompared, None)
+    );
     assert_eq!(found.cells[0].note, "cpu-steal failed on the second side");
 }
 
@@ -132,16 +137,16 @@ fn unlike_conditions_are_named_and_no_winner_is_called() {
     let (a, b) = (sweep(|_, _| 300.0, "clients = 2"), sweep(|_, _| 600.0, "clients = 3"));
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::UnlikeConditions, None));
-    let names: Vec<&str> = found.unlike.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = found.differences.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["plan.workload.matrix.streams.0.clients"]);
-    assert_eq!(found.unlike[0].values, ["2", "3"], "{:?}", found.unlike);
+    assert_eq!(found.differences[0].values, ["2", "3"], "{:?}", found.differences);
     let accepted = compared(&a, &b, &["plan", "colour"]);
     assert_eq!(accepted.outcome, Outcome::TooFewRuns);
     assert!(accepted.remarks.iter().any(|says| says.contains("--accept colour")));
     // Sizes and mixes on one side only are skipped. They do not count as unlike conditions.
     let fewer = compared(&a[..3], &sweep(|_, _| 600.0, "clients = 2"), &[]);
     assert_eq!((fewer.cells.len(), fewer.outcome), (3, Outcome::TooFewRuns));
-    assert!(fewer.unlike.is_empty(), "{:?}", fewer.unlike);
+    assert!(fewer.differences.is_empty(), "{:?}", fewer.differences);
     assert!(fewer.remarks.iter().any(|says| says.contains("3 points are of B alone")));
 }
 
@@ -152,10 +157,13 @@ fn what_is_invalid_or_did_not_complete_is_not_compared() {
     b[1].run.end.kind = EndKind::Interrupted;
     let found = compared(&a, &b, &[]);
     assert_eq!(found.cells.len(), 5);
-    assert_eq!((found.cells[0].apart, found.cells[0].rate_per_s.ratio), (Apart::NotCompared, None));
+    assert_eq!(
+        (found.cells[0].outcome, found.cells[0].rate_per_s.ratio),
+        (CellOutcome::NotCompared, None)
+    );
     assert_eq!(found.cells[0].note, "INVALID on the second side");
     assert_eq!(found.rate.cells, 4, "it is in no mean");
-    assert!(found.unlike.is_empty(), "{:?}", found.unlike);
+    assert!(found.differences.is_empty(), "{:?}", found.differences);
     for part in ["1 points of B did not complete", "1 cells are not compared"] {
         assert!(found.remarks.iter().any(|says| says.contains(part)), "{:?}", found.remarks);
     }

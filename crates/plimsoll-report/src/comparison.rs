@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_judge::compare::{Comparison, Metric, Outcome, Parting, SideFigure, Why};
+use plimsoll_judge::compare::{Comparison, Divergence, Explanation, Metric, Outcome, SideFigure};
 use plimsoll_judge::metrics::{self, Counted, Figure};
 
 use crate::document::{Block, Document, Headline, Section};
@@ -31,7 +31,7 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
         sides: metric.sides.iter().map(side).collect(),
         says: metric.says.clone(),
     };
-    let unlike = comparison.unlike.iter().map(|one| {
+    let unlike = comparison.differences.iter().map(|one| {
         let accepted = match (one.factor, one.accepted) {
             (true, _) => " (factor under comparison)",
             (false, true) => " (accepted)",
@@ -49,7 +49,7 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     .document();
     document.sections.insert(0, standings(comparison));
     document.identity = identity(comparison);
-    if let Some(why) = comparison.why.as_ref().and_then(why) {
+    if let Some(section) = comparison.explanation.as_ref().and_then(explain) {
         // After the figures that it explains, and before the conditions.
         let at = document.sections.len().min(2);
         document.sections.insert(at, why);
@@ -81,7 +81,7 @@ fn with_units(name: &str, values: &[String]) -> Vec<String> {
 
 /// Returns plans, date, host, file system, kernel and device of all runs.
 fn identity(comparison: &Comparison) -> Vec<(String, String)> {
-    let measured = &comparison.measured;
+    let measured = &comparison.runs;
     let mut pairs = places::facts(measured.iter().map(|run| &run.place));
     if !measured.is_empty() {
         let plans = places::listed(measured.iter().map(|run| run.plan.clone()));
@@ -100,11 +100,13 @@ fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
 }
 
 /// Explains where the sides begin to differ and what contributes to the difference.
-fn why(why: &Why) -> Option<Section> {
-    let parting = |at: &Parting| sentence(&format!("first {} that differs: {}", at.kind, at.says));
+fn explain(explanation: &Explanation) -> Option<Section> {
+    let divergence =
+        |at: &Divergence| sentence(&format!("first {} that differs: {}", at.kind, at.says));
     let mut section = Section::brief("why", "Why they differ");
-    if !why.parts_at.is_empty() {
-        section = section.with(Block::List(why.parts_at.iter().map(parting).collect()));
+    if !explanation.divergences.is_empty() {
+        section =
+            section.with(Block::List(explanation.divergences.iter().map(divergence).collect()));
     }
     let mut table = Table::new(
         "",
@@ -114,14 +116,14 @@ fn why(why: &Why) -> Option<Section> {
             Column::of(Unit::Share, "of the difference", "share"),
         ],
     );
-    for cause in &why.causes {
+    for cause in &explanation.causes {
         table.rows.push(vec![
             Cell::text(cause.name.clone()),
             Cell::number(Unit::Latency, cause.ns_per_operation),
             Cell::number(Unit::Share, cause.share),
         ]);
     }
-    if let Some(ns) = why.difference_ns.filter(|_| !why.causes.is_empty()) {
+    if let Some(ns) = explanation.difference_ns.filter(|_| !explanation.causes.is_empty()) {
         let shown = Unit::Latency.show(ns, Letters::Unicode);
         table.note = format!(
             "the mean operation of the second side takes {shown} more than that of the first; \
@@ -158,7 +160,7 @@ pub(crate) fn headline_text(
         (Outcome::NotShown, _) => ("NOT SHOWN".to_owned(), Tone::Warn),
         (Outcome::UnlikeConditions, _) => ("UNLIKE CONDITIONS".to_owned(), Tone::Warn),
         (Outcome::TooFewRuns, _) => ("TOO FEW RUNS".to_owned(), Tone::Warn),
-        (Outcome::NotToldApart, _) => ("NO SIGNIFICANT DIFFERENCE".to_owned(), Tone::Plain),
+        (Outcome::NotSignificant, _) => ("NO SIGNIFICANT DIFFERENCE".to_owned(), Tone::Plain),
     }
 }
 
@@ -171,12 +173,12 @@ fn standings(comparison: &Comparison) -> Section {
         Column::numbers("least headroom", "headroom_min"),
     ];
     let mut table = Table::new("", columns);
-    for (name, standing) in comparison.names.iter().zip(&comparison.standings) {
+    for (name, requirement) in comparison.names.iter().zip(&comparison.requirement_results) {
         table.rows.push(vec![
             Cell::text(name.clone()),
-            Cell::count(standing.runs as u64),
-            Cell::text(standing.verdicts.clone()),
-            Cell::maybe(Unit::Share, standing.headroom_min),
+            Cell::count(requirement.runs as u64),
+            Cell::text(requirement.verdicts.clone()),
+            Cell::maybe(Unit::Share, requirement.headroom_min),
         ]);
     }
     Section::brief("standings", "Compared with the requirement").with(Block::Table(table))

@@ -1,7 +1,9 @@
 //! Report of a comparison of two sweeps: conclusion, maps of ratios per pattern and depth, all
 //! cells, differing conditions.
 
-use plimsoll_judge::compare::{Apart, CellFigure, Outcome, Overall, SweepCell, SweepComparison};
+use plimsoll_judge::compare::{
+    CellFigure, CellOutcome, Outcome, Overall, SweepCell, SweepComparison,
+};
 
 use crate::chart::plot::{Dot, HeatMap, RuleKind};
 use crate::chart::{Axis, AxisScale, Mark, Plot, Rule};
@@ -82,7 +84,7 @@ fn unlike(compared: &SweepComparison) -> Option<Section> {
     columns.push(Column::words(&compared.names[0], "a"));
     columns.push(Column::words(&compared.names[1], "b"));
     let mut table = Table::new("", columns);
-    for one in &compared.unlike {
+    for one in &compared.differences {
         let accepted = if one.accepted { " (accepted)" } else { "" };
         let mut row = vec![Cell::text(format!("{}{accepted}", one.name)).tone(Tone::Warn)];
         let value =
@@ -91,7 +93,7 @@ fn unlike(compared: &SweepComparison) -> Option<Section> {
         table.rows.push(row);
     }
     let section = Section::brief("unlike", "Conditions that differ");
-    (!compared.unlike.is_empty()).then(|| section.with(Block::Table(table)))
+    (!compared.differences.is_empty()).then(|| section.with(Block::Table(table)))
 }
 
 fn table(compared: &SweepComparison) -> Table {
@@ -125,13 +127,13 @@ fn row(cell: &SweepCell) -> Vec<Cell> {
         cells.push(Cell::maybe(unit, figure.second));
         cells.push(Cell::maybe(Unit::Plain, figure.ratio).tone(tone));
     };
-    let (word, tone) = match cell.apart {
-        Apart::Higher => ("higher", Tone::Good),
-        Apart::Lower => ("lower", Tone::Bad),
-        Apart::NotToldApart => ("no significant difference", Tone::Plain),
-        Apart::TooFewSweeps => ("too few sweeps", Tone::Plain),
-        Apart::NotShown => ("not shown", Tone::Warn),
-        Apart::NotCompared => ("not compared", Tone::Warn),
+    let (word, tone) = match cell.outcome {
+        CellOutcome::Higher => ("higher", Tone::Good),
+        CellOutcome::Lower => ("lower", Tone::Bad),
+        CellOutcome::NotSignificant => ("no significant difference", Tone::Plain),
+        CellOutcome::TooFewSweeps => ("too few sweeps", Tone::Plain),
+        CellOutcome::NotShown => ("not shown", Tone::Warn),
+        CellOutcome::NotCompared => ("not compared", Tone::Warn),
     };
     let mut cells = vec![
         Cell::text(cell.pattern.clone()),
@@ -267,9 +269,9 @@ impl<'a> Group<'a> {
             let mut row = vec![Cell::number(Unit::Share, *read / 100.0)];
             row.extend(self.sizes.iter().map(|bytes| match self.at(*bytes, *read) {
                 Some(cell) => {
-                    let tone = match cell.apart {
-                        Apart::Higher => Tone::Good,
-                        Apart::Lower => Tone::Bad,
+                    let tone = match cell.outcome {
+                        CellOutcome::Higher => Tone::Good,
+                        CellOutcome::Lower => Tone::Bad,
                         _ => Tone::Plain,
                     };
                     Cell::maybe(Unit::Plain, cell.rate_per_s.ratio).tone(tone)

@@ -14,7 +14,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 use serde::{Deserialize, Serialize};
 
-use super::{CONFIDENCE, Outcome, Side, Unlike, conditions, doubt};
+use super::{CONFIDENCE, ConditionDifference, Outcome, Side, conditions, doubt};
 use crate::stats::Moments;
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::sweep::SweepPoint;
@@ -33,13 +33,14 @@ pub enum IntervalOf {
 /// Conclusion about a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Apart {
+pub enum CellOutcome {
     /// The second side's rate is higher by more than the sweeps' scatter.
     Higher,
     /// The second side's rate is lower by more than the sweeps' scatter.
     Lower,
     /// The difference is within the scatter.
-    NotToldApart,
+    #[serde(rename = "not-told-apart")]
+    NotSignificant,
     /// Too few sweeps to decide.
     TooFewSweeps,
     /// The rates differ by more than the sweeps' scatter, but a rule that a comparison requires is
@@ -84,7 +85,8 @@ pub struct SweepCell {
     /// 99th percentile of latency; with several sweeps, the mean of their percentiles.
     pub latency_ns_p99: CellFigure,
     /// Conclusion about the rates.
-    pub apart: Apart,
+    #[serde(rename = "apart")]
+    pub outcome: CellOutcome,
     /// Reason why the cell is not compared; empty if it is compared.
     pub note: String,
 }
@@ -124,13 +126,14 @@ pub struct SweepComparison {
     /// Cells that both sides have, in the first side's order.
     pub cells: Vec<SweepCell>,
     /// Conditions that differ in any cell.
-    pub unlike: Vec<Unlike>,
+    #[serde(rename = "unlike")]
+    pub differences: Vec<ConditionDifference>,
     /// Sentences about skipped cells and the meaning of the intervals.
     pub remarks: Vec<String>,
 }
 
 /// Runs of one side at one point.
-struct Measured<'a> {
+struct CellRuns<'a> {
     points: Vec<SweepPoint>,
     runs: Vec<(&'a Bundle, &'a Verdict)>,
 }
@@ -142,14 +145,14 @@ pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepCompar
     let common: Vec<&String> = order.iter().filter(|label| second.contains_key(*label)).collect();
     let confidence = 1.0 - (1.0 - CONFIDENCE) / common.len().max(1) as f64;
     let mut cells = Vec::new();
-    let mut unlike = UnlikeInCells::default();
+    let mut differences = CellDifferences::default();
     let mut sweeps = [usize::MAX; 2];
     for label in &common {
         let (Some(a), Some(b)) = (first.get(*label), second.get(*label)) else { continue };
         sweeps = [sweeps[0].min(a.points.len()), sweeps[1].min(b.points.len())];
         let cell = cell(a, b, confidence, accepted);
-        if cell.apart != Apart::NotCompared {
-            unlike.note(sides, a, b, accepted);
+        if cell.outcome != CellOutcome::NotCompared {
+            differences.note(sides, a, b, accepted);
         }
         cells.push(cell);
     }
@@ -157,11 +160,11 @@ pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepCompar
         sweeps = [0; 2];
     }
     let names = [sides[0].name.clone(), sides[1].name.clone()];
-    let unlike = unlike.told();
+    let differences = differences.into_differences();
     let rate = overall(&cells, |cell| cell.rate_per_s);
-    let (outcome, winner, reason) = decide(&names, &cells, &rate, sweeps, &unlike);
+    let (outcome, winner, reason) = decide(&names, &cells, &rate, sweeps, &differences);
     SweepComparison {
-        remarks: remarks(sides, [&first, &second], &cells, sweeps, &unlike, accepted),
+        remarks: remarks(sides, [&first, &second], &cells, sweeps, &differences, accepted),
         names,
         sweeps,
         outcome,
@@ -171,18 +174,18 @@ pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepCompar
         latency_avg: overall(&cells, |cell| cell.latency_ns_avg),
         latency_p99: overall(&cells, |cell| cell.latency_ns_p99),
         cells,
-        unlike,
+        differences,
     }
 }
 
 /// Groups the completed points of a side by label.
-fn by_label<'a>(side: &Side<'a>) -> BTreeMap<String, Measured<'a>> {
-    let mut all: BTreeMap<String, Measured<'a>> = BTreeMap::new();
+fn by_label<'a>(side: &Side<'a>) -> BTreeMap<String, CellRuns<'a>> {
+    let mut all: BTreeMap<String, CellRuns<'a>> = BTreeMap::new();
     let completed = |run: &&(&Bundle, &Verdict)| run.0.run.end.kind == EndKind::Completed;
     for &(bundle, verdict) in side.runs.iter().filter(completed) {
         let Some(point) = SweepPoint::of(bundle, verdict) else { continue };
         let entry = all.entry(point.label.clone());
-        let at = entry.or_insert_with(|| Measured { points: Vec::new(), runs: Vec::new() });
+        let at = entry.or_insert_with(|| CellRuns { points: Vec::new(), runs: Vec::new() });
         at.points.push(point);
         at.runs.push((bundle, verdict));
     }
@@ -201,10 +204,10 @@ fn labels(side: &Side<'_>) -> Vec<String> {
     all
 }
 
-fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64, accepted: &[String]) -> SweepCell {
+fn cell(a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64, accepted: &[String]) -> SweepCell {
     let shown = &a.points[0];
     let invalid =
-        |side: &Measured<'_>| side.points.iter().any(|point| point.verdict == VerdictKind::Invalid);
+        |side: &CellRuns<'_>| side.points.iter().any(|point| point.verdict == VerdictKind::Invalid);
     let figure = |of: fn(&SweepPoint) -> Option<f64>| {
         let (first, second) = (mean(a, of), mean(b, of));
         let ratio = first.zip(second).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
@@ -221,12 +224,12 @@ fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64, accepted: &[String]
         interval_of: None,
         latency_ns_avg: figure(|point| point.latency_ns_avg.map(|ns| ns as f64)),
         latency_ns_p99: figure(|point| point.latency_ns_p99.map(|ns| ns as f64)),
-        apart: Apart::TooFewSweeps,
+        outcome: CellOutcome::TooFewSweeps,
         note: String::new(),
     };
     // A run without claims is MEASURED even if a cache answered, so the verdict alone is not
     // enough.
-    let refuted = |side: &Measured<'_>| {
+    let refuted = |side: &CellRuns<'_>| {
         let mut runs = side.runs.iter();
         runs.find_map(|(_, verdict)| Some(doubt::refuted(verdict, accepted)?.rule.clone()))
     };
@@ -243,26 +246,26 @@ fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64, accepted: &[String]
     };
     if !refused.is_empty() {
         cell.note = refused;
-        cell.apart = Apart::NotCompared;
+        cell.outcome = CellOutcome::NotCompared;
         for figure in [&mut cell.rate_per_s, &mut cell.latency_ns_avg, &mut cell.latency_ns_p99] {
             figure.ratio = None;
         }
         return cell;
     }
-    told_apart(&mut cell, a, b, confidence);
-    let unknown = |side: &Measured<'_>| {
+    classify(&mut cell, a, b, confidence);
+    let unknown = |side: &CellRuns<'_>| {
         let mut runs = side.runs.iter();
         runs.find_map(|(bundle, verdict)| doubt::unknown(bundle, verdict, accepted).next())
             .map(|finding| finding.rule.clone())
     };
-    if matches!(cell.apart, Apart::Higher | Apart::Lower) {
+    if matches!(cell.outcome, CellOutcome::Higher | CellOutcome::Lower) {
         let which = match (unknown(a), unknown(b)) {
             (Some(rule), _) => Some((rule, "first")),
             (None, Some(rule)) => Some((rule, "second")),
             (None, None) => None,
         };
         if let Some((rule, side)) = which {
-            cell.apart = Apart::NotShown;
+            cell.outcome = CellOutcome::NotShown;
             cell.note = format!("{rule} is unknown on the {side} side");
         }
     }
@@ -270,8 +273,8 @@ fn cell(a: &Measured<'_>, b: &Measured<'_>, confidence: f64, accepted: &[String]
 }
 
 /// Sets the interval of a cell's ratio, and decides if the difference exceeds the noise.
-fn told_apart(cell: &mut SweepCell, a: &Measured<'_>, b: &Measured<'_>, confidence: f64) {
-    let rates = |side: &Measured<'_>| -> Vec<f64> {
+fn classify(cell: &mut SweepCell, a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64) {
+    let rates = |side: &CellRuns<'_>| -> Vec<f64> {
         side.points.iter().filter_map(|point| point.rate_per_s).collect()
     };
     let (first, second) = (rates(a), rates(b));
@@ -285,15 +288,15 @@ fn told_apart(cell: &mut SweepCell, a: &Measured<'_>, b: &Measured<'_>, confiden
         if let Ok(compared) = compare_at(&first, &second, confidence)
             && enough
         {
-            cell.apart = match (compared.significant, compared.ratio.mean > 1.0) {
-                (true, true) => Apart::Higher,
-                (true, false) => Apart::Lower,
-                (false, _) => Apart::NotToldApart,
+            cell.outcome = match (compared.significant, compared.ratio.mean > 1.0) {
+                (true, true) => CellOutcome::Higher,
+                (true, false) => CellOutcome::Lower,
+                (false, _) => CellOutcome::NotSignificant,
             };
         }
         return;
     }
-    let within = |side: &Measured<'_>| match &side.points[..] {
+    let within = |side: &CellRuns<'_>| match &side.points[..] {
         [one] => half_width_log(one.rate_interval_per_s?),
         _ => None,
     };
@@ -310,7 +313,7 @@ fn half_width_log([low, high]: [f64; 2]) -> Option<f64> {
     (low > 0.0 && high >= low).then(|| 0.5 * libm::log(high / low))
 }
 
-fn mean(side: &Measured<'_>, of: fn(&SweepPoint) -> Option<f64>) -> Option<f64> {
+fn mean(side: &CellRuns<'_>, of: fn(&SweepPoint) -> Option<f64>) -> Option<f64> {
     let values: Option<Vec<f64>> = side.points.iter().map(of).collect();
     Moments::of(&values?).mean()
 }
@@ -331,7 +334,7 @@ fn decide(
     cells: &[SweepCell],
     rate: &Overall,
     sweeps: [usize; 2],
-    unlike: &[Unlike],
+    differences: &[ConditionDifference],
 ) -> (Outcome, Option<String>, String) {
     let [a, b] = names;
     let (Some(mean), Some(least), Some(most)) = (rate.ratio_mean, rate.ratio_min, rate.ratio_max)
@@ -342,30 +345,31 @@ fn decide(
         };
         return (Outcome::TooFewRuns, None, says);
     };
-    let told = format!(
+    let summary = format!(
         "Operations per second, {b} over {a}: {mean:.3} as the geometric mean of {} cells, from \
          {least:.3} to {most:.3}.",
         rate.cells
     );
     let open: Vec<&str> =
-        unlike.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
+        differences.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
     if !open.is_empty() {
         let says = format!(
-            "{told} No winner: {} conditions differ ({}). Make them equal, or accept each with \
+            "{summary} No winner: {} conditions differ ({}). Make them equal, or accept each with \
              --accept.",
             open.len(),
             super::decide::shortened(&open)
         );
         return (Outcome::UnlikeConditions, None, says);
     }
-    let of = |apart| cells.iter().filter(|cell| cell.apart == apart).count();
-    let (higher, lower, same) = (of(Apart::Higher), of(Apart::Lower), of(Apart::NotToldApart));
-    let first_open = cells.iter().find(|cell| cell.apart == Apart::NotShown);
+    let of = |outcome| cells.iter().filter(|cell| cell.outcome == outcome).count();
+    let (higher, lower, same) =
+        (of(CellOutcome::Higher), of(CellOutcome::Lower), of(CellOutcome::NotSignificant));
+    let first_open = cells.iter().find(|cell| cell.outcome == CellOutcome::NotShown);
     if let Some(cell) = first_open {
         let says = format!(
-            "{told} No winner: {} cells differ significantly, but a required rule is unknown \
+            "{summary} No winner: {} cells differ significantly, but a required rule is unknown \
              ({}, in {}). Fix it, or accept the rule with --accept.",
-            of(Apart::NotShown),
+            of(CellOutcome::NotShown),
             cell.note,
             cell.label
         );
@@ -378,7 +382,7 @@ fn decide(
             format!("{} and {}", sweeps[0], sweeps[1])
         };
         let says = format!(
-            "{told} {each} sweeps per side cannot show a difference: at least {RUNS_MIN} are \
+            "{summary} {each} sweeps per side cannot show a difference: at least {RUNS_MIN} are \
              needed."
         );
         return (Outcome::TooFewRuns, None, says);
@@ -387,9 +391,9 @@ fn decide(
         "higher in {higher} cells, lower in {lower}, no significant \
         difference in {same}"
     );
-    let says = format!("{told} {b} is {counted}.");
+    let says = format!("{summary} {b} is {counted}.");
     match (higher, lower) {
-        (0, 0) => (Outcome::NotToldApart, None, says),
+        (0, 0) => (Outcome::NotSignificant, None, says),
         (_, 0) => (Outcome::Differ, Some(b.clone()), says),
         (0, _) => (Outcome::Differ, Some(a.clone()), says),
         _ => (Outcome::Differ, None, says),
@@ -398,24 +402,24 @@ fn decide(
 
 /// Differing conditions, collected over the cells.
 #[derive(Default)]
-struct UnlikeInCells {
+struct CellDifferences {
     all: BTreeMap<String, ([BTreeSet<String>; 2], bool)>,
 }
 
-impl UnlikeInCells {
+impl CellDifferences {
     fn note<'a>(
         &mut self,
         sides: &[Side<'_>; 2],
-        a: &Measured<'a>,
-        b: &Measured<'a>,
+        a: &CellRuns<'a>,
+        b: &CellRuns<'a>,
         taken: &[String],
     ) {
-        let of = |side: &Side<'_>, at: &Measured<'a>| Side {
+        let of = |side: &Side<'_>, at: &CellRuns<'a>| Side {
             name: side.name.clone(),
             runs: at.runs.clone(),
         };
         let pair = [of(&sides[0], a), of(&sides[1], b)];
-        for one in conditions::unlike(&pair, taken, &[]) {
+        for one in conditions::differing_conditions(&pair, taken, &[]) {
             let entry = self.all.entry(one.name).or_default();
             entry.1 = one.accepted;
             for (set, value) in entry.0.iter_mut().zip(one.values) {
@@ -424,13 +428,15 @@ impl UnlikeInCells {
         }
     }
 
-    fn told(self) -> Vec<Unlike> {
+    fn into_differences(self) -> Vec<ConditionDifference> {
         let joined = |set: BTreeSet<String>| set.into_iter().collect::<Vec<_>>().join(" and ");
-        let one = |(name, (values, accepted)): (String, ([BTreeSet<String>; 2], bool))| Unlike {
-            name,
-            values: values.into_iter().map(joined).collect(),
-            accepted,
-            factor: false,
+        let one = |(name, (values, accepted)): (String, ([BTreeSet<String>; 2], bool))| {
+            ConditionDifference {
+                name,
+                values: values.into_iter().map(joined).collect(),
+                accepted,
+                factor: false,
+            }
         };
         self.all.into_iter().map(one).collect()
     }
@@ -438,10 +444,10 @@ impl UnlikeInCells {
 
 fn remarks(
     sides: &[Side<'_>; 2],
-    found: [&BTreeMap<String, Measured<'_>>; 2],
+    found: [&BTreeMap<String, CellRuns<'_>>; 2],
     cells: &[SweepCell],
     sweeps: [usize; 2],
-    unlike: &[Unlike],
+    differences: &[ConditionDifference],
     accepted: &[String],
 ) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -460,7 +466,7 @@ fn remarks(
             remarks.push(format!("{ended} points of {} did not complete.", side.name));
         }
     }
-    let refused = cells.iter().filter(|cell| cell.apart == Apart::NotCompared).count();
+    let refused = cells.iter().filter(|cell| cell.outcome == CellOutcome::NotCompared).count();
     if refused > 0 {
         remarks.push(format!("{refused} cells are not compared; each says why."));
     }
@@ -478,6 +484,6 @@ fn remarks(
             cells.len()
         ));
     }
-    remarks.extend(super::strays(unlike, accepted));
+    remarks.extend(super::unmatched_acceptances(differences, accepted));
     remarks
 }

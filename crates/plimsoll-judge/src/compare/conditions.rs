@@ -57,7 +57,7 @@ const SETTINGS: [&str; 14] = [
 
 /// A condition that differs.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Unlike {
+pub struct ConditionDifference {
     /// Name that accepts it: `--accept kernel`.
     pub name: String,
     /// Value on each side.
@@ -87,13 +87,17 @@ pub(super) fn factors_of_plans(sides: &[Side<'_>]) -> Vec<String> {
 ///
 /// `accepted` and `factors` contain names, or the part of a name before a dot: `plan` covers every
 /// difference of the plans.
-pub fn unlike(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Vec<Unlike> {
+pub fn differing_conditions(
+    sides: &[Side<'_>],
+    accepted: &[String],
+    factors: &[String],
+) -> Vec<ConditionDifference> {
     let mounts = factors.iter().any(|word| word == MOUNT_OPTIONS);
     let described: Vec<BTreeMap<String, String>> =
         sides.iter().map(|side| describe(side, mounts)).collect();
     let names: BTreeSet<&String> = described.iter().flat_map(BTreeMap::keys).collect();
     let practice = best_practice(sides);
-    let mut unlike = Vec::new();
+    let mut differences = Vec::new();
     for name in names {
         let value =
             |side: &BTreeMap<String, String>| side.get(name).cloned().unwrap_or("none".to_owned());
@@ -104,9 +108,14 @@ pub fn unlike(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Ve
         let factor = factors.iter().any(|word| covers(word, name));
         let taken = factor || accepted.iter().any(|word| covers(word, name));
         let setting = practice && is_setting(name);
-        unlike.push(Unlike { name: name.clone(), values, accepted: taken || setting, factor });
+        differences.push(ConditionDifference {
+            name: name.clone(),
+            values,
+            accepted: taken || setting,
+            factor,
+        });
     }
-    unlike
+    differences
 }
 
 /// Returns true if every side's plan claims to follow best practice.

@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
 
 use super::conditions::INVALID_RUNS;
-use super::{Metric, Side, Unlike, doubt};
+use super::{ConditionDifference, Metric, Side, doubt};
 use crate::finding;
 use crate::rules;
 use crate::stats::welch::RUNS_MIN;
@@ -36,12 +36,13 @@ pub enum Outcome {
     /// The first figure differs by more than the scatter of the runs.
     Differ,
     /// The first figure differs by no more than the scatter of the runs.
-    NotToldApart,
+    #[serde(rename = "not-told-apart")]
+    NotSignificant,
 }
 
 /// Result of a side against its requirement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct RequirementResult {
     /// Runs of the side.
     pub runs: usize,
     /// Number of runs that pass.
@@ -57,7 +58,7 @@ pub struct Standing {
     pub headroom_min: Option<f64>,
 }
 
-impl Standing {
+impl RequirementResult {
     /// Returns true if every run passes.
     pub fn meets(&self) -> bool {
         self.runs > 0 && self.passed == self.runs
@@ -69,7 +70,7 @@ impl Standing {
     }
 }
 
-pub(super) fn standing(side: &Side<'_>) -> Standing {
+pub(super) fn requirement_result(side: &Side<'_>) -> RequirementResult {
     let verdicts: Vec<VerdictKind> = side.runs.iter().map(|(_, v)| v.verdict).collect();
     let of = |kind: VerdictKind| verdicts.iter().filter(|v| **v == kind).count();
     let kinds = [
@@ -85,7 +86,7 @@ pub(super) fn standing(side: &Side<'_>) -> Standing {
         .map(|kind| format!("{kind} {}", of(kind)))
         .collect();
     let headrooms: Option<Vec<f64>> = side.runs.iter().map(|(_, v)| v.headroom).collect();
-    Standing {
+    RequirementResult {
         runs: verdicts.len(),
         passed: of(VerdictKind::Pass),
         failed: of(VerdictKind::Fail),
@@ -95,13 +96,13 @@ pub(super) fn standing(side: &Side<'_>) -> Standing {
     }
 }
 
-pub(super) struct Decided {
+pub(super) struct Decision {
     pub outcome: Outcome,
     pub winner: Option<String>,
     pub reason: String,
 }
 
-impl Decided {
+impl Decision {
     fn new(outcome: Outcome, reason: String) -> Self {
         Self { outcome, winner: None, reason }
     }
@@ -109,37 +110,37 @@ impl Decided {
 
 pub(super) fn decide(
     sides: &[Side<'_>],
-    standings: &[Standing],
+    requirements: &[RequirementResult],
     metrics: &[Metric],
-    unlike: &[Unlike],
+    differences: &[ConditionDifference],
     accepted: &[String],
-) -> Decided {
-    if standings.iter().all(Standing::with_headroom) {
-        let each = sides.iter().zip(standings).map(|(side, standing)| {
-            format!("{} {:.0} %", side.name, standing.headroom_min.unwrap_or(0.0) * 100.0)
+) -> Decision {
+    if requirements.iter().all(RequirementResult::with_headroom) {
+        let each = sides.iter().zip(requirements).map(|(side, requirement)| {
+            format!("{} {:.0} %", side.name, requirement.headroom_min.unwrap_or(0.0) * 100.0)
         });
         let each: Vec<String> = each.collect();
         // A figure in doubt also blocks a winner by requirement.
         let doubt = not_believed(sides, accepted).or_else(|| not_shown(sides, accepted));
-        let told = |primary: Primary| match (primary.winner, &doubt) {
-            (Some(_), Some(doubt)) => format!("{}. {doubt}", primary.told),
+        let describe = |primary: Primary| match (primary.winner, &doubt) {
+            (Some(_), Some(doubt)) => format!("{}. {doubt}", primary.summary),
             _ => primary.says,
         };
-        return Decided::new(
+        return Decision::new(
             Outcome::AllMeetWithHeadroom,
             format!(
                 "{} meet the requirement with headroom ({}), so the difference between them \
                  should not decide.{}",
                 if sides.len() == 2 { "Both" } else { "All" },
                 each.join(", "),
-                primary(sides, metrics).map_or(String::new(), |p| format!(" {}", told(p))),
+                primary(sides, metrics).map_or(String::new(), |p| format!(" {}", describe(p))),
             ),
         );
     }
     let open: Vec<&str> =
-        unlike.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
+        differences.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
     if !open.is_empty() {
-        return Decided::new(
+        return Decision::new(
             Outcome::UnlikeConditions,
             format!(
                 "No winner: {} conditions differ ({}). Make them equal, or accept each with \
@@ -150,10 +151,10 @@ pub(super) fn decide(
         );
     }
     if let Some(reason) = not_believed(sides, accepted) {
-        return Decided::new(Outcome::NotBelieved, reason);
+        return Decision::new(Outcome::NotBelieved, reason);
     }
-    if let Some(decided) = by_requirement(sides, standings) {
-        return decided;
+    if let Some(decision) = by_requirement(sides, requirements) {
+        return decision;
     }
     by_figures(sides, metrics, accepted)
 }
@@ -216,36 +217,38 @@ pub(super) fn shortened(names: &[&str]) -> String {
 }
 
 /// Decides if exactly one side or no side meets the requirement.
-fn by_requirement(sides: &[Side<'_>], standings: &[Standing]) -> Option<Decided> {
-    if standings.iter().any(|standing| standing.measured > 0) {
+fn by_requirement(sides: &[Side<'_>], requirements: &[RequirementResult]) -> Option<Decision> {
+    if requirements.iter().any(|requirement| requirement.measured > 0) {
         return None;
     }
-    let failed = |standing: &Standing| standing.runs > 0 && standing.failed == standing.runs;
-    let meeting: Vec<usize> = (0..sides.len()).filter(|&i| standings[i].meets()).collect();
-    let failing = standings.iter().filter(|standing| failed(standing)).count();
+    let failed = |requirement: &RequirementResult| {
+        requirement.runs > 0 && requirement.failed == requirement.runs
+    };
+    let meeting: Vec<usize> = (0..sides.len()).filter(|&i| requirements[i].meets()).collect();
+    let failing = requirements.iter().filter(|requirement| failed(requirement)).count();
     match meeting[..] {
-        [one] if failing == sides.len() - 1 => Some(Decided {
+        [one] if failing == sides.len() - 1 => Some(Decision {
             outcome: Outcome::OneMeets,
             winner: Some(sides[one].name.clone()),
             reason: format!("Only {} meets the requirement.", sides[one].name),
         }),
         [] if failing == sides.len() => {
             let says = "No side meets the requirement in any run.".to_owned();
-            Some(Decided::new(Outcome::NoneMeets, says))
+            Some(Decision::new(Outcome::NoneMeets, says))
         }
         _ => None,
     }
 }
 
-fn by_figures(sides: &[Side<'_>], metrics: &[Metric], accepted: &[String]) -> Decided {
+fn by_figures(sides: &[Side<'_>], metrics: &[Metric], accepted: &[String]) -> Decision {
     let Some(primary) = primary(sides, metrics) else {
         let says = "Nothing was measured on both sides.".to_owned();
-        return Decided::new(Outcome::TooFewRuns, says);
+        return Decision::new(Outcome::TooFewRuns, says);
     };
     let doubt = primary.winner.as_ref().and_then(|_| not_shown(sides, accepted));
     match doubt {
-        Some(doubt) => Decided::new(Outcome::NotShown, format!("{doubt} {}.", primary.told)),
-        None => Decided { outcome: primary.outcome, winner: primary.winner, reason: primary.says },
+        Some(doubt) => Decision::new(Outcome::NotShown, format!("{doubt} {}.", primary.summary)),
+        None => Decision { outcome: primary.outcome, winner: primary.winner, reason: primary.says },
     }
 }
 
@@ -254,7 +257,7 @@ struct Primary {
     outcome: Outcome,
     winner: Option<String>,
     /// The ratios in words.
-    told: String,
+    summary: String,
     says: String,
 }
 
@@ -275,10 +278,10 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     let runs = metric.sides.iter().map(|side| side.values.len()).min().unwrap_or(0);
     let by = |ratio: f64| format!("{:.1} %", (ratio - 1.0).abs() * 100.0);
     let interval = |side: &super::SideFigure| {
-        let told = side.ratio_interval.map(|[low, high]| format!("{low:.3} to {high:.3}"));
-        told.unwrap_or_else(|| "n/a".to_owned())
+        let interval = side.ratio_interval.map(|[low, high]| format!("{low:.3} to {high:.3}"));
+        interval.unwrap_or_else(|| "n/a".to_owned())
     };
-    let told: Vec<String> = sides
+    let shown: Vec<String> = sides
         .iter()
         .zip(&metric.sides)
         .skip(1)
@@ -287,18 +290,18 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
             Some(format!("{} over {} {ratio:.3} ({})", side.name, sides[0].name, interval(figure)))
         })
         .collect();
-    if told.is_empty() || first.values.is_empty() {
+    if shown.is_empty() || first.values.is_empty() {
         return None;
     }
-    let told = format!("{}: {}", metric.name, told.join("; "));
+    let summary = format!("{}: {}", metric.name, shown.join("; "));
     if runs < RUNS_MIN {
         let more = RUNS_MIN - runs;
         let runs = many(runs, "run");
         let says = format!(
-            "{told}. {runs} per side cannot show a difference: {RUNS_MIN} are needed, {more} \
+            "{summary}. {runs} per side cannot show a difference: {RUNS_MIN} are needed, {more} \
              more per side."
         );
-        return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, told, says });
+        return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, summary, says });
     }
     // Significantly better than the first side or, if the first side leads, than all others.
     let significant = |side: &super::SideFigure| side.significant == Some(true);
@@ -308,12 +311,12 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         at => significant(&metric.sides[at]) && ahead_of_all(metric, at),
     };
     if !clear {
-        let says = format!("{told}: no significant difference{}.", would_tell(metric, runs));
-        return Some(Primary { outcome: Outcome::NotToldApart, winner: None, told, says });
+        let says = format!("{summary}: no significant difference{}.", would_tell(metric, runs));
+        return Some(Primary { outcome: Outcome::NotSignificant, winner: None, summary, says });
     }
     let margin = if at == 0 { String::new() } else { format!(" by {}", by(ratio)) };
-    let says = format!("{} is significantly better{margin}. {told}.", sides[at].name);
-    Some(Primary { outcome: Outcome::Differ, winner: Some(sides[at].name.clone()), told, says })
+    let says = format!("{} is significantly better{margin}. {summary}.", sides[at].name);
+    Some(Primary { outcome: Outcome::Differ, winner: Some(sides[at].name.clone()), summary, says })
 }
 
 /// Maximum number of runs per side that Plimsoll advises.

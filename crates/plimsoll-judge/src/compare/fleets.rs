@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use plimsoll_evidence::Bundle;
 
 use super::{
-    Comparison, Measured, Metric, Outcome, Side, Standing, Unlike, conditions, decide, invalid,
-    metric, metric_as, not_shown, strays, unlike,
+    ComparedRun, Comparison, ConditionDifference, Metric, Outcome, RequirementResult, Side,
+    conditions, decide, differing_conditions, invalid, metric, metric_as, not_shown,
+    unmatched_acceptances,
 };
 use crate::fleet::{ClassLine, FleetVerdict};
 use crate::metrics::{self, Counted};
@@ -62,21 +63,22 @@ pub fn compare_fleets(
     let of_hosts: Vec<Side<'_>> = sides.iter().map(of_hosts).collect();
     let factors = [factors, &conditions::factors_of_plans(&of_hosts)].concat();
     let taken = [accepted, &factors].concat();
-    let mut unlike = unlike(&of_hosts, &taken, &factors);
+    let mut differences = differing_conditions(&of_hosts, &taken, &factors);
     // Each host has a seed of its own, derived from its name. Only the presence of individual seeds
     // is a condition.
-    unlike.retain(|one| one.name != SEED);
+    differences.retain(|one| one.name != SEED);
     let seeds = |run: &FleetRun<'_>| run.hosts.iter().map(|(bundle, _)| bundle.plan.seed).collect();
     let drawn = sides.iter().map(|side| draws(side.runs.iter().map(seeds))).collect();
-    unlike.extend(differing(SEED, drawn, &taken, &factors));
-    unlike.extend(numbers(sides, &taken, &factors));
+    differences.extend(differing(SEED, drawn, &taken, &factors));
+    differences.extend(numbers(sides, &taken, &factors));
     let metrics = metrics_of(sides);
-    let standings: Vec<Standing> = of_hosts.iter().map(decide::standing).collect();
+    let requirements: Vec<RequirementResult> =
+        of_hosts.iter().map(decide::requirement_result).collect();
     let (outcome, winner, reason) = match incomplete(sides) {
         Some(reason) => (Outcome::NotBelieved, None, reason),
         None => {
-            let decided = decide::decide(&of_hosts, &standings, &metrics, &unlike, &taken);
-            (decided.outcome, decided.winner, decided.reason)
+            let decision = decide::decide(&of_hosts, &requirements, &metrics, &differences, &taken);
+            (decision.outcome, decision.winner, decision.reason)
         }
     };
     let mut remarks = vec![
@@ -85,18 +87,18 @@ pub fn compare_fleets(
     ];
     remarks.extend(of_hosts.iter().flat_map(invalid));
     remarks.extend(of_hosts.iter().flat_map(|side| not_shown(side, &taken)));
-    remarks.extend(strays(&unlike, accepted));
+    remarks.extend(unmatched_acceptances(&differences, accepted));
     Comparison {
         names: sides.iter().map(|side| side.name.clone()).collect(),
         outcome,
         winner,
         reason,
-        standings,
+        requirement_results: requirements,
         metrics,
-        unlike,
-        why: None,
+        differences,
+        explanation: None,
         remarks,
-        measured: Measured::all(&of_hosts),
+        runs: ComparedRun::all(&of_hosts),
     }
 }
 
@@ -123,7 +125,11 @@ fn incomplete(sides: &[FleetSide<'_>]) -> Option<String> {
     })
 }
 
-fn numbers(sides: &[FleetSide<'_>], taken: &[String], factors: &[String]) -> Option<Unlike> {
+fn numbers(
+    sides: &[FleetSide<'_>],
+    taken: &[String],
+    factors: &[String],
+) -> Option<ConditionDifference> {
     let number = |side: &FleetSide<'_>| {
         let numbers: BTreeSet<usize> =
             side.runs.iter().map(|run| run.verdict.hosts.len()).collect();
@@ -148,10 +154,10 @@ fn differing(
     values: Vec<String>,
     taken: &[String],
     factors: &[String],
-) -> Option<Unlike> {
+) -> Option<ConditionDifference> {
     let differs = values.windows(2).any(|pair| pair[0] != pair[1]);
     let names = |words: &[String]| words.iter().any(|word| conditions::covers(word, name));
-    differs.then(|| Unlike {
+    differs.then(|| ConditionDifference {
         name: name.to_owned(),
         values,
         accepted: names(taken),

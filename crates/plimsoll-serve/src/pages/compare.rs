@@ -77,7 +77,7 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     };
     let (document, unlike) = match &compared {
         AnyComparison::Sides(sides) => {
-            let open = sides.unlike.iter().filter(|condition| !condition.accepted);
+            let open = sides.differences.iter().filter(|condition| !condition.accepted);
             let unlike = open.map(|condition| condition.name.clone()).collect::<Vec<_>>();
             (comparison_document(sides), unlike)
         }

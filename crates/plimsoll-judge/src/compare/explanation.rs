@@ -13,7 +13,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Driver, PhaseKind};
 use serde::{Deserialize, Serialize};
 
-use super::{Side, Unlike};
+use super::{ConditionDifference, Side};
 use crate::figures::{self, Pick};
 
 /// Ratio of a phase's lengths on the two sides from which the phase counts as different.
@@ -30,9 +30,10 @@ const SAME: f64 = 0.02;
 
 /// Explanation of the difference between the second side and the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Why {
+pub struct Explanation {
     /// First condition, phase, device and interval in which the sides diverge, as far as they do.
-    pub parts_at: Vec<Parting>,
+    #[serde(rename = "parts_at")]
+    pub divergences: Vec<Divergence>,
     /// Mean latency of the second side minus that of the first; `None` if one side has none.
     pub difference_ns: Option<f64>,
     /// Causes. Their contributions add up to the difference.
@@ -41,7 +42,7 @@ pub struct Why {
 
 /// Point where two sides diverge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Parting {
+pub struct Divergence {
     /// One of `condition`, `phase`, `device` and `interval`.
     pub kind: String,
     /// Description in a sentence.
@@ -60,32 +61,39 @@ pub struct Cause {
 }
 
 /// Explains the difference; `None` unless there are two sides with completed runs.
-pub(super) fn why(sides: &[Side<'_>], unlike: &[Unlike]) -> Option<Why> {
+pub(super) fn explain(
+    sides: &[Side<'_>],
+    differences: &[ConditionDifference],
+) -> Option<Explanation> {
     let [a, b] = sides else { return None };
     let of = |side: &Side<'_>| figures::measured(side.completed().next()?.0).map(|_| ());
     of(a).and_then(|()| of(b))?;
-    let parts_at = [condition(unlike), phase(a, b), device(a, b), interval(a, b)];
+    let divergences = [condition(differences), phase(a, b), device(a, b), interval(a, b)];
     let (difference_ns, causes) = causes(a, b);
-    Some(Why { parts_at: parts_at.into_iter().flatten().collect(), difference_ns, causes })
+    Some(Explanation {
+        divergences: divergences.into_iter().flatten().collect(),
+        difference_ns,
+        causes,
+    })
 }
 
-fn parting(kind: &str, says: String) -> Parting {
-    Parting { kind: kind.to_owned(), says }
+fn divergence(kind: &str, says: String) -> Divergence {
+    Divergence { kind: kind.to_owned(), says }
 }
 
-fn condition(unlike: &[Unlike]) -> Option<Parting> {
-    let first = unlike.iter().find(|one| !one.accepted).or_else(|| unlike.first())?;
-    let more = match unlike.len() {
+fn condition(differences: &[ConditionDifference]) -> Option<Divergence> {
+    let first = differences.iter().find(|one| !one.accepted).or_else(|| differences.first())?;
+    let more = match differences.len() {
         1 => String::new(),
         n => format!(" ({} more below)", n - 1),
     };
     let says = format!("{}: {}{more}", first.name, first.values.join(" against "));
-    Some(parting("condition", says))
+    Some(divergence("condition", says))
 }
 
 /// Returns the first phase that only one side had, that one side did not reach, or that took much
 /// longer on one side.
-fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
+fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let of = |bundle: &Bundle, kind: PhaseKind| {
         let mut phases = bundle.run.phases.iter().filter(|phase| phase.kind == kind).peekable();
@@ -122,7 +130,7 @@ fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
             }
             (None, None) => return None,
         };
-        Some(parting("phase", says))
+        Some(divergence("phase", says))
     })
 }
 
@@ -148,13 +156,13 @@ fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
 }
 
 /// Returns the first device whose time per I/O is much longer on one side.
-fn device(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
+fn device(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let pairs = devices(a).into_iter().zip(devices(b));
     let mut apart = pairs.filter(|((_, a), (_, b))| a.max(*b) > SLOWER * a.min(*b));
     let ((first, first_ns), (second, second_ns)) = apart.next()?;
     let name = if first == second { first } else { format!("{first} and {second}") };
     let says = format!("{name}: {} and {} per I/O at the device", ms(first_ns), ms(second_ns));
-    Some(parting("device", says))
+    Some(divergence("device", says))
 }
 
 fn ms(ns: f64) -> String {
@@ -163,7 +171,7 @@ fn ms(ns: f64) -> String {
 
 /// Returns the first stretch of the measured phase in which the rates differ by more than
 /// neighbouring stretches do.
-fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
+fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let length_ns = figures::measured(a)?.duration_ns.min(figures::measured(b)?.duration_ns);
     // Stretches cannot be shorter than the recorded intervals.
@@ -180,7 +188,7 @@ fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Parting> {
     };
     let says =
         format!("{when}: {:.0} and {:.0} I/Os per second in {}", a[at], b[at], seconds(width_ns));
-    Some(parting("interval", says))
+    Some(divergence("interval", says))
 }
 
 /// Returns the standard deviation from the differences of neighbours, which a slow drift does not
@@ -329,23 +337,28 @@ mod tests {
     fn the_parts_of_a_difference_add_up_and_the_device_has_its_own() {
         let bundles = slower();
         let verdicts = judged(&bundles);
-        let why = why(&sides(&bundles, &verdicts), &[]).unwrap();
-        let difference = why.difference_ns.unwrap();
+        let explanation = explain(&sides(&bundles, &verdicts), &[]).unwrap();
+        let difference = explanation.difference_ns.unwrap();
         assert!((difference - 1e6).abs() < 1.0, "{difference}");
-        let sum: f64 = why.causes.iter().map(|cause| cause.ns_per_operation).sum();
-        assert!((sum - difference).abs() < 1e-3, "{why:?}");
-        let device = why.causes.iter().find(|cause| cause.name.contains("devices")).unwrap();
-        assert!((device.share - 0.75).abs() < 1e-6, "{why:?}");
-        let parting = why.parts_at.iter().find(|parting| parting.kind == "device").unwrap();
-        assert_eq!(parting.says, "sda: 100 us and 850 us per I/O at the device");
+        let sum: f64 = explanation.causes.iter().map(|cause| cause.ns_per_operation).sum();
+        assert!((sum - difference).abs() < 1e-3, "{explanation:?}");
+        let device =
+            explanation.causes.iter().find(|cause| cause.name.contains("devices")).unwrap();
+        assert!((device.share - 0.75).abs() < 1e-6, "{explanation:?}");
+        let divergence =
+            explanation.divergences.iter().find(|divergence| divergence.kind == "device").unwrap();
+        assert_eq!(divergence.says, "sda: 100 us and 850 us per I/O at the device");
     }
 
     #[test]
     fn sides_that_are_alike_part_nowhere() {
         let bundles = [fixtures::reads(), fixtures::reads()];
         let verdicts = judged(&bundles);
-        let why = why(&sides(&bundles, &verdicts), &[]).unwrap();
-        assert_eq!((why.parts_at, why.causes, why.difference_ns), (vec![], vec![], Some(0.0)));
+        let explanation = explain(&sides(&bundles, &verdicts), &[]).unwrap();
+        assert_eq!(
+            (explanation.divergences, explanation.causes, explanation.difference_ns),
+            (vec![], vec![], Some(0.0))
+        );
     }
 
     #[test]
@@ -357,14 +370,15 @@ mod tests {
             }
         }
         let verdicts = judged(&bundles);
-        let kernel = Unlike {
+        let kernel = ConditionDifference {
             name: "kernel".to_owned(),
             values: vec!["6.1".to_owned(), "6.6".to_owned()],
             accepted: true,
             factor: false,
         };
-        let why = why(&sides(&bundles, &verdicts), &[kernel]).unwrap();
-        let says: Vec<&str> = why.parts_at.iter().map(|parting| parting.says.as_str()).collect();
+        let explanation = explain(&sides(&bundles, &verdicts), &[kernel]).unwrap();
+        let says: Vec<&str> =
+            explanation.divergences.iter().map(|divergence| divergence.says.as_str()).collect();
         assert_eq!(says, ["kernel: 6.1 against 6.6", "only the first side ran the phase warm-up"]);
     }
 }
