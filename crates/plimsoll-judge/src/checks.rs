@@ -91,7 +91,7 @@ fn interval_ns(bundle: &Bundle) -> u64 {
 }
 
 /// Confidence that a mean is on its side of a limit.
-struct Sure {
+struct LimitConfidence {
     interval: Option<[f64; 2]>,
     /// `None` if the samples do not decide.
     within: Option<bool>,
@@ -100,7 +100,7 @@ struct Sure {
 /// Decides if a mean keeps its limit. It does if its interval is clear of the limit, or if all ten
 /// batch means keep the limit. A mean beyond its limit breaks it if the whole interval is beyond,
 /// or if the samples give none. Otherwise the samples do not decide.
-fn sure(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> Sure {
+fn confidence(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> LimitConfidence {
     let interval = stats::batch_means(values).ok();
     let ends = interval.map(|i| [i.low, i.high]);
     let within = if keeps(mean) {
@@ -111,17 +111,23 @@ fn sure(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> Sure {
         let straddles = ends.is_some_and(|ends| ends.into_iter().any(&keeps));
         (!straddles).then_some(false)
     };
-    Sure { interval: ends, within }
+    LimitConfidence { interval: ends, within }
 }
 
-fn note_of(bundle: &Bundle, sure: &Sure, mean: f64, limit: f64, mean_keeps: bool) -> String {
-    let says = match (sure.within, mean_keeps) {
+fn note_of(
+    bundle: &Bundle,
+    confidence: &LimitConfidence,
+    mean: f64,
+    limit: f64,
+    mean_keeps: bool,
+) -> String {
+    let says = match (confidence.within, mean_keeps) {
         (Some(_), _) => return String::new(),
         (None, true) => "too few or too unsteady samples",
         (None, false) => "the interval straddles the limit",
     };
     let measured_ns = measured(bundle).map_or(0, |phase| phase.duration_ns);
-    match sure.interval.and_then(|ends| would_tell_ns(measured_ns, ends, mean, limit)) {
+    match confidence.interval.and_then(|ends| deciding_time_ns(measured_ns, ends, mean, limit)) {
         Some(ns) => format!(
             "{says}: about {} of measurement would decide, if the rate stays as \
             it is",
@@ -138,7 +144,7 @@ const TIMES_LONGER_MAX: f64 = 1_000.0;
 /// Returns the measurement time after which the interval would be clear of the limit. Intervals
 /// shrink with the square root of the time. Those of dependent samples shrink more slowly, hence
 /// "about".
-fn would_tell_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
+fn deciding_time_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
     // The end of the interval on the limit's side must move back behind the limit.
     let half = if limit > mean { ends[1] - mean } else { mean - ends[0] };
     let times = (half / (limit - mean)).powi(2);
@@ -197,10 +203,10 @@ fn at_least(
         return check.decided(Some(rate >= limit * (1.0 - slack))).noted(note);
     }
     let keeps = |rate: f64| rate >= limit;
-    let sure = sure(&rates(), rate, keeps);
-    check.interval = sure.interval;
-    let note = note_of(bundle, &sure, rate, limit, keeps(rate));
-    check.decided(sure.within).noted(note)
+    let confidence = confidence(&rates(), rate, keeps);
+    check.interval = confidence.interval;
+    let note = note_of(bundle, &confidence, rate, limit, keeps(rate));
+    check.decided(confidence.within).noted(note)
 }
 
 /// Checks the bytes that the run laid out, used, and read back whole at its end.
@@ -253,7 +259,7 @@ fn pick_of(class: LatencyClass, instance: Option<u32>) -> Pick {
 }
 
 /// One instance compared with a limit.
-struct Judged {
+struct InstanceResult {
     name: String,
     count: u64,
     measured_ns: Option<u64>,
@@ -265,7 +271,7 @@ struct Judged {
     held_back: Option<String>,
 }
 
-impl Judged {
+impl InstanceResult {
     /// Rank of the instance that decides the row: first one that breaks the limit, then an
     /// undecided one, then the slowest.
     fn rank(&self) -> (u8, u64) {
@@ -279,7 +285,7 @@ impl Judged {
     }
 
     /// Describes the instance as the slowest.
-    fn told(&self) -> String {
+    fn describe_slowest(&self) -> String {
         let Self { name, note, measured_ns, .. } = self;
         match (measured_ns, note.as_str()) {
             (None, note) => format!("{name}: {note}"),
@@ -289,7 +295,7 @@ impl Judged {
     }
 
     /// Describes the instance as the one that decides although another is slower.
-    fn decides(&self, limit_ns: u64) -> String {
+    fn describe_deciding(&self, limit_ns: u64) -> String {
         let ms = |ns: u64| ns as f64 / 1e6;
         let measured = self.measured_ns.map_or(0.0, ms);
         match self.within {
@@ -318,27 +324,28 @@ fn latency(
     let of_class = |class: &LatencyClass| {
         let limit = LatencyLimit { class: *class, ..limit.clone() };
         let instances = figures::expected_instances(bundle, *class).into_iter();
-        let judged = instances.map(|i| {
-            let mut judged = instance(bundle, max_of_ns, &limit, i);
-            if !accepts_held_back && judged.held_back.is_some() {
-                judged.within = None;
-                judged.note = judged.held_back.take().unwrap_or_default();
+        let results = instances.map(|i| {
+            let mut result = instance(bundle, max_of_ns, &limit, i);
+            if !accepts_held_back && result.held_back.is_some() {
+                result.within = None;
+                result.note = result.held_back.take().unwrap_or_default();
             }
-            judged
+            result
         });
-        judged.collect::<Vec<_>>()
+        results.collect::<Vec<_>>()
     };
-    let mut judged: Vec<Judged> = classes_of(limit.class).iter().flat_map(of_class).collect();
+    let mut results: Vec<InstanceResult> =
+        classes_of(limit.class).iter().flat_map(of_class).collect();
     if limit.class == LatencyClass::All {
         // Drops a class without operations if another class has some: the mix may be 99.9 : 0.1.
-        let some = judged.iter().any(|judged| judged.count > 0);
-        judged.retain(|judged| judged.count > 0 || !some);
+        let some = results.iter().any(|result| result.count > 0);
+        results.retain(|result| result.count > 0 || !some);
     }
-    let Some(decides) = judged.iter().max_by_key(|judged| judged.rank()) else {
+    let Some(decides) = results.iter().max_by_key(|result| result.rank()) else {
         return open(None).noted("no operation of this kind was measured");
     };
     // An instance without a measurement leaves the row without a figure, and the note names it.
-    let slowest = judged.iter().max_by_key(|judged| judged.measured_ns);
+    let slowest = results.iter().max_by_key(|result| result.measured_ns);
     let worst = slowest.filter(|_| decides.measured_ns.is_some()).unwrap_or(decides);
     let mut check = open(worst.measured_ns).decided(decides.within);
     check.interval = worst.interval;
@@ -347,9 +354,9 @@ fn latency(
         .map(|i| figures::judged(bundle, pick_of(limit.class, Some(i))))
         .filter_map(|pick| figures::latency_ns_max(bundle, pick))
         .max();
-    let mut notes = vec![worst.told()];
+    let mut notes = vec![worst.describe_slowest()];
     if worst.name != decides.name {
-        notes.push(decides.decides(limit_ns));
+        notes.push(decides.describe_deciding(limit_ns));
     }
     if limit.statistic == LatencyStatistic::Max
         && let Some(single_ns) = single_ns
@@ -362,12 +369,17 @@ fn latency(
     check.noted(notes.join("; "))
 }
 
-fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32) -> Judged {
+fn instance(
+    bundle: &Bundle,
+    max_of_ns: u64,
+    limit: &LatencyLimit,
+    instance: u32,
+) -> InstanceResult {
     let pick = figures::judged(bundle, pick_of(limit.class, Some(instance)));
     let name = bundle.run.instances.get(instance as usize).map_or("", |i| i.name.as_str());
     let measured_ns = measure(bundle, max_of_ns, limit, pick);
     let count = figures::totals(bundle, pick).count;
-    let mut judged = Judged {
+    let mut result = InstanceResult {
         name: name.to_owned(),
         count,
         measured_ns,
@@ -377,64 +389,64 @@ fn instance(bundle: &Bundle, max_of_ns: u64, limit: &LatencyLimit, instance: u32
         held_back: None,
     };
     match measured_ns {
-        None if count == 0 => judged.note = "no operation of this kind was measured".to_owned(),
-        None if breaks_though_few(bundle, pick, limit, &mut judged) => {}
+        None if count == 0 => result.note = "no operation of this kind was measured".to_owned(),
+        None if breaks_with_few_samples(bundle, pick, limit, &mut result) => {}
         None => {
             let longer = enough_ns(bundle, count, limit.statistic).map_or(String::new(), |ns| {
                 format!(": {} of measurement would give enough", span(ns))
             });
-            judged.note =
+            result.note =
                 format!("{count} I/Os are too few for {}{longer}", limit.statistic.word());
         }
         Some(mean_ns) if limit.statistic == LatencyStatistic::Avg => {
             let means = figures::latencies_ns(bundle, pick, interval_ns(bundle));
             let keeps = |ns: f64| ns <= limit.limit_ns as f64;
-            let sure = sure(&means, mean_ns as f64, keeps);
+            let confidence = confidence(&means, mean_ns as f64, keeps);
             let (mean, limit) = (mean_ns as f64, limit.limit_ns as f64);
-            judged.note = note_of(bundle, &sure, mean, limit, keeps(mean));
-            (judged.within, judged.interval) = (sure.within, sure.interval);
+            result.note = note_of(bundle, &confidence, mean, limit, keeps(mean));
+            (result.within, result.interval) = (confidence.within, confidence.interval);
         }
         Some(_) => {
             let tail = Tail::of(bundle, |class| pick.takes(class));
             if let Some((tail, quantile)) = tail.zip(limit.statistic.quantile()) {
-                let against = tail.against(quantile, limit.limit_ns);
-                (judged.within, judged.interval) = (against.within, against.interval_ns);
-                judged.note = against.note;
-                if judged.within == Some(true) {
+                let limit_check = tail.check_limit(quantile, limit.limit_ns);
+                (result.within, result.interval) = (limit_check.within, limit_check.interval_ns);
+                result.note = limit_check.note;
+                if result.within == Some(true) {
                     with_held_back(
                         bundle,
                         instance,
                         limit.limit_ns,
                         (&tail, quantile),
-                        &mut judged,
+                        &mut result,
                     );
                 }
             }
         }
     }
-    judged
+    result
 }
 
 /// Returns true, with the row decided, if enough operations exceed the limit that the percentile
 /// breaks it. They may be too few for the percentile itself.
-fn breaks_though_few(
+fn breaks_with_few_samples(
     bundle: &Bundle,
     pick: Pick,
     limit: &LatencyLimit,
-    judged: &mut Judged,
+    result: &mut InstanceResult,
 ) -> bool {
     let tail = Tail::of(bundle, |class| pick.takes(class));
     let Some((tail, quantile)) = tail.zip(limit.statistic.quantile()) else { return false };
     if !tail.breaks_by_a_factor(quantile, limit.limit_ns) {
         return false;
     }
-    judged.within = Some(false);
-    judged.measured_ns = Some(tail.merged().value_at_quantile(quantile));
-    judged.note = format!(
+    result.within = Some(false);
+    result.measured_ns = Some(tail.merged().value_at_quantile(quantile));
+    result.note = format!(
         "{:.0} % of {} I/Os were slower than the limit, which allows {} %; the percentile itself is \
          uncertain",
         100.0 * tail.slow_share(limit.limit_ns),
-        judged.count,
+        result.count,
         (100.0 - quantile * 100.0).max(0.0)
     );
     true
@@ -447,18 +459,18 @@ fn with_held_back(
     instance: u32,
     limit_ns: u64,
     (tail, quantile): (&Tail<'_>, f64),
-    judged: &mut Judged,
+    result: &mut InstanceResult,
 ) {
     let Some(found) = held_back::find(bundle, instance, limit_ns, tail, quantile) else { return };
     let ms = |ns: u64| ns as f64 / 1e6;
-    let recorded_ms = judged.measured_ns.map_or(0.0, ms);
+    let recorded_ms = result.measured_ns.map_or(0.0, ms);
     let percentile = quantile * 100.0;
     match found {
         HeldBack::BreaksLimit { percentile_ns, interval_share } => {
-            judged.within = Some(false);
-            judged.interval = None;
-            judged.measured_ns = Some(percentile_ns);
-            judged.note = format!(
+            result.within = Some(false);
+            result.interval = None;
+            result.measured_ns = Some(percentile_ns);
+            result.note = format!(
                 "operations were slower than the limit during {:.1} % of the time; the recorded \
                  p{percentile} of {recorded_ms:.3} ms hides that, because a closed loop issues \
                  few operations while the storage stalls",
@@ -466,7 +478,7 @@ fn with_held_back(
             );
         }
         HeldBack::Unclear { corrected_ns } => {
-            judged.held_back = Some(format!(
+            result.held_back = Some(format!(
                 "the recorded p{percentile} keeps the limit, but it would be {:.2} ms with the \
                  operations that this closed loop held back during stalls: use an open loop \
                  (`arrival = \"poisson\"`), or write accept_unknown = [\"coordinated-omission\"] \

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Support of a claim by the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Standing {
+pub enum ClaimStatus {
     /// Every mandatory rule of the claim passed.
     #[serde(rename = "believable")]
     Believable,
@@ -21,7 +21,7 @@ pub enum Standing {
     Refuted,
 }
 
-impl Standing {
+impl ClaimStatus {
     /// Returns true if the claim is believable by measurement or by declaration.
     pub fn is_believable(self) -> bool {
         matches!(self, Self::Believable | Self::AsDeclared)

@@ -29,7 +29,7 @@ use plimsoll_evidence::run::EndKind;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, Outcome as FindingOutcome};
-use crate::metrics::{self, ByCpu, Counted, Figure};
+use crate::metrics::{self, ByCpu, Figure, FigureUnit};
 use crate::rules;
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::stats::{Moments, repeats};
@@ -237,13 +237,13 @@ fn metric(figure: &Figure, values: &[Vec<f64>], estimate: bool) -> Metric {
     } else {
         (figure.key.to_owned(), figure.name.to_owned())
     };
-    metric_as(called, figure.higher_is_better, figure.counted, values, estimate)
+    metric_as(called, figure.higher_is_better, figure.unit, values, estimate)
 }
 
 fn metric_as(
     (key, name): (String, String),
     higher_is_better: bool,
-    counted: Counted,
+    unit: FigureUnit,
     values: &[Vec<f64>],
     estimate: bool,
 ) -> Metric {
@@ -259,7 +259,7 @@ fn metric_as(
             interval: together
                 .as_ref()
                 .and_then(|t| t.interval)
-                .map(|i| counted.possible([i.low, i.high])),
+                .map(|i| unit.possible([i.low, i.high])),
             spread: together.and_then(|t| t.spread),
             ratio: None,
             ratio_interval: None,

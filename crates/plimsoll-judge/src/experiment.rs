@@ -66,7 +66,7 @@ pub fn summarise(runs: &[(&Bundle, &Verdict)]) -> Experiment {
             interval: together
                 .as_ref()
                 .and_then(|t| t.interval)
-                .map(|i| figure.counted.possible([i.low, i.high])),
+                .map(|i| figure.unit.possible([i.low, i.high])),
             spread: together.and_then(|t| t.spread),
             values,
         }

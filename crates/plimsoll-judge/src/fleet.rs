@@ -6,9 +6,9 @@
 //! host makes the run INVALID. The rest is a smaller load than the requested one, and no figure
 //! describes the requested load.
 
+mod host_verdicts;
 mod link;
 mod network;
-mod of_hosts;
 mod slow;
 mod system;
 
@@ -21,7 +21,7 @@ use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::MetricsEndpoint;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::Standing;
+use crate::claim::ClaimStatus;
 use crate::finding::{Finding, Outcome};
 use crate::stats::percentile::percentile_gate;
 use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
@@ -72,7 +72,7 @@ pub struct FleetVerdict {
     pub checks: Vec<Check>,
     /// Support of each claim about the sum, from the host with the weakest support.
     #[serde(default)]
-    pub claims: BTreeMap<String, Standing>,
+    pub claims: BTreeMap<String, ClaimStatus>,
     /// All requested hosts.
     pub hosts: Vec<HostLine>,
     /// Findings of the fleet rules other than `pass`, worst first.
@@ -207,7 +207,7 @@ pub fn judge_fleet(
         rules_version: RULES_VERSION,
         run_id: fleet.run_id.clone(),
     };
-    of_hosts::add(judged, fleet, verdicts)
+    host_verdicts::add(judged, fleet, verdicts)
 }
 
 /// Returns the worst result of the fleet's rules and the hosts' verdicts: INVALID before FAIL
@@ -445,12 +445,13 @@ fn balance(
     let shown = bundles.get(&host.name).map(|own| slow::causes(own, &others, is_alone));
     let shown = shown.unwrap_or_default();
     // No host stands out by its values. Looks for findings that only this host's evidence has.
-    let told = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
+    let findings_of = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
     let elsewhere = |rule: &str| {
         let others = hosts.iter().filter(|other| other.name != host.name);
-        others.filter_map(|o| told(&o.name)).flatten().any(|finding| finding.rule == rule)
+        others.filter_map(|o| findings_of(&o.name)).flatten().any(|finding| finding.rule == rule)
     };
-    let own = told(&host.name).into_iter().flatten().filter(|finding| !elsewhere(&finding.rule));
+    let own =
+        findings_of(&host.name).into_iter().flatten().filter(|finding| !elsewhere(&finding.rule));
     let cause = match shown.is_empty() {
         true => own.map(|finding| finding.says.clone()).next(),
         false => Some(shown.join("; ")),

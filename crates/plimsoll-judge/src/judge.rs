@@ -6,7 +6,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, Tier};
 
 use crate::checks;
-use crate::claim::{Claim, Standing};
+use crate::claim::{Claim, ClaimStatus};
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 use crate::rules::{self, Rule, coordinated_omission, generator_limit, seen};
@@ -31,7 +31,7 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         }
         _ => None,
     };
-    let claims = standings(&findings, &claimed, bundle.run.tier);
+    let claims = claim_statuses(&findings, &claimed, bundle.run.tier);
     let mut accepted = accepted(bundle, &findings, &claimed);
     if omission_decides && !accepted.iter().any(|id| id == coordinated_omission::RULE.id) {
         accepted.push(coordinated_omission::RULE.id.to_owned());
@@ -70,7 +70,7 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         achieved_iops_per_s: achieved,
         headroom,
         checks,
-        claims: claims.into_iter().map(|(c, standing)| (c.word().to_owned(), standing)).collect(),
+        claims: claims.into_iter().map(|(c, status)| (c.word().to_owned(), status)).collect(),
         tier: bundle.run.tier,
         findings,
         passed: passed.into_iter().map(|finding| finding.rule).collect(),
@@ -157,26 +157,30 @@ fn refutes(finding: &Finding, claim: Claim) -> bool {
 
 /// Returns the support of each claim. The claims of the run always appear; the others appear if a
 /// rule affects them.
-fn standings(findings: &[Finding], claimed: &[Claim], tier: Tier) -> BTreeMap<Claim, Standing> {
+fn claim_statuses(
+    findings: &[Finding],
+    claimed: &[Claim],
+    tier: Tier,
+) -> BTreeMap<Claim, ClaimStatus> {
     /// T3, a result file alone, can never support these (DESIGN §1).
     const NOT_FROM_A_FILE: [Claim; 4] =
         [Claim::MediaRead, Claim::DurableWrite, Claim::TailLatency, Claim::SustainedWrite];
-    let standing = |claim: Claim| {
+    let status = |claim: Claim| {
         let of_claim: Vec<&Finding> = mandatory(findings, claim).map(|(_, f)| f).collect();
         let any = |outcome| of_claim.iter().any(|finding| finding.outcome == outcome);
         if findings.iter().any(|finding| refutes(finding, claim)) {
-            return Standing::Refuted;
+            return ClaimStatus::Refuted;
         }
         let unshown = of_claim.is_empty()
             || any(Outcome::Unknown)
             || tier == Tier::T3 && NOT_FROM_A_FILE.contains(&claim)
             || !proved_by_a_rule_of_its_own(findings, claim);
         if unshown {
-            Standing::NotShown
+            ClaimStatus::NotShown
         } else if declared_for(findings, claim).next().is_some() {
-            Standing::AsDeclared
+            ClaimStatus::AsDeclared
         } else {
-            Standing::Believable
+            ClaimStatus::Believable
         }
     };
     let shown = [Claim::Requirement, Claim::MediaRead, Claim::SustainedWrite, Claim::DurableWrite];
@@ -186,7 +190,7 @@ fn standings(findings: &[Finding], claimed: &[Claim], tier: Tier) -> BTreeMap<Cl
         .filter(|claim| {
             claimed.contains(claim) || shown.contains(claim) || *claim == Claim::TailLatency
         })
-        .map(|claim| (claim, standing(claim)))
+        .map(|claim| (claim, status(claim)))
         .collect()
 }
 
@@ -224,7 +228,7 @@ struct Case<'a> {
     claimed: &'a [Claim],
     checks: &'a [Check],
     headroom: Option<f64>,
-    claims: &'a BTreeMap<Claim, Standing>,
+    claims: &'a BTreeMap<Claim, ClaimStatus>,
     accepted: &'a [String],
     declared: &'a [String],
 }
@@ -307,8 +311,8 @@ impl Case<'_> {
         }
         self.bundle.plan.requirement.as_ref()?;
         let mut claims = self.claims.iter().filter(|(claim, _)| self.claimed.contains(claim));
-        let unshown = claims.find(|(claim, standing)| {
-            **standing == Standing::NotShown && !self.is_unknown_but_accepted(**claim)
+        let unshown = claims.find(|(claim, status)| {
+            **status == ClaimStatus::NotShown && !self.is_unknown_but_accepted(**claim)
         });
         unshown.map(|(claim, _)| format!("{} is claimed, and nothing here shows it", claim.word()))
     }

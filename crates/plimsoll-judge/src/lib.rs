@@ -22,14 +22,13 @@
 //! - a comparison: figures `metrics.rs`, conditions `compare/conditions.rs`, doubts `doubt.rs`,
 //!   decision `decide.rs`, causes `compare/why.rs`
 //! - a search's conclusion: `tuning.rs`, order of loads `stats/tune`
-//! - users that a quickstart sustains: `carried.rs`
+//! - users that a quickstart sustains: `mailbox_capacity.rs`
 //! - stages: `stages.rs`; replays: `rules/replay`; contradictory evidence:
 //!   `rules/evidence_consistent`
 
 // Only other crates of this workspace use this crate. Names and types document most of it.
 #![allow(missing_docs)]
 
-pub mod carried;
 pub mod checks;
 pub mod claim;
 pub mod compare;
@@ -42,6 +41,7 @@ mod held_back;
 pub mod inside;
 pub mod judge;
 mod links;
+pub mod mailbox_capacity;
 pub mod metrics;
 pub mod place;
 pub mod rules;

@@ -7,7 +7,7 @@ use crate::figures::{self, Pick};
 
 /// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum FigureUnit {
     /// Per second.
     PerSecond,
     /// Bytes per second.
@@ -18,7 +18,7 @@ pub enum Counted {
     Share,
 }
 
-impl Counted {
+impl FigureUnit {
     /// Clips an interval to possible values: none below zero, and no share above one. Student's t
     /// for few runs respects neither bound.
     #[must_use]
@@ -36,7 +36,7 @@ pub struct Figure {
     /// Display name.
     pub name: &'static str,
     /// Unit of the figure.
-    pub counted: Counted,
+    pub unit: FigureUnit,
     /// True if higher values are better.
     pub higher_is_better: bool,
     /// Dependence on the speed of one core, all else equal.
@@ -60,7 +60,7 @@ pub enum ByCpu {
 const RATE: Figure = Figure {
     key: "achieved_iops_per_s",
     name: "achieved I/Os",
-    counted: Counted::PerSecond,
+    unit: FigureUnit::PerSecond,
     higher_is_better: true,
     by_cpu: ByCpu::Grows,
     of: |bundle| figures::rate_per_s(bundle, Pick::Transactional),
@@ -69,7 +69,7 @@ const RATE: Figure = Figure {
 const BANDWIDTH: Figure = Figure {
     key: "bandwidth_bytes_per_s",
     name: "bandwidth",
-    counted: Counted::BytesPerSecond,
+    unit: FigureUnit::BytesPerSecond,
     higher_is_better: true,
     by_cpu: ByCpu::Unknown,
     of: |bundle| {
@@ -81,7 +81,7 @@ const BANDWIDTH: Figure = Figure {
 const CPU_PER_OP: Figure = Figure {
     key: "cpu_ns_per_op",
     name: "CPU per I/O",
-    counted: Counted::Nanoseconds,
+    unit: FigureUnit::Nanoseconds,
     higher_is_better: false,
     by_cpu: ByCpu::Shrinks,
     of: figures::cpu_ns_per_op,
@@ -90,15 +90,15 @@ const CPU_PER_OP: Figure = Figure {
 const CPU_BUSY: Figure = Figure {
     key: "cpu_busy_share",
     name: "CPU of the host",
-    counted: Counted::Share,
+    unit: FigureUnit::Share,
     higher_is_better: false,
     by_cpu: ByCpu::Unknown,
     of: |bundle| bundle.observed.cpu.busy_avg,
 };
 
 const fn latency(key: &'static str, name: &'static str, of: fn(&Bundle) -> Option<f64>) -> Figure {
-    let counted = Counted::Nanoseconds;
-    Figure { key, name, counted, higher_is_better: false, by_cpu: ByCpu::Unknown, of }
+    let unit = FigureUnit::Nanoseconds;
+    Figure { key, name, unit, higher_is_better: false, by_cpu: ByCpu::Unknown, of }
 }
 
 fn mean_ns(bundle: &Bundle, pick: Pick) -> Option<f64> {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_interval_ends_where_its_figure_does() {
-        assert_eq!(Counted::Share.possible([-0.033, 1.11]), [0.0, 1.0]);
-        assert_eq!(Counted::PerSecond.possible([-5.0, 90.0]), [0.0, 90.0]);
+        assert_eq!(FigureUnit::Share.possible([-0.033, 1.11]), [0.0, 1.0]);
+        assert_eq!(FigureUnit::PerSecond.possible([-5.0, 90.0]), [0.0, 90.0]);
     }
 }

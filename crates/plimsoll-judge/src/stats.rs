@@ -19,9 +19,9 @@ pub mod repeats;
 pub mod series;
 pub mod snia;
 pub mod special;
+pub mod steady_state;
 pub mod student;
 pub mod tune;
-pub mod until_steady;
 pub mod warm_up;
 pub mod welch;
 
@@ -37,6 +37,6 @@ pub use moments::Moments;
 pub use percentile::{Quantile, percentile_gate, quantile_of_sorted, quantile_ranks};
 pub use repeats::{Repeats, repeats};
 pub use series::{SteadyMean, steady_mean};
-pub use until_steady::{Progress, UntilSteady};
+pub use steady_state::{Progress, SteadyStateDetector};
 pub use warm_up::settled_from;
 pub use welch::{Comparison, compare};

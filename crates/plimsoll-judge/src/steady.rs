@@ -1,7 +1,7 @@
 //! Steadiness of the system during the measurement.
 //!
 //! The tracked value is the rate of the workload's own operations, interval by interval. The rule
-//! that ended an `until-steady` phase also judges it ([`UntilSteady`], fed from the series). A
+//! that ended an `until-steady` phase also judges it ([`SteadyStateDetector`], fed from the series). A
 //! phase of fixed length is judged once. Its warm-up is cut, and the fifths of the rest must meet
 //! SNIA's two criteria (PTS 2.0.2, 2.1.24). The interval of its mean accounts for autocorrelation.
 
@@ -12,7 +12,9 @@ use plimsoll_plan::{Condition, ResolvedPlan, Stream};
 
 use crate::figures::{self, Pick};
 use crate::stats::snia::WINDOW_ROUNDS;
-use crate::stats::until_steady::{self, Progress, Rule, Settings, UntilSteady, Writes};
+use crate::stats::steady_state::{
+    self, Progress, Rule, Settings, SteadyStateDetector, WriteAmounts,
+};
 use crate::stats::{self, Refusal, settled_from};
 
 /// Minimum number of intervals of a measurement. Below it, neither a warm-up nor a drift can be
@@ -54,7 +56,7 @@ pub fn ends_when_steady(plan: &ResolvedPlan, phase: PhaseKind) -> bool {
 pub fn settings(
     plan: &ResolvedPlan,
     phase: PhaseKind,
-    writes: Option<Writes>,
+    writes: Option<WriteAmounts>,
 ) -> Result<Settings, Refusal> {
     let interval_ns = plan.evidence.interval_ns.max(1);
     let count = |ns: u64| usize::try_from(ns / interval_ns).unwrap_or(usize::MAX);
@@ -71,7 +73,7 @@ pub fn settings(
         values_max: count(cap_ns),
         writes,
     };
-    UntilSteady::new(settings).map(|_| settings)
+    SteadyStateDetector::new(settings).map(|_| settings)
 }
 
 /// Returns the capacity that a phase's writes must cover: the working set. `sizes_bytes` holds the
@@ -82,13 +84,14 @@ pub fn writes(
     phase: PhaseKind,
     sizes_bytes: &[u64],
     written_bytes: u64,
-) -> Option<Writes> {
+) -> Option<WriteAmounts> {
     let matrix = plan.workload.matrix()?;
     let does = |stream: &Stream| phase == PhaseKind::Condition || stream.read_percent < 100.0;
     let sets = matrix.streams.iter().zip(sizes_bytes).filter(|(stream, _)| does(stream));
     let capacity_bytes =
         sets.map(|(stream, size)| stream.files.working_set_bytes.unwrap_or(*size)).sum();
-    (capacity_bytes > 0).then_some(Writes { capacity_bytes, conditioned_bytes: written_bytes })
+    (capacity_bytes > 0)
+        .then_some(WriteAmounts { capacity_bytes, conditioned_bytes: written_bytes })
 }
 
 /// Judges a run's measured phase.
@@ -118,7 +121,7 @@ fn of_ended(bundle: &Bundle) -> Steadiness {
     let conditioned_bytes = condition.map(|phase| phase.written_bytes).sum();
     let phase = PhaseKind::Measure;
     let writes = writes(&bundle.plan, phase, &sizes_bytes, conditioned_bytes);
-    let mut state = match settings(&bundle.plan, phase, writes).and_then(UntilSteady::new) {
+    let mut state = match settings(&bundle.plan, phase, writes).and_then(SteadyStateDetector::new) {
         Ok(state) => state,
         Err(refusal) => {
             return Steadiness { says: refusal.to_string(), ..Steadiness::default() };
@@ -183,8 +186,8 @@ pub fn of_fixed(rates: &[f64]) -> Steadiness {
         Err(why) => return unknown(why.to_string()),
     };
     let rest = &rates[start..];
-    let window = until_steady::fifths(rest);
-    if let Err(why) = until_steady::criteria(window) {
+    let window = steady_state::fifths(rest);
+    if let Err(why) = steady_state::criteria(window) {
         return not(why.to_string());
     }
     let interval = stats::batch_means(rest).ok();

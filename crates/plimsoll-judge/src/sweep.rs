@@ -8,7 +8,7 @@ use plimsoll_evidence::run::EndKind;
 use plimsoll_plan::Workload;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::Standing;
+use crate::claim::ClaimStatus;
 use crate::figures::{self, NS_PER_S, Pick};
 use crate::finding::{Finding, Outcome};
 use crate::steady;
@@ -67,7 +67,7 @@ pub struct SweepPoint {
     pub findings: Vec<PointFinding>,
     /// Claims about the figures and their support, which decide the verdict.
     #[serde(default)]
-    pub claims: BTreeMap<String, Standing>,
+    pub claims: BTreeMap<String, ClaimStatus>,
     /// Place and time of the measurement; `None` in sweeps of older versions.
     #[serde(default)]
     pub place: Option<PointPlace>,
@@ -137,7 +137,7 @@ impl PointPlace {
 
 /// Figure to remember, selected by a rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct KeyFigure {
     /// Name such as `4 KiB random at 75 % reads, depth 4`.
     pub name: String,
     /// Label of the point with this figure.
@@ -162,7 +162,8 @@ pub struct Sweep {
     /// The points already measured, in the plan's order.
     pub points: Vec<SweepPoint>,
     /// Figures to keep in mind.
-    pub remember: Vec<Remembered>,
+    #[serde(rename = "remember")]
+    pub key_figures: Vec<KeyFigure>,
     /// Conditions that hold for every point.
     pub conditions: Vec<String>,
 }
@@ -213,8 +214,8 @@ impl SweepPoint {
         })
     }
 
-    fn remembered(&self, name: String) -> Option<Remembered> {
-        Some(Remembered {
+    fn key_figure(&self, name: String) -> Option<KeyFigure> {
+        Some(KeyFigure {
             name,
             label: self.label.clone(),
             rate_per_s: self.rate_per_s?,
@@ -226,7 +227,7 @@ impl SweepPoint {
 
 /// Selects the figures to remember: each pattern and depth at 4 KiB and 32 KiB with 75 % reads, and
 /// the highest bandwidth of reads and of writes. INVALID points are skipped.
-pub fn remember(points: &[SweepPoint]) -> Vec<Remembered> {
+pub fn key_figures(points: &[SweepPoint]) -> Vec<KeyFigure> {
     let sound: Vec<&SweepPoint> =
         points.iter().filter(|point| point.verdict != VerdictKind::Invalid).collect();
     let mut kept = Vec::new();
@@ -236,7 +237,7 @@ pub fn remember(points: &[SweepPoint]) -> Vec<Remembered> {
         });
         kept.extend(here.filter_map(|point| {
             let (kib, pattern, depth) = (size_bytes / 1024, &point.pattern, point.queue_depth);
-            point.remembered(format!("{kib} KiB {pattern}, 75 % reads, depth {depth}"))
+            point.key_figure(format!("{kib} KiB {pattern}, 75 % reads, depth {depth}"))
         }));
     }
     for (read_percent, name) in [(100.0, "top read bandwidth"), (0.0, "top write bandwidth")] {
@@ -244,7 +245,7 @@ pub fn remember(points: &[SweepPoint]) -> Vec<Remembered> {
         let with = here.filter_map(|point| Some((point.bandwidth_bytes_per_s?, point)));
         let top = with.max_by(|a, b| a.0.total_cmp(&b.0));
         kept.extend(
-            top.and_then(|(_, point)| point.remembered(format!("{name} ({})", point.label))),
+            top.and_then(|(_, point)| point.key_figure(format!("{name} ({})", point.label))),
         );
     }
     kept
@@ -293,7 +294,7 @@ mod tests {
             point(65_536, 0.0, 8e6),
         ];
         points[5].verdict = VerdictKind::Invalid;
-        let names: Vec<String> = remember(&points).into_iter().map(|kept| kept.name).collect();
+        let names: Vec<String> = key_figures(&points).into_iter().map(|kept| kept.name).collect();
         assert_eq!(
             names,
             [
@@ -304,6 +305,6 @@ mod tests {
             ]
         );
         points[0].rate_per_s = None;
-        assert_eq!(remember(&points).len(), 3, "what was not measured is not remembered");
+        assert_eq!(key_figures(&points).len(), 3, "what was not measured is not remembered");
     }
 }

@@ -35,7 +35,7 @@ const FACTOR: f64 = 10.0;
 
 /// Percentile compared with a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Against {
+pub struct LimitCheck {
     /// True if the limit is kept; `None` if the samples do not decide.
     pub within: Option<bool>,
     /// 95 % interval of the percentile in nanoseconds.
@@ -157,7 +157,7 @@ impl<'a> Tail<'a> {
 
     /// Compares the percentile with a limit. The result is decided if the interval is clear of the
     /// limit, or if all tenths of the measurement agree.
-    pub fn against(&self, quantile: f64, limit_ns: u64) -> Against {
+    pub fn check_limit(&self, quantile: f64, limit_ns: u64) -> LimitCheck {
         let interval = self.interval_ns(quantile);
         let within = match interval {
             Some([_, high]) if high <= limit_ns => Some(true),
@@ -171,7 +171,7 @@ impl<'a> Tail<'a> {
             (None, None) => self.why_not(quantile),
         };
         let interval_ns = interval.map(|ends| ends.map(|ns| ns as f64));
-        Against { within, interval_ns, note }
+        LimitCheck { within, interval_ns, note }
     }
 
     /// Returns the share of all operations that is slower than a limit.
@@ -242,7 +242,7 @@ impl<'a> Tail<'a> {
 }
 
 /// Returns true if the samples, of which `effective` are independent, support the percentile.
-pub fn bears(samples: u64, effective: f64, quantile: f64) -> bool {
+pub fn supports_percentile(samples: u64, effective: f64, quantile: f64) -> bool {
     percentile_gate(samples as usize, effective, quantile).is_ok()
 }
 
@@ -311,24 +311,24 @@ mod tests {
         bundle
     }
 
-    fn p99_against(bundle: &Bundle, limit_ns: u64) -> Against {
-        Tail::of(bundle, |_| true).unwrap().against(0.99, limit_ns)
+    fn check_p99(bundle: &Bundle, limit_ns: u64) -> LimitCheck {
+        Tail::of(bundle, |_| true).unwrap().check_limit(0.99, limit_ns)
     }
 
     #[test]
     fn a_percentile_that_is_clear_of_its_limit_is_decided() {
         // First 0.5 % are slow, spread evenly; then 2 %.
-        let few = p99_against(&run(|_| 5), 50 * MS);
+        let few = check_p99(&run(|_| 5), 50 * MS);
         assert_eq!(few.within, Some(true), "{few:?}");
         let [low, high] = few.interval_ns.unwrap();
         assert!(low >= 0.99e6 && high < 2e6, "{few:?}");
-        let many = p99_against(&run(|_| 20), 50 * MS);
+        let many = check_p99(&run(|_| 20), 50 * MS);
         assert_eq!(many.within, Some(false), "{many:?}");
     }
 
     #[test]
     fn one_percent_that_is_now_here_and_now_there_straddles_the_limit() {
-        let even = p99_against(&run(|second| [6, 9, 14, 8, 12][second as usize % 5]), 50 * MS);
+        let even = check_p99(&run(|second| [6, 9, 14, 8, 12][second as usize % 5]), 50 * MS);
         assert_eq!(even.within, None, "{even:?}");
         assert_eq!(even.note, "the interval straddles the limit");
     }
@@ -339,13 +339,13 @@ mod tests {
         let stall = run(|second| if second == 30 { 800 } else { 0 });
         let tail = Tail::of(&stall, |_| true).unwrap();
         assert!(tail.effective_sample(0.99).unwrap() < 200.0);
-        let broken = tail.against(0.99, 50 * MS);
+        let broken = tail.check_limit(0.99, 50 * MS);
         assert_eq!((broken.within, broken.interval_ns), (None, None), "{broken:?}");
         assert!(broken.note.contains("independent ones: too few for p99"), "{broken:?}");
         // Every tenth keeps a limit that even the stall keeps.
-        assert_eq!(tail.against(0.99, 200 * MS).within, Some(true));
+        assert_eq!(tail.check_limit(0.99, 200 * MS).within, Some(true));
         // The other reads all break this limit.
-        assert_eq!(tail.against(0.99, MS / 2).within, Some(false));
+        assert_eq!(tail.check_limit(0.99, MS / 2).within, Some(false));
     }
 
     #[test]
@@ -353,15 +353,15 @@ mod tests {
         let mut bundle = run(|_| 20);
         bundle.run.phases[1].duration_ns = 5 * SECOND_NS;
         bundle.latency_spans.truncate(5);
-        assert_eq!(p99_against(&bundle, 50 * MS).within, Some(false));
-        assert_eq!(p99_against(&bundle, 200 * MS).within, None);
+        assert_eq!(check_p99(&bundle, 50 * MS).within, Some(false));
+        assert_eq!(check_p99(&bundle, 200 * MS).within, None);
     }
 
     #[test]
     fn without_spans_nothing_is_sure() {
         let mut bundle = run(|_| 5);
         bundle.latency_spans.clear();
-        let unsure = p99_against(&bundle, 50 * MS);
+        let unsure = check_p99(&bundle, 50 * MS);
         assert_eq!((unsure.within, unsure.interval_ns), (None, None));
         assert!(unsure.note.starts_with("too short or too unsteady"), "{unsure:?}");
     }

@@ -79,7 +79,7 @@ pub struct Latency {
 
 /// Measured load, with the mean of all its measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct At {
+pub struct TunedLoad {
     /// The load.
     pub load: u64,
     /// Mean rate of the measurements.
@@ -111,16 +111,18 @@ pub struct Tuning {
     /// True if the search finished.
     pub complete: bool,
     /// Highest rate within every ceiling; `None` if no step kept them all.
-    pub load_line: Option<At>,
+    pub load_line: Option<TunedLoad>,
     /// True if the load line was measured twice and has checked neighbours on both sides.
     pub confirmed: bool,
     /// Load with the largest throughput over latency.
-    pub knee: Option<At>,
+    pub knee: Option<TunedLoad>,
     /// Minimum number of threads (or depth) that meets the requirement. `None` without a
     /// requirement, if no load meets it, or in an open loop.
-    pub fewest: Option<At>,
+    #[serde(rename = "fewest")]
+    pub required_load: Option<TunedLoad>,
     /// True if the search showed that a slightly smaller load is not enough.
-    pub fewest_checked: bool,
+    #[serde(rename = "fewest_checked")]
+    pub required_load_checked: bool,
     /// Sentences about a falling curve and an interrupted search.
     pub remarks: Vec<String>,
 }
@@ -230,8 +232,8 @@ impl Tuner {
             load_line: None,
             confirmed: false,
             knee: None,
-            fewest: None,
-            fewest_checked: false,
+            required_load: None,
+            required_load_checked: false,
             remarks: Vec::new(),
         };
         Ok(Self { search, tuning })
@@ -307,16 +309,16 @@ impl Tuner {
         let mut tuning = self.tuning.clone();
         tuning.complete = self.next_load().is_none();
         let outcome = self.search.outcome();
-        let at = |carried: crate::stats::tune::Carried| At {
-            load: carried.load,
-            rate_per_s: carried.throughput_per_s,
-            measurements: carried.measurements,
+        let at = |measured: crate::stats::tune::MeasuredLoad| TunedLoad {
+            load: measured.load,
+            rate_per_s: measured.throughput_per_s,
+            measurements: measured.measurements,
         };
         tuning.load_line = outcome.load_line.map(at);
         tuning.confirmed = outcome.confirmed;
         tuning.knee = outcome.knee.map(at);
-        tuning.fewest = outcome.fewest.map(at);
-        tuning.fewest_checked = outcome.fewest_checked;
+        tuning.required_load = outcome.required_load.map(at);
+        tuning.required_load_checked = outcome.required_load_checked;
         // A load line below a faster load that never settled is a lower bound.
         tuning.confirmed &= tuning.unsettled().is_none();
         tuning.remarks = remarks(&tuning, &outcome);
@@ -443,11 +445,11 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
         };
         remarks.push(says);
     }
-    if tuning.fewest.is_some() && !tuning.fewest_checked {
+    if tuning.required_load.is_some() && !tuning.required_load_checked {
         remarks.push(format!("Whether fewer {name} do was not shown: the steps did not suffice."));
     }
     if let (Some(required), None, false, None) =
-        (tuning.required_per_s, tuning.fewest, tuning.knob.is_open(), unsettled)
+        (tuning.required_per_s, tuning.required_load, tuning.knob.is_open(), unsettled)
     {
         remarks.push(format!("No load that was measured meets the required {required:.1}/s."));
     }
@@ -481,7 +483,7 @@ mod tests {
             let mut tuning = tuner.tuning();
             tuning.steps = vec![tuner.step(&bundle, &judge(&bundle))];
             (tuning.complete, tuning.load_line) =
-                (true, Some(At { load: 8, rate_per_s: 10_000.0, measurements: 2 }));
+                (true, Some(TunedLoad { load: 8, rate_per_s: 10_000.0, measurements: 2 }));
             tuning.verdict()
         };
         assert_eq!(step_with(&|_| {}), VerdictKind::Pass);

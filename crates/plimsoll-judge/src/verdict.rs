@@ -6,7 +6,7 @@ use std::fmt;
 use plimsoll_evidence::run::Tier;
 use serde::{Deserialize, Serialize};
 
-use crate::claim::Standing;
+use crate::claim::ClaimStatus;
 use crate::finding::Finding;
 
 /// Version of the rules and thresholds. The same bundle under the same version gives the same
@@ -162,7 +162,7 @@ pub struct Verdict {
     /// Checks, one per limit.
     pub checks: Vec<Check>,
     /// Support of each claim by the evidence.
-    pub claims: BTreeMap<String, Standing>,
+    pub claims: BTreeMap<String, ClaimStatus>,
     /// Trust level of the evidence.
     pub tier: Tier,
     /// Findings other than `pass`, worst first.

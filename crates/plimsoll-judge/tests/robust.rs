@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use plimsoll_judge::stats::omission::{Bin, corrected};
-use plimsoll_judge::stats::until_steady::{Rule, Settings, UntilSteady, Writes};
+use plimsoll_judge::stats::steady_state::{Rule, Settings, SteadyStateDetector, WriteAmounts};
 use plimsoll_judge::stats::{
     Moments, Refusal, batch_means, block_bootstrap, compare, effective_sample, kolmogorov_smirnov,
     little, quantile_of_sorted, repeats, segments, settled_from, snia, steady_mean,
@@ -48,14 +48,14 @@ proptest! {
         let _ = quantile_of_sorted(&values, p, p);
         let _ = block_bootstrap(&values, |v| v[0], p, 100, 1);
         let _ = little(p, *values.first().unwrap_or(&1.0), 1.0);
-        let _ = snia::attained(&[&values, &other]);
+        let _ = snia::find_steady_state(&[&values, &other]);
         let _ = Moments::of(&values).skewness();
         let settings = Settings {
             rule: Rule::Series { values_min: 20, relative_half_width: 0.1 },
             values_max: 100,
-            writes: Some(Writes { capacity_bytes: 50, conditioned_bytes: u64::MAX - 10 }),
+            writes: Some(WriteAmounts { capacity_bytes: 50, conditioned_bytes: u64::MAX - 10 }),
         };
-        let mut state = UntilSteady::new(settings).unwrap();
+        let mut state = SteadyStateDetector::new(settings).unwrap();
         for value in &values {
             state.push(*value, 1);
         }

@@ -6,8 +6,8 @@
 mod synthetic;
 
 use plimsoll_judge::stats::quantile_of_sorted;
-use plimsoll_judge::stats::until_steady::{
-    Progress, Rule, Settings, Steady, UntilSteady, Why, Writes,
+use plimsoll_judge::stats::steady_state::{
+    Progress, Rule, Settings, SteadyPart, SteadyStateDetector, UnsteadyReason, WriteAmounts,
 };
 use synthetic::Source;
 
@@ -18,8 +18,8 @@ const SERIES: Rule = Rule::Series { values_min: 60, relative_half_width: 0.05 };
 fn until(
     settings: Settings,
     mut next: impl FnMut(usize) -> (f64, u64),
-) -> (Result<Steady, Why>, usize) {
-    let mut state = UntilSteady::new(settings).expect("settings that can be met");
+) -> (Result<SteadyPart, UnsteadyReason>, usize) {
+    let mut state = SteadyStateDetector::new(settings).expect("settings that can be met");
     for i in 0.. {
         let (value, written_bytes) = next(i);
         match state.push(value, written_bytes) {
@@ -80,7 +80,7 @@ fn a_decaying_device_is_not_steady_before_its_capacity_is_written() {
         for capacity_s in [900, 1_800, 3_600_u64] {
             let unit = 1_000_000.0;
             let capacity_bytes = capacity_s * 1_000_000;
-            let writes = Some(Writes { capacity_bytes, conditioned_bytes: 0 });
+            let writes = Some(WriteAmounts { capacity_bytes, conditioned_bytes: 0 });
             let settings = Settings { rule, values_max: 28_800, writes };
             for seed in 0..20 {
                 let mut source = Source::new(seed);

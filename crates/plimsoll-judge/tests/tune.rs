@@ -64,7 +64,7 @@ impl System {
     }
 
     /// Returns the minimum number of threads that meets a requirement within the ceiling.
-    fn fewest(self, goal: &Goal, required: f64) -> Option<f64> {
+    fn required_load(self, goal: &Goal, required: f64) -> Option<f64> {
         loads(goal).find(|&load| {
             let (throughput, latency) = self.at(load);
             throughput >= required && goal.ceilings_ns.iter().all(|&ceiling| latency <= ceiling)
@@ -189,12 +189,12 @@ fn the_fewest_threads_are_found() {
                 let most = system.line(&goal(system, None, None));
                 let required = most * (0.2 + 0.5 * source.uniform());
                 let goal = goal(system, None, Some(required));
-                let truth = system.fewest(&goal, required).unwrap();
+                let truth = system.required_load(&goal, required).unwrap();
                 let outcome = search(system, &goal, noise, seed);
                 assert!(outcome.steps <= STEPS_MAX, "seed {seed} {system:?}");
                 steps += outcome.steps;
-                unchecked += u64::from(!outcome.fewest_checked);
-                let found = outcome.fewest.map_or(0.0, |fewest| fewest.load as f64);
+                unchecked += u64::from(!outcome.required_load_checked);
+                let found = outcome.required_load.map_or(0.0, |required| required.load as f64);
                 // Noise can change the result by one thread; 5 % is the search's own precision.
                 let allowed = (0.1 * truth).max(if noise > 0.0 { 1.0 } else { 0.0 });
                 missed += u64::from((found - truth).abs() > allowed);
@@ -252,7 +252,7 @@ proptest::proptest! {
         let Step::Done(outcome) = search.next_step() else {
             panic!("more than {STEPS_MAX} steps")
         };
-        for answer in [outcome.load_line, outcome.fewest, outcome.knee].into_iter().flatten() {
+        for answer in [outcome.load_line, outcome.required_load, outcome.knee].into_iter().flatten() {
             proptest::prop_assert!(search.points().iter().any(|p| p.load == answer.load));
         }
     }

@@ -10,7 +10,7 @@ use plimsoll_evidence::run::{
     PhaseKind, Run, Tier,
 };
 use plimsoll_evidence::series::{Data, Row};
-use plimsoll_judge::claim::Standing;
+use plimsoll_judge::claim::ClaimStatus;
 use plimsoll_judge::finding::Outcome;
 use plimsoll_judge::{Verdict, VerdictKind, judge};
 use plimsoll_plan::Plan;
@@ -198,9 +198,9 @@ fn a_good_run_passes_with_headroom_and_shows_no_more_than_it_can() {
     let achieved = verdict.achieved_iops_per_s.unwrap();
     assert!((150.0..160.0).contains(&achieved), "{achieved}");
     assert!((verdict.headroom.unwrap() - (achieved / 100.0 - 1.0)).abs() < 1e-12);
-    assert_eq!(verdict.claims["requirement"], Standing::Believable);
+    assert_eq!(verdict.claims["requirement"], ClaimStatus::Believable);
     for claim in ["media-read", "durable-write", "sustained-write", "tail-latency"] {
-        assert_eq!(verdict.claims[claim], Standing::NotShown, "{claim}");
+        assert_eq!(verdict.claims[claim], ClaimStatus::NotShown, "{claim}");
     }
     // Unknown rules are reported, and no rule fails.
     assert!(
@@ -227,7 +227,7 @@ fn what_no_device_moved_is_invalid_and_what_cannot_be_told_is_undecided() {
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Invalid);
     assert_eq!(outcome(&verdict, "bytes-balance"), Some(Outcome::Fail));
-    assert_eq!(verdict.claims["requirement"], Standing::Refuted);
+    assert_eq!(verdict.claims["requirement"], ClaimStatus::Refuted);
     bundle.observed.generator.storage_read_bytes = Some(read * 81 / 100);
     assert_eq!(judge(&bundle).verdict, VerdictKind::Pass);
 }

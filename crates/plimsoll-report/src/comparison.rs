@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use plimsoll_judge::compare::{Comparison, Divergence, Explanation, Metric, Outcome, SideFigure};
-use plimsoll_judge::metrics::{self, Counted, Figure};
+use plimsoll_judge::metrics::{self, Figure, FigureUnit};
 
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::{Letters, Unit};
@@ -186,11 +186,11 @@ fn standings(comparison: &Comparison) -> Section {
 
 /// Returns the unit of a figure by its key. An estimate has the unit of its figure.
 pub fn unit(key: &str) -> Unit {
-    match figure(key).map(|figure| figure.counted) {
-        Some(Counted::PerSecond) => Unit::Rate,
-        Some(Counted::BytesPerSecond) => Unit::Bandwidth,
-        Some(Counted::Nanoseconds) => Unit::Latency,
-        Some(Counted::Share) => Unit::Share,
+    match figure(key).map(|figure| figure.unit) {
+        Some(FigureUnit::PerSecond) => Unit::Rate,
+        Some(FigureUnit::BytesPerSecond) => Unit::Bandwidth,
+        Some(FigureUnit::Nanoseconds) => Unit::Latency,
+        Some(FigureUnit::Share) => Unit::Share,
         // A latency of a class, of all hosts.
         None if key.contains("latency_ns_") => Unit::Latency,
         None => Unit::Plain,

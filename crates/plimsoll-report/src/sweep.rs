@@ -2,7 +2,7 @@
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::finding::Outcome;
-use plimsoll_judge::sweep::{PointFinding, Remembered, Sweep, SweepPoint};
+use plimsoll_judge::sweep::{KeyFigure, PointFinding, Sweep, SweepPoint};
 
 use crate::document::{Block, Document, Fact, Section};
 use crate::number::{Letters, Unit, elapsed};
@@ -154,7 +154,7 @@ fn drawn(sweep: &Sweep) -> study::Sweep {
     study::Sweep {
         name: sweep.name.clone(),
         cells: sweep.points.iter().map(cell).collect(),
-        remember: sweep.remember.iter().map(fact).collect(),
+        remember: sweep.key_figures.iter().map(fact).collect(),
         conditions: sweep.conditions.clone(),
     }
 }
@@ -182,7 +182,7 @@ fn cell(point: &SweepPoint) -> study::SweepCell {
     }
 }
 
-fn fact(kept: &Remembered) -> Fact {
+fn fact(kept: &KeyFigure) -> Fact {
     let rate = Cell::number(Unit::Rate, kept.rate_per_s);
     let bandwidth = Cell::number(Unit::Bandwidth, kept.bandwidth_bytes_per_s);
     // The figure in the name comes first.
@@ -250,7 +250,7 @@ mod tests {
                 point("a", 5_000_000_000, "it fell"),
                 point("b", 5_000_000_000, "it rose"),
             ],
-            remember: Vec::new(),
+            key_figures: Vec::new(),
             conditions: Vec::new(),
         };
         let document = sweep_document(&sweep);

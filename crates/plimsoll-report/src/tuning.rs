@@ -1,7 +1,7 @@
 //! Report of a search for the load line.
 
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::tuning::{At, TuneStep, Tuning};
+use plimsoll_judge::tuning::{TuneStep, TunedLoad, Tuning};
 
 use crate::document::{Document, Fact};
 use crate::number::{Letters, Unit};
@@ -50,9 +50,9 @@ fn reason(tuning: &Tuning) -> String {
             line.load
         ),
     };
-    let needed = match (tuning.required_per_s, tuning.load_line, tuning.fewest) {
-        (Some(required), _, Some(At { load, rate_per_s, .. })) => {
-            let fewest = if tuning.fewest_checked {
+    let needed = match (tuning.required_per_s, tuning.load_line, tuning.required_load) {
+        (Some(required), _, Some(TunedLoad { load, rate_per_s, .. })) => {
+            let fewest = if tuning.required_load_checked {
                 "The lowest load that meets"
             } else {
                 "A load that meets"
@@ -78,14 +78,14 @@ pub fn curve(tuning: &Tuning) -> Curve {
     steps.sort_by_key(|step| step.load);
     // A load that was measured several times has several steps. Its representative is the one
     // nearest to their mean.
-    let nearest = |at: Option<At>| {
+    let nearest = |at: Option<TunedLoad>| {
         let at = at?;
         let off =
             |step: &TuneStep| step.rate_per_s.map_or(f64::INFINITY, |r| (r - at.rate_per_s).abs());
         let of_load = steps.iter().enumerate().filter(|(_, step)| step.load == at.load);
         of_load.min_by(|a, b| off(a.1).total_cmp(&off(b.1))).map(|(index, _)| index)
     };
-    let (load_line, fewest) = (nearest(tuning.load_line), nearest(tuning.fewest));
+    let (load_line, fewest) = (nearest(tuning.load_line), nearest(tuning.required_load));
     Curve {
         name: tuning.name.clone(),
         load_name: tuning.knob.load_name().to_owned(),

@@ -181,7 +181,7 @@ pub fn resolve_threads(
         SearchOptions { range, fresh: false, keep: false, destroy: Vec::new(), bundles, driver };
     let found = search(config.plan, resolved, &options, config.places, listener, config.interrupt)?;
     listener.say(&format!("report of the search: {}", found.report.display()));
-    let at = found.tuning.fewest.or(found.tuning.load_line);
+    let at = found.tuning.required_load.or(found.tuning.load_line);
     match (found.exit, at) {
         (Exit::Ok | Exit::Fail | Exit::NoVerdict, Some(at)) => {
             listener.part(&format!("using {} threads", at.load));

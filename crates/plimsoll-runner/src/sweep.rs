@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::sweep::{Sweep, SweepPoint, remember};
+use plimsoll_judge::sweep::{Sweep, SweepPoint, key_figures};
 use plimsoll_plan::{MatrixPoint, ResolvedPlan, SizeBytes, Workload};
 use plimsoll_report::sweep_document;
 
@@ -151,7 +151,7 @@ impl SweepProgress {
             plan_sha256: sha256.clone(),
             points_planned: points.len(),
             points: Vec::new(),
-            remember: Vec::new(),
+            key_figures: Vec::new(),
             conditions: conditions(plan),
         };
         let found = match earlier {
@@ -183,7 +183,7 @@ impl SweepProgress {
         }
         let at = |label: &str| points.iter().position(|point| point.label == label);
         sweep.points.sort_by_key(|point| at(&point.label));
-        sweep.remember = remember(&sweep.points);
+        sweep.key_figures = key_figures(&sweep.points);
         Ok(Self { sweep, experiment: Some(experiment) })
     }
 
@@ -282,7 +282,7 @@ impl SweepProgress {
         self.sweep.points.push(point);
         let at = |label: &str| order.iter().position(|point| point.label == label);
         self.sweep.points.sort_by_key(|point| at(&point.label));
-        self.sweep.remember = remember(&self.sweep.points);
+        self.sweep.key_figures = key_figures(&self.sweep.points);
         if let Some(experiment) = &mut self.experiment {
             experiment.note(evidence);
             let html = render::document_html(&sweep_document(&self.sweep))?;
@@ -309,7 +309,7 @@ pub fn reload(directory: &Path) -> Result<(Sweep, RunSet), RunnerError> {
         .filter_map(|label| sweep.points.iter().rposition(|point| point.label == *label))
         .collect();
     sweep.points = latest.into_iter().map(|at| sweep.points[at].clone()).collect();
-    sweep.remember = remember(&sweep.points);
+    sweep.key_figures = key_figures(&sweep.points);
     Ok((sweep, run_set))
 }
 

@@ -3,7 +3,7 @@
 use plimsoll_engine::ending::Ending;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_judge::stats::Progress;
-use plimsoll_judge::stats::UntilSteady as State;
+use plimsoll_judge::stats::SteadyStateDetector as State;
 use plimsoll_judge::steady;
 use plimsoll_plan::ResolvedPlan;
 

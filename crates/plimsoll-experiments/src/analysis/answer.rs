@@ -1,6 +1,6 @@
 //! Answers an experiment's questions from its figures, and checks published arithmetic.
 
-use plimsoll_judge::metrics::{self, Counted};
+use plimsoll_judge::metrics::{self, FigureUnit};
 use plimsoll_judge::tuning::Tuning;
 use plimsoll_judge::verdict::VerdictKind;
 use serde::{Deserialize, Serialize};
@@ -97,18 +97,18 @@ fn answer(
     }
 }
 
-fn counted(key: &str) -> Counted {
-    metrics::all().find(|f| f.key == key).map_or(Counted::PerSecond, |figure| figure.counted)
+fn figure_unit(key: &str) -> FigureUnit {
+    metrics::all().find(|f| f.key == key).map_or(FigureUnit::PerSecond, |figure| figure.unit)
 }
 
 /// A figure in words.
 fn value(key: &str, value: f64) -> String {
-    match counted(key) {
-        Counted::PerSecond => per_second(value),
-        Counted::BytesPerSecond if value >= 1e9 => format!("{:.2} GB/s", value / 1e9),
-        Counted::BytesPerSecond => format!("{:.1} MB/s", value / 1e6),
-        Counted::Nanoseconds => ms(value),
-        Counted::Share => percent(value),
+    match figure_unit(key) {
+        FigureUnit::PerSecond => per_second(value),
+        FigureUnit::BytesPerSecond if value >= 1e9 => format!("{:.2} GB/s", value / 1e9),
+        FigureUnit::BytesPerSecond => format!("{:.1} MB/s", value / 1e6),
+        FigureUnit::Nanoseconds => ms(value),
+        FigureUnit::Share => percent(value),
     }
 }
 
@@ -125,7 +125,7 @@ fn shown(figure: &FigureAnalysis) -> String {
 
 /// More or less of it, in the words of the figure; the same within half a percent.
 fn more_or_less(key: &str, ratio: f64) -> &'static str {
-    let longer = matches!(counted(key), Counted::Nanoseconds);
+    let longer = matches!(figure_unit(key), FigureUnit::Nanoseconds);
     match (ratio, longer) {
         (r, true) if r >= 1.005 => "Longer",
         (r, true) if r <= 0.995 => "Shorter",
@@ -244,10 +244,13 @@ fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
         name => format!("{name} {load}"),
     };
     let mut says = Vec::new();
-    match (found.fewest, found.required_per_s) {
+    match (found.required_load, found.required_per_s) {
         (Some(fewest), Some(required)) => {
-            let checked =
-                if found.fewest_checked { ", and smaller loads were shown not to" } else { "" };
+            let checked = if found.required_load_checked {
+                ", and smaller loads were shown not to"
+            } else {
+                ""
+            };
             says.push(format!(
                 "{} meet the required {}: they sustain {}{checked}.",
                 capital(&load(fewest.load)),

@@ -173,7 +173,7 @@ fn figures(input: &Input<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<Figur
         let published = given.map(|given| given.value);
         let mean = together.as_ref().map(|t| t.mean);
         let interval = together.as_ref().and_then(|t| t.interval);
-        let interval = interval.map(|i| figure.counted.possible([i.low, i.high]));
+        let interval = interval.map(|i| figure.unit.possible([i.low, i.high]));
         let over = |value: f64| published.filter(|p| *p > 0.0).map(|p| value / p);
         FigureAnalysis {
             key: figure.key.to_owned(),

@@ -1,6 +1,6 @@
 //! Searches for the load line and the fewest threads, step by step.
 
-use plimsoll_judge::tuning::{At, Tuning};
+use plimsoll_judge::tuning::{TunedLoad, Tuning};
 use plimsoll_report::chart::Plot;
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::Unit;
@@ -72,7 +72,7 @@ fn summary(found: &[(&SearchAnalysis, &Tuning)]) -> Table {
     );
     for (search, tuning) in found {
         let parts = f64::from(search.servers.max(1));
-        let of = |at: Option<At>| match at {
+        let of = |at: Option<TunedLoad>| match at {
             Some(at) => [Cell::count(at.load), Cell::number(Unit::Rate, at.rate_per_s / parts)],
             None => [Cell::not_applicable(), Cell::not_applicable()],
         };
@@ -80,7 +80,7 @@ fn summary(found: &[(&SearchAnalysis, &Tuning)]) -> Table {
             Cell::text(search.name.clone()).tone(Tone::Strong),
             Cell::maybe(Unit::Rate, tuning.required_per_s.map(|rate| rate / parts)),
         ];
-        row.extend(of(tuning.fewest));
+        row.extend(of(tuning.required_load));
         row.extend(of(tuning.load_line));
         row.push(Cell::text(search.title.clone()));
         table.rows.push(row);

@@ -15,7 +15,7 @@ use super::{
     unmatched_acceptances,
 };
 use crate::fleet::{ClassLine, FleetVerdict};
-use crate::metrics::{self, Counted};
+use crate::metrics::{self, FigureUnit};
 use crate::verdict::{Verdict, VerdictKind};
 
 /// Condition of the number of hosts.
@@ -170,7 +170,7 @@ fn metrics_of(sides: &[FleetSide<'_>]) -> Vec<Metric> {
     let Some((first, _)) = runs().find_map(|run| run.hosts.first()) else { return Vec::new() };
     let mut all = Vec::new();
     for figure in metrics::of(&first.plan.workload) {
-        if !matches!(figure.counted, Counted::PerSecond | Counted::BytesPerSecond) {
+        if !matches!(figure.unit, FigureUnit::PerSecond | FigureUnit::BytesPerSecond) {
             continue;
         }
         let of_run = |run: &FleetRun<'_>| {
@@ -202,8 +202,8 @@ fn metrics_of(sides: &[FleetSide<'_>]) -> Vec<Metric> {
                 sides.iter().map(|side| side.runs.iter().filter_map(of_run).collect()).collect();
             if values.iter().all(|values| !values.is_empty()) {
                 let (key, name) = (format!("{class}_{key}"), format!("{class}: {name}"));
-                let counted = Counted::Nanoseconds;
-                all.push(metric_as((key, name), false, counted, &values, false));
+                let unit = FigureUnit::Nanoseconds;
+                all.push(metric_as((key, name), false, unit, &values, false));
             }
         }
     }

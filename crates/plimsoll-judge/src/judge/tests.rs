@@ -180,7 +180,7 @@ fn a_claim_beside_a_requirement_takes_none_of_its_rules_away() {
         bundle.plan.claims = claims;
         let verdict = judge(&bundle);
         assert_eq!(verdict.verdict, VerdictKind::Invalid, "{}", verdict.reason);
-        assert_eq!(verdict.claims["requirement"], Standing::Refuted);
+        assert_eq!(verdict.claims["requirement"], ClaimStatus::Refuted);
     }
 }
 
@@ -198,7 +198,7 @@ fn a_claim_that_nothing_shows_is_no_pass() {
     assert_eq!(verdict.verdict, VerdictKind::Pass, "{}", verdict.reason);
     assert_eq!(verdict.accepted, ["served-from-cache-below"]);
     assert!(verdict.reason.contains("accepts as unknown: served-from-cache-below"));
-    assert_eq!(verdict.claims["media-read"], Standing::NotShown, "accepted is not shown");
+    assert_eq!(verdict.claims["media-read"], ClaimStatus::NotShown, "accepted is not shown");
 }
 
 #[test]
@@ -360,7 +360,7 @@ proptest! {
         if verdict.verdict == VerdictKind::Pass {
             prop_assert!(!verdict.checks.is_empty());
             prop_assert!(verdict.checks.iter().all(|check| check.ok == Some(true)));
-            prop_assert_eq!(verdict.claims["requirement"], Standing::Believable);
+            prop_assert_eq!(verdict.claims["requirement"], ClaimStatus::Believable);
             prop_assert!(bundle.run.measure().unwrap().duration_ns >= 30 * SECOND_NS);
         }
     }

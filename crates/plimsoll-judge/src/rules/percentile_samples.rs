@@ -6,7 +6,7 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
-use crate::tail::{Tail, bears};
+use crate::tail::{Tail, supports_percentile};
 
 /// Percentile of a claim about the tail if the requirement names none.
 const P_DEFAULT: f64 = 0.99;
@@ -49,7 +49,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             effective * (1.0 - judged)
         ));
     }
-    let finding = if bears(samples, effective.unwrap_or(samples as f64), judged) {
+    let finding = if supports_percentile(samples, effective.unwrap_or(samples as f64), judged) {
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
         Finding::new(RULE.id, Outcome::Unknown, format!("{says}: ten are needed"))

@@ -68,9 +68,9 @@ impl Window {
 
 /// Result of the rule over a whole test.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Attained {
+pub enum SteadyStateResult {
     /// Steady: the window ends with this round.
-    At {
+    Steady {
         /// Last round of the window, counted from 1.
         round: usize,
         /// The window's figures, one per tracked variable.
@@ -95,7 +95,7 @@ pub enum Attained {
 /// Variables of different length are judged up to the shortest. Without variables the result is
 /// `NotYet`. Rounds after the 25th are ignored.
 #[must_use]
-pub fn attained(tracked: &[&[f64]]) -> Attained {
+pub fn find_steady_state(tracked: &[&[f64]]) -> SteadyStateResult {
     let rounds = tracked.iter().map(|series| series.len()).min().unwrap_or(0).min(ROUNDS_MAX);
     let mut latest = Vec::new();
     for end in WINDOW_ROUNDS..=rounds {
@@ -104,13 +104,13 @@ pub fn attained(tracked: &[&[f64]]) -> Attained {
             .map(|series| Window::of(&core::array::from_fn(|i| series[end - WINDOW_ROUNDS + i])))
             .collect();
         if latest.iter().all(Window::steady) {
-            return Attained::At { round: end, windows: latest };
+            return SteadyStateResult::Steady { round: end, windows: latest };
         }
     }
     if rounds == ROUNDS_MAX {
-        Attained::Never { windows: latest }
+        SteadyStateResult::Never { windows: latest }
     } else {
-        Attained::NotYet { rounds, windows: latest }
+        SteadyStateResult::NotYet { rounds, windows: latest }
     }
 }
 
@@ -164,20 +164,27 @@ mod tests {
         let decaying = [200.0, 150.0, 120.0, 104.0, 102.0, 101.0, 100.0, 100.0, 100.0];
         let flat = [50.0; 9];
         // Rounds 3 to 7: mean 105.4, range 20 (19 %), rise 17.2 (16 %). Rounds 4 to 8 pass.
-        let Attained::At { round, windows } = attained(&[&decaying, &flat]) else {
+        let SteadyStateResult::Steady { round, windows } = find_steady_state(&[&decaying, &flat])
+        else {
             panic!("must be steady")
         };
         assert_eq!((round, windows.len()), (8, 2));
-        assert!(matches!(attained(&[&decaying[..7], &flat]), Attained::NotYet { rounds: 7, .. }));
-        assert!(matches!(attained(&[]), Attained::NotYet { rounds: 0, .. }));
+        assert!(matches!(
+            find_steady_state(&[&decaying[..7], &flat]),
+            SteadyStateResult::NotYet { rounds: 7, .. }
+        ));
+        assert!(matches!(find_steady_state(&[]), SteadyStateResult::NotYet { rounds: 0, .. }));
     }
 
     #[test]
     fn the_25th_round_is_the_last() {
         let mut rounds: Vec<f64> = (0..24).map(|i| 1000.0 * libm::pow(0.9, f64::from(i))).collect();
-        assert!(matches!(attained(&[&rounds]), Attained::NotYet { rounds: 24, .. }));
+        assert!(matches!(
+            find_steady_state(&[&rounds]),
+            SteadyStateResult::NotYet { rounds: 24, .. }
+        ));
         rounds.push(1.0);
         rounds.extend([50.0; 10]);
-        assert!(matches!(attained(&[&rounds]), Attained::Never { .. }));
+        assert!(matches!(find_steady_state(&[&rounds]), SteadyStateResult::Never { .. }));
     }
 }

@@ -97,7 +97,7 @@ pub enum Step {
 
 /// Measured load, with the mean of all its measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Carried {
+pub struct MeasuredLoad {
     /// The load.
     pub load: u64,
     /// Mean of the measurements, in operations per second.
@@ -111,18 +111,18 @@ pub struct Carried {
 pub struct Outcome {
     /// Highest throughput within every ceiling, at the smallest load that gives it. `None` if no
     /// measured load is within the ceilings.
-    pub load_line: Option<Carried>,
+    pub load_line: Option<MeasuredLoad>,
     /// True if the load line was measured twice and its neighbours on both sides achieve less.
     pub confirmed: bool,
     /// Load with the largest throughput over latency (L. Kleinrock, *Power and Deterministic Rules
     /// of Thumb*, 1979). Beyond it, latency grows faster than throughput.
-    pub knee: Option<Carried>,
+    pub knee: Option<MeasuredLoad>,
     /// Smallest load that meets the requirement within the ceilings. `None` without a requirement,
     /// or if no load meets it.
-    pub fewest: Option<Carried>,
-    /// True if a load just below `fewest` (one less, or 5 %) was measured and does not meet the
+    pub required_load: Option<MeasuredLoad>,
+    /// True if a load just below `required_load` (one less, or 5 %) was measured and does not meet the
     /// requirement.
-    pub fewest_checked: bool,
+    pub required_load_checked: bool,
     /// Number of measurements.
     pub steps: usize,
 }

@@ -3,7 +3,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
-use plimsoll_judge::carried::{Answer, Carried, answer};
+use plimsoll_judge::mailbox_capacity::{MailboxEstimate, ProfileEstimate, estimate};
 
 use super::checks::label;
 use super::empty_section;
@@ -13,11 +13,11 @@ use crate::table::{Cell, Column, Table};
 
 /// Returns an empty section for other runs.
 pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
-    let Some(answer) = answer(bundle, verdict) else { return empty_section() };
+    let Some(capacity) = estimate(bundle, verdict) else { return empty_section() };
     let mut section = Section::brief("carried", "What this storage would carry")
-        .with(Block::Table(table(&answer)))
-        .with(Block::List(words(&answer)));
-    section = match (&answer.next, answer.promised) {
+        .with(Block::Table(table(&capacity)))
+        .with(Block::List(words(&capacity)));
+    section = match (&capacity.next, capacity.promised) {
         (Some(next), Some(mailboxes)) => section.with(Block::Listing {
             caption: format!(
                 "Next, run a test of two hours with {mailboxes} heavy mailboxes, the number that these figures suggest"
@@ -32,8 +32,8 @@ pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     section
 }
 
-fn table(answer: &Answer) -> Table {
-    let size = Unit::Size.show(answer.mailbox_bytes as f64, Letters::Unicode);
+fn table(capacity: &MailboxEstimate) -> Table {
+    let size = Unit::Size.show(capacity.mailbox_bytes as f64, Letters::Unicode);
     let mut table = Table::new(
         &format!("Mailboxes of {size}"),
         vec![
@@ -45,11 +45,11 @@ fn table(answer: &Answer) -> Table {
             Column::words("limited by", "limited_by"),
         ],
     );
-    table.rows = answer.profiles.iter().map(row).collect();
+    table.rows = capacity.profiles.iter().map(row).collect();
     table
 }
 
-fn row(one: &Carried) -> Vec<Cell> {
+fn row(one: &ProfileEstimate) -> Vec<Cell> {
     let count = |count: Option<u64>| count.map_or_else(Cell::unknown, Cell::count);
     let [low, high] = one.by_rate_interval.map_or([None; 2], |ends| ends.map(Some));
     vec![
@@ -62,14 +62,14 @@ fn row(one: &Carried) -> Vec<Cell> {
     ]
 }
 
-fn words(answer: &Answer) -> Vec<String> {
-    let rate = Unit::Rate.show(answer.rate_per_s, Letters::Unicode);
-    let free = match answer.free_bytes {
+fn words(capacity: &MailboxEstimate) -> Vec<String> {
+    let rate = Unit::Rate.show(capacity.rate_per_s, Letters::Unicode);
+    let free = match capacity.free_bytes {
         Some(free) => format!("{} are free", Unit::Size.show(free as f64, Letters::Unicode)),
         None => "free space is unknown".to_owned(),
     };
     let mut all = Vec::new();
-    if !answer.can_be_relied_on {
+    if !capacity.can_be_relied_on {
         all.push("The run is INVALID: no figure here can be relied on.".to_owned());
     }
     all.push(format!(
@@ -78,8 +78,8 @@ fn words(answer: &Answer) -> Vec<String> {
          been written to for hours."
     ));
     all.push(format!("Space: {free}."));
-    if !answer.limits_broken.is_empty() {
-        let broken: Vec<String> = answer.limits_broken.iter().map(|name| label(name)).collect();
+    if !capacity.limits_broken.is_empty() {
+        let broken: Vec<String> = capacity.limits_broken.iter().map(|name| label(name)).collect();
         all.push(format!(
             "At this rate a limit was exceeded ({}), so the storage sustains less than this rate.",
             broken.join("; ")

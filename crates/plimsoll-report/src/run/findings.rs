@@ -1,6 +1,6 @@
 //! Findings, worst first, and the claims that they leave open.
 
-use plimsoll_judge::claim::{Claim, Standing};
+use plimsoll_judge::claim::{Claim, ClaimStatus};
 use plimsoll_judge::finding::{Finding, Outcome};
 use plimsoll_judge::{Verdict, VerdictKind, rules};
 
@@ -60,17 +60,21 @@ pub(crate) fn claims_section(verdict: &Verdict) -> Section {
 
 /// Returns the claims in one line, for the terminal.
 pub(crate) fn claims_line(verdict: &Verdict) -> Section {
-    let names_of = |standing: Standing| {
-        let names = verdict.claims.iter().filter(|(_, s)| **s == standing);
+    let names_of = |status: ClaimStatus| {
+        let names = verdict.claims.iter().filter(|(_, s)| **s == status);
         names.map(|(claim, _)| claim.as_str()).collect::<Vec<_>>().join(", ")
     };
     let mut facts = Vec::new();
-    let standings =
-        [Standing::Believable, Standing::AsDeclared, Standing::NotShown, Standing::Refuted];
-    for standing in standings {
-        let names = names_of(standing);
+    let claim_statuses = [
+        ClaimStatus::Believable,
+        ClaimStatus::AsDeclared,
+        ClaimStatus::NotShown,
+        ClaimStatus::Refuted,
+    ];
+    for status in claim_statuses {
+        let names = names_of(status);
         if !names.is_empty() {
-            facts.push(Fact::new(standing.label(), Cell::text(names)));
+            facts.push(Fact::new(status.label(), Cell::text(names)));
         }
     }
     for (name, values) in qualifications(verdict) {
@@ -154,15 +158,15 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
     table.rows = verdict
         .claims
         .iter()
-        .map(|(claim, standing)| {
-            let tone = match standing {
-                Standing::Believable => Tone::Good,
-                Standing::AsDeclared | Standing::NotShown => Tone::Warn,
-                Standing::Refuted => Tone::Bad,
+        .map(|(claim, status)| {
+            let tone = match status {
+                ClaimStatus::Believable => Tone::Good,
+                ClaimStatus::AsDeclared | ClaimStatus::NotShown => Tone::Warn,
+                ClaimStatus::Refuted => Tone::Bad,
             };
             vec![
                 Cell::text(claim.clone()),
-                Cell::text(standing.label()).tone(tone),
+                Cell::text(status.label()).tone(tone),
                 Cell::text(meaning(claim)),
             ]
         })

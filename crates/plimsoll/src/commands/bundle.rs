@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::Bundle;
-use plimsoll_judge::{Verdict, carried};
+use plimsoll_judge::{Verdict, mailbox_capacity};
 use plimsoll_report::text::Style;
 pub use plimsoll_runner::render::{document_html, html, json};
 use serde::Serialize;
@@ -84,9 +84,9 @@ pub fn verdict_json(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliErr
     struct Answered<'a> {
         #[serde(flatten)]
         verdict: &'a Verdict,
-        would_carry: &'a carried::Answer,
+        would_carry: &'a mailbox_capacity::MailboxEstimate,
     }
-    match carried::answer(bundle, verdict) {
+    match mailbox_capacity::estimate(bundle, verdict) {
         Some(would_carry) => json(&Answered { verdict, would_carry: &would_carry }),
         None => json(verdict),
     }

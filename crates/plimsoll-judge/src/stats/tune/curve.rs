@@ -1,6 +1,6 @@
 //! Measured part of the throughput-latency curve.
 
-use super::{Carried, Goal, Loop, Point};
+use super::{Goal, Loop, MeasuredLoad, Point};
 
 /// Share of an offered rate that must be achieved for the storage to sustain it.
 const ACHIEVED_MIN: f64 = 0.97;
@@ -37,14 +37,14 @@ pub(super) struct Spot {
     /// Mean of the first latency in ns; 0 if none is known.
     pub latency_ns: f64,
     pub measurements: usize,
-    pub carried: bool,
+    pub sustained: bool,
     /// The load is not sustained, but by a margin so small that it may be chance.
     pub doubtful: bool,
 }
 
 impl Spot {
-    pub fn carried_as(&self) -> Carried {
-        Carried {
+    pub fn measured_load(&self) -> MeasuredLoad {
+        MeasuredLoad {
             load: self.load,
             throughput_per_s: self.throughput_per_s,
             measurements: self.measurements,
@@ -72,7 +72,7 @@ impl Curve {
     /// has it.
     pub fn best(&self) -> Option<usize> {
         let mut best: Option<usize> = None;
-        for (i, spot) in self.spots.iter().enumerate().filter(|(_, spot)| spot.carried) {
+        for (i, spot) in self.spots.iter().enumerate().filter(|(_, spot)| spot.sustained) {
             if best.is_none_or(|b| spot.throughput_per_s > self.spots[b].throughput_per_s) {
                 best = Some(i);
             }
@@ -102,7 +102,7 @@ impl Curve {
     pub fn most_promising(&self, best: usize) -> Option<u64> {
         (0..self.spots.len() - 1)
             .filter(|&lower| self.open(lower))
-            .filter(|&lower| self.spots[lower].carried || self.spots[lower + 1].carried)
+            .filter(|&lower| self.spots[lower].sustained || self.spots[lower + 1].sustained)
             .map(|lower| (lower, self.gain(lower, best)))
             .filter(|&(lower, gain)| {
                 let beside = lower == best || lower + 1 == best;
@@ -145,7 +145,7 @@ impl Curve {
     /// ceiling.
     pub fn middle(&self, lower: usize) -> u64 {
         let (low, high) = (&self.spots[lower], &self.spots[lower + 1]);
-        let crosses = low.carried && low.strain > 0.0 && high.strain.is_finite();
+        let crosses = low.sustained && low.strain > 0.0 && high.strain.is_finite();
         let share = if crosses && high.strain > 1.0 {
             -libm::log(low.strain) / libm::log(high.strain / low.strain)
         } else {
@@ -181,7 +181,7 @@ fn spot(goal: &Goal, points: &[Point], load: u64) -> Spot {
         Loop::Closed => 1.0,
         Loop::Open => throughput_per_s / load as f64,
     };
-    let carried = !steady.is_empty() && strain <= 1.0 && achieved >= ACHIEVED_MIN;
+    let sustained = !steady.is_empty() && strain <= 1.0 && achieved >= ACHIEVED_MIN;
     let near = strain <= STRAIN_DOUBTFUL && achieved >= ACHIEVED_DOUBTFUL;
     Spot {
         load,
@@ -189,7 +189,7 @@ fn spot(goal: &Goal, points: &[Point], load: u64) -> Spot {
         strain,
         latency_ns: average(&|p| p.latencies_ns.first().copied().unwrap_or(0.0)),
         measurements: all.len(),
-        carried,
-        doubtful: !carried && !steady.is_empty() && near,
+        sustained,
+        doubtful: !sustained && !steady.is_empty() && near,
     }
 }

@@ -27,7 +27,7 @@ const STEPS_CONFIRM: usize = 2;
 
 /// Maximum distance, as a share, from the minimum number of threads to a load that does not meet
 /// the requirement.
-const FEWEST_PRECISION: f64 = 0.05;
+const REQUIRED_LOAD_PRECISION: f64 = 0.05;
 
 /// Search for the load line.
 #[derive(Clone, Debug)]
@@ -126,11 +126,11 @@ impl Search {
             let next = top.saturating_mul(self.factor).min(self.goal.load_max);
             return Some((next, Purpose::Grow));
         }
-        let seeks_fewest =
-            self.goal.issue == Loop::Closed && self.fewest_gap(curve).is_some_and(|gap| gap.open);
+        let seeks_required_load = self.goal.issue == Loop::Closed
+            && self.required_load_gap(curve).is_some_and(|gap| gap.open);
         let doubted = curve.best().is_none_or(|best| curve.spots[best].measurements == 1);
         let kept = if doubted { STEPS_CONFIRM } else { 0 }
-            + if seeks_fewest { STEPS_REQUIREMENT } else { 0 };
+            + if seeks_required_load { STEPS_REQUIREMENT } else { 0 };
         if left > kept
             && let Some(load) = self.refine(curve)
         {
@@ -155,12 +155,12 @@ impl Search {
         }
         let highest = below.iter().map(|spot| spot.throughput_per_s).fold(0.0, f64::max);
         let grows = top.throughput_per_s > FLAT * highest;
-        let carried_before = below.iter().any(|spot| spot.carried);
-        if top.carried || !carried_before {
+        let sustained_before = below.iter().any(|spot| spot.sustained);
+        if top.sustained || !sustained_before {
             return !grows;
         }
         // The first broken ceiling may be a hump; the second in a row is not.
-        let broken_before = below.last().is_some_and(|spot| !spot.carried);
+        let broken_before = below.last().is_some_and(|spot| !spot.sustained);
         broken_before || top.strain > STRAIN_NEAR || !grows
     }
 
@@ -184,22 +184,22 @@ impl Search {
 
     /// Returns the smallest load that meets the requirement, and the largest smaller one that does
     /// not.
-    fn fewest_gap(&self, curve: &Curve) -> Option<FewestGap> {
+    fn required_load_gap(&self, curve: &Curve) -> Option<RequiredLoadGap> {
         let required = self.goal.required_per_s?;
         let meets = curve
             .spots
             .iter()
-            .position(|spot| spot.carried && spot.throughput_per_s >= required)?;
-        let fewest = curve.spots[meets].load;
+            .position(|spot| spot.sustained && spot.throughput_per_s >= required)?;
+        let required_load = curve.spots[meets].load;
         let below = meets.checked_sub(1).map(|i| curve.spots[i].load);
         let open = match below {
             Some(below) => {
-                let precision = libm::floor(fewest as f64 * FEWEST_PRECISION) as u64;
-                fewest - below > precision.max(1)
+                let precision = libm::floor(required_load as f64 * REQUIRED_LOAD_PRECISION) as u64;
+                required_load - below > precision.max(1)
             }
-            None => fewest > self.goal.load_min,
+            None => required_load > self.goal.load_min,
         };
-        Some(FewestGap { meets, open })
+        Some(RequiredLoadGap { meets, open })
     }
 
     /// Returns the next load on the way to the minimum number of threads.
@@ -207,15 +207,15 @@ impl Search {
         if self.goal.issue == Loop::Open {
             return None;
         }
-        let gap = self.fewest_gap(curve).filter(|gap| gap.open)?;
+        let gap = self.required_load_gap(curve).filter(|gap| gap.open)?;
         let required = self.goal.required_per_s?;
         let high = &curve.spots[gap.meets];
         let Some(low) = gap.meets.checked_sub(1).map(|i| &curve.spots[i]) else {
             return Some(self.goal.load_min);
         };
-        let near = (high.load as f64 * (1.0 - FEWEST_PRECISION)) as u64;
+        let near = (high.load as f64 * (1.0 - REQUIRED_LOAD_PRECISION)) as u64;
         let near = near.clamp(low.load + 1, high.load - 1);
-        if !low.carried || low.throughput_per_s >= required {
+        if !low.sustained || low.throughput_per_s >= required {
             return Some(curve.middle(gap.meets - 1));
         }
         // Interpolates the requirement on logarithmic scales. If the result is the upper end, the
@@ -233,8 +233,8 @@ impl Search {
         let best = curve.best();
         let line = best.map(|best| &curve.spots[best]);
         let above = best.and_then(|best| curve.spots.get(best + 1)).filter(|spot| spot.doubtful);
-        let fewest = self.fewest_gap(curve).map(|gap| &curve.spots[gap.meets]);
-        [line, above, fewest]
+        let required_load = self.required_load_gap(curve).map(|gap| &curve.spots[gap.meets]);
+        [line, above, required_load]
             .into_iter()
             .flatten()
             .find(|spot| spot.measurements == 1)
@@ -243,24 +243,24 @@ impl Search {
 
     fn conclude(&self, curve: &Curve) -> Outcome {
         let best = curve.best();
-        let line = best.map(|best| curve.spots[best].carried_as());
+        let line = best.map(|best| curve.spots[best].measured_load());
         let confirmed = best.is_some_and(|best| {
             curve.spots[best].measurements > 1 && curve.most_promising(best).is_none()
         });
-        let gap = self.fewest_gap(curve).filter(|_| self.goal.issue == Loop::Closed);
+        let gap = self.required_load_gap(curve).filter(|_| self.goal.issue == Loop::Closed);
         Outcome {
             load_line: line,
             confirmed,
-            knee: curve.knee().map(|spot| spot.carried_as()),
-            fewest: gap.as_ref().map(|gap| curve.spots[gap.meets].carried_as()),
-            fewest_checked: gap.is_some_and(|gap| !gap.open),
+            knee: curve.knee().map(|spot| spot.measured_load()),
+            required_load: gap.as_ref().map(|gap| curve.spots[gap.meets].measured_load()),
+            required_load_checked: gap.is_some_and(|gap| !gap.open),
             steps: self.points.len(),
         }
     }
 }
 
-/// Gap between the loads that meet the requirement and those that do not ([`Search::fewest_gap`]).
-struct FewestGap {
+/// Gap between the loads that meet the requirement and those that do not ([`Search::required_load_gap`]).
+struct RequiredLoadGap {
     /// Position of the smallest load that meets the requirement.
     meets: usize,
     /// True if a smaller load may still meet it.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use plimsoll_evidence::fleet::Fleet;
 
 use super::{FleetVerdict, SUMS};
-use crate::claim::Standing;
+use crate::claim::ClaimStatus;
 use crate::finding::{Finding, Outcome};
 use crate::verdict::{Check, Quantity, Verdict};
 
@@ -19,22 +19,22 @@ pub(super) fn add(
     fleet: &Fleet,
     verdicts: &BTreeMap<String, Verdict>,
 ) -> FleetVerdict {
-    let told: Vec<(&str, &Verdict)> = fleet
+    let reported: Vec<(&str, &Verdict)> = fleet
         .hosts
         .iter()
         .filter_map(|host| Some((host.name.as_str(), verdicts.get(&host.name)?)))
         .collect();
     let all = |of: fn(&Verdict) -> &Vec<String>| {
-        let mut all: Vec<String> = told.iter().flat_map(|(_, v)| of(v)).cloned().collect();
+        let mut all: Vec<String> = reported.iter().flat_map(|(_, v)| of(v)).cloned().collect();
         all.sort();
         all.dedup();
         all
     };
     FleetVerdict {
-        demonstration: told.iter().any(|(_, verdict)| verdict.demonstration),
-        claims: claims(&verdict.findings, &told, fleet.hosts.len()),
-        checks: checks(&told),
-        host_findings: findings(&told),
+        demonstration: reported.iter().any(|(_, verdict)| verdict.demonstration),
+        claims: claims(&verdict.findings, &reported, fleet.hosts.len()),
+        checks: checks(&reported),
+        host_findings: findings(&reported),
         accepted: all(|verdict| &verdict.accepted),
         declared: all(|verdict| &verdict.declared),
         ..verdict
@@ -43,41 +43,41 @@ pub(super) fn add(
 
 fn claims(
     of_fleet: &[Finding],
-    told: &[(&str, &Verdict)],
+    reported: &[(&str, &Verdict)],
     hosts: usize,
-) -> BTreeMap<String, Standing> {
+) -> BTreeMap<String, ClaimStatus> {
     let is_open = |finding: &&Finding| matches!(finding.outcome, Outcome::Fail | Outcome::Unknown);
     let is_changed = |finding: &Finding| finding.rule == SUMS && finding.outcome == Outcome::Fail;
     let least = match of_fleet.iter().find(is_open) {
-        Some(_) if of_fleet.iter().any(is_changed) => Standing::Refuted,
-        Some(_) => Standing::NotShown,
-        None if told.len() < hosts => Standing::NotShown,
-        None => Standing::Believable,
+        Some(_) if of_fleet.iter().any(is_changed) => ClaimStatus::Refuted,
+        Some(_) => ClaimStatus::NotShown,
+        None if reported.len() < hosts => ClaimStatus::NotShown,
+        None => ClaimStatus::Believable,
     };
-    let names = told.iter().flat_map(|(_, verdict)| verdict.claims.keys());
-    let standing = |name: &String| {
+    let names = reported.iter().flat_map(|(_, verdict)| verdict.claims.keys());
+    let status = |name: &String| {
         let of = |(_, verdict): &(&str, &Verdict)| {
-            verdict.claims.get(name).copied().unwrap_or(Standing::NotShown)
+            verdict.claims.get(name).copied().unwrap_or(ClaimStatus::NotShown)
         };
-        told.iter().map(of).fold(least, worse)
+        reported.iter().map(of).fold(least, worse)
     };
-    names.map(|name| (name.clone(), standing(name))).collect()
+    names.map(|name| (name.clone(), status(name))).collect()
 }
 
-fn worse(a: Standing, b: Standing) -> Standing {
-    let rank = |standing| match standing {
-        Standing::Believable => 0,
-        Standing::AsDeclared => 1,
-        Standing::NotShown => 2,
-        Standing::Refuted => 3,
+fn worse(a: ClaimStatus, b: ClaimStatus) -> ClaimStatus {
+    let rank = |status| match status {
+        ClaimStatus::Believable => 0,
+        ClaimStatus::AsDeclared => 1,
+        ClaimStatus::NotShown => 2,
+        ClaimStatus::Refuted => 3,
     };
     if rank(b) > rank(a) { b } else { a }
 }
 
 /// Returns each limit once, from the host with the least margin.
-fn checks(told: &[(&str, &Verdict)]) -> Vec<Check> {
+fn checks(reported: &[(&str, &Verdict)]) -> Vec<Check> {
     let mut worst: Vec<(&str, Check)> = Vec::new();
-    for (host, verdict) in told {
+    for (host, verdict) in reported {
         for check in &verdict.checks {
             match worst.iter_mut().find(|(_, known)| known.name == check.name) {
                 Some(known) if is_nearer(check, &known.1) => *known = (*host, check.clone()),
@@ -87,7 +87,7 @@ fn checks(told: &[(&str, &Verdict)]) -> Vec<Check> {
         }
     }
     let noted = |(host, mut check): (&str, Check)| {
-        let place = match told.len() {
+        let place = match reported.len() {
             1 => host.to_owned(),
             hosts => format!("{host}, worst of {hosts} hosts"),
         };
@@ -138,9 +138,9 @@ fn values(quantity: &Quantity) -> (f64, Option<f64>) {
 
 /// Returns the findings on the hosts, worst first. If a rule has the same kind of finding on
 /// several hosts, it appears once, with the text of the first.
-fn findings(told: &[(&str, &Verdict)]) -> Vec<Finding> {
+fn findings(reported: &[(&str, &Verdict)]) -> Vec<Finding> {
     let mut groups: Vec<(Vec<&str>, &Finding)> = Vec::new();
-    for (host, verdict) in told {
+    for (host, verdict) in reported {
         for finding in &verdict.findings {
             let alike = |(_, known): &&mut (Vec<&str>, &Finding)| {
                 known.rule == finding.rule && known.outcome == finding.outcome
@@ -155,14 +155,14 @@ fn findings(told: &[(&str, &Verdict)]) -> Vec<Finding> {
     groups.sort_by_key(|(_, finding)| finding.outcome);
     let said = |(hosts, finding): (Vec<&str>, &Finding)| {
         let same = |host: &&str| {
-            let of = told.iter().find(|(name, _)| name == host).map(|(_, v)| &v.findings);
+            let of = reported.iter().find(|(name, _)| name == host).map(|(_, v)| &v.findings);
             of.into_iter().flatten().any(|other| other.says == finding.says)
         };
         let says = match (hosts.as_slice(), hosts.iter().all(same)) {
             ([host], _) => format!("on {host}: {}", finding.says),
-            (_, true) => format!("on {}: {}", places(&hosts, told.len()), finding.says),
+            (_, true) => format!("on {}: {}", places(&hosts, reported.len()), finding.says),
             ([host, others @ ..], false) => {
-                let others = places(others, told.len());
+                let others = places(others, reported.len());
                 format!("on {host}: {} (the same rule on {others})", finding.says)
             }
             ([], false) => finding.says.clone(),
@@ -190,7 +190,7 @@ fn places(hosts: &[&str], of: usize) -> String {
 mod tests {
     use super::*;
 
-    fn verdict(claims: &[(&str, Standing)]) -> Verdict {
+    fn verdict(claims: &[(&str, ClaimStatus)]) -> Verdict {
         let mut verdict = crate::judge(&crate::rules::fixtures::reads());
         verdict.findings.clear();
         verdict.checks.clear();
@@ -205,22 +205,22 @@ mod tests {
 
     #[test]
     fn a_claim_stands_as_on_the_host_where_it_stands_worst_and_on_none_where_the_sum_is_open() {
-        use Standing::{AsDeclared, Believable, NotShown, Refuted};
+        use ClaimStatus::{AsDeclared, Believable, NotShown, Refuted};
         let one = verdict(&[("media-read", Believable), ("requirement", Believable)]);
         let two = verdict(&[("media-read", AsDeclared), ("tail-latency", Refuted)]);
-        let told = [("a", &one), ("b", &two)];
-        let standing = |of_fleet: &[Finding], hosts| {
-            let all = claims(of_fleet, &told, hosts);
+        let reported = [("a", &one), ("b", &two)];
+        let status = |of_fleet: &[Finding], hosts| {
+            let all = claims(of_fleet, &reported, hosts);
             (all["media-read"], all["requirement"], all["tail-latency"])
         };
-        assert_eq!(standing(&[], 2), (AsDeclared, NotShown, Refuted), "b does not say the second");
-        assert_eq!(standing(&[], 3), (NotShown, NotShown, Refuted), "a third host is missing");
+        assert_eq!(status(&[], 2), (AsDeclared, NotShown, Refuted), "b does not say the second");
+        assert_eq!(status(&[], 3), (NotShown, NotShown, Refuted), "a third host is missing");
         let warned = Finding::new(SUMS, Outcome::Warn, "");
-        assert_eq!(standing(&[warned], 2).0, AsDeclared);
+        assert_eq!(status(&[warned], 2).0, AsDeclared);
         let open = Finding::new(super::super::TOGETHER, Outcome::Unknown, "");
-        assert_eq!(standing(std::slice::from_ref(&open), 2).0, NotShown);
+        assert_eq!(status(std::slice::from_ref(&open), 2).0, NotShown);
         let changed = Finding::new(SUMS, Outcome::Fail, "");
-        assert_eq!(standing(&[open, changed], 2).0, Refuted);
+        assert_eq!(status(&[open, changed], 2).0, Refuted);
     }
 
     #[test]
@@ -230,8 +230,9 @@ mod tests {
                 .iter()
                 .map(|check| Verdict { checks: vec![check.clone()], ..verdict(&[]) })
                 .collect();
-            let told: Vec<(&str, &Verdict)> = ["a", "b", "c"].into_iter().zip(&verdicts).collect();
-            let all = super::checks(&told);
+            let reported: Vec<(&str, &Verdict)> =
+                ["a", "b", "c"].into_iter().zip(&verdicts).collect();
+            let all = super::checks(&reported);
             assert_eq!(all.len(), 1);
             all[0].note.clone()
         };
@@ -261,8 +262,8 @@ mod tests {
         let one = with(&[("same", Outcome::Warn, "alike"), ("own", Outcome::Unknown, "of 1")]);
         let two = with(&[("same", Outcome::Warn, "alike"), ("other", Outcome::Warn, "of 2")]);
         let three = with(&[("other", Outcome::Warn, "of 3"), ("same", Outcome::Warn, "alike")]);
-        let told = [("a", &one), ("b", &two), ("c", &three)];
-        let says: Vec<String> = findings(&told).into_iter().map(|f| f.says).collect();
+        let reported = [("a", &one), ("b", &two), ("c", &three)];
+        let says: Vec<String> = findings(&reported).into_iter().map(|f| f.says).collect();
         assert_eq!(
             says,
             ["on a: of 1", "on all 3 hosts: alike", "on b: of 2 (the same rule on c)"]

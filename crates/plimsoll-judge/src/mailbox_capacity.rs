@@ -21,7 +21,7 @@ const QUICKSTART: &str = "quickstart";
 
 /// Number of users that a storage can serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct MailboxEstimate {
     /// Measured rate: transactional I/Os per second.
     pub rate_per_s: f64,
     /// 95 % interval of the rate, if the samples support one.
@@ -31,7 +31,7 @@ pub struct Answer {
     /// Size of a mailbox.
     pub mailbox_bytes: u64,
     /// Light, medium and heavy users.
-    pub profiles: Vec<Carried>,
+    pub profiles: Vec<ProfileEstimate>,
     /// Limits that the run broke at this rate. The storage serves fewer users than the rate alone
     /// suggests.
     pub limits_broken: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Answer {
 
 /// Number of mailboxes of one profile that the storage can serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Carried {
+pub struct ProfileEstimate {
     /// Plan that models such users.
     pub plan: String,
     /// Name of the users.
@@ -65,7 +65,7 @@ pub struct Carried {
 /// Estimates the users from a quickstart run. `None` for any other run, and if no rate was
 /// measured.
 #[must_use]
-pub fn answer(bundle: &Bundle, verdict: &Verdict) -> Option<Answer> {
+pub fn estimate(bundle: &Bundle, verdict: &Verdict) -> Option<MailboxEstimate> {
     let plan = &bundle.plan;
     if plan.name != QUICKSTART || !plan.demonstration || plan.workload.mailbox().is_none() {
         return None;
@@ -73,15 +73,20 @@ pub fn answer(bundle: &Bundle, verdict: &Verdict) -> Option<Answer> {
     let TargetKind::Path { path } = &plan.targets.first()?.kind else { return None };
     let mounted = |path: &str| bundle.environment.mounts.iter().find(|mount| mount.path == path);
     let mount = mounted(path).or(bundle.environment.mounts.first());
-    told(verdict, path, mount.and_then(|mount| mount.free_bytes))
+    estimate_from(verdict, path, mount.and_then(|mount| mount.free_bytes))
 }
 
-fn told(verdict: &Verdict, path: &str, free_bytes: Option<u64>) -> Option<Answer> {
+fn estimate_from(
+    verdict: &Verdict,
+    path: &str,
+    free_bytes: Option<u64>,
+) -> Option<MailboxEstimate> {
     let (rate_per_s, interval) = rate(&verdict.checks)?;
-    let profiles = PROFILES.map(|profile| carried(profile, rate_per_s, interval, free_bytes));
+    let profiles =
+        PROFILES.map(|profile| estimate_profile(profile, rate_per_s, interval, free_bytes));
     let promised = profiles.last().map(promised).filter(|mailboxes| *mailboxes > 0);
     let broken = verdict.checks.iter().filter(|check| check.ok == Some(false));
-    Some(Answer {
+    Some(MailboxEstimate {
         rate_per_s,
         rate_interval_per_s: interval,
         free_bytes,
@@ -108,16 +113,16 @@ fn rate(checks: &[Check]) -> Option<(f64, Option<[f64; 2]>)> {
     })
 }
 
-fn carried(
+fn estimate_profile(
     (plan, users, iops): (&str, &str, f64),
     rate_per_s: f64,
     interval: Option<[f64; 2]>,
     free_bytes: Option<u64>,
-) -> Carried {
+) -> ProfileEstimate {
     let mailboxes = |rate: f64| (rate.max(0.0) / iops) as u64;
     let by_rate = mailboxes(rate_per_s);
     let by_space = free_bytes.map(|free| by_space(plan, free));
-    Carried {
+    ProfileEstimate {
         plan: plan.to_owned(),
         users: users.to_owned(),
         iops_per_mailbox_per_s: iops,
@@ -130,7 +135,7 @@ fn carried(
 }
 
 /// Returns the number that certainly fits, by space and by the lower end of the rate.
-fn promised(heavy: &Carried) -> u64 {
+fn promised(heavy: &ProfileEstimate) -> u64 {
     let surely = heavy.by_rate_interval.map_or(heavy.by_rate, |[low, _]| low);
     heavy.by_space.map_or(surely, |space| space.min(surely))
 }
@@ -187,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_rate_counts_by_profile_and_its_interval_with_it() {
-        let of = |profile, free| carried(profile, 26.0, Some([13.0, 39.0]), free);
+        let of = |profile, free| estimate_profile(profile, 26.0, Some([13.0, 39.0]), free);
         let light = of(PROFILES[0], Some(1 << 40));
         assert_eq!((light.by_rate, light.by_rate_interval), (200, Some([100, 300])));
         assert_eq!((of(PROFILES[2], None).by_rate, of(PROFILES[2], None).by_space), (130, None));
@@ -197,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_is_promised_fits_surely_and_a_path_is_quoted_for_the_shell() {
-        let heavy = carried(PROFILES[2], 26.0, Some([13.0, 39.0]), Some(1 << 40));
+        let heavy = estimate_profile(PROFILES[2], 26.0, Some([13.0, 39.0]), Some(1 << 40));
         assert_eq!(promised(&heavy), 65);
         assert_eq!(quoted("/mnt/a b"), "'/mnt/a b'");
         assert_eq!(quoted("/mnt/a"), "/mnt/a");

@@ -63,7 +63,7 @@ pub enum Rule {
 
 /// Amounts for the conditions on a write load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Writes {
+pub struct WriteAmounts {
     /// Capacity that the load writes to.
     pub capacity_bytes: u64,
     /// Bytes written by conditioning, before the first value.
@@ -78,12 +78,12 @@ pub struct Settings {
     /// Number of values after which an unsteady measurement gives up: the plan's cap.
     pub values_max: usize,
     /// Present if the load writes.
-    pub writes: Option<Writes>,
+    pub writes: Option<WriteAmounts>,
 }
 
 /// Reason why a measurement is not steady.
 #[derive(Clone, Debug, Error, PartialEq)]
-pub enum Why {
+pub enum UnsteadyReason {
     /// The first look, or the fifth round, is still ahead.
     #[error("{values} of at least {needed} intervals measured")]
     TooFewValues {
@@ -133,19 +133,19 @@ pub enum Why {
     #[error(
         "the mean is known to {:.1} % only, {:.1} % is wanted",
         relative_half_width * 100.0,
-        wanted * 100.0
+        target * 100.0
     )]
     TooWide {
         /// Half width of the interval as a share of the mean.
         relative_half_width: f64,
         /// Target share.
-        wanted: f64,
+        target: f64,
     },
 }
 
 /// Steady part of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Steady {
+pub struct SteadyPart {
     /// First value of the steady part, from 0.
     pub start: usize,
     /// One past the last value of the steady part.
@@ -161,17 +161,17 @@ pub struct Steady {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// The measurement may stop.
-    Steady(Steady),
+    Steady(SteadyPart),
     /// The measurement continues, with the reason.
-    NotYet(Why),
+    NotYet(UnsteadyReason),
     /// The measurement reached its cap without being steady, with the reason. The run is
     /// INCONCLUSIVE.
-    Never(Why),
+    Never(UnsteadyReason),
 }
 
 /// Measurement that is judged while it runs.
 #[derive(Clone, Debug)]
-pub struct UntilSteady {
+pub struct SteadyStateDetector {
     settings: Settings,
     values: Vec<f64>,
     /// Bytes written before each value and after the last: one entry more than `values`.
@@ -180,7 +180,7 @@ pub struct UntilSteady {
     progress: Progress,
 }
 
-impl UntilSteady {
+impl SteadyStateDetector {
     /// Creates a measurement without values.
     ///
     /// # Errors
@@ -194,10 +194,10 @@ impl UntilSteady {
             Rule::Series { values_min, .. } if values_min < 20 => {
                 return refuse("values at the first look", values_min as f64);
             }
-            Rule::Series { relative_half_width: wanted, .. }
-                if wanted.is_nan() || wanted <= 0.0 =>
+            Rule::Series { relative_half_width: target, .. }
+                if target.is_nan() || target <= 0.0 =>
             {
-                return refuse("relative half width", wanted);
+                return refuse("relative half width", target);
             }
             Rule::Series { values_min, .. } => values_min,
         };
@@ -210,7 +210,7 @@ impl UntilSteady {
             values: Vec::new(),
             written_bytes: vec![conditioned],
             next_look: first,
-            progress: Progress::NotYet(Why::TooFewValues { values: 0, needed: first }),
+            progress: Progress::NotYet(UnsteadyReason::TooFewValues { values: 0, needed: first }),
         })
     }
 
@@ -227,7 +227,9 @@ impl UntilSteady {
         let at_cap = self.values.len() >= self.settings.values_max;
         if self.values.len() >= self.next_look || at_cap {
             self.look(at_cap);
-        } else if let Progress::NotYet(Why::TooFewValues { values, .. }) = &mut self.progress {
+        } else if let Progress::NotYet(UnsteadyReason::TooFewValues { values, .. }) =
+            &mut self.progress
+        {
             *values = self.values.len();
         }
         &self.progress
@@ -258,7 +260,7 @@ impl UntilSteady {
             }
             Rule::Series { relative_half_width, .. } => match self.enough_written(0) {
                 // A look requires enough written bytes; until then none is used up.
-                Err(why) => (Err(why), n + 1),
+                Err(reason) => (Err(reason), n + 1),
                 Ok(()) => {
                     let next = libm::ceil(n as f64 * LOOK_GROWTH) as usize;
                     (self.judge_series(relative_half_width), next)
@@ -268,18 +270,18 @@ impl UntilSteady {
         self.next_look = next_look;
         self.progress = match result {
             Ok(steady) => Progress::Steady(steady),
-            Err(why) if at_cap || rounds_over => Progress::Never(why),
-            Err(why) => Progress::NotYet(why),
+            Err(reason) if at_cap || rounds_over => Progress::Never(reason),
+            Err(reason) => Progress::NotYet(reason),
         };
     }
 
     /// Returns the number of values of a round: `round`, or a multiple with which the latest five
     /// rounds wrote the capacity.
-    fn joined_rounds(&self, round: usize) -> Result<usize, Why> {
+    fn joined_rounds(&self, round: usize) -> Result<usize, UnsteadyReason> {
         let n = self.values.len();
         let needed = WINDOW_ROUNDS * round;
         if n < needed {
-            return Err(Why::TooFewValues { values: n, needed });
+            return Err(UnsteadyReason::TooFewValues { values: n, needed });
         }
         let most = n / needed;
         (1..=most)
@@ -287,46 +289,49 @@ impl UntilSteady {
             .map(|times| times * round)
             .ok_or_else(|| {
                 let start = n - most * needed;
-                self.enough_written(start).err().unwrap_or(Why::TooFewValues { values: n, needed })
+                self.enough_written(start)
+                    .err()
+                    .unwrap_or(UnsteadyReason::TooFewValues { values: n, needed })
             })
     }
 
     /// Applies SNIA's rule to the latest five rounds.
-    fn judge_rounds(&self, round: usize) -> Result<Steady, Why> {
+    fn judge_rounds(&self, round: usize) -> Result<SteadyPart, UnsteadyReason> {
         let end = self.values.len();
         let start = end - WINDOW_ROUNDS * round;
         let window = fifths(&self.values[start..end]);
         criteria(window)?;
-        Ok(Steady { start, end, window, interval: None })
+        Ok(SteadyPart { start, end, window, interval: None })
     }
 
     /// Applies the sequential rule to all values.
-    fn judge_series(&self, wanted: f64) -> Result<Steady, Why> {
-        let start = settled_within(&self.values, wanted * BIAS_SHARE).map_err(Why::Refused)?;
+    fn judge_series(&self, target: f64) -> Result<SteadyPart, UnsteadyReason> {
+        let start =
+            settled_within(&self.values, target * BIAS_SHARE).map_err(UnsteadyReason::Refused)?;
         let rest = &self.values[start..];
-        let interval = batch_means_at(rest, CONFIDENCE).map_err(Why::Refused)?;
+        let interval = batch_means_at(rest, CONFIDENCE).map_err(UnsteadyReason::Refused)?;
         let window = fifths(rest);
         criteria(window)?;
         self.enough_written(start)?;
         let relative_half_width = interval.relative_half_width();
-        if relative_half_width > wanted {
-            return Err(Why::TooWide { relative_half_width, wanted });
+        if relative_half_width > target {
+            return Err(UnsteadyReason::TooWide { relative_half_width, target });
         }
-        Ok(Steady { start, end: self.values.len(), window, interval: Some(interval) })
+        Ok(SteadyPart { start, end: self.values.len(), window, interval: Some(interval) })
     }
 
     /// Checks that enough was written in all and, from value `start` on, in the window.
-    fn enough_written(&self, start: usize) -> Result<(), Why> {
+    fn enough_written(&self, start: usize) -> Result<(), UnsteadyReason> {
         let Some(writes) = self.settings.writes else { return Ok(()) };
         let total = self.written_bytes[self.written_bytes.len() - 1];
         let needed_bytes = writes.capacity_bytes.saturating_mul(CAPACITIES_TOTAL);
         if total < needed_bytes {
-            return Err(Why::TooLittleWritten { written_bytes: total, needed_bytes });
+            return Err(UnsteadyReason::TooLittleWritten { written_bytes: total, needed_bytes });
         }
         let written_bytes = total - self.written_bytes[start];
         let needed_bytes = writes.capacity_bytes.saturating_mul(CAPACITIES_WINDOW);
         if written_bytes < needed_bytes {
-            return Err(Why::TooLittleWrittenInWindow { written_bytes, needed_bytes });
+            return Err(UnsteadyReason::TooLittleWrittenInWindow { written_bytes, needed_bytes });
         }
         Ok(())
     }
@@ -348,12 +353,12 @@ pub fn fifths(values: &[f64]) -> Window {
 /// Checks both of SNIA's criteria.
 ///
 /// # Errors
-/// [`Why::Excursion`] or [`Why::Drift`] with the window's figures.
-pub fn criteria(window: Window) -> Result<(), Why> {
+/// [`UnsteadyReason::Excursion`] or [`UnsteadyReason::Drift`] with the window's figures.
+pub fn criteria(window: Window) -> Result<(), UnsteadyReason> {
     if !window.excursion_ok {
-        Err(Why::Excursion(window))
+        Err(UnsteadyReason::Excursion(window))
     } else if !window.slope_ok {
-        Err(Why::Drift(window))
+        Err(UnsteadyReason::Drift(window))
     } else {
         Ok(())
     }
@@ -372,7 +377,7 @@ mod tests {
     #[test]
     fn a_quiet_series_stops_at_the_first_look() {
         let settings = Settings { rule: SERIES, values_max: 600, writes: None };
-        let mut state = UntilSteady::new(settings).unwrap();
+        let mut state = SteadyStateDetector::new(settings).unwrap();
         for i in 0..59 {
             assert!(matches!(state.push(ripple(i), 0), Progress::NotYet(_)), "{i}");
         }
@@ -389,20 +394,20 @@ mod tests {
     #[test]
     fn a_drifting_series_never_settles_and_says_why() {
         let settings = Settings { rule: SERIES, values_max: 200, writes: None };
-        let mut state = UntilSteady::new(settings).unwrap();
+        let mut state = SteadyStateDetector::new(settings).unwrap();
         for i in 0..200 {
             state.push(ripple(i) + i as f64, 0);
         }
-        let Progress::Never(why) = state.progress() else { panic!("{:?}", state.progress()) };
-        assert!(matches!(why, Why::Refused(_)), "{why}");
-        assert!(!why.to_string().is_empty());
+        let Progress::Never(reason) = state.progress() else { panic!("{:?}", state.progress()) };
+        assert!(matches!(reason, UnsteadyReason::Refused(_)), "{reason}");
+        assert!(!reason.to_string().is_empty());
     }
 
     #[test]
     fn writes_wait_for_twice_the_capacity_and_once_within_the_window() {
-        let writes = Some(Writes { capacity_bytes: 1000, conditioned_bytes: 1500 });
+        let writes = Some(WriteAmounts { capacity_bytes: 1000, conditioned_bytes: 1500 });
         let settings = Settings { rule: SERIES, values_max: 600, writes };
-        let mut state = UntilSteady::new(settings).unwrap();
+        let mut state = SteadyStateDetector::new(settings).unwrap();
         let mut stopped = 0;
         for i in 0..600 {
             if let Progress::Steady(_) = state.push(ripple(i), 10) {
@@ -419,7 +424,7 @@ mod tests {
     fn rounds_are_those_of_snia_and_end_after_25() {
         let rule = Rule::Rounds { values: 10 };
         let settings = Settings { rule, values_max: 10_000, writes: None };
-        let mut state = UntilSteady::new(settings).unwrap();
+        let mut state = SteadyStateDetector::new(settings).unwrap();
         let decaying = [200.0, 150.0, 120.0, 104.0, 102.0, 101.0, 100.0, 100.0, 100.0];
         let mut stopped = None;
         for (i, level) in decaying.iter().enumerate() {
@@ -431,7 +436,7 @@ mod tests {
         }
         assert_eq!(stopped, Some((8, 30, 80)));
 
-        let mut state = UntilSteady::new(settings).unwrap();
+        let mut state = SteadyStateDetector::new(settings).unwrap();
         let mut pushed = 0;
         while matches!(state.push(f64::from(pushed % 100), 0), Progress::NotYet(_)) {
             pushed += 1;
@@ -442,7 +447,9 @@ mod tests {
 
     #[test]
     fn rules_that_can_not_be_met_are_refused() {
-        let new = |rule, values_max| UntilSteady::new(Settings { rule, values_max, writes: None });
+        let new = |rule, values_max| {
+            SteadyStateDetector::new(Settings { rule, values_max, writes: None })
+        };
         assert!(new(Rule::Rounds { values: 0 }, 100).is_err());
         assert!(new(SERIES, 59).is_err());
         assert!(new(Rule::Series { values_min: 19, relative_half_width: 0.1 }, 99).is_err());
